@@ -15,8 +15,7 @@ from distributed import Client, LocalCluster
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
-from linrank.parts.chunk import Chunk
-from linrank.parts.gather import MemoryChunks
+from linrank.parts.chunk import Chunk, MemoryChunks
 from linrank.parts.recipes import RankRecipe
 
 ROWS_OF_A_QUERY = 120

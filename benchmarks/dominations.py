@@ -80,7 +80,7 @@ def swept(data: Dataset, limit: float, curvature: str, tol: float, **options: An
     """The same by sweeps alone, without the Newton steps that `train` makes between them."""
     watch = Watch(limit)
     descent = Descent(make_problem(data, n_jobs=1, **options), curvature=curvature)
-    result = descend(descent, tol=tol, max_iter=10**6, callback=watch, is_plain=True)
+    result = descend(descent, tol=tol, max_iter=10**6, callback=watch)
     return watch.timed(result)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import problems
 from agreement import Figure, in_processes
 from halves import Choose, Linear, accuracy, every_pair, split, tuned
-from linrank import pairs, plots
+from linrank import pairs
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from report import Table, main
@@ -84,9 +84,12 @@ def of_set(name: str, found: dict[Any, tuple[float, int]], rounds: range) -> Tab
         table.add(multiple, f"{n_pairs:.0f}", *cells)
     table.notes.append(f"all pairs: {whole.shown()}")
     figure = Picture(figsize=(6.5, 4.0), layout="constrained")
-    plots.pair_accuracy(
-        curves, whole=whole.mean, metric="pairwise accuracy (%)", ax=figure.subplots()
-    ).set_title(name)
+    ax = figure.subplots()
+    for mark, (kind, curve) in zip("osD", curves.items(), strict=True):
+        ax.errorbar(*curve, marker=mark, markersize=4, capsize=2, label=kind)
+    ax.axhline(whole.mean, color="#666666", linestyle="--", label="all pairs")
+    ax.set(xscale="log", xlabel="pairs", ylabel="pairwise accuracy (%)", title=name)
+    ax.legend(frameon=False)
     table.pictures[f"pair_accuracy_{name}"] = figure
     return table
 

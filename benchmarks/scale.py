@@ -31,15 +31,14 @@ from clusters import (
 )
 from costs import Cluster, Constants, Data, Rounds, predict, predict_passes
 from linrank.dask.gathering import DaskChunks
-from linrank.dask.training import chunks_on
-from linrank.dask.training import sample_capacity as rows_for_client
+from linrank.dask.parts import DaskParts
 from linrank.data.dataset import Dataset
 from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter
 from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.parts import risk as tasks
-from linrank.parts.gather import MemoryChunks
+from linrank.parts.chunk import MemoryChunks
 from linrank.parts.passes import Budget, Passes, sample_capacity
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
@@ -283,9 +282,10 @@ def _check_cluster(
     table: Table, c: Constants, client: Any, n: int, entries: int, *block: Any
 ) -> None:
     data = on_workers(client, *block)
-    with chunks_on(data, RECIPE) as chunks:
+    parts = DaskParts(data)
+    with parts.opened(RECIPE) as chunks:
         chunks.each(tasks.sizes)  # until they are made
-        rounds, spent = _fitted(Timed(chunks), data.n_rows, rows_for_client(data))
+        rounds, spent = _fitted(Timed(chunks), data.n_rows, parts.capacity)
     shape = Data(data.n_rows, n, entries, n > entries)
     cluster = Cluster(2, 1, len(data.futures), is_shared=True)
     _add(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import problems
 from halves import split
-from linrank import plots, support_distribution
+from linrank import SupportDistributionDisplay, support_distribution
 from linrank.data.dataset import Dataset
 from linrank.duals.closeness import SupportDistribution
 from linrank.kernels.functions import Kernel
@@ -81,7 +81,7 @@ def shown(
     panels = np.atleast_1d(figure.subplots(1, len(cases)))
     for ax, (name, (y, C)) in zip(panels, cases.items(), strict=True):
         found, gap = distribution(X, y, C, loss)
-        plots.support_distribution(found, ax=ax)
+        SupportDistributionDisplay(found).plot(ax)
         ax.set_title(f"{name}: {found.support_share:.1%} have α > 0")
         is_near = found.difference == 1
         near = 100.0 * found.n_support[is_near].sum() / found.n_closest

@@ -9,98 +9,122 @@ import time
 
 import numpy as np
 
-from linrank.judging.contest.methods import Candidate, Method, Size
-from linrank.judging.contest.own import linear_candidate
+from linrank import LinearModel
+from linrank.judging.contest.methods import Contestant, Model, Size
+
+GRIDS = {
+    "tire": {"k": (0, 1)},
+    "refuse": {"k": (0, 1)},
+    "mute_at_the_second": {"k": (0, 1)},
+    "nothing": {"k": ()},
+    "infinite": {"value": ("inf", 1.0)},
+    "flat_first": {"k": (-1, 0)},
+    "equal": {"k": (0, 1, 2)},
+}
 
 
 def method(name, needs=None):
     """The function of this module of that name, as a method."""
-    return Method(name, "test", "a test", "none", f"contest_trainers:{name}", needs)
+    grid = GRIDS.get(name, {})
+    return Contestant(name, "test", "a test", f"contest_trainers:{name}", grid, needs)
 
 
-def first_feature(task):
-    yield linear_candidate(np.eye(task.train.n_features)[0], {"k": 0}, seconds=0.25)
+def first_feature(trial, k=0):
+    coef = np.eye(trial.train.n_features)[0] * (k + 1)
+    return LinearModel(coef)
 
 
-def crash(task):
+def slow_first_feature(trial):
+    """Takes a quarter of a second of the processor."""
+    end = time.process_time() + 0.25
+    while time.process_time() < end:
+        pass
+    return first_feature(trial)
+
+
+def crash(trial):
     os.kill(os.getpid(), signal.SIGSEGV)
-    yield
 
 
-def leave(task):
+def leave(trial):
     print("the disk is on fire", file=sys.stderr)
     sys.stderr.flush()
     os._exit(3)
-    yield
 
 
-def refuse(task):
-    yield from first_feature(task)
-    raise ValueError("not with\nthese labels")
+def refuse(trial, k):
+    if k:
+        raise ValueError("not with\nthese labels")
+    return first_feature(trial)
 
 
-def sleep(task):
+def sleep(trial):
     time.sleep(60)
-    yield from first_feature(task)
+    return first_feature(trial)
 
 
-def tire(task):
-    yield from first_feature(task)
-    time.sleep(60)
-    yield
+def tire(trial, k):
+    time.sleep(60 * k)
+    return first_feature(trial)
 
 
-def mute_at_the_second(task):
+def mute_at_the_second(trial, k):
     """The scores of the second candidate are saved, then its size takes too long."""
-    yield linear_candidate(np.zeros(task.train.n_features), {"k": 0}, seconds=0.0)
-    better = linear_candidate(np.eye(task.train.n_features)[0], {"k": 1}, seconds=0.0)
-    yield Candidate({"k": 1}, better.predict, lambda: time.sleep(60), 0.0)
+    if k == 0:
+        return LinearModel(np.zeros(trial.train.n_features))
+    return Model(Model.of(first_feature(trial)).predict, lambda: time.sleep(60))
 
 
-def nothing(task):
-    yield from ()
+def nothing(trial, k):
+    return first_feature(trial)
 
 
-def infinite(task):
-    for value in (np.inf, 1.0):
+def infinite(trial, value):
+    def predict(data):
+        first = float(value)
+        return np.where(np.arange(data.n_rows) == 0, first, np.arange(data.n_rows) % 3)
 
-        def predict(data, value=value):
-            return np.where(np.arange(data.n_rows) == 0, value, np.arange(data.n_rows) % 3)
-
-        yield Candidate({"value": value if value == 1.0 else "inf"}, predict, lambda: Size(1))
-
-
-def only_infinite(task):
-    yield Candidate({}, lambda data: np.full(data.n_rows, np.inf), lambda: Size(1), 0.0)
+    return Model(predict, lambda: Size(1))
 
 
-def flat_first(task):
-    yield linear_candidate(np.zeros(task.train.n_features), {"k": -1}, seconds=0.0)
-    yield from first_feature(task)
+def only_infinite(trial):
+    return Model(lambda data: np.full(data.n_rows, np.inf), lambda: Size(1))
 
 
-def equal(task):
+def flat_first(trial, k):
+    return first_feature(trial, k)  # of -1, all scores are 0
+
+
+def equal(trial, k):
     """Candidates of the same order: the first is to be taken."""
-    coef = np.eye(task.train.n_features)[0]
-    for k in range(3):
-        yield linear_candidate(coef * (k + 1), {"k": k}, seconds=0.0)
+    return first_feature(trial, k)
 
 
-def chatter(task):
+class Sum:
+    """Predicts, and has no more in common with the models of any library."""
+
+    def predict(self, X):
+        return np.asarray(X.sum(axis=1)).ravel()
+
+
+def plain(trial):
+    return Sum()
+
+
+def chatter(trial):
     print("[library] training on the standard output")
     os.system("echo from a child of ours")
-    yield from first_feature(task)
+    return first_feature(trial)
 
 
-def last_fold_fails(task):
+def last_fold_fails(trial):
     """Fails where the first label of the training rows says so: on one fold of those in tests."""
-    if task.train.n_rows % 2:
+    if trial.train.n_rows % 2:
         raise RuntimeError("an odd number of rows")
-    yield from first_feature(task)
+    return first_feature(trial)
 
 
-def family(task):
+def family(trial):
     """Leaves a process behind that would outlive it."""
     os.system("sleep 61 &")
     time.sleep(60)
-    yield

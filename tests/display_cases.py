@@ -9,12 +9,17 @@ import numpy as np
 from linrank import (
     ComparisonDisplay,
     ConvergenceDisplay,
+    GridDisplay,
+    InductionDisplay,
     LabelsDisplay,
     PairExplanationDisplay,
     PathDisplay,
     QueryHistogramDisplay,
     QueryScatterDisplay,
+    RankProfileDisplay,
+    SupportDistributionDisplay,
     WeightsDisplay,
+    support_distribution,
 )
 
 HOSTILE = [
@@ -72,12 +77,31 @@ def path_of(n_models: int = 5) -> SimpleNamespace:
     )
 
 
+def rounds_of(n_rounds: int, validation: float | None = 0.5) -> list[SimpleNamespace]:
+    """What the rounds of a feature induction have."""
+    return [
+        SimpleNamespace(objective=9.0 / k, n_nonzero=k, n_chosen=2 * k, validation=validation)
+        for k in range(1, n_rounds + 1)
+    ]
+
+
+def profile_of(ratios: np.ndarray) -> SimpleNamespace:
+    """What a rank profile has, with itself as its baseline."""
+
+    def distribution(relative_to: str) -> np.ndarray:
+        return np.array([np.histogram(column, 10, (0, 1))[0] for column in ratios.T])
+
+    shown = {"distribution": distribution, "ratios": lambda relative_to: ratios}
+    return SimpleNamespace(energy=[0.9, 0.99], baseline=SimpleNamespace(**shown), **shown)
+
+
 def cases() -> dict[str, object]:
     """A display of every class, and of what is hard to draw."""
     rng = np.random.default_rng(0)
     n = len(HOSTILE)
     spread = rng.beta(2, 2, 400)
     noisy = np.clip(spread + rng.normal(0, 0.1, 400), 0, 1)
+    supported = support_distribution({"C": 10.0}, scores=rng.normal(size=30), y=np.arange(30) % 6)
     gaps = np.where(rng.random(400) < 0.2, np.nan, noisy)
     return {
         "convergence": ConvergenceDisplay(HISTORY),
@@ -90,6 +114,12 @@ def cases() -> dict[str, object]:
         "descent": ConvergenceDisplay({"n_steps": [10, 100, 500], "objective": [9.0, 3.0, 2.5]}),
         "path, one model": PathDisplay(path_of(1), [0.5], 1.0, "map"),
         "path, folds": PathDisplay(path_of(), rng.random((3, 5)), 4.0, SCRIPT),
+        "grid": GridDisplay([0.1, 1.0, 10.0], [0.01, 0.1], rng.random((2, 3)), (1, 2), SCRIPT),
+        "induction": InductionDisplay(rounds_of(6), metric="m" * 90),
+        "induction, by round": InductionDisplay(rounds_of(1, None), "rounds"),
+        "support": SupportDistributionDisplay(supported),
+        "support, by difference": SupportDistributionDisplay(supported, by_difference=True),
+        "rank profile": RankProfileDisplay(profile_of(rng.random((30, 2)))),
         "weights": WeightsDisplay(rng.normal(size=46)),
         "weights, one": WeightsDisplay([2.5], ["only"]),
         "weights, zeros": WeightsDisplay(np.zeros(5)),

@@ -1,17 +1,22 @@
-"""A gathering in a few lines: every argument and answer travels through pickle, as to a worker."""
+"""Gatherings and parts in a few lines, in the memory of this process."""
 
 from __future__ import annotations
 
 import pickle
+from contextlib import contextmanager
 
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.parts.chunk import tree_sum
+from linrank.parts.chunk import MemoryChunks, tree_sum
+from linrank.parts.parts import Parts
 
 
 class PlainGathering:
-    """Tasks on a list of blocks, one after the other; `asked` counts them by name."""
+    """Tasks on a list of blocks, one after the other; `asked` counts them by name.
+
+    Every argument and answer travels through pickle, as to a worker.
+    """
 
     def __init__(self, blocks):
         self.blocks = [_travelled(block) for block in blocks]
@@ -44,3 +49,28 @@ def _travelled(value):
 def cut(data: Dataset, n_blocks: int) -> list[Dataset]:
     """The rows in consecutive blocks, queries cut wherever it comes; some blocks may be small."""
     return [data.select(rows) for rows in np.array_split(np.arange(data.n_rows), n_blocks)]
+
+
+class MemoryParts(Parts):
+    """Parts in memory."""
+
+    where = "parts"
+    lengths = query_numbers = None  # set below, and by tests
+
+    def __init__(self, parts, n_threads=1):
+        columns = parts[0].select(np.empty(0, np.int64))
+        self.parts, self.lengths = parts, [np.diff(p.queries.offsets) for p in parts]
+        n_queries = sum(map(len, self.lengths))
+        super().__init__(columns, sum(part.n_rows for part in parts), n_queries, n_threads)
+        self.query_numbers = Parts.query_numbers.fget(self)
+
+    @contextmanager
+    def opened(self, recipe, kept=None):
+        kept = [None] * len(self.parts) if kept is None else kept
+        chunks = self.parts
+        if recipe is not None:
+            chunks = [
+                recipe.chunk(part, self.n_threads, mask)
+                for part, mask in zip(self.parts, kept, strict=True)
+            ]
+        yield MemoryChunks(chunks, self.n_threads)

@@ -120,7 +120,7 @@ FILES = {
     "training rows of 0": (changed(n_train=0), "'n_train' is 0, expected 1 to"),
     "training rows as text": (changed(n_train="9"), "'n_train' is a str, expected int or null"),
     "too few training rows": (changed(n_train=8), r"support\[2\] is 8, .* training row of 8"),
-    "unknown scaling": (changed(scaling="robust"), "scale must be one of 'none'"),
+    "unknown scaling": (changed(scaling="robust"), "scale must be 'none'"),
     "factors missing": (changed(factors=None), "'minmax' needs factors"),
     "factors unexpected": (changed(scaling="query"), "takes no factors"),
     "negative factor": (changed(factors=encoded([1, -1], "float64")), "finite and >= 0"),

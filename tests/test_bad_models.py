@@ -112,7 +112,7 @@ FILES = {
     "names of another type": (changed(feature_names=[1, 2]), "must be strings, got 1"),
     "names as text": (changed(feature_names="ab"), "'feature_names' is a str, expected list"),
     "half a character": (raw("feature_names", r'["\ud800", "b"]'), "half of a surrogate pair"),
-    "unknown scaling": (changed(scaling="robust"), "scale must be one of 'none'"),
+    "unknown scaling": (changed(scaling="robust"), "scale must be 'none'"),
     "scaling of another type": (changed(scaling=None), "'scaling' is a NoneType, expected str"),
     "factors missing": (changed(scaling="standard"), "needs factors"),
     "factors unexpected": (changed(factors=[1.0, 1.0]), "takes no factors"),

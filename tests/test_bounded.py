@@ -20,8 +20,8 @@ from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import train
 from linrank.solvers.bounded import metric_of
+from linrank.solvers.conjugate import Diagonal, Explicit, Plain
 from linrank.solvers.newton import newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
 from linrank.solvers.result import duality_gap
 from real_data import mq2008
 from small_data import small as small_ranking

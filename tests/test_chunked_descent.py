@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from dataset_parts import Parts
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError
 from linrank.stochastic.chunked import descend_chunks, visits
-from linrank.stochastic.resident import Parts, chunk_sampler
+from linrank.stochastic.resident import chunk_sampler
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import ExactObjective, descend
 from real_data import mq2008

@@ -19,8 +19,7 @@ from linrank.data.rows import CsrRows, as_rows
 from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
 from linrank.parts import risk as tasks
-from linrank.parts.chunk import GROUP, tree_sum
-from linrank.parts.gather import MemoryChunks
+from linrank.parts.chunk import GROUP, MemoryChunks, tree_sum
 from linrank.parts.passes import Budget, Passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of

@@ -415,8 +415,7 @@ def test_inspect_lists_the_weights_that_are_not_zero(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "5,000, 3 with a weight (0.06 %)" in out
     assert out.endswith(
-        "        weight  feature, all 3 that are not zero\n"
-        "            -2  4001\n          +0.5  8\n        +1e-09  12\n"
+        "weight  feature, all 3 that are not zero\n    -2  4001\n  +0.5  8\n+1e-09  12\n"
     )
     assert main(["inspect", path, "--top", "2"]) == 0
     assert "the 2 largest of 3 that are not zero" in capsys.readouterr().out
@@ -525,9 +524,9 @@ def test_inspect_tells_what_missing_values_add(tmp_path, capsys):
     LinearModel([0.0, 1.0, 2.0], names, missing=missing).save(tmp_path / "m.json")
     assert main(["inspect", str(tmp_path / "m.json")]) == 0
     assert capsys.readouterr().out.endswith(
-        "        weight    if missing  feature, all 3 that are not zero\n"
-        "            +2            +0  c\n"
-        "            +1            +0  'b\\n\\x1b[2J'\n"
-        "            +0            -3  age\n"
+        "weight  if missing  feature, all 3 that are not zero\n"
+        "    +2          +0  c\n"
+        "    +1          +0  'b\\n\\x1b[2J'\n"
+        "    +0          -3  age\n"
         "if missing: what a row gains that lacks the feature\n"
     )

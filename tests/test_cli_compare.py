@@ -18,7 +18,8 @@ from cli_files import write_svmlight
 from linrank.cli.compare import names_of
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
-from linrank.judging.contest.methods import METHODS
+from linrank.judging.contest import rivals
+from linrank.judging.contest.methods import contestants
 
 FAST = ["--methods", "best-feature,random", "--baseline", "random", "-j", "2"]
 
@@ -122,9 +123,9 @@ def test_names_of_files():
 def test_the_list_of_methods(capsys):
     assert main(["compare", "--list-methods"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in METHODS)
+    assert all(name in out for name in contestants())
     assert main(["compare", "--list-methods", "--json"]) == 0
-    assert [m["name"] for m in json.loads(capsys.readouterr().out)] == list(METHODS)
+    assert [m["name"] for m in json.loads(capsys.readouterr().out)] == list(contestants())
 
 
 @pytest.mark.parametrize(
@@ -159,8 +160,8 @@ def test_files_of_different_features_are_refused(subsets, tmp_path, capsys):
 
 
 def test_no_result_at_all_is_a_failure(subsets, capsys, monkeypatch):
-    lost = replace(METHODS["random"], needs="no_such_package")
-    monkeypatch.setitem(METHODS, "random", lost)
+    lost = replace(contestants()["random"], needs="no_such_package")
+    monkeypatch.setattr(rivals, "RIVALS", (lost,))
     assert main(["compare", *subsets[:3], "--methods", "random", "--baseline", "random"]) == 1
     assert "no_such_package is not installed" in capsys.readouterr().out
 

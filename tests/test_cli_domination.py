@@ -43,7 +43,6 @@ def train(files, model, *options, alpha="5"):
             ["--negative-sampling", "0.5", "--seed", "3"],
             {"negative_sampling": 0.5, "random_state": 3},
         ),
-        (["--order", "shuffled"], {"order": "shuffled"}),
         (["--scale", "standard"], {"scale": "standard"}),
         (["--feature-induction", "2"], {"feature_induction": 2}),
     ],

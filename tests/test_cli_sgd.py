@@ -90,7 +90,7 @@ def test_tol_decides_the_exit_status(files, model, capsys):
     assert main([*base, "-e", "0.5", "--average", "--n-steps", "1e7"]) == 0
     assert "converged" in capsys.readouterr().err
     assert main([*base, "-e", "1e-9", "--n-steps", "300"]) == 3
-    assert "took all 300 steps; raise n_steps" in capsys.readouterr().err
+    assert "took all 300 steps; raise --n-steps" in capsys.readouterr().err
     assert load_model(model).n_features == 6
 
 

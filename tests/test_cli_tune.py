@@ -204,7 +204,7 @@ def test_plot(files, tmp_path, capsys):
 
 
 def test_plot_without_matplotlib_fails_before_the_work(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["tune", files["train"], "--plot", str(tmp_path / "p.png")]) == 1
     err = capsys.readouterr().err
     assert "pip install linrank[plot]" in err

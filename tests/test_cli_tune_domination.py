@@ -43,8 +43,8 @@ def tune(files, *options, folds="3", n_alphas="6"):
         (["--selection", "one_se"], {"selection": "one_se"}),
         (["--max-features", "2", "-e", "1e-6"], {"max_features": 2, "tol": 1e-6}),
         (
-            ["--negative-sampling", "0.5", "--seed", "3", "--order", "shuffled"],
-            {"negative_sampling": 0.5, "random_state": 3, "order": "shuffled"},
+            ["--negative-sampling", "0.5", "--seed", "3"],
+            {"negative_sampling": 0.5, "random_state": 3},
         ),
     ],
 )

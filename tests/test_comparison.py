@@ -256,9 +256,9 @@ def test_the_inputs_are_not_written_to():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test": "wilcoxon"}, "test must be one of 'randomisation', 't', 'bootstrap'; got 'wilc"),
-        ({"correction": "sidak"}, "correction must be one of 'holm', 'bonferroni', 'bh', None"),
-        ({"family": "row"}, "family must be one of 'metric', 'table'; got 'row'"),
+        ({"test": "wilcoxon"}, "test must be 'randomisation', 't' or 'bootstrap', got 'wilc"),
+        ({"correction": "sidak"}, "correction must be 'holm', 'bonferroni', 'bh' or None"),
+        ({"family": "row"}, "family must be 'metric' or 'table', got 'row'"),
         ({"baseline": "best"}, "baseline must be one of 'weak', 'good', 'fair'; got 'best'"),
         ({"confidence": 95}, "confidence must be between 0 and 1, as 0.95 for 95 %; got 95"),
         ({"n_resamples": 0}, "n_resamples must be an integer >= 1, got 0"),

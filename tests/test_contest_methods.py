@@ -12,14 +12,15 @@ from threadpoolctl import threadpool_limits
 
 from linrank import Dataset, RankSVM, evaluate, make_ranking
 from linrank.judging.contest.methods import (
-    METHODS,
-    Task,
+    Trial,
     chosen_methods,
+    contestants,
     fair_convention,
-    method_named,
 )
 from linrank.judging.contest.rivals import pair_balance
 
+METHODS = contestants()
+USUAL = [name for name, one in METHODS.items() if one.is_usual]
 RULES = fair_convention("linrank")
 
 
@@ -30,20 +31,20 @@ def one_thread():
         yield
 
 
-def small_task(scoring="ndcg@10", scale="standard", sparse=False):
+def small_trial(scoring="ndcg@10", scale="standard", sparse=False):
     data = make_ranking(n_queries=40, n_features=5, noise=0.3, random_state=1)
     parts = []
     for chosen in (data.qid < 25, data.qid >= 25):  # of one ranking, so that there is much to learn
         part = data.select(chosen)
         parts.append(Dataset.of(csr_array(part.X) if sparse else part.X, part.y, qid=part.qid))
-    return Task(*parts, scoring, RULES, scale, seed=3)
+    return Trial(*parts, scoring, RULES, scale, seed=3)
 
 
-def candidates(name, task, most=2):
-    method = method_named(name)
+def candidates(name, trial, most=2):
+    method = METHODS[name]
     if method.needs is not None:
         pytest.importorskip(method.needs)
-    return list(islice(method.load()(task), most))
+    return [(point, train()) for point, train in islice(method.models(trial), most)]
 
 
 # ---- every method -------------------------------------------------------------------------------
@@ -51,40 +52,39 @@ def candidates(name, task, most=2):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_candidates_score_rows_and_can_be_told_of(name):
-    task = small_task()
-    found = candidates(name, task)
+    trial = small_trial()
+    found = candidates(name, trial)
     assert found
-    for candidate in found:
-        json.dumps(dict(candidate.parameters))
-        scores = np.asarray(candidate.predict(task.valid))
-        assert scores.shape == (task.valid.n_rows,)
+    for _, model in found:
+        scores = np.asarray(model.predict(trial.valid))
+        assert scores.shape == (trial.valid.n_rows,)
         assert np.isfinite(scores).all()
-        size = candidate.size()
+        size = model.size()
         assert size.n_bytes > 0 or name == "random"
-        assert candidate.seconds is not None or candidate.fit is not None
-    assert len({json.dumps(dict(c.parameters)) for c in found}) == len(found)
+    told = {json.dumps({**point, **model.found}) for point, model in found}
+    assert len(told) == len(found)
 
 
-@pytest.mark.parametrize("name", [n for n in METHODS if n not in ("random", "forest", "catboost")])
+@pytest.mark.parametrize("name", [n for n in USUAL if n not in ("random", "forest", "catboost")])
 def test_a_method_ranks_better_than_chance(name):
-    task = small_task("pairwise_accuracy")
+    trial = small_trial("pairwise_accuracy")
     most = None if METHODS[name].family == "linrank" else 6
-    best = max(task.judge(c.predict(task.valid)) for c in candidates(name, task, most))
+    best = max(trial.judge(m.predict(trial.valid)) for _, m in candidates(name, trial, most))
     assert best > 0.65
 
 
-@pytest.mark.parametrize("name", [n for n in METHODS if n != "random"])
+@pytest.mark.parametrize("name", [n for n in USUAL if n != "random"])
 def test_sparse_rows_do(name):
-    task = small_task(sparse=True)
-    (candidate,) = candidates(name, task, 1)
-    assert np.isfinite(candidate.predict(task.valid)).all()
+    trial = small_trial(sparse=True)
+    ((_, model),) = candidates(name, trial, 1)
+    assert np.isfinite(model.predict(trial.valid)).all()
 
 
 @pytest.mark.parametrize("name", ["ranksvm", "sgd", "svr-l2", "lightgbm", "forest", "random"])
 def test_the_same_seed_gives_the_same_scores(name):
     first, second = (
-        [c.predict(task.valid) for c in candidates(name, task, 1)]
-        for task in (small_task(), small_task())
+        [m.predict(trial.valid) for _, m in candidates(name, trial, 1)]
+        for trial in (small_trial(), small_trial())
     )
     np.testing.assert_array_equal(first, second)
 
@@ -93,11 +93,11 @@ def test_the_same_seed_gives_the_same_scores(name):
 @pytest.mark.parametrize("name", ["ranksvm", "svr-l2", "domination-l2"])
 def test_linear_models_score_raw_rows(name, scale):
     """Features in other units are the same features, once they are scaled."""
-    task = small_task(scale=scale)
+    trial = small_trial(scale=scale)
     units = np.array([1.0, 10.0, 0.1, 2.0, 0.5])
-    changed = [Dataset.of(d.X * units, d.y, qid=d.qid) for d in (task.train, task.valid)]
-    other = Task(*changed, task.scoring, RULES, scale, seed=3)
-    plain, scaled = (candidates(name, t, 3)[-1].predict(t.valid) for t in (task, other))
+    changed = [Dataset.of(d.X * units, d.y, qid=d.qid) for d in (trial.train, trial.valid)]
+    other = Trial(*changed, trial.scoring, RULES, scale, seed=3)
+    plain, scaled = (candidates(name, t, 3)[-1][1].predict(t.valid) for t in (trial, other))
     agree = np.corrcoef(plain, scaled)[0, 1] > 1 - 1e-6
     assert agree == (scale != "none")
 
@@ -105,15 +105,16 @@ def test_linear_models_score_raw_rows(name, scale):
 # ---- particular ones ----------------------------------------------------------------------------
 
 
-def test_the_path_of_ranksvm_is_its_fits():
-    task = small_task()
-    for candidate in candidates("ranksvm", task, None)[10:20:4]:
-        ranker = RankSVM(C=candidate.parameters["C"], scale="standard", tol=1e-8)
-        ranker.fit(task.train.X, task.train.y, qid=task.train.qid)
-        expected = ranker.predict(task.valid.X)
-        scores = candidate.predict(task.valid)
+def test_the_candidates_of_ranksvm_are_its_fits():
+    trial = small_trial()
+    for point, model in candidates("ranksvm", trial, None)[10:20:4]:
+        ranker = RankSVM(**point, scale="standard", tol=1e-8)
+        ranker.fit(trial.train.X, trial.train.y, qid=trial.train.qid)
+        expected = ranker.predict(trial.valid.X)
+        scores = model.predict(trial.valid)
         assert np.linalg.norm(scores - expected) < 0.02 * np.linalg.norm(expected)
-        assert candidate.fit().w.shape == (5,)
+        again = model.again().predict(trial.valid)
+        assert np.linalg.norm(again - expected) < 0.02 * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize(
@@ -121,19 +122,19 @@ def test_the_path_of_ranksvm_is_its_fits():
 )
 def test_boosters_stop_at_their_best_round_on_validation(name):
     """The model kept is that of the round whose measure was the best of those tried."""
-    task = small_task("map")
+    trial = small_trial("map")
     seen = []
-    judge = Task.judge
+    judge = Trial.judge
 
-    class Spied(Task):
+    class Spied(Trial):
         def judge(self, scores):
             seen.append(judge(self, scores))
             return seen[-1]
 
-    spied = Spied(task.train, task.valid, "map", RULES, "standard", 3)
-    (candidate,) = candidates(name, spied, 1)
-    assert len(seen) > candidate.parameters["rounds"] > 0
-    assert task.judge(candidate.predict(task.valid)) == pytest.approx(max(seen), abs=1e-12)
+    spied = Spied(trial.train, trial.valid, "map", RULES, "standard", 3)
+    ((_, model),) = candidates(name, spied, 1)
+    assert len(seen) > model.found["rounds"] > 0
+    assert trial.judge(model.predict(trial.valid)) == pytest.approx(max(seen), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gbdt", "lightgbm", "xgboost-ndcg", "catboost"])
@@ -141,44 +142,44 @@ def test_the_fit_of_a_booster_that_is_timed_is_the_chosen_one_and_no_more(name):
     """Not the rounds after the best, and no look at the validation part."""
     looks = []
 
-    class Spied(Task):
+    class Spied(Trial):
         def judge(self, scores):
             looks.append(super().judge(scores))
             return looks[-1]
 
-    task = small_task("map")
-    spied = Spied(task.train, task.valid, "map", RULES, "standard", 3)
-    (candidate,) = candidates(name, spied, 1)
+    trial = small_trial("map")
+    spied = Spied(trial.train, trial.valid, "map", RULES, "standard", 3)
+    ((_, model),) = candidates(name, spied, 1)
     before = len(looks)
-    again = candidate.fit()
-    rows = task.valid.X
+    again = model.again()
+    rows = trial.valid.X
     if name == "xgboost-ndcg":
         import xgboost
 
         rows = xgboost.DMatrix(rows)
-    np.testing.assert_allclose(again.predict(rows), candidate.predict(task.valid), rtol=1e-6)
+    np.testing.assert_allclose(again.predict(rows), model.predict(trial.valid), rtol=1e-6)
     assert len(looks) == before
 
 
 @pytest.mark.parametrize("name", ["xgboost-pairwise", "catboost"])
 def test_pairs_have_an_order_whatever_the_labels(name):
     """Shifted by a fraction below 0, labels order the same pairs."""
-    task = small_task("pairwise_accuracy")
-    shifted = [Dataset.of(d.X, d.y - 2.5, qid=d.qid) for d in (task.train, task.valid)]
-    (plain,), (moved,) = (
-        candidates(name, t, 1) for t in (task, Task(*shifted, task.scoring, RULES, seed=3))
+    trial = small_trial("pairwise_accuracy")
+    shifted = [Dataset.of(d.X, d.y - 2.5, qid=d.qid) for d in (trial.train, trial.valid)]
+    ((_, plain),), ((_, moved),) = (
+        candidates(name, t, 1) for t in (trial, Trial(*shifted, trial.scoring, RULES, seed=3))
     )
-    assert moved.parameters == plain.parameters
-    np.testing.assert_allclose(moved.predict(task.valid), plain.predict(task.valid), rtol=1e-3)
+    assert moved.found == plain.found
+    np.testing.assert_allclose(moved.predict(trial.valid), plain.predict(trial.valid), rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost-ndcg", "catboost"])
 def test_high_grades_do(name):
     """2^y is no number for a price."""
-    task = small_task("pairwise_accuracy")
-    high = [Dataset.of(d.X, 700 * d.y, qid=d.qid) for d in (task.train, task.valid)]
-    (candidate,) = candidates(name, Task(*high, task.scoring, RULES, seed=3), 1)
-    assert task.judge(candidate.predict(task.valid)) > 0.6
+    trial = small_trial("pairwise_accuracy")
+    high = [Dataset.of(d.X, 700 * d.y, qid=d.qid) for d in (trial.train, trial.valid)]
+    ((_, model),) = candidates(name, Trial(*high, trial.scoring, RULES, seed=3), 1)
+    assert trial.judge(model.predict(trial.valid)) > 0.6
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost-ndcg"])
@@ -186,7 +187,7 @@ def test_labels_that_are_no_grades_are_refused_by_name(name):
     data = make_ranking(n_queries=4, n_features=2, random_state=0)
     half = Dataset.of(data.X, data.y + 0.5, qid=data.qid)
     with pytest.raises(ValueError, match=r"grades 0, 1, 2.*[0-9]\.5 occurs"):
-        candidates(name, Task(half, half, "map", RULES))
+        candidates(name, Trial(half, half, "map", RULES))
 
 
 def test_the_balance_of_rows_is_that_of_the_pairs():
@@ -206,11 +207,19 @@ def test_the_best_feature_is_found_whatever_its_direction():
     X = rng.normal(size=(200, 30))
     X[:, 17] -= 2 * y
     data = Dataset.of(X, y, qid=np.arange(200) // 10)
-    found = candidates("best-feature", Task(data, data, "map", RULES), None)
-    assert found[0].parameters == {"feature": 18, "order": "ascending"}
+    found = candidates("best-feature", Trial(data, data, "map", RULES), None)
+    point, model = found[0]
+    assert {**point, **model.found} == {"feature": 18, "order": "ascending"}
     assert len(found) == 20
-    scores = found[0].predict(data)
+    scores = model.predict(data)
     assert evaluate(y, scores, qid=data.qid, metrics="map")["map"] > 0.8
+
+
+def test_a_method_without_a_grid_takes_part_if_it_is_named():
+    assert {"published", "regularized"} <= set(METHODS) - set(USUAL)
+    ((point, _),) = candidates("published", small_trial())
+    assert point == {}
+    assert [m.name for m in chosen_methods(["regularized"])] == ["regularized"]
 
 
 # ---- names --------------------------------------------------------------------------------------
@@ -237,6 +246,6 @@ def test_the_baseline_takes_part_in_any_case():
 
 def test_all_without_some():
     names = [m.name for m in chosen_methods("all", ["catboost", "forest"])]
-    assert set(METHODS) - set(names) == {"catboost", "forest"}
+    assert set(USUAL) - set(names) == {"catboost", "forest"}
     with pytest.raises(ValueError, match="no method is left"):
         chosen_methods(["sgd"], ["sgd"])

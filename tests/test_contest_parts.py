@@ -12,7 +12,7 @@ from linrank import Dataset, NoPairsError, load, make_ranking
 from linrank.data.dataset import join_rows
 from linrank.data.rows import as_rows
 from linrank.judging.contest.contest import check_protocol, leaks
-from linrank.judging.contest.methods import Task, fair_convention
+from linrank.judging.contest.methods import Trial, fair_convention
 from linrank.judging.contest.runner import rotation, three_parts
 from linrank.judging.contest.worker import read_joined, write_subset
 from linrank.metrics import CONVENTIONS, evaluate
@@ -208,7 +208,7 @@ def test_rows_in_the_order_of_their_labels_do_not_reward_ties():
     """In input order, equal scores of rows sorted by label would be a perfect ranking."""
     y, qid = [2, 1, 0, 2, 1, 0], [1, 1, 1, 2, 2, 2]
     data = Dataset.of(np.zeros((6, 1)), y, qid=qid)
-    fair = Task(data, data, "ndcg", fair_convention("linrank")).judge(np.zeros(6))
+    fair = Trial(data, data, "ndcg", fair_convention("linrank")).judge(np.zeros(6))
     assert evaluate(y, np.zeros(6), qid=qid, metrics="ndcg")["ndcg"] == 1.0
     assert fair < 0.9
 
@@ -222,6 +222,6 @@ def test_conventions_with_a_rule_of_their_own_for_ties_keep_it(name):
 
 def test_errors_are_signed_so_that_higher_is_better():
     data = part(0)
-    task = Task(data, data, "all_pairs_error", fair_convention("linrank"))
-    perfect, reversed_ = task.judge(data.labels), task.judge(-data.labels)
+    trial = Trial(data, data, "all_pairs_error", fair_convention("linrank"))
+    perfect, reversed_ = trial.judge(data.labels), trial.judge(-data.labels)
     assert perfect == 0.0 > reversed_

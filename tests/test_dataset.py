@@ -13,7 +13,7 @@ from scipy import sparse
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, as_rows
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 from strategies import datasets
 
 

@@ -28,10 +28,9 @@ from linrank import (
     WeightsDisplay,
     evaluate,
     make_ranking,
-    plots,
 )
 from linrank.displays import Display
-from linrank.plots.axes import _ems, counted, readable
+from linrank.displays.axes import _ems, readable
 
 CASES = cases()
 
@@ -245,11 +244,11 @@ def test_weights_that_cannot_be_drawn(ax):
     with pytest.raises(ValueError, match="coefficient 1 is nan"):
         WeightsDisplay([1.0, np.nan]).plot(ax)
     with pytest.raises(ValueError, match="spread has 1 entries for 2"):
-        plots.weights([1.0, 2.0], spread=[1.0], ax=ax)
+        WeightsDisplay([1.0, 2.0], spread=[1.0])
     with pytest.raises(ValueError, match="spread has 3 entries for 2"):
         WeightsDisplay([1.0, 2.0], spread=[1.0, 2.0, 3.0]).to_svg()
     with pytest.raises(ValueError, match="there are no coefficients"):
-        plots.weights([], ax=ax)
+        WeightsDisplay([])
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.integers(1, 12))
@@ -333,7 +332,7 @@ def test_scatter_of_coinciding_points_and_of_missing_ones(ax):
 def test_scatter_of_many_points_gathers_them(ax):
     rng = np.random.default_rng(0)
     x, y = rng.random(5000), rng.random(5000)
-    plots.query_scatter(y, x, ax=ax)
+    QueryScatterDisplay(y, x).plot(ax)
     drawn = np.array([(px, py) for px, py, _ in points(ax)])
     assert 1000 < len(drawn) <= 2500
     cells = np.unique(np.minimum((np.stack((x, y), axis=1) * 50).astype(int), 49), axis=0)
@@ -387,9 +386,9 @@ def test_labels_of_a_dataset(data):
 
 def test_labels_that_cannot_be_drawn():
     with pytest.raises(ValueError, match="1 counts for 2 labels"):
-        plots.labels([0, 1], [1], [1], axes=Figure().subplots(2, 1))
+        LabelsDisplay([0, 1], [1], [1])
     with pytest.raises(ValueError, match="0 labels and 0 queries"):
-        plots.labels([], [], [], axes=Figure().subplots(2, 1))
+        LabelsDisplay([], [], [])
 
 
 # ---- comparisons --------------------------------------------------------------------------------
@@ -480,12 +479,6 @@ def test_names_are_no_formulas(ax):
     ticks = {t.get_text(): t for t in ax.get_yticklabels()}
     assert "$x_1$ and $\\frac{1}{0}$" in ticks
     assert not any(t.get_parse_math() for t in ticks.values())
-
-
-def test_counted():
-    assert counted(1, "query", "queries") == "1 query"
-    assert counted(2000, "query", "queries") == "2,000 queries"
-    assert counted(0, "row") == "0 rows"
 
 
 def test_public_names_are_those_of_the_package():

@@ -10,10 +10,15 @@ from scipy.optimize import minimize
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.domination.newton import RidgeProblem, by_newton, sample_layering
+from linrank.domination.problem import DominationProblem
 from linrank.losses.domination import DominationLoss
 from linrank.pairs.layering import Layering
 from linrank.solvers.result import duality_gap
 from real_data import mq2008
+
+
+def ridge(rows, layering, alpha, scale=None):
+    return DominationProblem(rows, layering, "l2", alpha, scale)
 
 
 def problem_of(seed=0, n=120, n_features=6):
@@ -45,7 +50,7 @@ def test_the_optimum_is_that_of_a_generic_optimiser(alpha):
         return point.value + alpha * w @ w, slope
 
     generic = minimize(objective, np.zeros(6), jac=True, tol=1e-10)
-    result = by_newton(data.rows, layering, alpha, scale=scale, tol=1e-10)
+    result = by_newton(ridge(data.rows, layering, alpha, scale), tol=1e-10)
     assert result.converged
     assert_allclose(result.value, generic.fun, rtol=1e-9)
     assert_allclose(result.w, generic.x, atol=1e-4)
@@ -57,7 +62,10 @@ def test_the_optimum_is_that_of_a_generic_optimiser(alpha):
 def test_history_and_callback_are_in_the_units_of_the_objective():
     data, alpha, seen = problem_of(), 0.25, []
     layering = Layering.of(data)
-    result = by_newton(data.rows, layering, alpha, callback=lambda entry: seen.append(entry))
+    result = by_newton(
+        ridge(data.rows, layering, alpha),
+        callback=lambda entry: seen.append(entry),
+    )
     at_zero = DominationLoss(layering).at(np.zeros(data.n_rows)).value
     assert_allclose(result.history["objective"][0], at_zero)
     assert [entry["objective"] for entry in seen] == result.history["objective"]
@@ -77,12 +85,18 @@ def test_history_and_callback_are_in_the_units_of_the_objective():
 def test_a_callback_stops_and_too_few_iterations_say_so():
     data = problem_of()
     layering = Layering.of(data)
-    stopped = by_newton(data.rows, layering, 1e-3, callback=lambda entry: entry["n_iter"] >= 1)
+    stopped = by_newton(
+        ridge(data.rows, layering, 1e-3),
+        callback=lambda entry: entry["n_iter"] >= 1,
+    )
     assert (stopped.stopped, stopped.n_iter) == ("callback", 1)
-    short = by_newton(data.rows, layering, 1e-3, max_iter=1, tol=1e-12)
+    short = by_newton(ridge(data.rows, layering, 1e-3), max_iter=1, tol=1e-12)
     assert short.stopped == "max_iter"
     assert "certified gap" in short.message
-    again = by_newton(data.rows, layering, 1e-3, w0=by_newton(data.rows, layering, 1e-3).w)
+    again = by_newton(
+        ridge(data.rows, layering, 1e-3),
+        w0=by_newton(ridge(data.rows, layering, 1e-3)).w,
+    )
     assert again.n_iter == 0
 
 
@@ -110,8 +124,8 @@ def test_many_rows_begin_with_a_sample_and_end_at_the_same_optimum():
     x = rng.normal(size=(n, 4)).astype(np.float32)
     y = np.clip(np.round(x @ [1.0, -0.5, 0.2, 0.0] + rng.normal(size=n)), 0, 2)
     layering = Layering.of(Dataset.of(x, y, qid=np.arange(n) // 20))
-    result = by_newton(as_rows(x), layering, 1.0, tol=1e-9)
-    cold = by_newton(as_rows(x), layering, 1.0, tol=1e-9, w0=np.zeros(4))
+    result = by_newton(ridge(as_rows(x), layering, 1.0), tol=1e-9)
+    cold = by_newton(ridge(as_rows(x), layering, 1.0), tol=1e-9, w0=np.zeros(4))
     assert result.converged
     assert result.history["objective"][0] < cold.history["objective"][0]
     assert_allclose(result.w, cold.w, atol=1e-4)
@@ -120,7 +134,7 @@ def test_many_rows_begin_with_a_sample_and_end_at_the_same_optimum():
 @pytest.mark.parametrize("pooled", [False, True])
 def test_mq2008_is_solved_to_the_default_tolerance_in_few_products(pooled):
     data = mq2008(1)
-    result = by_newton(data.rows, Layering.of(data, pooled=pooled), 0.01)
+    result = by_newton(ridge(data.rows, Layering.of(data, pooled=pooled), 0.01))
     assert result.converged
     assert result.gap <= 1e-6 * result.value
     assert result.n_hvp <= 40

@@ -56,8 +56,7 @@ def text(seed=0, n_rows=300, n_features=2000):
         {"scale": "query"},
         {"margin": "linear", "layers": "binary"},
         {"pooled": True},
-        {"order": "shuffled", "random_state": 4},
-        {"curvature": "range", "scale": "standard", "eps": 0.1},
+        {"scale": "standard", "eps": 0.1},
     ],
     ids=str,
 )
@@ -198,7 +197,7 @@ def test_the_rounding_of_constant_features_is_no_slope(penalty):
 
 
 def test_a_path_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("linrank.system.memory.available", lambda: 100)
+    monkeypatch.setattr("linrank.system.resources.available", lambda: 100)
     with pytest.raises(MemoryError, match="a path of 8 models of 8 features would take"):
         path()
 
@@ -227,7 +226,7 @@ def test_the_callback_ends_the_path_with_what_is_done(penalty):
 
 def test_too_few_sweeps_are_told():
     with pytest.warns(ConvergenceWarning, match=r"the gap of \d of 8 values of alpha"):
-        found = path(max_iter=1, tol=1e-9, curvature="paper")
+        found = path(max_iter=1, tol=1e-9)
     assert not found.converged[-1]
     assert found.n_iter.max() == 1
 

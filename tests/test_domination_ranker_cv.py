@@ -15,18 +15,18 @@ from linrank import (
     DominationRanker,
     DominationRankerCV,
     NoPairsError,
+    PathDisplay,
     QueryKFold,
     domination_path,
     evaluate,
     load_model,
     make_ranking,
-    plots,
 )
 from linrank.data.dataset import Dataset
 from linrank.pairs.layering import Layering, margin_of_part
 from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
-from linrank.search.path_searches import tune_domination
+from linrank.search.grids import tune_domination
 from linrank.search.tuning import Tuning
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
@@ -246,7 +246,7 @@ def test_the_picture(data):
 
     ranker = fit(data)
     axes = list(Figure(layout="constrained").subplots(4, 1, sharex=True))
-    plots.path(ranker, axes=axes)
+    PathDisplay.from_estimator(ranker).plot(axes)
     assert_array_equal(axes[0].get_lines()[0].get_xdata(), ranker.alphas_)
     assert_allclose(axes[0].get_lines()[0].get_ydata(), ranker.mean_scores_)
     assert_array_equal(axes[3].get_lines()[0].get_ydata(), ranker.path_.n_nonzero)

@@ -440,7 +440,7 @@ X3, Y3 = np.arange(6.0).reshape(3, 2), [0, 1, 2]
         ({"solver": "sgd"}, {}, ValueError, "solver must be 'newton', .* or .*, got 'sgd'"),
         ({"tol": 0.0}, {}, ValueError, "tol must be"),
         ({"max_iter": 0}, {}, ValueError, "max_iter must be an integer >= 1"),
-        ({"scale": "robust"}, {}, ValueError, "scale must be one of .* got 'robust'"),
+        ({"scale": "robust"}, {}, ValueError, "scale must be 'none', .* got 'robust'"),
         ({"query_normalization": "rows"}, {}, ValueError, "query_normalization must be"),
         ({"n_jobs": 0}, {}, ValueError, "n_jobs must be >= 1"),
         ({"early_stopping": True}, {}, ValueError, "needs validation data: pass X_val"),

@@ -414,7 +414,7 @@ def test_clone_and_parameters():
             {"query_normalization": "rows"},
             "query_normalization must be None or 'pairs', got 'rows'",
         ),
-        ({"scale": "max"}, "scale must be one of"),
+        ({"scale": "max"}, "scale must be 'none', "),
         ({"scoring": "ndgc"}, "ndgc"),
         ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1"),
         ({"early_stopping": True}, "early_stopping=True needs validation data"),

@@ -17,7 +17,7 @@ from linrank.parts.gathered_rows import GatheredRows, gathered
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.ranksvm.train import Problem, train
 from linrank.search.folds import deal
-from linrank.search.path_searches import tune
+from linrank.search.grids import tune
 from plain_gathering import PlainGathering, cut
 from small_data import small, weighted
 from strategies import datasets

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
 from hypothesis_profiles import examples
-from linrank import DominationRanker, evaluate, make_ranking, plots
+from linrank import DominationRanker, InductionDisplay, evaluate, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.domination.descent import Descent, descend
 from linrank.domination.induction import InductionResult, induce
@@ -225,15 +225,6 @@ def test_the_callback_ends_it():
     assert (2, 4) in seen
 
 
-def test_validation_after_each_round():
-    asked = []
-    result = induce(
-        descent(), 2, tol=1e-5, max_iter=500, validation=lambda w: asked.append(w) or len(asked)
-    )
-    assert [done.validation for done in result.rounds] == list(range(1, len(result.rounds) + 1))
-    assert_array_equal(asked[-1], result.w)
-
-
 def test_the_history_knows_the_rounds():
     result = train(DATA, alpha=2.0, feature_induction=2, tol=1e-6, n_jobs=1)
     history = result.history
@@ -284,7 +275,7 @@ def test_the_estimator_has_the_rounds_with_their_measure(ranker):
 @pytest.mark.parametrize("by", ["features", "rounds"])
 def test_the_picture(ranker, by):
     axes = Figure(layout="constrained").subplots(3, 1)
-    plots.induction(ranker, by=by, axes=list(axes))
+    InductionDisplay.from_estimator(ranker, by=by).plot(axes)
     measure, objective, n_nonzero = (ax.get_lines()[0] for ax in axes)
     rounds = ranker.rounds_
     x = {"features": [r.n_chosen for r in rounds], "rounds": range(1, len(rounds) + 1)}[by]
@@ -298,10 +289,10 @@ def test_the_picture(ranker, by):
 def test_the_picture_without_validation():
     result = train(DATA, alpha=2.0, feature_induction=2)
     axes = Figure().subplots(2, 1)
-    assert len(plots.induction(result, axes=list(axes))) == 2
-    with pytest.raises(ValueError, match="axes has 1 elements for 2 panels"):
-        plots.induction(result, axes=list(axes)[:1])
+    assert InductionDisplay.from_estimator(result).plot(axes).n_panels == 2
+    with pytest.raises(ValueError, match="ax has 1 axes for 2 panels"):
+        InductionDisplay.from_estimator(result).plot(axes[0])
     with pytest.raises(ValueError, match="by must be 'features' or 'rounds', got 'sweeps'"):
-        plots.induction(result, by="sweeps")
+        InductionDisplay.from_estimator(result, by="sweeps")
     with pytest.raises(TypeError, match="with at least one round; got Result"):
-        plots.induction(train(DATA, alpha=2.0))
+        InductionDisplay.from_estimator(train(DATA, alpha=2.0))

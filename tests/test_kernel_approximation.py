@@ -23,7 +23,7 @@ from linrank.kernels.functions import Kernel
 from linrank.kernels.mapped_rows import MappedRows, Room
 from linrank.kernels.train import train_kernel
 from linrank.ranksvm.train import Problem, plan, train
-from linrank.solvers.preconditioner import Sampled
+from linrank.solvers.conjugate import Sampled
 
 RBF = Kernel("rbf", gamma=0.5)
 KERNELS = {"rbf": RBF, "poly": Kernel("poly", gamma=0.5, degree=2, coef0=1.0)}

@@ -91,13 +91,13 @@ def test_stored_where_it_fits():
     ("free", "kind"), [(16_000_000, StoredMatrix), (15_999_998, BlockedMatrix)]
 )
 def test_by_default_half_of_what_is_free(monkeypatch, free, kind):
-    monkeypatch.setattr("linrank.system.memory.available", lambda: free)
+    monkeypatch.setattr("linrank.system.resources.available", lambda: free)
     rows = as_rows(normal(1000, 3))
     assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), kind)
 
 
 def test_stored_where_nothing_is_known_of_memory(monkeypatch):
-    monkeypatch.setattr("linrank.system.memory.available", lambda: None)
+    monkeypatch.setattr("linrank.system.resources.available", lambda: None)
     rows = as_rows(normal(20, 3))
     assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), StoredMatrix)
 
@@ -112,7 +112,7 @@ def test_not_even_tiles_fit(monkeypatch):
         kernel_matrix(kernel, rows, memory_limit=100_000)
     with pytest.raises(MemoryError, match=r"of 30 rows need 7\.2 kB, and memory_limit allows 1 B"):
         kernel_matrix(kernel, as_rows(normal(30, 3)), memory_limit=1)
-    monkeypatch.setattr("linrank.system.memory.available", lambda: 200_000)
+    monkeypatch.setattr("linrank.system.resources.available", lambda: 200_000)
     with pytest.raises(MemoryError, match=r"free memory allows 100\.0 kB"):
         kernel_matrix(kernel, rows)
 

@@ -20,7 +20,15 @@ from scipy import sparse
 
 from hypothesis_profiles import examples
 from kernel_models import kernel_models, scores_by_definition
-from linrank import Dataset, KernelModel, LinearModel, dual_matrix, load_model, make_ranking, plots
+from linrank import (
+    Dataset,
+    KernelModel,
+    LinearModel,
+    WeightsDisplay,
+    dual_matrix,
+    load_model,
+    make_ranking,
+)
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
@@ -178,8 +186,8 @@ def test_what_needs_weights_of_features_says_so():
         model.explain(TEST)
     with pytest.raises(TypeError, match=r"a KernelModel has no weights .* dual_matrix takes"):
         dual_matrix(model, TEST, np.arange(23))
-    with pytest.raises(TypeError, match=r"got a KernelModel; a kernel model has no weights"):
-        plots.weights(model)
+    with pytest.raises(TypeError, match="KernelModel has no weights of features"):
+        WeightsDisplay.from_estimator(model)
 
 
 # ---- the model of a training run ----------------------------------------------------------------

@@ -32,8 +32,7 @@ from linrank.kernels.train import train_kernel
 from linrank.ranksvm.path import as_coarse_Cs
 from linrank.search import kernel as kernel_tuning
 from linrank.search.folds import Fold, deal
-from linrank.search.kernel import tune_kernel
-from linrank.search.kernel_folds import FoldKernels, KernelFamily, Plan, as_gammas
+from linrank.search.kernel import FoldKernels, KernelFamily, Plan, as_gammas, tune_kernel
 from linrank.search.tuning import Tuning
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every")
@@ -234,7 +233,7 @@ def test_distances_are_computed_once_where_rows_are_wide(computed, monkeypatch):
     data = curved(2, n_features=3)
     expected = tuned(data)
     computed.clear()
-    monkeypatch.setattr("linrank.search.kernel_folds._MANY_FEATURES", 3)
+    monkeypatch.setattr("linrank.search.kernel._MANY_FEATURES", 3)
     assert_allclose(tuned(data).scores, expected.scores, rtol=1e-12)
     assert computed == [(data.n_rows, data.n_rows)]  # products; no kernel for either γ
     computed.clear()
@@ -292,7 +291,7 @@ def test_the_plan_is_what_fits(data):
 def test_tiles_of_validation_rows_change_nothing(data, held_out, monkeypatch):
     folds = [*deal(data, 2), Fold(np.arange(60), held_out)]
     expected = tuned(data, folds).scores
-    monkeypatch.setattr("linrank.search.kernel_folds._TILE_BYTES", 5000)
+    monkeypatch.setattr("linrank.search.kernel._TILE_BYTES", 5000)
     assert_allclose(tuned(data, folds).scores, expected, rtol=1e-12)
 
 

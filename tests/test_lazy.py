@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 
 class Meeting:

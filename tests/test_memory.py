@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linrank.cli.options import size_in_bytes
-from linrank.system import memory
-from linrank.system.memory import allowed, available, describe_bytes, parse_bytes, resident
+from linrank.system import resources as memory
+from linrank.system.resources import allowed, available, describe_bytes, parse_bytes, resident
 
 UNITS = {
     "": 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,19 @@ from scipy import sparse
 from sklearn.base import clone
 
 import linrank
+from cli_files import write_svmlight
+from linrank.cli.main import main
 from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import MethodRanker, estimator_of
 from linrank.estimators.kernel import KernelRanker
-from linrank.estimators.published import PublishedRankSVM
+from linrank.estimators.ranksvm import PublishedRankSVM
+from linrank.estimators.search import searcher_of
+from linrank.judging.contest.methods import (
+    Trial,
+    chosen_methods,
+    fair_convention,
+    own_contestants,
+)
 from linrank.methods import parameters as declared
 from linrank.methods.base import METHODS, Description, Method, Task, Trained, method_named, register
 from linrank.methods.parameters import defaults_of, options_of
@@ -198,9 +207,17 @@ def describe_centroid(trained: Trained, parameters: Any) -> Description:
 
 def register_centroid(parameters: type = CentroidParameters) -> Method:
     """Put it into the registry."""
+    grid, functions = {"shrinkage": (0.9, 0.5, 0.1)}, (train_centroid, describe_centroid)
     return register(
-        Method("centroid", "towards the better rows", parameters, train_centroid, describe_centroid)
+        Method("centroid", "towards the better rows", parameters, *functions, grid=grid)
     )
+
+
+@dataclass(eq=False, repr=False)
+class More(CentroidParameters):
+    """One parameter more."""
+
+    power: int = declared.declare(2, "a parameter more", "count")
 
 
 @pytest.fixture
@@ -228,16 +245,70 @@ def test_a_toy_method_has_an_estimator(centroid, storage, data, tmp_path):
         ranker.fit(rows, y, qid=qid, X_val=rows, y_val=y, qid_val=qid)
 
 
-def test_a_parameter_added_to_a_method_appears_in_its_estimator(centroid):
-    @dataclass(eq=False, repr=False)
-    class More(CentroidParameters):
-        power: int = declared.declare(2, "a parameter more", "count")
+@pytest.mark.filterwarnings("ignore:every shrinkage")  # of one direction, all rank alike
+def test_a_toy_method_has_a_search(centroid, data):
+    X, y, qid = data
+    search = searcher_of(centroid)
+    assert search.__name__ == "CentroidRankerCV"
+    ranker = clone(search(shrinkages=(0.75, 0.25), cv=3)).fit(X, y, qid=qid)
+    assert ranker.scores_.shape == (3, 2)
+    assert ranker.best_params_ == {"shrinkage": 0.75}
+    by_hand = estimator_of(centroid)(shrinkage=0.75).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, by_hand.coef_)
+    accuracy = []
+    for train, test in linrank.QueryKFold(3).split(X, y, qid):
+        by_hand.fit(X[train], y[train], qid=qid[train])
+        accuracy.append(by_hand.score(X[test], y[test], qid=qid[test]))
+    found = search(cv=3, scoring="pairwise_accuracy").fit(X, y, qid=qid).scores_[:, 0]
+    np.testing.assert_allclose(found, accuracy)
 
-    more = estimator_of(register_centroid(More))
-    assert more().get_params() == {**estimator_of(centroid)().get_params(), "power": 2}
-    assert more(power=3).power == 3
-    assert "power : default=2\n    a parameter more" in more.__doc__
+
+def test_a_toy_method_has_commands(centroid, data, tmp_path, capsys):
+    X, y, qid = data
+    file = write_svmlight(tmp_path / "data.txt", linrank.Dataset.of(X, y, qid=qid))
+    model, tuned = str(tmp_path / "model.json"), str(tmp_path / "tuned.json")
+    command = ["train", file, model, "--method", "centroid", "--shrinkage", "0.25", "--json"]
+    assert main(command) == 0
+    training = json.loads(capsys.readouterr().out)["training"]
+    assert training == {"method": "centroid", "shrinkage": 0.25}
+    command = ["tune", file, "-o", tuned, "--method", "centroid", "--shrinkages", "0.75,0.25"]
+    assert main([*command, "--folds", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["shrinkage"], found["grid"]["shrinkages"]) == (0.75, [0.75, 0.25])
+    coefs = [linrank.load_model(path).coef for path in (model, tuned)]
+    np.testing.assert_allclose(coefs[0] * 0.25, coefs[1] * 0.75)
+
+
+def test_a_toy_method_takes_part_in_a_comparison(centroid):
+    """Its process imports this module by name; nobody registers the method there."""
+    data = linrank.make_ranking(n_queries=60, n_features=4, noise=0.3, random_state=0)
+    parts = [data.select(data.qid % 3 == k) for k in range(3)]
+    contest = linrank.compare_methods(*parts, methods=["centroid"], baseline="centroid")
+    (outcome,) = contest["centroid"].outcomes
+    assert (outcome.status, outcome.n_candidates) == ("done", 3)
+    assert outcome.parameters == {"shrinkage": 0.9}
+    assert contest["centroid"].evaluation["pairwise_accuracy"] > 0.6
+    assert "centroid" in [one.name for one in chosen_methods("all")]
+
+
+def test_a_parameter_added_to_a_method_appears_in_all_its_faces(centroid, capsys):
+    more = register_centroid(More)
+    one, many = estimator_of(more), searcher_of(more)
+    assert one().get_params() == {**estimator_of(centroid)().get_params(), "power": 2}
+    assert many().get_params() == {**searcher_of(centroid)().get_params(), "power": 2}
+    assert one(power=3).power == many(power=3).power == 3
+    assert "power : default=2\n    a parameter more" in one.__doc__
     assert options_of(METHODS["centroid"].parameters)["power"].kind == "count"
+    for command in ("train", "tune"):
+        assert main([command, "--method", "centroid", "--help"]) == 0
+        assert "--power" in capsys.readouterr().out
+    (entry,) = (one for one in own_contestants() if one.name == "centroid")
+    data = linrank.make_ranking(n_queries=9, n_features=2, random_state=0)
+    trial = Trial(data, data, "map", fair_convention("linrank"))
+    changed = replace(entry, settings={**entry.settings, "power": 3})
+    assert len([train() for _, train in changed.models(trial)]) == 3
+    with pytest.raises(TypeError, match="strength"):
+        next(replace(entry, settings={**entry.settings, "strength": 3}).models(trial))[1]()
 
 
 def test_the_recipe_of_a_method_is_short():

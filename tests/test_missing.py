@@ -309,7 +309,7 @@ def test_a_model_knows_the_data_it_was_trained_on(tmp_path):
 
 
 DAMAGE = {
-    "unknown policy": (lambda d: d.update(missing="guess"), "missing must be one of"),
+    "unknown policy": (lambda d: d.update(missing="guess"), "missing must be 'error', "),
     "no numbers": (lambda d: d.update(filled=None), "missing='mean' needs values"),
     "too few": (lambda d: d["filled"].pop(), "'filled' has 3 entries, expected 4"),
     "text": (lambda d: d["filled"].__setitem__(0, "x"), r"filled\[0\] is a str"),

@@ -20,7 +20,7 @@ from linrank import NoPairsError, TooFewPairsError
 from linrank.data.queries import Queries
 from linrank.pairs import chosen_sizes, closest, pruned, random
 from linrank.pairs.choice import Cells, Selection, distinct, without
-from linrank.system import memory
+from linrank.system import resources as memory
 from strategies import scored_queries
 
 Pair = tuple[int, int]

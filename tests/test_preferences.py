@@ -16,8 +16,8 @@ from linrank.data.rows import as_rows
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.ranksvm.train import sample_preferences, train
+from linrank.solvers.conjugate import Diagonal, Explicit, Plain
 from linrank.solvers.newton import newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
 from linrank.solvers.result import duality_gap
 from strategies import datasets
 

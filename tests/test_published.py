@@ -19,7 +19,7 @@ from linrank.options import LOSSES, PUBLISHED
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, PublishedRankSVM, TreeHinge
 from linrank.ranksvm.train import train
-from linrank.system import memory
+from linrank.system import resources as memory
 from strategies import scored_queries
 
 # Every loss of the package that is the squared hinge.

@@ -13,9 +13,9 @@ from linrank import (
     DualMatrix,
     FactorizedRankSVM,
     RankProfile,
+    RankProfileDisplay,
     RankSVM,
     dual_matrix,
-    plots,
     rank_profile,
 )
 from linrank.data.dataset import Dataset
@@ -219,7 +219,7 @@ def test_what_is_refused():
 def test_the_picture_shows_the_distribution(relative_to):
     null = profile_of([[2, 4], [3, 5]], [10, 20], [4, 5])
     profile = profile_of([[1, 4], [2, 5]], [10, 20], [4, 5], baseline=null)
-    axes = plots.rank_profile(profile, relative_to=relative_to, axes=Figure().subplots(1, 2))
+    axes = RankProfileDisplay(profile, relative_to).plot(Figure().subplots(1, 2)).axes_
     for k, ax in enumerate(axes):
         heights = [bar.get_height() for bar in ax.patches]
         assert heights == profile.distribution(relative_to)[k].tolist()
@@ -228,19 +228,10 @@ def test_the_picture_shows_the_distribution(relative_to):
     assert axes[0].get_title().startswith("90% of the energy: median")
 
 
-def test_the_picture_makes_a_figure_and_counts_axes():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+def test_the_picture_counts_axes():
     profile = profile_of([[1, 4], [2, 5]], [10, 20], [4, 5])
-    axes = plots.rank_profile(profile)
-    assert axes[0].figure.axes == axes
-    pyplot.close(axes[0].figure)
-    (one,) = plots.rank_profile(profile_of([[4], [5]], [10, 20], [4, 5]))
-    pyplot.close(one.figure)
-    with pytest.raises(ValueError, match="axes has 1 elements for 2 shares"):
-        plots.rank_profile(profile, axes=[Figure().subplots()])
+    assert len(RankProfileDisplay(profile).to_figure().axes) == 2
+    with pytest.raises(ValueError, match="ax has 1 axes for 2 panels"):
+        RankProfileDisplay(profile).plot(Figure().subplots())
     with pytest.raises(TypeError, match=r"linrank\.rank_profile returns; got RankSVM"):
-        plots.rank_profile(RankSVM())
+        RankProfileDisplay(RankSVM())

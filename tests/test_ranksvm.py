@@ -21,9 +21,8 @@ from linrank.pairs import Pairs
 from linrank.ranksvm import train as planning
 from linrank.ranksvm import train as problem_module
 from linrank.ranksvm.train import Problem, plan, train
-from linrank.solvers.conjugate import Lanczos
+from linrank.solvers.conjugate import Diagonal, Explicit, Lanczos, Plain, Sampled, by_cholesky
 from linrank.solvers.newton import newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, by_cholesky
 from linrank.solvers.result import duality_gap
 from small_data import small, weighted
 

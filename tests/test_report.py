@@ -17,7 +17,7 @@ from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
 from linrank.judging.inspect import Profile
 from linrank.reports.caveats import data_caveats, leakage_message
 from linrank.reports.material import pushes
-from linrank.reports.pictures import interval, p_value, percent, power, push, short
+from linrank.reports.numbers import interval, p_value, percent, power, push, short
 from linrank.reports.rankings import best_single_feature
 from real_data import mq2008, real_file
 
@@ -196,6 +196,13 @@ def test_a_model_alone_is_judged_without_a_rival(data):
 
 
 @pytest.mark.usefixtures("plain")
+def test_a_model_of_zeros_misleads_by_no_feature(data):
+    model = LinearModel(np.zeros(data[1].n_features))
+    html = linrank.report(data[1], model=model, n_resamples=100).to_html()
+    assert "All weights are 0" in html
+    assert "Features that mislead most" not in html
+
+
 def test_a_kernel_model_says_why_weights_are_absent(data):
     train, test = data
     model = KernelRankSVM(kernel="rbf", C=0.1).fit(train.X, train.y, qid=train.qid)

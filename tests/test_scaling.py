@@ -170,7 +170,7 @@ def test_a_range_beyond_double_is_an_error(kind, column):
         (
             "robust",
             None,
-            "scale must be one of 'none', 'standard', 'minmax', 'query', got 'robust'",
+            "scale must be 'none', 'standard', 'minmax' or 'query', got 'robust'",
         ),
         ("standard", None, "needs factors"),
         ("query", np.ones(2), "takes no factors"),

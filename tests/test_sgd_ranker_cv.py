@@ -21,10 +21,10 @@ from linrank import (
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
-from linrank.search import sgd as sgd_tuning
+from linrank.search import grids as sgd_tuning
 from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
-from linrank.search.sgd import tune_sgd
+from linrank.search.grids import tune_sgd
 from linrank.search.tuning import Tuning
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import pair_sampler
@@ -248,7 +248,7 @@ def test_the_edge_of_the_grid_is_told(data):
         ({"algorithms": ("pa", "pa")}, ValueError, "must be different"),
         ({"n_steps": 0}, ValueError, "n_steps must be an integer >= 1, got 0"),
         ({"n_steps": 2.5}, ValueError, "n_steps must be an integer >= 1, got 2.5"),
-        ({"sampling": "all"}, ValueError, "sampling must be one of"),
+        ({"sampling": "all"}, ValueError, "sampling must be 'pairs'"),
         ({"selection": "median"}, ValueError, "selection must be"),
         ({"scoring": "ndgc"}, ValueError, "ndgc"),
         ({"average": "median"}, ValueError, "average must be"),

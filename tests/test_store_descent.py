@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from dataset_parts import Parts
 from linrank import SGDRanker, evaluate
 from linrank.cli.main import main
 from linrank.data.dataset import Dataset
 from linrank.io.store.outline import outline
 from linrank.io.store.store import Store
 from linrank.stochastic.chunked import descend_chunks
-from linrank.stochastic.resident import Parts
 from real_data import mq2008
 
 
@@ -154,7 +154,7 @@ LIMITED = """
     import numpy as np
     import linrank, sklearn.utils.validation
     from linrank import SGDRanker
-    from linrank.system.memory import resident
+    from linrank.system.resources import resident
     from linrank.io.store.store import Store
 
     store = Store(sys.argv[1])

@@ -16,7 +16,7 @@ import linrank
 from linrank.io.store.store import Store
 from linrank.parts.passes import Budget
 from linrank.parts.stores import _SPARE
-from linrank.system.memory import resident
+from linrank.system.resources import resident
 
 TIGHT = (64 << 20) + 1_000_000  # beside what the process has: room for two small chunks, no more
 
@@ -150,7 +150,7 @@ PROGRAM = """
 import resource, sys
 import linrank
 from linrank.io.store.store import Store
-from linrank.system.memory import resident
+from linrank.system.resources import resident
 ranker = linrank.RankSVM(C=0.01, tol=0.1, n_jobs=1)
 ranker.fit([[0.0], [1.0]], [0, 1])  # all that is imported late
 pages = int(open("/proc/self/statm").read().split()[0])

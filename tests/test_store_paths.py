@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from linrank import RankSVMCV, ranksvm_path
 from linrank.data.synthetic import make_ranking
 from linrank.io.store.store import Store
-from linrank.system.memory import resident
+from linrank.system.resources import resident
 
 # Noise has no best C; that the choice lies at an end of these grids is no concern here.
 pytestmark = pytest.mark.filterwarnings("ignore:(the best|every) C")

@@ -184,7 +184,7 @@ def test_damaged_files_are_refused_or_read(tmp_path, ending):
 
 
 def test_the_size_in_the_metadata_is_checked_before_memory_is_taken(tmp_path, monkeypatch):
-    monkeypatch.setattr("linrank.system.memory.available", lambda: 39)
+    monkeypatch.setattr("linrank.system.resources.available", lambda: 39)
     path = write_table(TABLE, tmp_path / "t.parquet")
     with pytest.raises(MemoryError, match=r"t.parquet: 5 × 2 float32 would take 40 B"):
         linrank.load(path)

@@ -30,10 +30,9 @@ from linrank.data.query_folds import query_folds, row_folds
 from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.search import folds as validation
-from linrank.search import path_searches as tuning
-from linrank.search.folds import Fold, deal
-from linrank.search.path_searches import tune
-from linrank.search.scores import _score_matrix, model_scores
+from linrank.search import grids as tuning
+from linrank.search.folds import Fold, _score_matrix, deal, model_scores
+from linrank.search.grids import tune
 from linrank.search.tuning import Tuning
 from real_data import mq2008
 
@@ -230,7 +229,7 @@ def test_progress_counts_all_models(data):
 def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     data = make_ranking(60, 17, 9, density=density, random_state=1)
     path, scaling = solve_path(data, as_Cs(GRID), scale="standard")
-    monkeypatch.setattr("linrank.search.scores._BLOCK_BYTES", 3000)
+    monkeypatch.setattr("linrank.search.folds._BLOCK_BYTES", 3000)
     matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
         assert_array_equal(scores, LinearModel(coef).predict(data))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dominations import TIES
 from linrank.data.dataset import Dataset
+from linrank.displays import QueryScatterDisplay
 from linrank.metrics import evaluate
-from linrank.plots.query_plots import query_scatter
 from sparsity import Fits
 
 Array = NDArray[np.float64]
@@ -75,8 +75,6 @@ def against_each_other(points: Points) -> Callable[[Any], None]:
 
     def draw(ax: Any) -> None:
         names = ("Domination Rank", "PAMIR")
-        query_scatter(
-            points.domination, points.pamir, names=names, metric="average precision", ax=ax
-        )
+        QueryScatterDisplay(points.domination, points.pamir, names, "average precision").plot(ax)
 
     return draw

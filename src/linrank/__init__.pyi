@@ -5,7 +5,6 @@ from linrank import dask as dask
 from linrank import metrics as metrics
 from linrank import onnx as onnx
 from linrank import pairs as pairs
-from linrank import plots as plots
 from linrank import published as published
 from linrank import reference as reference
 from linrank.data.dataset import Dataset as Dataset
@@ -13,11 +12,15 @@ from linrank.data.preferences import Preferences as Preferences
 from linrank.data.synthetic import make_ranking as make_ranking
 from linrank.displays import ComparisonDisplay as ComparisonDisplay
 from linrank.displays import ConvergenceDisplay as ConvergenceDisplay
+from linrank.displays import GridDisplay as GridDisplay
+from linrank.displays import InductionDisplay as InductionDisplay
 from linrank.displays import LabelsDisplay as LabelsDisplay
 from linrank.displays import PairExplanationDisplay as PairExplanationDisplay
 from linrank.displays import PathDisplay as PathDisplay
 from linrank.displays import QueryHistogramDisplay as QueryHistogramDisplay
 from linrank.displays import QueryScatterDisplay as QueryScatterDisplay
+from linrank.displays import RankProfileDisplay as RankProfileDisplay
+from linrank.displays import SupportDistributionDisplay as SupportDistributionDisplay
 from linrank.displays import WeightsDisplay as WeightsDisplay
 from linrank.displays import themed_svg as themed_svg
 from linrank.domination.path import DominationPathResult as DominationPathResult
@@ -78,7 +81,7 @@ from linrank.metrics import evaluate_run as evaluate_run
 from linrank.models.kernel import KernelModel as KernelModel
 from linrank.models.linear import LinearModel as LinearModel
 from linrank.models.linear import load_model as load_model
-from linrank.parts.user_path import ranksvm_path as ranksvm_path
+from linrank.parts.path import ranksvm_path as ranksvm_path
 from linrank.ranksvm.path import PathResult as PathResult
 from linrank.reports.build import Report as Report
 from linrank.reports.build import report as report

@@ -20,6 +20,7 @@ import numpy as np
 from linrank.data.synthetic import make_ranking
 from linrank.metrics import evaluate
 from linrank.reports.build import Report, report
+from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,36 +111,40 @@ def _split(data: Dataset, rng: np.random.Generator) -> list[Dataset]:
 
 
 def _data_text(demo: Demo) -> str:
-    lines = [f"{'data':<8}{'rows':>8}{'queries':>9}{'features':>10}{'pairs':>10}"]
-    for name, data in demo.parts.items():
-        queries = data.queries
-        lines.append(
-            f"{name:<8}{data.n_rows:>8,}{queries.n_queries:>9,}{data.n_features:>10,}"
-            f"{queries.n_pairs:>10,}"
-        )
-    return "\n".join(lines)
+    rows = [
+        [
+            name,
+            *(f"{n:,}" for n in (d.n_rows, d.queries.n_queries, d.n_features, d.queries.n_pairs)),
+        ]
+        for name, d in demo.parts.items()
+    ]
+    return _table(["data", "rows", "queries", "features", "pairs"], rows)
 
 
 def _path_text(demo: Demo) -> str:
     path, tuning = demo.training.path, demo.training.tuning
-    head = f"{'C':<8}{'objective':>14}{'gap/objective':>15}{'norm':>10}"
-    lines = [head + f"{'valid ' + CHOSEN_BY:>16}"]
-    for k, C in enumerate(path.Cs.tolist()):
-        lines.append(
-            f"{C:<8g}{path.objectives[k]:>14.6g}{path.gaps[k] / path.objectives[k]:>15.1e}"
-            f"{path.norms[k]:>10.4g}{tuning.mean_scores[k]:>16.4f}"
-            f"{'  <- chosen' if k == tuning.chosen else ''}"
-        )
-    return "\n".join(lines)
+    rows = [
+        [
+            f"{C:g}",
+            f"{path.objectives[k]:.6g}",
+            f"{path.gaps[k] / path.objectives[k]:.1e}",
+            f"{path.norms[k]:.4g}",
+            f"{tuning.mean_scores[k]:.4f}",
+            "<- chosen" if k == tuning.chosen else "",
+        ]
+        for k, C in enumerate(path.Cs.tolist())
+    ]
+    return _table(["C", "objective", "gap/objective", "norm", f"valid {CHOSEN_BY}", ""], rows)
 
 
 def _test_text(demo: Demo) -> str:
-    width = 2 + max(map(len, demo.test))
-    lines = [f"{'test queries':<{width}}" + "".join(f"  {name:>7}" for name in METRICS)]
-    for name, result in demo.test.items():
-        values = (f"  {result[metric]:>{max(7, len(metric))}.4f}" for metric in METRICS)
-        lines.append(f"{name:<{width}}" + "".join(values))
-    return "\n".join(lines)
+    rows = [[name, *(f"{of[m]:.4f}" for m in METRICS)] for name, of in demo.test.items()]
+    return _table(["test queries", *METRICS], rows)
+
+
+def _table(headings: list[str], rows: list[list[str]]) -> str:
+    first, *others = headings
+    return Table([Column(first, "left"), *map(Column, others)], rows).to_text()
 
 
 def _certificate_text(demo: Demo) -> str:

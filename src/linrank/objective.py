@@ -2,7 +2,24 @@
 
 A point is immutable: value, gradient and products always belong to the same ``w``. The image
 ``X D v`` that a Hessian product computes on its way is handed out, so that a line search along a
-combination of such vectors needs sweeps of the scores but no product with ``X``.
+combination of such vectors needs sweeps of the scores but no product with ``X``. It has:
+
+=====================================  ============================================================
+``w``, ``box``                         where it is, and where it has to be; None if anywhere
+``value``, ``rounding``                F and its error
+``gradient``, ``gradient_error``       ∇F and its rounding
+``primal``, ``primal_error(size)``     the objective that is certified, ``value`` or what it is a
+                                       smoothing of, and its rounding for vectors of such sizes
+``dual``                               the dual point that goes with ``w``
+``image(v)``, ``hvp(v)``               the scores of a direction; ``(∇²F v, image of v)``
+``hessian_matrix()``,                  ``∇²F`` in full, and an estimate of its diagonal
+``hessian_diagonal()``
+``slope(d, image)``                    ``∇F(w)·d``, from the image where that is cheaper
+``moved(t, d, image)``                 the point ``w + t d``
+``afresh()``                           the same ``w``, its scores computed from it
+``expecting_hessian()``                the same, told that its Hessian will be asked for
+``reweighted(factor)``                 the same where the losses weigh ``factor`` times as much
+=====================================  ============================================================
 """
 
 from __future__ import annotations
@@ -19,69 +36,9 @@ from linrank import _core
 from linrank.data.bounds import Box
 from linrank.data.rows import Design, Extents, dot
 from linrank.losses.base import Dual, Errors, ScoreLoss
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
-
-
-class Point(Protocol):
-    """A smooth function at one ``w``."""
-
-    w: Array
-
-    @property
-    def box(self) -> Box | None:
-        """Where ``w`` has to be; None if anywhere."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def rounding(self) -> float:
-        """The error of ``value``."""
-
-    @property
-    def gradient(self) -> Array: ...
-    @property
-    def primal(self) -> float:
-        """The objective that is certified: ``value``, or what ``value`` is a smoothing of."""
-
-    def primal_error(self, size: Array) -> float:
-        """The rounding of ``primal``, for scores made of vectors of sizes ``size`` in all."""
-
-    @property
-    def gradient_error(self) -> Array:
-        """The rounding of ``gradient``."""
-
-    @property
-    def dual(self) -> Dual:
-        """The dual point that goes with ``w``; zero for a regulariser."""
-
-    def image(self, v: Array) -> Any:
-        """What `slope` and `moved` need of a direction: its scores."""
-
-    def hvp(self, v: Array) -> tuple[Array, Any]:
-        """``(∇²F v, image of v)``."""
-
-    def hessian_matrix(self) -> Array:
-        """``∇²F`` in full."""
-
-    def hessian_diagonal(self) -> Array:
-        """An estimate of the diagonal of ``∇²F``."""
-
-    def slope(self, d: Array, image: Any) -> float:
-        """``∇F(w)·d``, from the image of ``d`` where that is cheaper than the gradient."""
-
-    def moved(self, t: float, d: Array, image: Any) -> Any:
-        """The point ``w + t d``."""
-
-    def afresh(self) -> Any:
-        """The same ``w``, its scores computed from it and not step by step."""
-
-    def expecting_hessian(self) -> Any:
-        """The same point, told that its Hessian will be asked for."""
-
-    def reweighted(self, factor: float) -> Any:
-        """The same ``w`` where the losses weigh ``factor`` times as much; nothing is swept anew."""
 
 
 class Term(Protocol):

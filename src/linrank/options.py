@@ -7,18 +7,9 @@ from __future__ import annotations
 
 # Options beside C that go to the training as they are, and into the summary of a model: estimators
 # and commands have them all, under these names.
-TRAINING = (
-    "loss",
-    "pairs",
-    "n_closest",
-    "n_random",
-    "pair_weighting",
-    "n_rounds",
-    "solver",
-    "tol",
-    "max_iter",
-    "query_normalization",
-)
+_OF_PAIRS = ("loss", "pairs", "n_closest", "n_random", "pair_weighting")
+_ENDING = ("tol", "max_iter", "query_normalization")
+TRAINING = (*_OF_PAIRS, "n_rounds", "solver", *_ENDING)
 
 SCORING = "ndcg@10"  # the measure by which models are judged on rows they have not seen
 LOSSES = ("squared_hinge", "hinge")
@@ -63,22 +54,11 @@ DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol
 PENALTIES = ("l1", "l2", "none")
 LAYERS = ("labels", "binary")  # or a function of the labels
 DOMINATION_SOLVERS = ("auto", "coordinate", "newton")
-ORDERS = ("sequential", "shuffled")  # of the features in a sweep
-CURVATURES = ("local", "range", "paper")  # what bounds the second derivative along a feature
 
 # As TRAINING: options beside alpha that go to the training as they are.
 DOMINATION = (
-    "penalty",
-    "layers",
-    "margin",
-    "pooled",
-    "solver",
-    "feature_induction",
-    "negative_sampling",
-    "curvature",
-    "order",
-    "tol",
-    "max_iter",
+    *("penalty", "layers", "margin", "pooled", "solver", "feature_induction", "negative_sampling"),
+    *("tol", "max_iter"),
 )
 DOMINATION_PATH = tuple(name for name in DOMINATION if name != "feature_induction")
 
@@ -87,8 +67,8 @@ DOMINATION_PATH = tuple(name for name in DOMINATION if name != "feature_inductio
 CONSTRAINTS = ("box", "ball")  # of the factors
 
 # As TRAINING: options beside C that go to the training as they are.
-FACTORIZED = ("n_components", "constraint", "tol", "max_iter", "query_normalization")
-REGULARIZED = ("gamma", "lam", "tol", "max_iter", "query_normalization", "memory_limit")
+FACTORIZED = ("n_components", "constraint", *_ENDING)
+REGULARIZED = ("gamma", "lam", *_ENDING, "memory_limit")
 
 # ---- kernels ------------------------------------------------------------------------------------
 
@@ -105,14 +85,4 @@ WITH_GAMMA = tuple(name for name, own in KERNEL_PARAMETERS.items() if "gamma" in
 APPROXIMATIONS = (None, "nystroem", "fourier")  # of the kernel, by the features of a linear model
 
 # As TRAINING: options beside C that go to the training as they are.
-KERNEL = (
-    "loss",
-    "pairs",
-    "n_closest",
-    "n_random",
-    "pair_weighting",
-    "tol",
-    "max_iter",
-    "query_normalization",
-    "memory_limit",
-)
+KERNEL = (*_OF_PAIRS, *_ENDING, "memory_limit")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linrank.dask.assignment import assign, split_queries
-from linrank.dask.joining import join_datasets, rows_of_queries
+from linrank.dask.repair import assign, join_datasets, split_queries
 from linrank.dask.summaries import Census
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
@@ -146,7 +145,7 @@ def test_rows_of_queries_are_those_of_a_mask(qid, data):
     queries = Queries.of(np.zeros(len(qid)), qid)
     which = data.draw(st.lists(st.integers(0, queries.n_queries - 1), unique=True))
     expected = [i for q in which for i, id_ in enumerate(qid) if id_ == queries.ids[q]]
-    assert rows_of_queries(queries, np.array(which, np.int64)).tolist() == expected
+    assert queries.select(np.array(which, np.int64)).order.tolist() == expected
 
 
 def test_joined_datasets_are_one_after_the_other():

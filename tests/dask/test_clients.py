@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from distributed_data import in_blocks, ranking
 
-from linrank.dask.clients import client_of, results_of
+from linrank.dask.clients import Watch, client_of, results_of
 from linrank.dask.partitions import partitions_of
-from linrank.dask.waiting import Watch
 from linrank.errors import ClusterError
 
 

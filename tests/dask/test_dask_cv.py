@@ -117,21 +117,19 @@ def test_parameters_are_those_in_memory_and_those_of_a_cluster():
     ranker = RankSVMCV(GRID, cv=3, scale="standard", on_split="error")
     assert isinstance(ranker, linrank.RankSVMCV)
     own = {"client", "on_split", "patience"}
-    assert set(ranker.get_params()) - own == set(linrank.RankSVMCV().get_params()) - {
-        "memory_limit",
-        "missing",
-    }
+    assert set(ranker.get_params()) - own == set(linrank.RankSVMCV().get_params())
     assert clone(ranker).get_params() == ranker.get_params()
 
 
 def test_the_rows_of_a_fold_count_once():
     from dask.sizeof import sizeof
 
-    from linrank.dask.rounds import make_chunk, make_fold_chunk
+    from linrank.dask.rounds import make_chunk
     from linrank.parts.recipes import RankRecipe
 
     data = linrank.make_ranking(n_queries=4, n_features=50, random_state=0)
-    alone, beside = make_chunk(data, RankRecipe()), make_fold_chunk(data, None, RankRecipe())
+    alone, beside = (make_chunk(data, None, RankRecipe(), shared) for shared in (False, True))
     assert sizeof(alone) - sizeof(beside) == data.rows.nbytes
     by_query = RankRecipe(by_query=True)  # its rows are a copy, which counts
-    assert sizeof(make_fold_chunk(data, None, by_query)) == sizeof(make_chunk(data, by_query))
+    sizes = [sizeof(make_chunk(data, None, by_query, shared)) for shared in (False, True)]
+    assert sizes[0] == sizes[1]

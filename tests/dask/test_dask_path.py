@@ -11,7 +11,7 @@ from distributed_data import as_dask_arrays, as_delayed, ranking
 from numpy.testing import assert_allclose
 
 import linrank
-from linrank.dask.path import ranksvm_path
+from linrank.dask import ranksvm_path
 
 GRID = [1e-3, 0.05, 1.0]
 
@@ -77,7 +77,7 @@ def test_one_giant_query(client):
 
 def test_pairs_that_need_all_queries_are_refused(client):
     there = as_dask_arrays(ranking(), 2)
-    with pytest.raises(ValueError, match=r"pairs='pruned'.*partitions of whole queries"):
+    with pytest.raises(ValueError, match=r"pairs='pruned'.*a cluster"):
         ranksvm_path(there.X, there.y, there.qid, pairs="pruned")
 
 

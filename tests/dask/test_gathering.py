@@ -12,8 +12,8 @@ import pytest
 from processes import pids, processes
 
 from linrank.dask import gathering as gathering_module
+from linrank.dask.clients import Watch
 from linrank.dask.gathering import DaskChunks
-from linrank.dask.waiting import Watch
 from linrank.errors import ClusterError
 from linrank.parts.chunk import tree_sum
 

@@ -154,7 +154,7 @@ def test_every_form_gives_the_same_queries(client, form):
     has_names = form.__name__ in ("delayed_tables", "dataframe", "dataframe_and_series")
     has_names |= form is series_of_other_partitions
     names = tuple(f"f{j}" for j in range(N_FEATURES)) if has_names else None
-    assert found.feature_names == names
+    assert found.columns.feature_names == names
 
 
 def test_blocks_may_be_tuples_futures_or_datasets(client):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank.dask.subtrees import joined, pieces
+from linrank.dask.rounds import joined, pieces
 from linrank.parts.chunk import tree_sum
 
 

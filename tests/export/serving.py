@@ -16,7 +16,6 @@ from engines import (
     learning_to_rank_plugin,
     liblinear,
     plain_json,
-    pmml,
     ranklib,
     solr,
     vespa,
@@ -83,10 +82,6 @@ def in_json(artefact: Artefact, columns: Columns) -> np.ndarray:
     return plain_json.load(artefact.content).score(columns)
 
 
-def in_pmml(artefact: Artefact, columns: Columns) -> np.ndarray:
-    return pmml.load(artefact.content).score(columns)
-
-
 def in_onnx(artefact: Artefact, columns: Columns) -> np.ndarray:
     """onnxruntime itself; the order of the inputs is a property of the file."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="pip install linrank[onnx]")
@@ -122,7 +117,6 @@ SCORERS: dict[str, Scorer] = {
     "ranklib": in_ranklib,
     "liblinear": in_liblinear,
     "onnx": in_onnx,
-    "pmml": in_pmml,
     "sql": in_sql,
     "json": in_json,
 }

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from engines import learning_to_rank_plugin, liblinear, pmml, ranklib, solr, vespa
+from engines import learning_to_rank_plugin, liblinear, ranklib, solr, vespa
 from engines.rules import Refused
 from engines.vespa_expression import evaluate, unknown
 
@@ -309,85 +309,3 @@ def test_vespa_evaluates(text, value):
 def test_vespa_refuses_expressions(text):
     with pytest.raises(Refused):
         evaluate(text, unknown)
-
-
-PMML = """<?xml version="1.0"?>
-<PMML version="4.4" xmlns="http://www.dmg.org/PMML-4_4">
-  <Header copyright="DMG.org"><Application name="linrank"/></Header>
-  <DataDictionary numberOfFields="3">
-    <DataField name="age" optype="continuous" dataType="double"/>
-    <DataField name="salary" optype="continuous" dataType="double"/>
-    <DataField name="claims" optype="continuous" dataType="double"/>
-  </DataDictionary>
-  <RegressionModel functionName="regression" targetFieldName="claims">
-    <MiningSchema>
-      <MiningField name="age" missingValueReplacement="40"/>
-      <MiningField name="salary"/>
-      <MiningField name="claims" usageType="target"/>
-    </MiningSchema>
-    <LocalTransformations>
-      <DerivedField name="gap" optype="continuous" dataType="double">
-        <Apply function="if"><Apply function="isMissing"><FieldRef field="salary"/></Apply>
-          <Constant>3</Constant><Constant>0</Constant></Apply>
-      </DerivedField>
-      <DerivedField name="pay" optype="continuous" dataType="double">
-        <FieldRef field="salary" mapMissingTo="100"/>
-      </DerivedField>
-    </LocalTransformations>
-    <RegressionTable intercept="132.37">
-      <NumericPredictor name="age" exponent="1" coefficient="7.1"/>
-      <NumericPredictor name="pay" coefficient="0.01"/>
-      <NumericPredictor name="gap" coefficient="1"/>
-    </RegressionTable>
-  </RegressionModel>
-</PMML>"""
-
-
-def test_pmml_replaces_what_is_missing_and_then_transforms():
-    model = pmml.load(PMML.encode())
-    columns = {"age": np.array([30.0, np.nan]), "salary": np.array([200.0, np.nan])}
-    expected = [132.37 + 7.1 * 30 + 2, 132.37 + 7.1 * 40 + 1 + 3]
-    np.testing.assert_allclose(model.score(columns), expected, rtol=1e-12)
-
-
-def test_pmml_sees_no_missing_value_behind_the_mining_schema():
-    gate = PMML.replace(
-        '<MiningField name="salary"/>', '<MiningField name="salary" missingValueReplacement="100"/>'
-    )
-    model = pmml.load(gate.encode())
-    score = model.score({"age": np.array([0.0]), "salary": np.array([np.nan])})
-    np.testing.assert_allclose(score, [132.37 + 1], rtol=1e-12)
-
-
-def test_pmml_has_no_score_for_a_missing_predictor():
-    text = PMML.replace(' missingValueReplacement="40"', "")
-    score = pmml.load(text.encode()).score({"age": np.array([np.nan]), "salary": np.array([1.0])})
-    assert np.isnan(score).all()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ('xmlns="http://www.dmg.org/PMML-4_4"', 'xmlns="http://www.dmg.org/PMML-4_3"'),
-        ('version="4.4"', ""),
-        ('numberOfFields="3"', 'numberOfFields="2"'),
-        (' optype="continuous" dataType="double"/>', "/>"),
-        ('functionName="regression" ', ""),
-        (' intercept="132.37"', ""),
-        (' coefficient="7.1"', ""),
-        ('coefficient="7.1"', 'coefficient="nan"'),
-        ('coefficient="7.1"', 'coefficient="7.1" weight="2"'),
-        ('<NumericPredictor name="pay"', '<NumericPredictor name="salery"'),
-        ('<MiningField name="salary"/>', '<MiningField name="salery"/>'),
-        ('<DerivedField name="gap"', '<DerivedField name="age"'),
-        ("<Header", "<Extra/><Header"),
-        (
-            '<RegressionTable intercept="132.37">',
-            '<RegressionTable intercept="0"/><Output/><RegressionTable intercept="132.37">',
-        ),
-    ],
-)
-def test_pmml_refuses(change):
-    assert change[0] in PMML
-    with pytest.raises(Refused):
-        pmml.load(PMML.replace(*change).encode())

@@ -168,7 +168,7 @@ def test_a_scaled_weight_that_float32_cannot_hold_is_told():
         model.export("solr", normalizers="engine")
 
 
-@pytest.mark.parametrize("target", ["json", "sql", "vespa", "pmml", "onnx"])
+@pytest.mark.parametrize("target", ["json", "sql", "vespa", "onnx"])
 def test_what_a_missing_value_adds_is_finite_or_refused(target):
     missing = Missing("mean", np.array([1e308, 1.0]))
     model = LinearModel([1e300, 1e-300], ("a", "b"), missing=missing)

@@ -2,12 +2,10 @@
 
 import json
 import sqlite3
-import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import onnxruntime
 import pytest
-from pmml_rules import score
 from portable_models import KINDS
 
 import linrank
@@ -31,10 +29,6 @@ def by_sql(artefact, X):
     return np.array(found)[:, 0]
 
 
-def by_pmml(artefact, X):
-    return score(ElementTree.fromstring(artefact.content), dict(zip(NAMES, X.T, strict=True)))
-
-
 def by_json(artefact, X):
     features = json.loads(artefact.text)["features"]
     places = [NAMES.index(feature["name"]) for feature in features]
@@ -44,7 +38,7 @@ def by_json(artefact, X):
     return np.where(np.isnan(chosen), missing, chosen * weights).sum(axis=1)
 
 
-SCORERS = {"onnx": by_onnx, "sql": by_sql, "pmml": by_pmml, "json": by_json}
+SCORERS = {"onnx": by_onnx, "sql": by_sql, "json": by_json}
 
 
 @pytest.mark.parametrize("scale", ["none", "standard", "minmax"])

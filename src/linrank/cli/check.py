@@ -10,7 +10,8 @@ from linrank.cli.main import OK, UNFIT
 from linrank.cli.options import add_reading, add_reporting, positive_int
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, read_model, show_standard, write_standard
-from linrank.system.words import count
+from linrank.system.resources import count
+from linrank.system.tables import card
 
 if TYPE_CHECKING:
     from linrank.judging.check import Findings
@@ -85,9 +86,10 @@ def _tell(found: Findings, args: argparse.Namespace, source: str, n_rows: int) -
         }
         write_standard(json.dumps(report, ensure_ascii=False) + "\n")
         return
-    lines = [f"{item.severity:<9}[{item.code}] {item.message}" for item in found[: args.top]]
+    rows = [(item.severity, f"[{item.code}] {item.message}") for item in found[: args.top]]
     if len(found) > args.top:
-        lines.append(f"         and {len(found) - args.top:,} more; --top shows them")
+        rows.append(("", f"and {len(found) - args.top:,} more; --top shows them"))
+    lines = card(rows)
     counts = ", ".join(count(len(found.of(s)), s) for s in SEVERITIES if found.of(s))
     lines.append(f"{source}, {count(n_rows, 'row')}: {counts or 'nothing stands out'}")
     show_standard("\n".join(lines) + "\n")

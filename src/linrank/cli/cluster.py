@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -10,17 +11,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.streams import STANDARD
-from linrank.methods.base import Trained
-from linrank.options import DOMINATION, SELECTED_PAIRS
-from linrank.system.words import count
+from linrank.errors import ClusterError
+from linrank.methods.base import Method, Task, Trained
+from linrank.options import SELECTED_PAIRS
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
-    from linrank.dask.training import Outcome
-    from linrank.data.scaling import Scaling
     from linrank.io.store.store import Store
 
 _LOCAL = "local:"
+_TIMEOUT = 10  # seconds in which a scheduler has to answer
+_ATTEMPTS = 3  # to start the workers of this machine
 
 
 def check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -46,77 +48,35 @@ def check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
 
 def train_on_cluster(
-    store: Store, parameters: Any, args: argparse.Namespace, console: Console
+    method: Method, store: Store, parameters: Any, args: argparse.Namespace, console: Console
 ) -> Trained:
-    """Train as the method of the command does, the rows staying with the workers."""
+    """Train as the method does, the rows staying with the workers."""
     from linrank.dask.partitions import partitions_of
-    from linrank.dask.training import Options
-    from linrank.data.scaling import Scaling
+    from linrank.dask.parts import DaskParts, on_cluster
 
-    scaling = Scaling.of_statistics(parameters.scale, store.statistics)
-    options = Options(
-        tol=parameters.tol,
-        max_iter=parameters.max_iter,
-        patience=60.0 if args.patience is None else args.patience,
-        checkpoint=args.checkpoint,
-        resume=args.resume,
-        n_jobs=args.jobs,
-        callback=parameters.callback,
-    )
-    train = {"ranksvm": _ranksvm, "domination": _domination}[args.method]
-    with connected(args, console) as client:
-        # By a path that means the same to processes that run in other folders.
-        data = partitions_of(os.path.abspath(store.path), client=client, patience=options.patience)
-        found, settings = train(data, scaling, store, parameters, options)
+    assert method.recipe is not None
+    method.recipe(parameters, DaskParts.where, None)  # refuses before a cluster starts
+    patience = 60.0 if args.patience is None else args.patience
+    kept = {"checkpoint": args.checkpoint, "resume": args.resume}
+    # By a path that means the same to processes that run in other folders.
+    path = os.path.abspath(store.path)
+    with (
+        _connected(args, console) as client,
+        partitions_of(path, client=client, patience=patience) as data,
+    ):
+        place = DaskParts(data, patience, args.jobs, **kept)
+        trained = on_cluster(method).train(Task(place, parameters))
     console.clear()
-    repeated = f", {found.n_repeated} repeated" if found.n_repeated else ""
-    console.say("cluster", f"{found.n_rounds} rounds of tasks{repeated}")
-    if found.n_before:
-        console.say("resumed", f"{args.checkpoint}: after {found.n_before} iterations")
-    if store.index_base is not None:
-        settings["index_base"] = store.index_base
-    model = found.model(data, scaling, **settings)
-    shown = {"n_nonzero": model.n_nonzero, "density": model.density}
-    return Trained(model, found.result, shown, is_done=found.result.converged)
-
-
-def _ranksvm(
-    data: Any, scaling: Scaling, store: Store, p: Any, options: Any
-) -> tuple[Outcome, dict[str, Any]]:
-    from linrank.dask.training import train_ranksvm
-    from linrank.data.bounds import weight_bounds
-    from linrank.io.store.outline import columns_of
-    from linrank.methods.ranksvm import options_of, settings_of
-    from linrank.parts.recipes import RankRecipe
-
-    bounds = weight_bounds(p.positive, p.coef_bounds, columns_of(store), scaling.factors)
-    recipe = RankRecipe(
-        p.loss, p.pairs, p.pair_weighting, p.query_normalization, by_query=scaling.needs_queries
-    )
-    found = train_ranksvm(data, recipe, C=p.C, scaling=scaling, options=options, bounds=bounds)
-    return found, settings_of(p, {"C": p.C, **options_of(p)})
-
-
-def _domination(
-    data: Any, scaling: Scaling, store: Store, p: Any, options: Any
-) -> tuple[Outcome, dict[str, Any]]:
-    from linrank.dask.training import train_domination
-    from linrank.domination.train import describe_parameters
-    from linrank.parts.choices import check_domination
-    from linrank.parts.recipes import DominationRecipe
-
-    own = {name: getattr(p, name) for name in DOMINATION}
-    check_domination("a cluster", alpha=p.alpha, **own)
-    recipe = DominationRecipe(p.layers, p.margin, by_query=scaling.needs_queries)
-    found = train_domination(data, recipe, alpha=p.alpha, scaling=scaling, options=options)
-    return found, describe_parameters(None, alpha=p.alpha, seed=p.random_state, **own)
+    repeated = f", {place.n_repeated} repeated" if place.n_repeated else ""
+    console.say("cluster", f"{place.n_rounds} rounds of tasks{repeated}")
+    if place.n_before:
+        console.say("resumed", f"{args.checkpoint}: after {place.n_before} iterations")
+    return trained
 
 
 @contextmanager
-def connected(args: argparse.Namespace, console: Console) -> Iterator[Any]:
+def _connected(args: argparse.Namespace, console: Console) -> Iterator[Any]:
     """A client of the cluster of ``--dask``, which is ended if it was started here."""
-    from linrank.dask.connecting import cluster_at
-
     try:
         with cluster_at(args.dask, quiet=not args.verbose) as client:
             n_threads = sum(client.nthreads().values())
@@ -131,3 +91,68 @@ def connected(args: argparse.Namespace, console: Console) -> Iterator[Any]:
         # is closed, and would each say so.
         sys.unraisablehook = lambda _: None
         raise
+
+
+@contextmanager
+def cluster_at(address: str, quiet: bool = True) -> Iterator[Any]:
+    """A client of the scheduler at an address, or of ``local:N`` workers that end with it."""
+    from distributed import Client
+
+    level = logging.CRITICAL if quiet else logging.WARNING
+    _set_level(level)
+    if not address.startswith(_LOCAL):
+        try:
+            client = Client(address, timeout=_TIMEOUT)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise ClusterError(
+                f"no Dask scheduler answers at {address!r} ({type(error).__name__}); start one "
+                f"(`dask scheduler`), check the address, or use {_LOCAL}N for this machine"
+            ) from error
+        with client:
+            yield client
+        return
+    n_workers = int(address.removeprefix(_LOCAL))
+    with _local_cluster(n_workers, level) as cluster, Client(cluster) as client:
+        yield client
+
+
+def _local_cluster(n_workers: int, level: int) -> Any:
+    """The workers of this machine, started anew where one of them ends before it is there.
+
+    Dask takes the loss of a worker for granted from then on, and before for the end of it all.
+    """
+    import asyncio
+
+    from distributed import LocalCluster
+
+    from linrank.system import resources as threads
+
+    failure: BaseException | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            return LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=max(1, threads.resolve(None) // n_workers),
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # None: port 8787, and a warning if it is taken
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=level,
+                preload=["linrank.dask.rounds"],
+            )
+        except (RuntimeError, asyncio.TimeoutError) as error:
+            failure = error
+    raise ClusterError(
+        f"a worker of {_LOCAL}{n_workers} ended while it started, {_ATTEMPTS} times in a row "
+        f"({failure}); see that there is memory for {n_workers} processes, or ask for fewer; -v "
+        "shows what they say"
+    ) from failure
+
+
+def _set_level(level: int) -> None:
+    """Of all loggers of `distributed`, whose configuration gives some levels of their own.
+
+    That of asyncio tells of tasks of workers that were ended while they started.
+    """
+    for name in ("distributed", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "asyncio"):
+            logging.getLogger(name).setLevel(level)

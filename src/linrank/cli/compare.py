@@ -20,7 +20,7 @@ from linrank.cli.options import (
     positive,
     positive_int,
 )
-from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores, score_rows
+from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores_of, score_rows
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -31,12 +31,9 @@ from linrank.cli.streams import (
     write_lines,
     write_standard,
 )
-from linrank.system.words import seconds
+from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from linrank.data.dataset import Dataset
     from linrank.judging.compare import Comparison
     from linrank.judging.contest.outcome import Contest
@@ -164,31 +161,26 @@ def _json(result: Contest | Comparison) -> str:
 
 def show_methods(as_json: bool) -> None:
     """All methods, and whether their packages are here."""
-    from linrank.judging.contest.methods import METHODS
+    from linrank.judging.contest.methods import contestants
     from linrank.system.tables import Column, Table
 
+    known: list[dict[str, Any]] = [
+        {
+            "name": one.name,
+            "family": one.family,
+            "description": one.description,
+            "grid": one.candidates,
+            "installed": not one.is_missing,
+        }
+        for one in contestants().values()
+    ]
     if as_json:
-        known = [
-            {
-                "name": method.name,
-                "family": method.family,
-                "description": method.description,
-                "grid": method.grid,
-                "installed": not method.is_missing,
-            }
-            for method in METHODS.values()
-        ]
         write_standard(json.dumps(known, ensure_ascii=False) + "\n")
         return
     columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
     rows = [
-        [
-            method.name,
-            method.family + (" (not installed)" if method.is_missing else ""),
-            method.description,
-            method.grid,
-        ]
-        for method in METHODS.values()
+        [name, family + ("" if is_here else " (not installed)"), *told]
+        for name, family, *told, is_here in (one.values() for one in known)
     ]
     show_standard(Table(columns, rows).to_text(terminal_width(1)) + "\n")
 
@@ -269,9 +261,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         show_methods(args.json)
         return OK
     _check(args, parser)
-    if args.models or args.scores:
-        return run_models(args)
-    return _run_contest(args)
+    if args.correction == "none":
+        args.correction = None
+    return run_models(args) if args.models or args.scores else _run_contest(args)
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -293,19 +285,16 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             if getattr(args, name) is not None:
                 parser.error(f"--{name} is for training; --models and --scores are compared as is")
     inputs = [*args.files, *(args.folds or []), *args.models, *args.scores]
-    if inputs.count(STANDARD) > (1 if at_hand else 0):
-        parser.error(
-            "only one of the files can be standard input"
-            if at_hand
-            else "the files cannot be standard input: there are several"
-        )
+    if at_hand and inputs.count(STANDARD) > 1:
+        parser.error("only one of the files can be standard input")
+    if not at_hand and STANDARD in inputs:
+        parser.error("the files cannot be standard input: there are several")
     for path in inputs:
         if path != STANDARD:
             check_readable(path)
     if args.output is not None:
         check_output(args.output, parser)
-        for path in inputs:
-            check_apart(args.output, path)
+        check_apart(args.output, *inputs)
     check_metrics(args.metrics, args.convention)
 
 
@@ -336,7 +325,7 @@ def _run_contest(args: argparse.Namespace) -> int:
             convention=args.convention,
             scale=args.scale or SCALES[0],
             budget=args.budget or 300.0,
-            correction=None if args.correction == "none" else args.correction,
+            correction=args.correction,
             random_state=args.seed,
             n_jobs=args.jobs,
             progress=contest_progress(console),
@@ -348,21 +337,15 @@ def _run_contest(args: argparse.Namespace) -> int:
 
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
-    from linrank.cli.reading import read_data
-    from linrank.system.words import count
-
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []
     for path in paths:
         if parts:  # features as in the first
             options.update(filling=parts[0].filling, known=parts[0].raw_feature_names)
         data = read_data(path, args, console, **options)
-        queries = data.queries
-        console.say(
-            "read",
-            f"{path}: {count(data.n_rows, 'row')}, "
-            f"{count(queries.n_queries, 'query', 'queries')}, {count(queries.n_pairs, 'pair')}",
-        )
+        n_queries = count(data.queries.n_queries, "query", "queries")
+        n_pairs = count(data.queries.n_pairs, "pair")
+        console.say("read", f"{path}: {count(data.n_rows, 'row')}, {n_queries}, {n_pairs}")
         parts.append(data)
     return parts
 
@@ -381,16 +364,16 @@ def run_models(args: argparse.Namespace) -> int:
     models = [read_model(path) for path in args.models]
     data = _read(args, models, console)
     scores = [score_rows(model, data, args, console) for model in models]
-    scores += [_matching(path, data) for path in args.scores]
+    scores += [read_scores_of(path, data) for path in args.scores]
     comparison = compare(
         data.labels,
         dict(zip(names, scores, strict=True)),
         qid=data.qid,
         metrics=args.metrics or usual_metrics([data]),
         convention=args.convention,
-        docid=_docids(data),
+        docid=data.all_docids,
         baseline=args.baseline,
-        correction=None if args.correction == "none" else args.correction,
+        correction=args.correction,
         random_state=args.seed,
         n_jobs=args.jobs,
     )
@@ -439,18 +422,3 @@ def _read(
             "scores of each with linrank predict and use --scores"
         )
     return data
-
-
-def _matching(path: str, data: Dataset) -> NDArray[np.float64]:
-    scores = read_scores(path)
-    if len(scores) != data.n_rows:
-        raise ValueError(
-            f"{path} has {len(scores):,} scores, {data.source} has {data.n_rows:,} rows; one score "
-            "per row is needed, in the same order"
-        )
-    return scores
-
-
-def _docids(data: Dataset) -> list[str] | None:
-    docids = data.docids
-    return None if docids is None or None in docids else [docid or "" for docid in docids]

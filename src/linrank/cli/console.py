@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO, cast
 
-from linrank.system.words import bytes_text
+from linrank.system.resources import bytes_text
 
 State = dict[str, Any]
 

@@ -12,7 +12,7 @@ from linrank.cli.options import add_reading, add_reporting, positive_int, size_i
 from linrank.cli.reading import INDEX_BASE, column_choices, in_options, judgement_options
 from linrank.cli.streams import STANDARD, is_model, write_standard
 from linrank.io.write.formats import FORMATS
-from linrank.system.words import bytes_text, count, seconds
+from linrank.system.resources import bytes_text, count, seconds
 
 if TYPE_CHECKING:
     from linrank.io.store.store import Store

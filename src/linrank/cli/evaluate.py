@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.options import add_metrics, add_reading, add_reporting
-from linrank.cli.reading import check_metrics, metrics_for, read_and_score, read_data, read_scores
-from linrank.cli.streams import (
-    STANDARD,
-    check_apart,
-    check_writable,
-    read_model,
-    show_standard,
-    write_lines,
-    write_standard,
+from linrank.cli.reading import (
+    check_metrics,
+    metrics_for,
+    read_and_score,
+    read_data,
+    read_scores_of,
 )
-from linrank.system.words import count
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,11 +57,11 @@ def evaluate_files(
         parser.error("--qrels and --run go together: judgements and what was retrieved")
     if args.data is not None or args.model is not None:
         parser.error("--qrels and --run take the place of DATA, SCORES and --model")
-    if args.qrels == args.run == STANDARD:
+    if args.qrels == args.run == streams.STANDARD:
         parser.error("only one of the files can be standard input")
     if args.per_query is not None:
-        check_writable(args.per_query)
-        check_apart(args.per_query, args.qrels, args.run)
+        streams.check_writable(args.per_query)
+        streams.check_apart(args.per_query, args.qrels, args.run)
     args.convention = args.convention or CONVENTION
     check_metrics(args.metrics, args.convention)
     from linrank.io.trec import load_qrels, load_run
@@ -116,7 +114,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, score, measure, print."""
-    if args.json and args.per_query == STANDARD:
+    if args.json and args.per_query == streams.STANDARD:
         parser.error("--json and --per-query - would both write to standard output")
     if is_run(args):
         judged, result = evaluate_files(args, parser)
@@ -130,11 +128,11 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             "rows": data.n_rows,
         }
     if args.per_query is not None:
-        write_lines(args.per_query, _csv(result))
+        streams.write_lines(args.per_query, _csv(result))
     if args.json:
         _print_json(args.convention, sources, result)
-    elif args.per_query != STANDARD:
-        show_standard(result.to_text() + "\n")
+    elif args.per_query != streams.STANDARD:
+        streams.show_standard(result.to_text() + "\n")
     return OK
 
 
@@ -147,11 +145,11 @@ def _evaluate_data(
         parser.error("--complete is an option of --qrels and --run")
     if (args.scores is None) == (args.model is None):
         parser.error("give either SCORES or --model MODEL")
-    if [args.data, args.scores, args.model].count(STANDARD) > 1:
+    if [args.data, args.scores, args.model].count(streams.STANDARD) > 1:
         parser.error("only one of the files can be standard input")
     if args.per_query is not None:
-        check_writable(args.per_query)
-        check_apart(args.per_query, args.data, args.scores, args.model)
+        streams.check_writable(args.per_query)
+        streams.check_apart(args.per_query, args.data, args.scores, args.model)
     from linrank.metrics import DEFAULT_METRICS, evaluate
 
     args.convention = args.convention or "linrank"
@@ -165,7 +163,7 @@ def _evaluate_data(
         qid=data.qid,
         metrics=metrics_for(data, args.metrics, DEFAULT_METRICS, args.convention, console),
         convention=args.convention,
-        docid=_docids(data),
+        docid=data.all_docids,
         n_jobs=args.jobs,
     )
     return data, result
@@ -173,21 +171,9 @@ def _evaluate_data(
 
 def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
     if args.model is not None:
-        return read_and_score(read_model(args.model), args.data, args, console)
-    scores = read_scores(args.scores)
+        return read_and_score(streams.read_model(args.model), args.data, args, console)
     data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
-    if len(scores) != data.n_rows:
-        raise ValueError(
-            f"{args.scores} has {len(scores):,} scores, {args.data} has {data.n_rows:,} rows; "
-            "one score per row is needed, in the same order"
-        )
-    return data, scores
-
-
-def _docids(data: Dataset) -> list[str] | None:
-    """Document ids, by which trec_eval breaks ties; None unless every row has one."""
-    docids = data.docids
-    return None if docids is None or None in docids else [docid or "" for docid in docids]
+    return data, read_scores_of(args.scores, data)
 
 
 def _csv(result: Evaluation) -> Iterator[str]:
@@ -220,4 +206,4 @@ def _print_json(convention: str, sources: dict[str, Any], result: Evaluation) ->
         "rules": result.convention.describe(),
         "metrics": result.to_dict()["means"],
     }
-    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+    streams.write_standard(json.dumps(report, ensure_ascii=False) + "\n")

@@ -12,7 +12,7 @@ from linrank.cli.main import OK
 from linrank.cli.options import add_reporting
 from linrank.cli.streams import STANDARD, check_apart, read_model, write_standard
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
-from linrank.io.byte_streams import StandardOutput
+from linrank.io.blocks import StandardOutput
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact

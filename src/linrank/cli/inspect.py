@@ -10,7 +10,8 @@ from linrank.cli.main import OK
 from linrank.cli.options import add_reading, add_reporting, positive_int
 from linrank.cli.reading import read_data
 from linrank.cli.streams import VALIDATED, is_model, read_model, show_standard, write_standard
-from linrank.system.words import bytes_text, count
+from linrank.system.resources import bytes_text, count
+from linrank.system.tables import Column, Table, card
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -54,7 +55,7 @@ def _positive_or_all(text: str) -> int | None:
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Tell a model from data by its first byte, and describe it."""
     if is_model(args.file):
-        report, lines = describe_model(read_model(args.file), args.top, args.file)
+        report, lines = _describe_model(read_model(args.file), args.top, args.file)
     else:
         from linrank.judging.inspect import Profile, findings
 
@@ -62,8 +63,15 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         data = read_data(args.file, args, console, missing=args.missing or "keep")
         absent = _absent(data)
         profile = Profile(data.filled("zero") if absent else data)
-        report = _data_report(profile, [*_missing_finding(data, absent), *findings(profile)])
-        report["missing"] = absent
+        found = [*_missing_finding(data, absent), *findings(profile)]
+        report = (
+            _header("data")
+            | _data_report(profile)
+            | {
+                "findings": [vars(finding) for finding in found],
+                "missing": absent,
+            }
+        )
         lines = _data_lines(report)
     if args.json:
         import json
@@ -100,18 +108,19 @@ def _missing_finding(data: Dataset, absent: dict[str, int]) -> list[Finding]:
     ]
 
 
-def _data_report(profile: Profile, found: list[Finding]) -> dict[str, Any]:
-    import numpy as np
-
+def _header(kind: str) -> dict[str, Any]:
     from linrank import __version__
+
+    return {"command": "inspect", "linrank": __version__, "kind": kind}
+
+
+def _data_report(profile: Profile) -> dict[str, Any]:
+    import numpy as np
 
     data, queries, columns = profile.data, profile.data.queries, profile.columns
     sizes, (labels, counts) = profile.rows_per_query, profile.labels
     n_cells = data.n_rows * data.n_features
     return {
-        "command": "inspect",
-        "linrank": __version__,
-        "kind": "data",
         "source": data.source,
         "rows": data.n_rows,
         "features": data.n_features,
@@ -140,13 +149,13 @@ def _data_report(profile: Profile, found: list[Finding]) -> dict[str, Any]:
         "repeated_rows": profile.repeats.n_rows,
         "conflicting_rows": profile.repeats.n_conflicts,
         "repeated_docids": profile.repeats.n_docids,
-        "findings": [{"code": finding.code, "message": finding.message} for finding in found],
     }
 
 
 def _data_lines(report: dict[str, Any]) -> list[str]:
     sizes = report["rows_per_query"]
     n_useless = report["features_constant_in_every_query"]
+    n_repeated = report["repeated_rows"]
     rows = [
         ("file", report["source"]),
         ("rows", f"{report['rows']:,}{', weighted' if report['has_weights'] else ''}"),
@@ -175,16 +184,15 @@ def _data_lines(report: dict[str, Any]) -> list[str]:
         ),
         (
             "repeated",
-            f"{report['repeated_rows']:,} rows ({report['conflicting_rows']:,} with another label)"
-            if report["repeated_rows"]
+            f"{n_repeated:,} rows ({report['conflicting_rows']:,} with another label)"
+            if n_repeated
             else "no row",
         ),
     ]
-    lines = [f"{label:<10}{text}" for label, text in rows]
     if not report["rows_grouped_by_query"]:
-        lines.append("note      the rows of a query are not together; they are grouped in memory")
-    found = [f"look at   [{item['code']}] {item['message']}" for item in report["findings"]]
-    return lines + (found or ["          nothing suspicious found"])
+        rows.append(("note", "the rows of a query are not together; they are grouped in memory"))
+    rows += [("look at", f"[{one['code']}] {one['message']}") for one in report["findings"]]
+    return card(rows if report["findings"] else [*rows, ("", "nothing suspicious found")])
 
 
 def _labels_text(histogram: dict[str, int]) -> str:
@@ -204,45 +212,33 @@ FORMULAS = {
 }
 
 
-def describe_model(
-    model: LinearModel | KernelModel, top: int | None, path: str | None = None
+def _describe_model(
+    model: LinearModel | KernelModel, top: int | None, path: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """What there is to say of a model, as values and as lines; its ``top`` largest numbers.
-
-    With the ``path`` of its file, the date of that.
-    """
-    from linrank.models.linear import LinearModel
-
-    file = {} if path is None else {"file": path, "written": _date(path)}
-    if isinstance(model, LinearModel):
-        report = _linear_report(model, top) | file
-        return report, _linear_lines(report)
-    report = _kernel_report(model, top) | file
-    return report, _kernel_lines(report)
-
-
-def _date(path: str) -> str:
-    """When a file was written, to the minute; a model itself has no date, so that training twice
-    gives the same bytes."""
+    """What there is to say of a model, as values and as lines; its ``top`` largest numbers."""
     import os
     import time
 
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(os.stat(path).st_mtime))
+    from linrank.models.linear import LinearModel
 
-
-def _header(model: LinearModel | KernelModel, family: str) -> dict[str, Any]:
-    from linrank import __version__
-
-    return {
-        "command": "inspect",
-        "linrank": __version__,
-        "kind": "model",
-        "family": family,
+    is_linear = isinstance(model, LinearModel)
+    # A model itself has no date, so that training twice gives the same bytes.
+    written = time.gmtime(os.stat(path).st_mtime)
+    report = _header("model") | {
+        "family": "linear" if is_linear else "kernel",
         "trained_with": model.linrank_version,
         "scale": model.scaling.kind,
         "training": dict(model.training),
         "features": model.n_features,
+        **(
+            _linear_report(model, top)
+            if isinstance(model, LinearModel)
+            else _kernel_report(model, top)
+        ),
+        "file": path,
+        "written": time.strftime("%Y-%m-%d %H:%M UTC", written),
     }
+    return report, (_linear_lines if is_linear else _kernel_lines)(report)
 
 
 def _largest(coef: Any, top: int | None) -> list[int]:
@@ -256,9 +252,9 @@ def _largest(coef: Any, top: int | None) -> list[int]:
 
 
 def _card(rows: dict[str, Any], training: dict[str, Any]) -> list[str]:
+    """The lines on a model: what is known of all, then what its training says."""
     rows |= {key: value for key, value in training.items() if value is not None}
-    width = 2 + max(map(len, rows))
-    return [f"{key:<{width}}{_shown(value)}" for key, value in rows.items()]
+    return card([(key, _shown(value)) for key, value in rows.items()])
 
 
 def _shown(value: Any) -> str:
@@ -285,7 +281,6 @@ def _linear_report(model: LinearModel, top: int | None) -> dict[str, Any]:
     if model.missing.weights is not None:
         shown += _largest(model.missing.weights * (model.coef == 0.0), None)
     return {
-        **_header(model, "linear"),
         "missing": model.missing.kind,
         "nonzero_weights": model.n_nonzero,
         "density": model.density,
@@ -305,34 +300,25 @@ def _importance(model: LinearModel) -> Any:
 
 
 def _weights(model: LinearModel, importance: Any, features: list[int]) -> list[dict[str, Any]]:
-    total = 1.0 if importance is None else float(importance.sum()) or 1.0
-    added = model.missing.contributions(model.coef) if model.missing.is_filled else None
-    return [_weight(model, importance, total, added, j) for j in features]
-
-
-def _weight(
-    model: LinearModel, importance: Any, total: float, added: Any, j: int
-) -> dict[str, Any]:
-    names = model.feature_names
+    """What is known of some features, a column of numbers for each kind of it."""
+    names, known = model.feature_names, model.statistics
     base: Any = model.training.get("index_base") or 0
-    item: dict[str, Any] = {
-        "feature": names[j] if names else str(j + base),
-        "weight": float(model.coef[j]),
-    }
+    columns: dict[str, Any] = {"weight": model.coef}
     if importance is not None:
-        item["importance"] = float(importance[j])
-        item["share"] = float(importance[j]) / total
-    if model.statistics is not None:
-        known = model.statistics
-        item |= {
-            "mean": float(known.mean[j]),
-            "std": float(known.variance[j]) ** 0.5,
-            "low": float(known.low[j]),
-            "high": float(known.high[j]),
+        total = float(importance.sum()) or 1.0
+        columns |= {"importance": importance, "share": importance / total}
+    if known is not None:
+        columns |= {"mean": known.mean, "std": known.variance**0.5}
+        columns |= {"low": known.low, "high": known.high}
+    if model.missing.is_filled:
+        columns["if_missing"] = model.missing.contributions(model.coef)
+    return [
+        {
+            "feature": names[j] if names else str(j + base),
+            **{key: float(values[j]) for key, values in columns.items()},
         }
-    if added is not None:
-        item["if_missing"] = float(added[j])
-    return item
+        for j in features
+    ]
 
 
 MISSING_TEXT = {
@@ -347,7 +333,7 @@ def _linear_lines(report: dict[str, Any]) -> list[str]:
     training = dict(report["training"])
     rows = {
         "model": f"linear, trained with linrank {report['trained_with']}",
-        **_file_rows(report),
+        "file": f"{report['file']}, of {report['written']}",
         "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight "
         f"({100 * report['density']:.3g} %)",
         "scale": report["scale"],
@@ -358,10 +344,6 @@ def _linear_lines(report: dict[str, Any]) -> list[str]:
     if report["used_features"] == 0:
         return [*lines, "no feature has a weight: all rows score 0"]
     return lines + _weight_lines(report)
-
-
-def _file_rows(report: dict[str, Any]) -> dict[str, str]:
-    return {"file": f"{report['file']}, of {report['written']}"} if "file" in report else {}
 
 
 def _data_rows(training: dict[str, Any]) -> dict[str, str]:
@@ -388,26 +370,23 @@ _SIZES = {"rows": ("row",), "queries": ("query", "queries"), "pairs": ("pair",)}
 def _weight_lines(report: dict[str, Any]) -> list[str]:
     """A table of the weights, by importance where that is known."""
     items = report["weights"]
-    which = _which(len(items), report["used_features"])
-    has_range, has_share = "low" in items[0], "share" in items[0]
     has_missing = any(item.get("if_missing") for item in items)
-    head = f"{'weight':>14}  " + (f"{'if missing':>12}  " if has_missing else "")
-    head += f"{'importance':>10}  " if has_share else ""
-    head += f"{'training range':>23}  " if has_range else ""
-    lines = [f"{head}feature, {which}"]
-    for item in items:
-        line = f"{item['weight']:>+14.6g}  "
-        line += f"{item['if_missing']:>+12.4g}  " if has_missing else ""
-        line += f"{100 * item['share']:>8.1f} %  " if has_share else ""
-        if has_range:
-            line += f"{item['low']:>10.4g} to {item['high']:<9.4g}  "
-        name = item["feature"]
-        lines.append(line + (name if name.isprintable() else repr(name)))
-    if has_missing:
-        lines.append("if missing: what a row gains that lacks the feature")
-    if has_share:
-        lines.append("importance: share of |weight| x deviation of the feature, of all features")
-    return lines
+    kinds = {"weight": "{weight:+.6g}"}
+    kinds |= {"if missing": "{if_missing:+.4g}"} if has_missing else {}
+    kinds |= {"importance": "{share:.1%}"} if "share" in items[0] else {}
+    kinds |= {"training range": "{low:.4g} to {high:.4g}"} if "low" in items[0] else {}
+    rows = [
+        [
+            *(kind.format(**item) for kind in kinds.values()),
+            item["feature"] if item["feature"].isprintable() else repr(item["feature"]),
+        ]
+        for item in items
+    ]
+    notes = ["if missing: what a row gains that lacks the feature"] if has_missing else []
+    if "importance" in kinds:
+        notes.append("importance: share of |weight| x deviation of the feature, of all features")
+    last = Column(f"feature, {_which(len(items), report['used_features'])}", "left")
+    return [Table([*map(Column, kinds), last], rows, notes=notes).to_text()]
 
 
 # ---- kernel models ------------------------------------------------------------------------------
@@ -418,7 +397,6 @@ def _kernel_report(model: KernelModel, top: int | None) -> dict[str, Any]:
 
     rows, support = model.rows, model.support
     return {
-        **_header(model, "kernel"),
         "kernel": model.kernel.name,
         "parameters": model.kernel.parameters,
         "support_rows": model.n_support,
@@ -447,7 +425,7 @@ def _kernel_lines(report: dict[str, Any]) -> list[str]:
         "features": f"{report['features']:,}",
         "support": _support_text(report),
         "scale": report["scale"],
-        **_file_rows(report),
+        "file": f"{report['file']}, of {report['written']}",
     }
     if name == "precomputed":
         rows["features"] = f"{report['features']:,} columns, one for each training row"
@@ -458,12 +436,15 @@ def _kernel_lines(report: dict[str, Any]) -> list[str]:
     if name != "fourier" and report["coefficients"][0]["training_row"] is None:
         what = "support row, counted from 0"
     which = _which(len(report["coefficients"]), report["nonzero_coefficients"])
-    lines.append(f"{'coefficient':>14}  {what}, {which}")
-    return lines + [
-        f"{item['coefficient']:>+14.6g}  "
-        f"{item['term'] if item['training_row'] is None else item['training_row']}"
+    terms = [
+        [
+            f"{item['coefficient']:+.6g}",
+            str(item["term"] if item["training_row"] is None else item["training_row"]),
+        ]
         for item in report["coefficients"]
     ]
+    last = Column(f"{what}, {which}", "left")
+    return [*lines, Table([Column("coefficient"), last], terms).to_text()]
 
 
 def _support_text(report: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ from linrank.errors import nearest
 from linrank.methods.base import METHODS, Later, Method, method_named
 from linrank.methods.parameters import Option, defaults_of, options_of
 from linrank.options import ALGORITHMS, AVERAGES, MISSING, PAIR_WEIGHTINGS
-from linrank.system.memory import parse_bytes
+from linrank.system.resources import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
 ROLES = ("label", "qid", "docid", "weight", "position")  # of the columns of a table
@@ -326,6 +327,19 @@ def flags_of(name: str, option: Option) -> tuple[str, ...]:
 def flag(name: str) -> str:
     """An option as it is typed."""
     return f"--{name.replace('_', '-')}"
+
+
+def in_flags(message: str, parameters: type) -> str:
+    """What the library says, with parameters as they are typed: ``max_iter`` is ``--max-iter``.
+
+    >>> from linrank.methods.parameters import SGDParameters
+    >>> in_flags("above tol·F; raise n_steps or tol", SGDParameters)
+    'above tol·F; raise --n-steps or --tol'
+    """
+    for name, option in options_of(parameters).items():
+        if "_" in name or name == "tol":  # others are words as well
+            message = re.sub(rf"\b{name}\b(?!·)", flags_of(name, option)[-1], message)
+    return message
 
 
 def add_parameters(parser: Parser, parameters: type, title: str) -> None:

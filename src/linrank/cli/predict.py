@@ -13,7 +13,7 @@ from linrank.cli.main import OK
 from linrank.cli.options import add_reading, add_volume, flag, given, positive_int
 from linrank.cli.reading import INDEX_BASE, check_text, in_options, read_and_score
 from linrank.cli.streams import STANDARD, check_apart, check_writable, read_model, write_lines
-from linrank.system.words import count
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     import numpy as np

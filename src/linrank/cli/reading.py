@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.options import ROLES, UNJUDGED
 from linrank.cli.streams import STANDARD, is_model, read_text
 from linrank.errors import DataFormatError
-from linrank.system.words import bytes_text, count
+from linrank.system.resources import bytes_text, count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -442,6 +442,17 @@ def read_scores(path: str) -> NDArray[np.float64]:
         number = int(np.argmin(finite))
         raise ValueError(
             f"{name}:{number + 1}: the score is {lines[number].strip()}; scores must be finite"
+        )
+    return scores
+
+
+def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:
+    """The same, one for every row of the data."""
+    scores = read_scores(path)
+    if len(scores) != data.n_rows:
+        raise ValueError(
+            f"{path} has {len(scores):,} scores, {data.source} has {data.n_rows:,} rows; one score "
+            "per row is needed, in the same order"
         )
     return scores
 

@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.options import (
@@ -17,19 +18,8 @@ from linrank.cli.options import (
     positive_int,
 )
 from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores
-from linrank.cli.streams import (
-    STANDARD,
-    check_apart,
-    check_readable,
-    check_writable,
-    is_model,
-    read_model,
-    read_text,
-    write_lines,
-    write_standard,
-)
 from linrank.options import SCALES
-from linrank.system.words import bytes_text
+from linrank.system.resources import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,8 +99,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if caveat.grave:
             console.warn(f"{caveat.message} [{caveat.code}]")
     html = page.to_html()
-    write_lines(args.output, [html])
-    if args.output != STANDARD:
+    streams.write_lines(args.output, [html])
+    if args.output != streams.STANDARD:
         console.say("wrote", f"{args.output}, {bytes_text(len(html.encode()))}")
     if args.json:
         _print_json(args, page, html)
@@ -128,15 +118,15 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if args.folds is not None and args.folds < 2:
         parser.error(f"--folds must be ≥ 2, got {args.folds}")
     inputs = [args.test, args.train, args.valid, args.model, args.against, args.names]
-    if inputs.count(STANDARD) > 1:
+    if inputs.count(streams.STANDARD) > 1:
         parser.error("only one of the files can be standard input")
-    if args.json and args.output == STANDARD:
+    if args.json and args.output == streams.STANDARD:
         parser.error("--json and a page on standard output (-) exclude each other")
-    check_writable(args.output)
-    check_apart(args.output, *inputs)
+    streams.check_writable(args.output)
+    streams.check_apart(args.output, *inputs)
     for path in inputs:
-        if path not in (None, STANDARD):
-            check_readable(path)
+        if path not in (None, streams.STANDARD):
+            streams.check_readable(path)
     check_metrics(
         [*(args.metrics or ()), *([args.scoring] if args.scoring else ())], args.convention
     )
@@ -233,9 +223,9 @@ def _read_parts(
 
 def _judged(path: str, option: str) -> Any:
     """The model of a file, or its scores."""
-    if path == STANDARD:
+    if path == streams.STANDARD:
         raise ValueError(f"{option} - : a model or scores must be a file here")
-    return read_model(path) if is_model(path) else read_scores(path)
+    return streams.read_model(path) if streams.is_model(path) else read_scores(path)
 
 
 def _short(path: str) -> str:
@@ -246,7 +236,7 @@ def _short(path: str) -> str:
 
 def _names(path: str) -> list[str]:
     """One name a line; empty lines at the end do not count."""
-    lines = read_text(path).splitlines()
+    lines = streams.read_text(path).splitlines()
     while lines and not lines[-1].strip():
         lines.pop()
     for number, line in enumerate(lines, start=1):
@@ -267,4 +257,4 @@ def _print_json(args: argparse.Namespace, page: Report, html: str) -> None:
         "bytes": len(html.encode()),
         **page.to_dict(),
     }
-    write_standard(json.dumps(told, ensure_ascii=False, default=str) + "\n")
+    streams.write_standard(json.dumps(told, ensure_ascii=False, default=str) + "\n")

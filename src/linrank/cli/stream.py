@@ -20,7 +20,7 @@ from linrank.cli.streams import STANDARD, check_apart, check_writable
 from linrank.cli.train import check_files, print_json, write_and_validate
 from linrank.methods.parameters import SGDParameters, defaults_of
 from linrank.options import STREAM_SAMPLINGS
-from linrank.system.words import bytes_text, count, seconds
+from linrank.system.resources import bytes_text, count, seconds
 
 if TYPE_CHECKING:
     from linrank.models.linear import LinearModel

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from linrank.io.byte_streams import StandardOutput, standard_input
+from linrank.io.blocks import StandardOutput, standard_input
 
 # What a command needs of the library loads inside the functions: `linrank --help` answers at once.
 TYPE_CHECKING = False

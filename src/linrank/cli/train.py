@@ -9,50 +9,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import options, reading, streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.options import (
-    Parser,
-    add_metrics,
-    add_owners,
-    add_parameters,
-    add_reading,
-    add_reporting,
-    belongs_to,
-    flag,
-    given,
-    list_methods,
-    load,
-    method_asked,
-    natural,
-    parameters_of,
-    positive,
-    positive_int,
-)
-from linrank.cli.reading import (
-    check_metrics,
-    data_summary,
-    describe_data,
-    metrics_for,
-    open_store,
-    read_and_score,
-    read_data,
-    read_preferences,
-    resolve_bounds,
-    without_labels,
-)
-from linrank.cli.streams import (
-    STANDARD,
-    VALIDATED,
-    check_apart,
-    check_readable,
-    check_writable,
-    write_model,
-    write_standard,
-)
 from linrank.methods.base import METHODS, Method, Task
 from linrank.methods.parameters import PairLosses, options_of
-from linrank.system.words import count, seconds
+from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
@@ -94,7 +56,7 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
         "--checkpoint": {"metavar": "FILE", "help": "save the weights of each iteration there"},
         "--resume": {"action": "store_true", "help": "go on from the weights in --checkpoint"},
         "--patience": {
-            "type": positive,
+            "type": options.positive,
             "metavar": "SECONDS",
             "help": "fail when there is no worker for so long (default: 60)",
         },
@@ -105,12 +67,12 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
             "help": "read DATA batch by batch and never hold all of it; --passes times",
         },
         "--memory": {
-            "type": positive_int,
+            "type": options.positive_int,
             "metavar": "MB",
             "help": "--stream: memory of the whole process, in 10⁶ bytes (default: 200)",
         },
         "--steps-per-row": {
-            "type": positive,
+            "type": options.positive,
             "metavar": "R",
             "help": "--stream: pairs drawn a row (default: 4)",
         },
@@ -120,7 +82,7 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
             "result",
         },
         "--checkpoint-every": {
-            "type": natural,
+            "type": options.natural,
             "metavar": "SECONDS",
             "help": "how often (default: 60; 0: behind every batch)",
         },
@@ -128,32 +90,32 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def configure(parser: Parser, arguments: Sequence[str]) -> None:
+def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
-    asked = method_asked(arguments, parser)
+    asked = options.method_asked(arguments, parser)
     method = METHODS[asked or next(iter(METHODS))]
     parser.usage = "linrank train DATA MODEL [--method NAME] [options]"
     shown = METHODS.values() if asked is None else [method]
-    parser.description = DESCRIPTION.format(methods=list_methods(shown, "train"))
+    parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "train"))
     parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
     parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument(
         "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(METHODS))})"
     )
-    add_parameters(parser, method.parameters, f"options of {method.name}")
+    options.add_parameters(parser, method.parameters, f"options of {method.name}")
     owners: dict[str, str] = {}
-    for title, options in GROUPS.items():
+    for title, own in GROUPS.items():
         names = [other.name for other in METHODS.values() if _offers(other, title)]
-        owners |= dict.fromkeys(options, belongs_to(names))
+        owners |= dict.fromkeys(own, options.belongs_to(names))
         if _offers(method, title):
             group = parser.add_argument_group(title)
-            for name, how in options.items():
+            for name, how in own.items():
                 group.add_argument(name, **how)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
-    add_metrics(parser, "--scoring", default=", ".join(METRICS))
-    add_reading(parser, missing=False)
-    add_reporting(parser)
-    add_owners(parser, lambda other: other.parameters, owners)
+    options.add_metrics(parser, "--scoring", default=", ".join(METRICS))
+    options.add_reading(parser, missing=False)
+    options.add_reporting(parser)
+    options.add_owners(parser, lambda other: other.parameters, owners)
 
 
 def _offers(method: Method, group: str) -> bool:
@@ -170,7 +132,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from linrank.cli.stream import run_stream
 
         return run_stream(args, parser)
-    parameters = parameters_of(args, parser, method.parameters)
+    parameters = options.parameters_of(args, parser, method.parameters)
     is_cluster = getattr(args, "dask", None) is not None
     is_store = is_cluster or ("store" in method.places and parameters.memory_limit is not None)
     _check(args, parser, is_store)
@@ -178,20 +140,22 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.io.svmlight  # noqa: F401
 
-    load(method.train)
+    options.load(method.train)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data: Any = open_store(args) if is_store else read_data(args.data, args, console)
+    data: Any = (
+        reading.open_store(args) if is_store else reading.read_data(args.data, args, console)
+    )
     read = time.perf_counter()
     took = "" if is_store else f" in {seconds(read - start)}"
-    console.say("opened" if is_store else "read", f"{describe_data(data)}{took}")
+    console.say("opened" if is_store else "read", f"{reading.describe_data(data)}{took}")
     data, preferences = _with_preferences(data, args, console)
     parameters.callback = console.progress(state_line)
-    resolve_bounds(parameters, data)
+    reading.resolve_bounds(parameters, data)
     if is_cluster:
         from linrank.cli.cluster import train_on_cluster
 
-        trained = train_on_cluster(data, parameters, args, console)
+        trained = train_on_cluster(method, data, parameters, args, console)
     else:
         trained = method.train(Task(data, parameters, preferences=preferences))
     done = time.perf_counter()
@@ -200,10 +164,14 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     for place, (label, text) in enumerate(told.lines):
         console.say(label, text if place else f"{text} in {seconds(done - read)}")
     if not trained.is_done:
-        console.warn(trained.doubt or f"did not converge: {trained.result.message}")
+        doubt = trained.doubt or f"did not converge: {trained.result.message}"
+        console.warn(options.in_flags(doubt, method.parameters))
     evaluation = write_and_validate(trained.model, args, console)
     if args.json:
-        summary = {**data_summary(data, args), "preferences": preferences and len(preferences)}
+        summary = {
+            **reading.data_summary(data, args),
+            "preferences": preferences and len(preferences),
+        }
         if is_cluster:
             summary["dask"] = args.dask
         training = {"method": method.name, **told.facts}
@@ -219,25 +187,26 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     preferences = getattr(args, "preferences", None)
-    if preferences is None and given(args, ("no_labels", "across_queries")):
+    if preferences is None and options.given(args, ("no_labels", "across_queries")):
         parser.error("--no-labels and --across-queries need --preferences FILE")
     if preferences is not None:
-        if preferences == STANDARD in (args.data, args.valid):
+        if preferences == streams.STANDARD in (args.data, args.valid):
             parser.error("--preferences and other data cannot both be standard input")
         if is_store:
             parser.error("--preferences compare any two rows, which passes over a store cannot")
-        if preferences != STANDARD:
-            check_readable(preferences)
+        if preferences != streams.STANDARD:
+            streams.check_readable(preferences)
     if getattr(args, "dask", None) is not None:
         from linrank.cli.cluster import check_cluster
 
         check_cluster(args, parser)
     else:
         names = [name[2:].replace("-", "_") for name in (*GROUPS["cluster"], *GROUPS["stream"])]
-        for name in given(args, names):
-            parser.error(f"{flag(name)} needs {'--dask' if hasattr(args, 'dask') else '--stream'}")
+        for name in options.given(args, names):
+            needed = "--dask" if hasattr(args, "dask") else "--stream"
+            parser.error(f"{options.flag(name)} needs {needed}")
     if is_store and not os.path.isdir(args.data):
-        check_readable(args.data)
+        streams.check_readable(args.data)
         parser.error(
             f"{args.data} is no store, which passes within a limit and clusters read; write one "
             f"first: linrank convert {args.data} STORE"
@@ -252,19 +221,19 @@ def check_files(
 
     ``others`` are files that are read beside the data and the validation data.
     """
-    if args.json and args.model == STANDARD:
+    if args.json and args.model == streams.STANDARD:
         parser.error("--json and a model on standard output (-) exclude each other")
-    if args.data == args.valid == STANDARD:
+    if args.data == args.valid == streams.STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
-    check_writable(args.model)
-    check_apart(args.model, args.data, args.valid, *others)
+    streams.check_writable(args.model)
+    streams.check_apart(args.model, args.data, args.valid, *others)
     if args.valid is None:
         return
-    if args.valid != STANDARD:
-        check_readable(args.valid)
-    check_metrics(args.metrics, args.convention)
+    if args.valid != streams.STANDARD:
+        streams.check_readable(args.valid)
+    reading.check_metrics(args.metrics, args.convention)
 
 
 def _with_preferences(
@@ -273,9 +242,9 @@ def _with_preferences(
     """The data, without labels if they are not to count, and the preferences beside them."""
     if getattr(args, "preferences", None) is None:
         return data, None
-    preferences = read_preferences(args.preferences, data, args.across_queries)
+    preferences = reading.read_preferences(args.preferences, data, args.across_queries)
     console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
-    return (without_labels(data) if args.no_labels else data), preferences
+    return (reading.without_labels(data) if args.no_labels else data), preferences
 
 
 # ---- during and after it ------------------------------------------------------------------------
@@ -299,35 +268,27 @@ def write_and_validate(
 
     In this order: a fault in the validation data must not cost the model.
     """
-    write_model(model, args.model, console)
+    streams.write_model(model, args.model, console)
     if args.valid is None:
         return None
     from dataclasses import replace
 
-    result = _validate(model, args, console)
-    if args.model != STANDARD:
-        # For `linrank inspect` to tell.
-        measures = {f"{VALIDATED}{name}": value for name, value in result.items()}
-        replace(model, training={**model.training, **measures}).save(args.model)
-    return result
-
-
-def _validate(
-    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
-) -> Evaluation:
-    """The measures of a model on the file of ``--valid``, said and returned."""
     from linrank.metrics import evaluate
 
-    data, scores = read_and_score(model, args.valid, args, console)
+    data, scores = reading.read_and_score(model, args.valid, args, console)
     result = evaluate(
         data.labels,
         scores,
         qid=data.qid,
-        metrics=metrics_for(data, args.metrics, METRICS, args.convention, console),
+        metrics=reading.metrics_for(data, args.metrics, METRICS, args.convention, console),
         convention=args.convention,
         n_jobs=args.jobs,
     )
     console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
+    if args.model != streams.STANDARD:
+        # For `linrank inspect` to tell.
+        measures = {f"{streams.VALIDATED}{name}": value for name, value in result.items()}
+        replace(model, training={**model.training, **measures}).save(args.model)
     return result
 
 
@@ -363,4 +324,4 @@ def print_json(
         },
         "model": args.model,
     }
-    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+    streams.write_standard(json.dumps(report, ensure_ascii=False) + "\n")

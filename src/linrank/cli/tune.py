@@ -8,6 +8,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
@@ -19,6 +20,7 @@ from linrank.cli.options import (
     add_reading,
     add_reporting,
     belongs_to,
+    in_flags,
     list_methods,
     load,
     method_asked,
@@ -46,7 +48,7 @@ from linrank.cli.streams import (
 from linrank.methods.base import METHODS, Method, Task
 from linrank.options import WITH_GAMMA
 from linrank.system.durable import replacing
-from linrank.system.words import count, seconds
+from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -175,8 +177,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_limited
         if output is not None:
             check_writable(output)
             check_apart(output, args.data, args.valid)
-    if args.plot is not None:
-        _figure()
+    if args.plot is not None and find_spec("matplotlib") is None:
+        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]")
     if args.valid not in (None, STANDARD):
         check_readable(args.valid)
     check_metrics([args.scoring] if args.scoring else None, args.convention)
@@ -215,7 +217,7 @@ def _parts(store: Any, args: argparse.Namespace) -> tuple[Any, Any]:
     """A store as parts within the limit, and folds of them."""
     from linrank.parts.search import folds_of
     from linrank.parts.stores import StoreParts
-    from linrank.system.threads import resolve
+    from linrank.system.resources import resolve
 
     args.scoring = args.scoring or METRICS[0]
     parts = StoreParts(store, args.memory_limit, resolve(args.jobs))
@@ -268,9 +270,10 @@ def _say(
     for told in found.edges:
         console.say("note", told)
     if found.open is not None:
-        console.warn(found.open)
+        console.warn(in_flags(found.open, METHODS[args.method].parameters))
     if not found.trained.is_done:
-        console.warn(found.trained.doubt or f"did not converge: {found.trained.result.message}")
+        doubt = found.trained.doubt or f"did not converge: {found.trained.result.message}"
+        console.warn(in_flags(doubt, METHODS[args.method].parameters))
 
 
 def _axes_of(found: Any) -> dict[str, Any]:
@@ -375,26 +378,15 @@ def _grid(found: Any) -> dict[str, Any]:
 FACTS = {"n_iter": "iterations", "converged": "converged"}
 
 
-def _figure() -> Any:
-    """A figure without a window; an error that names the extra where Matplotlib is missing."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]") from None
-    return Figure(figsize=(6.5, 9), layout="constrained")
-
-
 def _plot(found: Any, args: argparse.Namespace) -> None:
     """Draw the path, or the grid, to the file of ``--plot``."""
-    from linrank import plots
+    from linrank.displays import GridDisplay, PathDisplay
 
-    canvas = _figure()
     if args.method in PATHS:
         (chosen,) = found.best_params.values()
-        axes = list(canvas.subplots(4, 1, sharex=True))
-        plots.path(found.path, scores=found.scores, chosen=chosen, metric=args.scoring, axes=axes)
+        figure = PathDisplay(found.path, found.scores, chosen, args.scoring).to_figure()
     else:
-        canvas.set_size_inches(3.0 + 0.6 * len(found.Cs), 2.0 + 0.45 * len(found.gammas))
-        plots.grid(found, metric=args.scoring, ax=canvas.subplots())
+        grid = GridDisplay(found.Cs, found.gammas, found.mean_scores, found.chosen, args.scoring)
+        figure = grid.to_figure(width=3.0 + 0.6 * len(found.Cs))
     with replacing(args.plot) as file:
-        canvas.savefig(file, format=os.path.splitext(args.plot)[1][1:].lower(), dpi=150)
+        figure.savefig(file, format=os.path.splitext(args.plot)[1][1:].lower(), dpi=150)

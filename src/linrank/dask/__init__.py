@@ -24,7 +24,7 @@ if find_spec("distributed") is None:
     )
 
 # Every task of ours imports this package on its worker, and with it what dask is to know there.
-import_module("linrank.dask.sizes")
+import_module("linrank.dask.rounds")
 
 __all__ = [
     "DominationRanker",
@@ -39,10 +39,10 @@ __all__ = [
 _HOME = {
     "DominationRanker": "linrank.dask.estimators",
     "RankSVM": "linrank.dask.estimators",
-    "RankSVMCV": "linrank.dask.ranksvm_cv",
+    "RankSVMCV": "linrank.dask.estimators",
     "evaluate": "linrank.dask.evaluating",
     "predict": "linrank.dask.scoring",
-    "ranksvm_path": "linrank.dask.path",
+    "ranksvm_path": "linrank.dask.estimators",
 }
 
 

@@ -1,18 +1,160 @@
-"""The client of a call, and the results of its tasks in their order."""
+"""The client of a call: tasks, their results in order, and waits that end when a cluster is lost.
+
+Dask itself waits for ever: for a scheduler to come back, for a first worker, for memory. Here every
+wait goes in short steps; between two of them the scheduler is asked who is there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from distributed import Client, Future, KilledWorker, get_client
+import dask
+from distributed import CancelledError, Client, Future, KilledWorker, get_client
 
-from linrank.dask.waiting import Interrupted, Watch
 from linrank.errors import ClusterError
 
 _ATTEMPTS = 10  # to fetch results, each of which has lost a worker
 _NAMED = 5  # partitions that an error lists
+_STEP = 0.5  # seconds between two looks at the cluster; a look costs about a millisecond
+
+
+class Interrupted(Exception):
+    """What was awaited will not come as it was planned: a worker is gone, or data with it."""
+
+
+def is_positive(value: Any) -> bool:
+    """Whether ``value`` is a number of seconds to wait."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+class Watch:
+    """Waits for what a cluster computes, and looks after the cluster meanwhile.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A synchronous one.
+    patience : float
+        Seconds for which no worker may be there, or the scheduler silent, before it is an error.
+    """
+
+    def __init__(self, client: Any, patience: float = 60.0) -> None:
+        if not is_positive(patience):
+            raise ValueError(f"patience must be a number of seconds > 0, got {patience!r}")
+        if client.asynchronous:
+            raise ValueError(
+                "the client is asynchronous; linrank.dask needs one of "
+                "distributed.Client(..., asynchronous=False)"
+            )
+        self.client = client
+        self.patience = float(patience)
+        self._deserted: float | None = None  # since when there is nobody to work
+
+    def results(self, futures: Sequence[Any], workers: Sequence[str] = ()) -> list[Any]:
+        """What the futures hold; `Interrupted` when one of ``workers`` goes before it is there."""
+        found = self._watched(
+            lambda: self.client.gather(list(futures), asynchronous=True), frozenset(workers)
+        )
+        return list(found)
+
+    def finished(self, futures: Sequence[Any]) -> None:
+        """Wait until each future is in memory, has failed or is cancelled."""
+        self._watched(lambda: _settled(futures), frozenset())
+
+    def call(self, start: Callable[[], Awaitable[Any]]) -> Any:
+        """What a request to the scheduler answers; ``start`` is called on the client's loop."""
+        return self._watched(start, frozenset())
+
+    def _watched(self, start: Callable[[], Awaitable[Any]], workers: frozenset[str]) -> Any:
+        try:
+            return self.client.sync(self._steps, start, workers)
+        except (ClusterError, Interrupted):
+            raise
+        except CancelledError as error:
+            self.check_scheduler(error)
+            raise Interrupted(str(error)) from error
+        except Exception as error:
+            self.check_scheduler(error)
+            raise
+
+    async def _steps(self, start: Callable[[], Awaitable[Any]], workers: frozenset[str]) -> Any:
+        self.check_scheduler()
+        awaited = asyncio.ensure_future(start())
+        try:
+            while True:
+                done, _ = await asyncio.wait({awaited}, timeout=_STEP)
+                if done:
+                    return awaited.result()
+                gone = workers - await self._present()
+                if gone:
+                    raise Interrupted(f"lost {len(gone)} of {len(workers)} workers")
+        finally:
+            # Left to end by itself: it does so when its futures are released, and a gather that is
+            # cancelled leaves exceptions that nobody retrieves in the log.
+            awaited.add_done_callback(_forget)
+
+    async def _present(self) -> set[str]:
+        """Addresses of the workers; `ClusterError` if nobody was able to work for too long."""
+        self.check_scheduler()
+        try:
+            found = await asyncio.wait_for(self.client.scheduler.identity(), self.patience)
+        except asyncio.TimeoutError:
+            raise ClusterError(
+                f"the Dask scheduler {self._address} has not answered for {self.patience:g} s"
+            ) from None
+        workers = found["workers"]
+        if any(worker["status"] == "running" for worker in workers.values()):
+            self._deserted = None
+            return set(workers)
+        now = time.monotonic()
+        self._deserted = self._deserted or now
+        if now - self._deserted >= self.patience:
+            raise ClusterError(self._nobody(len(workers)))
+        return set(workers)
+
+    def _nobody(self, n_paused: int) -> str:
+        waited = f"for patience={self.patience:g} s"
+        if n_paused:
+            return (
+                f"all {n_paused} workers of the Dask scheduler {self._address} were paused "
+                f"{waited}, which Dask does when their memory is nearly full; give them more "
+                "memory, or use more workers"
+            )
+        return (
+            f"the Dask scheduler {self._address} had no worker {waited}; start workers, look at "
+            "the logs of those that ended, or raise patience if they take longer to come"
+        )
+
+    def check_scheduler(self, cause: BaseException | None = None) -> None:
+        """Raise `ClusterError` where the connection is lost: what was computed is lost with it."""
+        if self.client.status != "running":
+            raise ClusterError(
+                f"the connection to the Dask scheduler {self._address} is lost "
+                f"(the client is {self.client.status!r})"
+            ) from cause
+
+    @property
+    def _address(self) -> str:
+        scheduler = self.client.scheduler
+        return "(closed)" if scheduler is None else str(scheduler.address)
+
+
+def _forget(awaited: asyncio.Future[Any]) -> None:
+    if not awaited.cancelled():
+        awaited.exception()
+
+
+async def _settled(futures: Sequence[Any]) -> None:
+    # distributed.wait asks the default client, which need not be that of the futures.
+    pause = 0.002
+    while any(future.status in ("pending", "lost") for future in futures):
+        await asyncio.sleep(pause)
+        pause = min(2.0 * pause, 0.1)
 
 
 def client_of(client: Client | None) -> Client:
@@ -122,3 +264,9 @@ def killers(error: Exception) -> str:
         f"{first} Look at the logs of the workers: most often a partition does not fit their "
         "memory; use smaller partitions or larger workers"
     )
+
+
+def delayed(task: Callable[..., Any], number: int, *args: Any) -> Any:
+    """Return ``task(number, *args)`` on a partition, delayed, under a key that no other has."""
+    key = f"linrank-{task.__name__.lstrip('_')}-{uuid.uuid4().hex}-{number}"
+    return dask.delayed(task, pure=False)(number, *args, dask_key_name=key)

@@ -1,47 +1,35 @@
-"""RankSVM and DominationRanker on a Dask cluster: as in memory, with four more parameters."""
+"""The estimators of a Dask cluster: as in memory, with parameters that say which cluster."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linrank.dask.partitions import Partitions, partitions_of
-from linrank.dask.training import (
-    Options,
-    Outcome,
-    scaling_of,
-    train_domination,
-    train_ranksvm,
-)
-from linrank.data.bounds import weight_bounds
+from linrank.dask.partitions import partitions_of
+from linrank.dask.parts import DaskParts, on_cluster
 from linrank.data.dataset import Dataset
-from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import LinearRanker, SparseRanker
+from linrank.estimators import search
+from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker, with_callbacks
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
 from linrank.estimators.ranksvm import RankSVM as InMemoryRankSVM
-from linrank.methods.base import values_of
+from linrank.methods.base import DOMINATION, RANKSVM
 from linrank.methods.parameters import (
     DominationParameters,
     RankSVMParameters,
+    RankSVMSearch,
     defaults_of,
     plain,
 )
-from linrank.methods.ranksvm import options_of, settings_of
-from linrank.options import DOMINATION
-from linrank.pairs.layering import describe_margin
-from linrank.parts.choices import check_domination, check_query_weight, check_rank
-from linrank.parts.recipes import DominationRecipe, RankRecipe
-from linrank.search.monitor import Monitor, validation_sets
-
-if TYPE_CHECKING:
-    from linrank.data.scaling import Scaling
-    from linrank.models.linear import LinearModel
-
-Refused = tuple[str, Any, str]  # parameter, the only value that it may have here, what to do
+from linrank.metrics import parse_scoring
+from linrank.parts.path import certified_path
+from linrank.parts.search import folds_of
+from linrank.ranksvm.path import PathResult, as_Cs
+from linrank.search.folds import as_folds
 
 
 @plain
@@ -50,15 +38,33 @@ class ClusterParameters:
 
     client: Any = None
     on_split: str = "repair"
-    checkpoint: Any = None
     patience: float = 60.0
+
+
+@plain
+class KeptParameters(ClusterParameters):
+    """And what only a training there has."""
+
+    checkpoint: Any = None
+
+
+# What means nothing on a cluster beyond its default, and what to do instead.
+_REMEDIES = {
+    "missing": "fill them in before, workers know their own rows only",
+    "memory_limit": "the rows lie on the workers",
+    "n_closest": "it counts listed pairs; use pairs='all' or 'adjacent'",
+    "n_random": "it counts listed pairs; use pairs='all' or 'adjacent'",
+    "random_state": "nothing is random here",
+    "curvature": "it is of coordinate descent",
+    "order": "it is of coordinate descent",
+}
 
 
 class ClusterRanker(LinearRanker):
     """Fits and scores rows that lie on the workers of a Dask cluster.
 
-    A subclass has the parameters ``client``, ``on_split``, ``checkpoint`` and ``patience``, those
-    of the estimator in memory that ``to_local`` makes, and sets ``_in_memory`` to its class.
+    A subclass has the parameters of a cluster, those of the estimator in memory that ``to_local``
+    makes, and sets ``_in_memory`` to its class.
     """
 
     _in_memory: type[LinearRanker]
@@ -133,7 +139,7 @@ class ClusterRanker(LinearRanker):
         """The fitted estimator of the same name in ``linrank``, without a cluster."""
         check_is_fitted(self, "model_")
         own = self.get_params(deep=False)
-        clustered = defaults_of(ClusterParameters)
+        clustered = defaults_of(KeptParameters)
         local = self._in_memory(**{k: v for k, v in own.items() if k not in clustered})
         for name, value in vars(self).items():
             if name.endswith("_") and not name.startswith("_"):
@@ -148,7 +154,45 @@ class ClusterRanker(LinearRanker):
         shared = {"client": own.pop("client")}
         return type(self)(**{k: clone(v, safe=False) for k, v in own.items()}, **shared)
 
-    def fit(
+    # ---- for fit ---------------------------------------------------------------------------------
+
+    def _check(self, query_weight: Any) -> None:
+        """Raise ValueError for what a cluster cannot serve, before it is asked to read anything."""
+        self.method.recipe(self, DaskParts.where, query_weight)
+        defaults = defaults_of(type(self))
+        for name, remedy in _REMEDIES.items():
+            value, only = getattr(self, name, None), defaults.get(name)
+            if value is not only and value != only:
+                raise ValueError(
+                    f"{name}={value!r} does not go with linrank.dask.{type(self).__name__}, which "
+                    f"takes {name}={only!r}; {remedy}"
+                )
+
+    @contextmanager
+    def _place(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any, **options: Any
+    ) -> Iterator[DaskParts]:
+        """The rows as partitions, forgotten at the end; what the fit shows of them."""
+        how: dict[str, Any] = {"on_split": self.on_split, "patience": self.patience}
+        with partitions_of(
+            X, y, qid, sample_weight, self.client, gathers=self._gathers, **how
+        ) as data:
+            if data.one_query and not self._gathers:
+                raise ValueError(
+                    f"without qid the rows of all {len(data.futures)} partitions are one query, "
+                    "whose pairs are no sum over partitions; pass qid, or the rows in one partition"
+                )
+            place = DaskParts(data, self.patience, self.n_jobs, **options)
+            yield place
+            self._note_columns(place.columns)
+            self.repair_ = data.repair
+
+
+class ClusterTrainer(ClusterRanker, MethodRanker):
+    """The fit of every estimator that trains one model on a cluster."""
+
+    @with_callbacks
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any = None,
@@ -183,141 +227,22 @@ class ClusterRanker(LinearRanker):
         self
             The fitted estimator.
         """
-        self._check()
-        weights = check_query_weight(query_weight)
-        with self._partitions(X, y, qid, sample_weight) as data:
-            scaling = self._scaling(data)
-            monitor = self._monitor(data, scaling, X_val, y_val, qid_val)
-            options = self._run_options(data, scaling, monitor, resume)
-            found, settings = self._solve(data, scaling, weights, options)
-            self._finish(found, data, scaling, monitor, **settings)
+        self._check(query_weight)
+        kept = {"checkpoint": self.checkpoint, "resume": resume}
+        with self._place(X, y, qid, sample_weight, **kept) as place:
+            validation = (X_val, y_val, qid_val, None, None, None)
+            sets = self._validation_sets(place.columns, validation)
+            self._train(place, place.columns, sets, query_weight)
+            self.n_rounds_, self.n_repeated_ = place.n_rounds, place.n_repeated
         return self
-
-    def _check(self) -> None:
-        """Raise ValueError for a parameter that a cluster cannot serve."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what a cluster can serve")
-
-    def _solve(
-        self, data: Partitions, scaling: Scaling, weights: Any, options: Options
-    ) -> tuple[Outcome, dict[str, Any]]:
-        """Train; what was found, and what the model is to know of the parameters."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it trains")
-
-    # ---- for fit ---------------------------------------------------------------------------------
-
-    def _partitions(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> Partitions:
-        how: dict[str, Any] = {"on_split": self.on_split, "patience": self.patience}
-        data = partitions_of(X, y, qid, sample_weight, self.client, gathers=self._gathers, **how)
-        if data.one_query and not self._gathers:
-            with data:
-                raise ValueError(
-                    f"without qid the rows of all {len(data.futures)} partitions are one query, "
-                    "whose pairs are no sum over partitions; pass qid, or the rows in one partition"
-                )
-        return data
-
-    def _scaling(self, data: Partitions) -> Scaling:
-        return scaling_of(self.scale, data, self.patience)
-
-    def _monitor(
-        self, data: Partitions, scaling: Scaling, X_val: Any, y_val: Any, qid_val: Any
-    ) -> Monitor:
-        sets = validation_sets(_Training(data), X_val, y_val, qid_val, None, None, None)  # type: ignore[arg-type]
-        return Monitor.of(self, sets, scaling)
-
-    def _run_options(
-        self, data: Partitions, scaling: Scaling, monitor: Monitor, resume: bool
-    ) -> Options:
-        return Options(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            w0=self._start(scaling, data.n_features),
-            patience=self.patience,
-            checkpoint=self.checkpoint,
-            resume=resume,
-            n_jobs=self.n_jobs,
-            callback=monitor if monitor.is_needed else None,
-        )
-
-    def _finish(
-        self, found: Outcome, data: Partitions, scaling: Scaling, monitor: Monitor, **settings: Any
-    ) -> None:
-        """Set the attributes of a fit."""
-        result = found.result
-        if result.stopped in ("max_iter", "precision"):
-            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
-            message = f"{type(self).__name__} did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        if self.early_stopping:
-            result = monitor.best(result)
-        self._adopt_validation(monitor)
-        model = Outcome(result, *_counts(found)).model(data, scaling, **settings)
-        self._adopt_cluster(result, model, data)
-        self.history_ = {**result.history, **monitor.history}
-        self.n_rounds_, self.n_repeated_ = found.n_rounds, found.n_repeated
-
-    def _adopt_cluster(self, result: Any, model: LinearModel, data: Partitions) -> None:
-        self.model_, self.coef_ = model, model.coef
-        self.n_queries_ = data.n_queries
-        self.needs_qid_ = data.query_ids is not None
-        self.n_features_in_ = data.n_features
-        if data.feature_names is not None:
-            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
-        self.n_iter_, self.converged_ = result.n_iter, result.converged
-        self.objective_, self.duality_gap_ = result.value, result.gap
-        self.kkt_residual_ = result.kkt_residual
-        self.n_pairs_ = model.training["n_pairs"]
-        self.repair_ = data.repair
-
-
-class _Training:
-    """What validation data are compared with."""
-
-    def __init__(self, data: Partitions) -> None:
-        self.qid = data.query_ids
-        self.n_features = data.n_features
-        self.filling = None
-
-
-def _counts(found: Outcome) -> tuple[int, int, int, int]:
-    return found.n_pairs, found.n_rounds, found.n_repeated, found.n_before
-
-
-def refuse(ranker: Any, table: tuple[Refused, ...]) -> None:
-    """Raise ValueError for a parameter that means nothing on a cluster, with the remedy."""
-    for name, only, remedy in table:
-        value = getattr(ranker, name)
-        if value is not only and value != only:
-            raise ValueError(
-                f"{name}={value!r} does not go with linrank.dask.{type(ranker).__name__}, which "
-                f"takes {name}={only!r}; {remedy}"
-            )
-
-
-# ---- the estimators ------------------------------------------------------------------------------
-
-_CHOICES = ("loss", "pairs", "pair_weighting", "solver", "query_normalization")
-_NO_LIST: Refused = ("n_closest", "auto", "it counts listed pairs; use pairs='all' or 'adjacent'")
-_ELSEWHERE: tuple[Refused, ...] = (
-    ("missing", "error", "fill them in before, workers know their own rows only"),
-    ("memory_limit", None, "the rows lie on the workers"),
-)
-_OF_RANKSVM: tuple[Refused, ...] = (
-    *_ELSEWHERE,
-    _NO_LIST,
-    ("n_random", *_NO_LIST[1:]),
-    ("random_state", None, "nothing is random here"),
-)
 
 
 @dataclass(eq=False, repr=False)
-class _OnCluster(RankSVMParameters, ClusterParameters):
+class _OnCluster(RankSVMParameters, KeptParameters):
     """The parameters of both."""
 
 
-class RankSVM(ClusterRanker, _OnCluster):
+class RankSVM(ClusterTrainer, _OnCluster):
     """:class:`linrank.RankSVM` for rows on a Dask cluster: the same objective, the same solver.
 
     Every pass over the rows is a round of tasks, one a worker; Newton's method itself runs where
@@ -356,53 +281,19 @@ class RankSVM(ClusterRanker, _OnCluster):
         Rounds of tasks, and how many were repeated because a worker was lost.
     """
 
+    method = on_cluster(RANKSVM)
     _in_memory = InMemoryRankSVM
     _gathers = True
 
-    def _check(self) -> None:
-        check_ranksvm(self)
-
-    def _solve(
-        self, data: Partitions, scaling: Scaling, weights: Any, options: Options
-    ) -> tuple[Outcome, dict[str, Any]]:
-        recipe = RankRecipe(
-            self.loss,
-            self.pairs,
-            self.pair_weighting,
-            self.query_normalization,
-            weights,
-            by_query=scaling.needs_queries,
-        )
-        described = cast(Dataset, data)  # of which only names and number of features are asked
-        bounds = weight_bounds(self.positive, self.coef_bounds, described, scaling.factors)
-        found = train_ranksvm(
-            data, recipe, C=self.C, scaling=scaling, options=options, bounds=bounds
-        )
-        return found, {"C": self.C, **settings_of(self, options_of(self))}
-
-
-def check_ranksvm(ranker: Any) -> None:
-    """Raise ValueError for a parameter of a RankSVM that a cluster cannot serve."""
-    check_rank("a cluster", **values_of(ranker, _CHOICES))
-    refuse(ranker, _OF_RANKSVM)
-
-
-_OF_DOMINATION: tuple[Refused, ...] = (
-    *_ELSEWHERE,
-    ("curvature", "local", "it is of coordinate descent"),
-    ("order", "sequential", "it is of coordinate descent"),
-    ("random_state", None, "nothing is random here"),
-)
-
 
 @dataclass(eq=False, repr=False)
-class _WithL2(DominationParameters, ClusterParameters):
+class _WithL2(DominationParameters, KeptParameters):
     """The parameters of both, the l1 penalty being for data in memory."""
 
     penalty: str = "l2"
 
 
-class DominationRanker(ClusterRanker, SparseRanker, _WithL2):
+class DominationRanker(ClusterTrainer, SparseRanker, _WithL2):
     """:class:`linrank.DominationRanker` with its l2 penalty for rows on a Dask cluster.
 
     Minimises ``L(w) + α‖w‖²`` by Newton's method, L the domination loss, in rounds of tasks as
@@ -419,7 +310,7 @@ class DominationRanker(ClusterRanker, SparseRanker, _WithL2):
         As in :class:`linrank.DominationRanker`. Validation data are in memory.
     n_jobs, client, on_split, checkpoint, patience
         As in :class:`linrank.dask.RankSVM`.
-    pooled, solver, feature_induction, negative_sampling, curvature, order, random_state
+    pooled, solver, feature_induction, negative_sampling, random_state
         Only their defaults (and ``solver="newton"``); another value is refused.
 
     Attributes
@@ -430,27 +321,132 @@ class DominationRanker(ClusterRanker, SparseRanker, _WithL2):
         As in :class:`linrank.dask.RankSVM`.
     """
 
+    method = on_cluster(DOMINATION)
     _in_memory = InMemoryDominationRanker
 
-    def _check(self) -> None:
-        refuse(self, _OF_DOMINATION)
-        check_domination("a cluster", alpha=self.alpha, **values_of(self, DOMINATION))
 
-    def _solve(
-        self, data: Partitions, scaling: Scaling, weights: Any, options: Options
-    ) -> tuple[Outcome, dict[str, Any]]:
-        recipe = DominationRecipe(self.layers, self.margin, weights, by_query=scaling.needs_queries)
-        found = train_domination(data, recipe, alpha=self.alpha, scaling=scaling, options=options)
-        return found, {
-            "method": "domination",
-            "alpha": self.alpha,
-            **values_of(self, DOMINATION),
-            "solver": "newton",
-            "layers": self.layers if isinstance(self.layers, str) else "function",
-            "margin": describe_margin(self.margin),
-            "seed": None,
-        }
+@dataclass(eq=False, repr=False)
+class _Searching(RankSVMSearch, ClusterParameters):
+    """The parameters of both."""
 
-    def _adopt_cluster(self, result: Any, model: LinearModel, data: Partitions) -> None:
-        super()._adopt_cluster(result, model, data)
-        self.n_nonzero_, self.density_ = model.n_nonzero, model.density
+
+class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
+    """:class:`linrank.RankSVMCV` for rows on a Dask cluster: the same folds, the same choice.
+
+    For every fold a regularisation path is fitted on the queries of the other folds, which stay on
+    their workers, and its models are measured there on the queries of the fold.
+
+    Parameters
+    ----------
+    Cs, cv, scoring, selection
+        As in :class:`linrank.RankSVMCV`. Folds are those that the same rows in memory would have;
+        validation data ``cv=(X_val, y_val, qid_val)`` are in memory.
+    loss, pairs, pair_weighting, tol, max_iter, scale, query_normalization, positive, coef_bounds
+        As in :class:`linrank.RankSVMCV`; of `pairs` ``"all"`` and ``"adjacent"``.
+    n_jobs : int or None, default=None
+        Threads of what is done here; a worker uses its own threads.
+    verbose : int, default=0
+        Report each model when positive.
+    client, on_split, patience
+        As in :class:`linrank.dask.RankSVM`.
+    n_closest, n_random, solver, random_state, missing, memory_limit
+        Only their defaults; another value is refused.
+
+    Attributes
+    ----------
+    C_, Cs_, scores_, mean_scores_, best_score_, path_
+        As in :class:`linrank.RankSVMCV`.
+    coef_, n_iter_, converged_, objective_, duality_gap_, kkt_residual_, history_, model_
+        As in :class:`linrank.RankSVMCV`.
+    repair_ : Repair
+        Queries and rows that were moved to make split queries whole.
+    """
+
+    _in_memory = search.RankSVMCV
+    _gathers = True
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+    ) -> RankSVMCV:
+        """Choose C and learn ``coef_`` with it, on the cluster.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, query_weight
+            The training data, as in :meth:`linrank.dask.RankSVM.fit`.
+
+        Returns
+        -------
+        RankSVMCV
+            The fitted estimator.
+        """
+        as_Cs(self.Cs)
+        parse_scoring(self.scoring)
+        self._check(query_weight)
+        with (
+            self._place(X, y, qid, sample_weight, keep=True) as place,
+            place.reached() as data,
+        ):
+            if isinstance(data, Dataset):
+                folds: Any = as_folds(self.cv, data, np.empty((data.n_rows, 0)))
+            else:
+                folds = folds_of(self.cv, data)
+            self._search(data, place.columns, folds, query_weight)
+        return self
+
+
+def ranksvm_path(
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    Cs: Any = "auto",
+    sample_weight: Any = None,
+    client: Any = None,
+    on_split: str = "repair",
+    patience: float = 60.0,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> PathResult:
+    """Fit ``RankSVM`` for many C on a cluster, each model certified to ``tol``.
+
+    The models are those of :func:`linrank.ranksvm_path` on the same rows, to within their gaps.
+    The partitions stay on their workers from the first C to the last.
+
+    Parameters
+    ----------
+    X, y, qid, sample_weight, query_weight
+        The data, as in :meth:`linrank.dask.RankSVM.fit`.
+    Cs, loss, pair_weighting, tol, max_iter, scale, query_normalization, positive, coef_bounds
+        As in :func:`linrank.ranksvm_path`.
+    pairs, n_closest, n_random, random_state
+        As there; ``"closest"`` and ``"pruned"`` where scores are gathered only (`on_split`).
+    client : dask.distributed.Client or None
+        The cluster; None takes the client in force.
+    on_split : {"repair", "error", "gather"}, default="repair"
+        What to do with a query whose rows lie in several partitions: move them to one, refuse, or
+        leave them and gather the scores of all rows, 8 bytes each, for every product.
+    patience : float, default=60
+        Seconds for which no worker may be there before the fit is given up.
+    n_jobs : int or None
+        Threads of what is done here: work on samples, and the sweep of gathered scores.
+    callback : callable or None
+        Called with the state of each iterate, ``"C"`` included; returning True ends the path.
+
+    Returns
+    -------
+    PathResult
+    """
+    grid = as_Cs(Cs)
+    with partitions_of(
+        X, y, qid, sample_weight, client, on_split=on_split, gathers=True, patience=patience
+    ) as data:
+        place = DaskParts(data, patience, n_jobs, keep=True)
+        with place.reached() as reached:
+            return certified_path(reached, grid, n_jobs=n_jobs, **options)

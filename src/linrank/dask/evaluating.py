@@ -10,12 +10,10 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
-from linrank.dask.block_tasks import in_partition
-from linrank.dask.clients import client_of, results_of
+from linrank.dask.blocks import in_partition
+from linrank.dask.clients import Watch, client_of, delayed, results_of
 from linrank.dask.inputs import cut_of, is_distributed, vector_blocks
 from linrank.dask.partitions import Partitions, assembled
-from linrank.dask.tasks import delayed
-from linrank.dask.waiting import Watch
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_labels
 from linrank.data.queries import Queries, as_ids

@@ -24,23 +24,20 @@ import numpy as np
 from distributed import KilledWorker
 
 from linrank.dask import rounds
-from linrank.dask.clients import check_made, killers, release
-from linrank.dask.subtrees import joined
-from linrank.dask.waiting import Interrupted, Watch
+from linrank.dask.clients import Interrupted, Watch, check_made, killers, release
 from linrank.errors import ClusterError
-from linrank.parts.chunk import GROUP
+from linrank.parts.chunk import GROUP, Task
 
 _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker
 _INLINE = 1 << 16  # bytes of an argument that travels with every task, of a result with each
 _AT_CLIENT = 8 << 20  # bytes of results that the client adds; more are added on the cluster
 
-Task = Callable[..., Any]
 Placement = dict[str, list[int]]  # worker -> the chunks that it holds, ascending
 
 
 class DaskChunks:
-    """Chunks that lie on workers; a `linrank.parts.gather.Gathering`.
+    """Chunks that lie on workers; a `linrank.parts.chunk.Gathering`.
 
     Parameters
     ----------
@@ -160,7 +157,9 @@ class DaskChunks:
         groups = list(placement.values())
         held = [[self.chunks[i] for i in group] for group in groups]
         futures = self._submit(rounds.sum_here, task, held, groups, args=self._sent(args))
-        return joined(piece for reply in self._replies(futures, placement) for piece in reply)
+        return rounds.joined(
+            piece for reply in self._replies(futures, placement) for piece in reply
+        )
 
     def _added_there(self, task: Task, args: Sequence[Any]) -> Any:
         """The sum where parts are added on the cluster, in aligned groups, and then the groups."""

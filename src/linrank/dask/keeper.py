@@ -16,11 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.dask.partitions import Partitions
+from linrank.data.bounds import weight_bounds
 from linrank.errors import CheckpointError, ClusterError
+from linrank.methods.base import Task
 from linrank.solvers.result import Callback
 from linrank.stochastic.checkpoint import check_replaceable, load, save
 
 Array = NDArray[Any]
+# The parameters that decide on the objective, as far as a method has them.
+_OBJECTIVE = (
+    *("C", "loss", "pairs", "pair_weighting", "query_normalization"),
+    *("alpha", "layers", "margin", "scale"),
+)
 _KIND = "weights of a fit on a cluster"
 _SAME = 1e-6  # relative difference of objectives at one w that rounding and partitions explain
 
@@ -144,6 +152,32 @@ class Keeper:
         }
         save(self.path, contents)
         self.n_saved = n_iter
+
+
+def fingerprint(method: str, task: Task, data: Partitions) -> dict[str, Any]:
+    """What says of which fit a checkpoint is; how its data are partitioned does not matter."""
+    p = task.parameters
+    bounds = None
+    if hasattr(p, "coef_bounds"):
+        bounds = weight_bounds(p.positive, p.coef_bounds, data.columns)
+    names = [name for name in _OBJECTIVE if hasattr(p, name)]
+    return {
+        "method": method,
+        "n_rows": data.n_rows,
+        "n_features": data.n_features,
+        "n_queries": data.n_queries,
+        "query_weight": digest(task.query_weight),
+        "bounds": None if bounds is None else digest(*bounds),
+        **{name: _plain(getattr(p, name)) for name in names},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if callable(value):
+        return "function"
+    is_number = isinstance(value, int | float | np.number)
+    return float(value) if is_number else value if value is None else str(value)
 
 
 def digest(*parts: Any) -> str | None:

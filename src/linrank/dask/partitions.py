@@ -11,17 +11,29 @@ import numpy as np
 from distributed import Client, Future
 from numpy.typing import NDArray
 
-from linrank.dask.assignment import assign, split_queries
-from linrank.dask.block_tasks import dataset_of_block
-from linrank.dask.clients import client_of, release, released_on_error, results_of
+from linrank.dask.blocks import chunks_of, dataset_of_block, store_of
+from linrank.dask.clients import (
+    Watch,
+    client_of,
+    delayed,
+    release,
+    released_on_error,
+    results_of,
+)
 from linrank.dask.inputs import blocks_of
-from linrank.dask.joining import join_datasets
-from linrank.dask.repair import Repair, check_on_split, move, refuse_split
-from linrank.dask.store_blocks import chunks_of, store_of
+from linrank.dask.repair import (
+    Repair,
+    assign,
+    check_on_split,
+    move,
+    refuse_split,
+    split_queries,
+)
 from linrank.dask.summaries import Census, Summary, check_alike, summary_of
-from linrank.dask.tasks import delayed
-from linrank.dask.waiting import Watch
+from linrank.data.dataset import Dataset
+from linrank.data.rows import DenseRows
 from linrank.errors import NoPairsError
+from linrank.io.store.store import Store
 
 Array = NDArray[Any]
 
@@ -44,6 +56,8 @@ class Partitions:
         For each partition, where its queries are in `query_ids`, in their order there.
     repair : Repair
         What was moved to make split queries whole.
+    store : Store or None
+        What they were read from.
     """
 
     client: Client
@@ -52,6 +66,7 @@ class Partitions:
     query_ids: Array | None
     query_numbers: tuple[Array, ...]
     repair: Repair = field(default_factory=Repair)
+    store: Store | None = None
 
     def __enter__(self) -> Partitions:
         return self
@@ -60,9 +75,11 @@ class Partitions:
         release(self.futures)
 
     @property
-    def filling(self) -> None:
-        """How missing values were filled in: partitions that have some are refused."""
-        return None
+    def columns(self) -> Dataset:
+        """A data set with the same columns and no row."""
+        ids = None if self.query_ids is None else self.query_ids[:0]
+        rows = DenseRows(np.empty((0, self.n_features)))
+        return Dataset(rows, np.empty(0), ids, feature_names=self.summaries[0].feature_names)
 
     @property
     def one_query(self) -> bool:
@@ -97,10 +114,6 @@ class Partitions:
     def n_pairs(self) -> int:
         """Pairs within the partitions; not all of them where they are `one_query`."""
         return sum(s.n_pairs for s in self.summaries)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        return self.summaries[0].feature_names
 
     @property
     def has_weights(self) -> bool:
@@ -156,7 +169,7 @@ def partitions_of(
     found = assembled(watch, lazy, on_split)
     with released_on_error(found.futures):
         _check_learnable(found)
-    return found
+    return replace(found, store=store)
 
 
 def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:
@@ -212,7 +225,7 @@ def _with_queries(
 def _repaired(watch: Watch, found: Partitions, ids: Array) -> Partitions:
     """The same rows, moved so that no query is split."""
     moves = assign(found.query_numbers, [s.lengths for s in found.summaries])
-    whole, repair = move(watch.client, found.futures, moves, join_datasets)
+    whole, repair = move(watch.client, found.futures, moves)
     changed = [p for p, future in enumerate(whole) if future is not found.futures[p]]
     summaries = list(found.summaries)
     numbers = [summaries[p].number for p in changed]

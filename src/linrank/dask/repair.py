@@ -1,35 +1,158 @@
-"""Split queries made whole: only their rows travel, by ordinary tasks."""
+"""Split queries made whole: which partition each goes to, and its rows, which travel by tasks."""
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from distributed import Client, Future
 from numpy.typing import NDArray
 
-from linrank.dask.assignment import Moves
-from linrank.dask.joining import rows_of_queries
+from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
 
 Array = NDArray[Any]
 ON_SPLIT = ("repair", "error")
 _log = logging.getLogger("linrank.dask")
+_SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean
 
 
-class Movable(Protocol):
-    """Rows in queries that can be taken apart."""
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What has to move so that every query lies in one partition.
+
+    Attributes
+    ----------
+    owner : dict of int to int
+        The partition that each split query, by its number, is to lie in.
+    leaving : dict of (int, int) to int64 array
+        For a source and a target, the queries that go from one to the other, as positions among
+        the queries of the source.
+    n_rows : int
+        Rows that move.
+    """
+
+    owner: dict[int, int] = field(default_factory=dict)
+    leaving: dict[tuple[int, int], Array] = field(default_factory=dict)
+    n_rows: int = 0
 
     @property
-    def queries(self) -> Queries: ...
-    def select(self, rows_index: Any) -> Any: ...
+    def n_queries(self) -> int:
+        """Number of split queries."""
+        return len(self.owner)
+
+    def left(self) -> dict[int, Array]:
+        """For each source, all queries that leave it, as positions among its queries."""
+        gone: dict[int, list[Array]] = {}
+        for (source, _), positions in self.leaving.items():
+            gone.setdefault(source, []).append(positions)
+        return {source: np.concatenate(several) for source, several in gone.items()}
 
 
-Join = Callable[[list[Any]], Any]
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Every occurrence of a query in a partition, ordered by query, then by partition."""
+
+    query: Array
+    part: Array
+    position: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, numbers: Sequence[Array], lengths: Sequence[Array]) -> _Entries:
+        query = np.concatenate(list(numbers))
+        part = np.repeat(np.arange(len(numbers)), [len(a) for a in numbers])
+        position = np.concatenate([np.arange(len(a)) for a in numbers])
+        order = np.argsort(query, kind="stable")
+        rows = np.concatenate(list(lengths)).astype(np.int64)
+        return cls(query[order], part[order], position[order], rows[order])
+
+    def starts(self) -> Array:
+        """Where each query begins among the entries; queries are numbered without gaps."""
+        n_queries = int(self.query[-1]) + 1 if len(self.query) else 0
+        return np.searchsorted(self.query, np.arange(n_queries + 1))
+
+
+def split_queries(numbers: Sequence[Array]) -> Array:
+    """Return the queries that are in more than one partition, ascending.
+
+    Examples
+    --------
+    >>> split_queries([np.array([0, 1]), np.array([1, 2]), np.array([3])])
+    array([1])
+    """
+    return np.flatnonzero(np.bincount(np.concatenate(list(numbers))) > 1)
+
+
+def assign(numbers: Sequence[Array], lengths: Sequence[Array]) -> Moves:
+    """Return the moves that make split queries whole.
+
+    A split query goes to the partition that holds most of its rows, among equals to the one with
+    the fewest rows so far, then to the first. So that shuffled rows end in partitions of like size,
+    one that would hold more than 1.25 times its own rows, or the mean, is passed over where another
+    holder of the query has room; queries with many rows choose first.
+
+    Parameters
+    ----------
+    numbers : sequence of int64 arrays
+        For every partition, the numbers of its queries, from 0 on without gaps over all of them.
+    lengths : sequence of int64 arrays
+        For every partition, the rows of each of these queries.
+
+    Examples
+    --------
+    >>> moves = assign([np.array([0, 1]), np.array([1, 2])], [np.array([5, 1]), np.array([3, 4])])
+    >>> moves.owner, moves.leaving, moves.n_rows
+    ({1: 1}, {(0, 1): array([1])}, 1)
+    """
+    split = split_queries(numbers)
+    if len(split) == 0:
+        return Moves()
+    entries = _Entries.of(numbers, lengths)
+    starts = entries.starts()
+    owner = _owners(entries, starts, split, len(numbers))
+    return _moves(entries, starts, split, owner)
+
+
+def _owners(entries: _Entries, starts: Array, split: Array, n_parts: int) -> Array:
+    """The partition of each split query, in the order of ``split``."""
+    totals = np.add.reduceat(entries.rows, starts[:-1])
+    held = np.bincount(entries.part, entries.rows, n_parts)
+    capacity = _SLACK * np.maximum(held, held.mean())
+    is_whole = (np.diff(starts) == 1)[entries.query]
+    load = np.bincount(entries.part[is_whole], entries.rows[is_whole], n_parts)
+    owner = np.empty(len(split), np.int64)
+    for k in np.argsort(-totals[split], kind="stable").tolist():
+        q = split[k]
+        holders, rows = (a[starts[q] : starts[q + 1]] for a in (entries.part, entries.rows))
+        has_room = load[holders] + totals[q] <= capacity[holders]
+        rows = np.where(has_room, rows, 0) if has_room.any() else rows
+        best = holders[rows == rows.max()]  # ascending: the first of equal loads is taken
+        owner[k] = best[np.argmin(load[best])]
+        load[owner[k]] += totals[q]
+    return owner
+
+
+def _moves(entries: _Entries, starts: Array, split: Array, owner: Array) -> Moves:
+    target = np.full(len(starts) - 1, -1)
+    target[split] = owner
+    to = target[entries.query]
+    moving = np.flatnonzero((to >= 0) & (to != entries.part))
+    source, to = entries.part[moving], to[moving]
+    order = np.lexsort((entries.position[moving], to, source))
+    moving, source, to = moving[order], source[order], to[order]
+    heads = np.flatnonzero(np.diff(source, prepend=-1) | np.diff(to, prepend=-1))
+    groups = np.split(entries.position[moving], heads[1:])
+    routes = zip(source[heads].tolist(), to[heads].tolist(), strict=True)
+    return Moves(
+        dict(zip(split.tolist(), owner.tolist(), strict=True)),
+        dict(zip(routes, groups, strict=True)),
+        int(entries.rows[moving].sum()),
+    )
 
 
 @dataclass(frozen=True)
@@ -71,9 +194,7 @@ def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Seq
     )
 
 
-def move(
-    client: Client, futures: Sequence[Future], moves: Moves, join: Join
-) -> tuple[list[Future], Repair]:
+def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[Future], Repair]:
     """Return the partitions with their split queries made whole, and what that took.
 
     Rows of a query come in the order of the partitions, then in their order there. Partitions
@@ -84,15 +205,13 @@ def move(
     client : distributed.Client
         Runs the tasks.
     futures : sequence of Future
-        Of `Movable` objects, one a partition.
+        Of data sets, one a partition.
     moves : Moves
         What goes where.
-    join : callable
-        Puts a list of such objects one after the other.
     """
     token = uuid.uuid4().hex
     pieces = {
-        (s, t): client.submit(_extracted, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
+        (s, t): client.submit(rows_of, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
         for (s, t), a in moves.leaving.items()
     }
     sources: dict[int, list[int]] = {}
@@ -109,7 +228,6 @@ def move(
             futures[p],
             gone.get(p, none),
             [pieces[s, p] for s in came if s > p],
-            join,
             key=f"linrank-whole-{token}-{p}",
         )
     repair = Repair(moves.n_queries, moves.n_rows, len(changed))
@@ -121,18 +239,34 @@ def move(
     return whole, repair
 
 
-def _extracted(data: Movable, which: Array) -> Any:
-    """The rows of the queries that leave."""
-    return data.select(rows_of_queries(data.queries, which))
+def rows_of(data: Dataset, which: Array) -> Dataset:
+    """The rows of some queries of a partition."""
+    rows: Dataset = data.select(data.queries.select(which).order)
+    return rows
 
 
-def _rejoined(before: list[Any], own: Movable, gone: Array, after: list[Any], join: Join) -> Any:
+def _rejoined(before: list[Dataset], own: Dataset, gone: Array, after: list[Dataset]) -> Dataset:
     """A partition less the queries that left it, between what came from those around it."""
-    kept: list[Any] = [own]
+    kept = [own]
     if len(gone):
-        mask = np.ones(own.queries.n_rows, bool)
-        mask[rows_of_queries(own.queries, gone)] = False
+        mask = np.ones(own.n_rows, bool)
+        mask[own.queries.select(gone).order] = False
         kept = [own.select(mask)] if mask.any() else []
     parts = [*before, *kept, *after]
     # All gone and none came: no rows, yet an object whose summary can be taken.
-    return join(parts) if parts else own.select(np.empty(0, np.int64))
+    return join_datasets(parts) if parts else own.select(np.empty(0, np.int64))
+
+
+def join_datasets(parts: Sequence[Dataset]) -> Dataset:
+    """Return the rows of datasets, one after the other; they are alike, as summaries tell."""
+    first = parts[0]
+    ids = [part.qid for part in parts]
+    joined = Dataset(
+        join_rows([part.rows for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        join_ids([a for a in ids if a is not None]),
+        join_optional([part.weight for part in parts]),
+        first.feature_names,
+    )
+    joined.__dict__["queries"] = Queries.of(joined.labels, joined.qid, n_jobs=1)
+    return joined

@@ -1,42 +1,45 @@
 """What runs on a worker: a task on each chunk that lies there, with all its threads.
 
 Workers import this module and not those that use it: that takes a worker a part of the time.
+
+Sums are pieces of the tree that `linrank.parts.chunk.tree_sum` adds by, each summed where its parts
+are. The tree of n parts has a node for every aligned run ``[k·2^m, (k+1)·2^m)`` of them. A worker
+that has all parts of such a run adds them by itself; joined in order, the pieces give the same bits
+as the sum of all parts in one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from dask.sizeof import sizeof
 from distributed import get_worker
 
-from linrank.dask.subtrees import pieces
 from linrank.data.dataset import Dataset
-from linrank.data.rows import ColumnStatistics
-from linrank.parts.chunk import Chunk, tree_sum
-from linrank.parts.fold_recipes import SharedChunk
+from linrank.parts.chunk import Chunk, SharedChunk, Task, tree_sum
 from linrank.parts.recipes import Recipe
 
-Task = Callable[..., Any]
+
+def dask_setup(worker: Any) -> None:
+    """Leave Ctrl-C, which a terminal sends to all its processes, to the command that started them.
+
+    Dask calls it in the main thread of a worker that has this module as a preload.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def make_chunk(data: Dataset, recipe: Recipe) -> Chunk:
-    """The chunk of a partition."""
-    return recipe.chunk(data)
+def make_chunk(data: Dataset, kept: Any, recipe: Recipe, is_shared: bool) -> Chunk:
+    """The chunk of the queries ``kept`` of a partition, all if None.
 
-
-def make_fold_chunk(data: Dataset, factor: Any, recipe: Recipe) -> Chunk:
-    """The chunk of the queries of a partition whose factor is not 0, beside the partition."""
-    chunk = recipe.chunk(data, 1, factor)
-    if chunk.rows is not data.rows:  # scaled within queries, in a copy
+    ``is_shared`` says that the partition stays beside it.
+    """
+    chunk = recipe.chunk(data, 1, kept)
+    if not is_shared or chunk.rows is not data.rows:  # scaled within queries, in a copy
         return chunk
     return SharedChunk(chunk.rows, chunk.terms, chunk.sizes)
-
-
-def column_statistics(data: Dataset, n_threads: int = 1) -> ColumnStatistics:
-    """What a partition adds to the statistics of the columns."""
-    return ColumnStatistics.of(data.rows, data.weight, n_threads)
 
 
 def sum_here(
@@ -90,3 +93,87 @@ def _threads() -> int:
 
 def _address() -> str:
     return str(get_worker().address)
+
+
+# ---- sums ---------------------------------------------------------------------------------------
+
+Piece = tuple[int, int, Any]  # first part, number of parts (a power of two), their sum
+
+
+def pieces(indices: Sequence[int], values: Iterable[Any]) -> list[Piece]:
+    """The largest nodes of the tree whose parts are all among ``indices``, which ascend.
+
+    Values are taken one at a time and added as soon as a node is whole, so that few are kept.
+
+    Examples
+    --------
+    >>> pieces([1, 2, 3, 4, 5, 6], "bcdefg")
+    [(1, 1, 'b'), (2, 2, 'cd'), (4, 2, 'ef'), (6, 1, 'g')]
+    """
+    stack: list[Piece] = []
+    for start, value in zip(indices, values, strict=True):
+        _push(stack, (start, 1, value))
+    return stack
+
+
+def joined(found: Iterable[Piece]) -> Any:
+    """The sum over all parts, of pieces that cover them.
+
+    Examples
+    --------
+    >>> joined([(2, 1, "c"), (0, 2, "ab")])
+    'abc'
+    """
+    stack: list[Piece] = []
+    end = 0
+    for piece in sorted(found, key=lambda piece: piece[0]):
+        if piece[0] != end:
+            raise ValueError(f"part {end} is missing or doubled in a sum")
+        end += piece[1]
+        _push(stack, piece)
+    if not stack:
+        raise ValueError("a sum over no part; there must be at least one")
+    total = stack.pop()[2]
+    while stack:
+        total = stack.pop()[2] + total
+    return total
+
+
+def _push(stack: list[Piece], piece: Piece) -> None:
+    """Put a piece on top, and join neighbours as long as they make a node of the tree."""
+    start, size, total = piece
+    while stack and stack[-1][1] == size and stack[-1][0] == start - size:
+        if stack[-1][0] % (2 * size):
+            break  # neighbours, but children of two nodes
+        start, _, left = stack.pop()
+        total = left + total
+        size *= 2
+    stack.append((start, size, total))
+
+
+# ---- sizes --------------------------------------------------------------------------------------
+# Dask sends a task to where most of its bytes lie. Without these a dataset counts as the 56 bytes
+# of a bare object: its rows would travel for nothing, and a worker would never spill them.
+
+_BY_ROW = 32  # bytes of a chunk for each row beside its features: levels, weights, scores, order
+
+
+@sizeof.register(Dataset)  # type: ignore[untyped-decorator]
+def bytes_of_dataset(data: Dataset) -> int:
+    """Bytes of the rows, the vectors beside them and the queries, as far as these are grouped."""
+    arrays: list[Any] = [data.labels, data.qid, data.weight]
+    if (queries := data.__dict__.get("queries")) is not None:
+        arrays += [queries.offsets, queries.order, queries.levels, queries.n_levels, queries.ids]
+    return data.rows.nbytes + sum(int(a.nbytes) for a in arrays if a is not None)
+
+
+@sizeof.register(Chunk)  # type: ignore[untyped-decorator]
+def bytes_of_chunk(chunk: Chunk) -> int:
+    """Bytes of the rows and of what a chunk keeps by row."""
+    return chunk.rows.nbytes + _BY_ROW * chunk.sizes.n_rows
+
+
+@sizeof.register(SharedChunk)  # type: ignore[untyped-decorator]
+def bytes_of_shared_chunk(chunk: SharedChunk) -> int:
+    """What a chunk keeps by row; its rows count where the partition does."""
+    return _BY_ROW * chunk.sizes.n_rows

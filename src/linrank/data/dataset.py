@@ -9,20 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import (
-    all_column_names,
-    as_labels,
-    as_weights,
-    check_names,
-    column_names,
-    is_frame,
-)
+from linrank.data import frames
 from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values
 from linrank.errors import check_one_of
 from linrank.options import MISSING
-from linrank.system.threads import cached_property, resolve
+from linrank.system.resources import cached_property, resolve
 
 Array = NDArray[Any]
 
@@ -44,10 +37,10 @@ def check_no_query_ids(X: Any, known: Iterable[str] | None = None) -> None:
         Features of a model that is to score `X`: it was trained on these columns, whatever they
         are called. None while training.
     """
-    if not is_frame(X):
+    if not frames.is_frame(X):
         return
     trained_on = () if known is None else tuple(known)
-    for name in all_column_names(X):
+    for name in frames.all_column_names(X):
         if not isinstance(name, str) or name.lower() not in _NAMES or name in trained_on:
             continue
         if known is None:
@@ -222,6 +215,12 @@ class Dataset:
             return None
         return [self.comments.docid(i) for i in range(self.n_rows)]
 
+    @property
+    def all_docids(self) -> list[str] | None:
+        """Document ids, by which trec_eval breaks ties; None unless every row has one."""
+        docids = self.docids
+        return None if docids is None or None in docids else [docid or "" for docid in docids]
+
     def select(self, rows_index: Any) -> Dataset:
         """Return the rows of ``rows_index`` (integers, a boolean mask or a slice) as a dataset."""
         index = rows_index if isinstance(rows_index, slice) else np.asarray(rows_index)
@@ -289,7 +288,7 @@ class Dataset:
         """
         if qid is not None and group is not None:
             raise ValueError("give qid (one id per row) or group (sizes), not both")
-        names = column_names(X)
+        names = frames.column_names(X)
         if qid is None and group is None:
             # With one query over everything the id column would be learnt from; inside its own
             # query it is constant and harmless.
@@ -299,16 +298,16 @@ class Dataset:
         if not rows.is_finite(resolve(n_jobs)):
             check_values(rows, names, missing=missing != "error", n_jobs=n_jobs)
         n_rows = rows.shape[0]
-        labels = as_labels(y, n_rows)
+        labels = frames.as_labels(y, n_rows)
         if qid is not None:
             qid = as_ids(qid, n_rows)
         elif group is not None:
             sizes = as_sizes(group, n_rows)
             qid = np.repeat(np.arange(len(sizes)), sizes)
-        weight = None if sample_weight is None else as_weights(sample_weight, n_rows)
+        weight = None if sample_weight is None else frames.as_weights(sample_weight, n_rows)
         if feature_names is not None:
             names = _check_names(feature_names, rows.shape[1])
-        check_names(names or ())
+        frames.check_names(names or ())
         data = cls(rows, labels, qid, weight, names)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.errors import check_one_of
 from linrank.options import MISSING
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -248,9 +249,7 @@ class Missing:
     weights: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in MISSING:
-            expected = ", ".join(map(repr, MISSING))
-            raise ValueError(f"missing must be one of {expected}, got {self.kind!r}")
+        check_one_of("missing", self.kind, MISSING)
         needed = {"values": self.kind == "mean", "weights": self.kind == "indicator"}
         for name, is_needed in needed.items():
             array = getattr(self, name)

@@ -10,16 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import (
-    as_array,
-    as_labels,
-    as_part_weights,
-    as_weights,
-    is_frame,
-    read_column,
-    read_only,
-)
-from linrank.system.threads import cached_property, resolve
+from linrank.data import frames
+from linrank.system.resources import cached_property, resolve
 
 Array = NDArray[Any]
 _PARALLEL_ROWS = 100_000  # below this, ranking the labels takes less than a millisecond
@@ -59,7 +51,7 @@ class Queries:
         for name in ("offsets", "order", "levels", "n_levels"):
             found = getattr(self, name)
             if found is not None:
-                object.__setattr__(self, name, read_only(found))
+                object.__setattr__(self, name, frames.read_only(found))
 
     @property
     def n_rows(self) -> int:
@@ -80,6 +72,25 @@ class Queries:
         # int64 sums of the two halves: each is exact below 2³¹ queries.
         high, low = self.pairs_per_query >> 32, self.pairs_per_query & 0xFFFFFFFF
         return (int(high.sum()) << 32) + int(low.sum())
+
+    def select(self, which: Array) -> Queries:
+        """Some of the queries, in the order of their numbers ``which``; the rows stay the same.
+
+        Examples
+        --------
+        >>> Queries.of([0, 0, 0, 0], qid=[5, 6, 5, 7]).select(np.array([2, 0])).order.tolist()
+        [3, 0, 2]
+        """
+        begins, sizes = self.offsets[which], np.diff(self.offsets)[which]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        positions = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], sizes)
+        return Queries(
+            offsets,
+            positions if self.order is None else self.order[positions],
+            self.levels[positions],
+            self.n_levels[which],
+            None if self.ids is None else self.ids[which],
+        )
 
     def gather(self, a: Array) -> Array:
         """Return ``a``, given by row, by position (``a`` itself if rows are positions)."""
@@ -116,7 +127,7 @@ class Queries:
         >>> print(queries.ids, queries.order, queries.offsets, queries.levels)
         ['b' 'a'] [0 2 1 3] [0 2 4] [0 1 0 1]
         """
-        labels = as_labels(labels)
+        labels = frames.as_labels(labels)
         if qid is not None and group is not None:
             raise ValueError("give qid (one id per row) or group (sizes), not both")
         if group is not None:
@@ -134,7 +145,7 @@ class Queries:
 
 def as_sizes(group: Any, n_rows: int) -> Array:
     """Return the sizes of consecutive queries as int64, checked against ``n_rows``."""
-    sizes = as_array(group, "group")
+    sizes = frames.as_array(group, "group")
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
         hint = "; convert them with .astype(int)" if sizes.dtype.kind == "f" else ""
         raise ValueError(
@@ -155,9 +166,9 @@ def as_sizes(group: Any, n_rows: int) -> Array:
 
 def as_ids(qid: Any, n_rows: int) -> Array:
     """Return query ids as a 1-D array of ``n_rows`` elements, of any hashable type."""
-    if is_frame(qid):
+    if frames.is_frame(qid):
         raise TypeError("qid is a table; pass the column of ids, as in X['qid'] (not X[['qid']])")
-    found = as_array(qid, "qid") if isinstance(qid, np.ndarray) else read_column(qid)
+    found = frames.as_array(qid, "qid") if isinstance(qid, np.ndarray) else frames.read_column(qid)
     ids = found if isinstance(found, np.ndarray) else _from_sequence(found)
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
@@ -251,11 +262,11 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
     if weight is None:
         return None
     if isinstance(weight, Mapping):
-        return as_weights(_from_mapping(weight, queries), queries.n_queries, "query_weight")
-    vector = as_array(weight, "query_weight")
+        return frames.as_weights(_from_mapping(weight, queries), queries.n_queries, "query_weight")
+    vector = frames.as_array(weight, "query_weight")
     if vector.ndim == 1 and len(vector) != queries.n_rows:
         return _by_query(vector, queries)
-    by_row = as_weights(vector, queries.n_rows, "query_weight")
+    by_row = frames.as_weights(vector, queries.n_rows, "query_weight")
     by_position = queries.gather(by_row)
     first = by_position[queries.offsets[:-1]]
     odd = np.flatnonzero(by_position != np.repeat(first, np.diff(queries.offsets)))
@@ -283,7 +294,7 @@ def _by_query(weight: NDArray[Any], queries: Queries) -> NDArray[np.float64]:
             f"queries in order of first appearance, one for each of {queries.n_rows} rows, or a "
             "mapping from query id to weight"
         )
-    return as_weights(weight, queries.n_queries, "query_weight")
+    return frames.as_weights(weight, queries.n_queries, "query_weight")
 
 
 def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.float64]:
@@ -296,7 +307,7 @@ def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.flo
             f"query_weight has no weight for {len(absent)} of {len(ids)} queries, for instance "
             f"{absent[0]!r}; give one for every query id"
         )
-    return as_part_weights([weight[id_] for id_ in ids], len(ids), "query_weight")
+    return frames.as_part_weights([weight[id_] for id_ in ids], len(ids), "query_weight")
 
 
 def _name(queries: Queries, q: int) -> str:

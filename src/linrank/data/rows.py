@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data import frames
 from linrank.data.frames import read_only
-from linrank.system.memory import check_fits
-from linrank.system.threads import cached_property, resolve
+from linrank.system.resources import cached_property, check_fits, resolve
 
 
 @dataclass(frozen=True, eq=False)

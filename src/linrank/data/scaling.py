@@ -14,9 +14,9 @@ import numpy as np
 
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows, StreamedRows
+from linrank.errors import check_one_of
 from linrank.options import SCALES
-from linrank.system import threads
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits, resolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,9 +47,7 @@ class Scaling:
     factors: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in SCALES:
-            expected = ", ".join(map(repr, SCALES))
-            raise ValueError(f"scale must be one of {expected}, got {self.kind!r}")
+        check_one_of("scale", self.kind, SCALES)
         if (self.factors is not None) != (self.kind in _BY_COLUMN):
             verb = "needs" if self.factors is None else "takes no"
             raise ValueError(f"scale={self.kind!r} {verb} factors")
@@ -78,13 +76,13 @@ class Scaling:
         weight : ndarray of shape (n_rows,) or None
             A row of weight 2 counts as two rows, one of weight 0 as none.
         n_jobs : int or None
-            Threads; see :func:`linrank.system.threads.resolve`.
+            Threads; see :func:`linrank.system.resources.resolve`.
         """
         if kind not in _BY_COLUMN:
             return cls(kind)
         if isinstance(rows, StreamedRows):
             return cls.of_statistics(kind, rows.statistics(weight))
-        summary = _core.summarise_columns(rows.core, weight, threads.resolve(n_jobs))
+        summary = _core.summarise_columns(rows.core, weight, resolve(n_jobs))
         return cls._of_summary(kind, *summary[1:])
 
     @classmethod
@@ -147,7 +145,7 @@ class Scaling:
                 "scale='query' divides rows by the ranges within their query, and these rows are "
                 f"{rows.describe()}; use scale='standard' or 'minmax'"
             )
-        n_threads = threads.resolve(n_jobs)
+        n_threads = resolve(n_jobs)
         scaled = _core.scale_queries(rows.core, queries.offsets, queries.order, n_threads)
         entries = np.asarray(scaled)  # of the type of the rows
         if isinstance(rows, CsrRows):
@@ -191,7 +189,7 @@ class Scaling:
         queries : Queries or None
             How they are grouped; needed for the kind ``query`` only.
         n_jobs : int or None
-            Threads; see :func:`linrank.system.threads.resolve`.
+            Threads; see :func:`linrank.system.resources.resolve`.
 
         Returns
         -------
@@ -211,7 +209,7 @@ class Scaling:
             raise ValueError(f"{len(self.factors)} scaling factors for {rows.shape[1]} features")
         with np.errstate(over="ignore"):
             scaled = _multiplied(rows, self.factors)
-        place = _core.first_non_finite(scaled.core, threads.resolve(n_jobs))
+        place = _core.first_non_finite(scaled.core, resolve(n_jobs))
         if place is not None:
             raise ValueError(
                 f"scale={self.kind!r} multiplies the value at row {place[0]}, column {place[1]} by "

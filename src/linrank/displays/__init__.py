@@ -1,9 +1,17 @@
-"""Pictures with their data, in the manner of scikit-learn's displays; as SVG for pages, too."""
+"""Pictures with their data, in the manner of scikit-learn's displays; as SVG for pages, too.
+
+Matplotlib is imported when a picture is asked for: ``pip install linrank[plot]``.
+"""
 
 from linrank.displays.base import Display
-from linrank.displays.comparison import ComparisonDisplay
-from linrank.displays.fit import ConvergenceDisplay, PathDisplay
-from linrank.displays.queries import LabelsDisplay, QueryHistogramDisplay, QueryScatterDisplay
+from linrank.displays.duals import RankProfileDisplay, SupportDistributionDisplay
+from linrank.displays.fit import ConvergenceDisplay, GridDisplay, InductionDisplay, PathDisplay
+from linrank.displays.queries import (
+    ComparisonDisplay,
+    LabelsDisplay,
+    QueryHistogramDisplay,
+    QueryScatterDisplay,
+)
 from linrank.displays.svg import THEME_CSS, themed_svg
 from linrank.displays.weights import PairExplanationDisplay, WeightsDisplay
 
@@ -12,11 +20,15 @@ __all__ = [
     "ComparisonDisplay",
     "ConvergenceDisplay",
     "Display",
+    "GridDisplay",
+    "InductionDisplay",
     "LabelsDisplay",
     "PairExplanationDisplay",
     "PathDisplay",
     "QueryHistogramDisplay",
     "QueryScatterDisplay",
+    "RankProfileDisplay",
+    "SupportDistributionDisplay",
     "WeightsDisplay",
     "themed_svg",
 ]

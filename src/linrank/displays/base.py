@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from linrank.displays.axes import lift_title
 from linrank.displays.svg import themed_svg
-from linrank.plots.axes import lift_title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,12 +53,12 @@ class Display(ABC):
         return False
 
     @property
-    @abstractmethod
     def _height(self) -> float:
         """Inches of a figure of its own."""
+        return 3.6
 
     @abstractmethod
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         """Draw on as many axes as there are panels."""
 
     def plot(self, ax: Any = None, **style: Any) -> Self:
@@ -77,13 +77,28 @@ class Display(ABC):
             With the attributes ``ax_``, ``axes_`` and ``figure_``.
         """
         if ax is None:
-            axes = self._drawn_on(self._new_figure(), style)
+            figure = _matplotlib("pyplot").figure(figsize=(6.5, self._height), layout="constrained")
+            axes = self._drawn_on(figure, style)
         else:
             axes = self._given(ax)
             self._draw(axes, style)
         self.ax_, self.axes_ = axes[0], axes
         self.figure_ = axes[0].figure  # type: ignore[assignment]
         return self
+
+    def to_figure(self, *, width: float = 6.5, **style: Any) -> Figure:
+        """Return a figure of its own, ``width`` inches wide, to be saved.
+
+        Nothing of ``matplotlib.pyplot`` is touched; ``style`` is that of :meth:`plot`.
+        """
+        figure: Figure = _matplotlib("figure").Figure(
+            figsize=(width, self._height), layout="constrained"
+        )
+        # Letters of another font may be a little wider than those that were measured.
+        layout: Any = figure.get_layout_engine()
+        layout.set(w_pad=0.09, h_pad=0.06)
+        self._drawn_on(figure, style)
+        return figure
 
     def to_svg(self, *, width: float = 4.5, id_prefix: str | None = None, **style: Any) -> str:
         """Return the picture as an ``<svg>`` element for a page, light or dark.
@@ -100,25 +115,9 @@ class Display(ABC):
         **style
             As in :meth:`plot`.
         """
-        try:
-            from matplotlib import style as settings
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ImportError("displays need Matplotlib: pip install linrank[plot]") from None
-        with settings.context("default"):
-            figure = Figure(figsize=(width, self._height), layout="constrained")
-            # Letters of another font may be a little wider than those that were measured.
-            layout: Any = figure.get_layout_engine()
-            layout.set(w_pad=0.09, h_pad=0.06)
-            self._drawn_on(figure, style)
+        with _matplotlib("style").context("default"):
+            figure = self.to_figure(width=width, **style)
             return themed_svg(figure, self.title, self.description, id_prefix=id_prefix)
-
-    def _new_figure(self) -> Figure:
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise ImportError("displays need Matplotlib: pip install linrank[plot]") from None
-        return pyplot.figure(figsize=(6.5, self._height), layout="constrained")
 
     def _drawn_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
         """The panels of a figure of our own, drawn."""
@@ -134,3 +133,14 @@ class Display(ABC):
         if len(axes) != self.n_panels:
             raise ValueError(f"ax has {len(axes)} axes for {self.n_panels} panels")
         return axes
+
+
+def _matplotlib(module: str) -> Any:
+    """A module of Matplotlib, which is imported when a picture is asked for."""
+    from importlib import import_module
+
+    try:
+        import_module("matplotlib")
+    except ImportError:
+        raise ImportError("displays need Matplotlib: pip install linrank[plot]") from None
+    return import_module(f"matplotlib.{module}")

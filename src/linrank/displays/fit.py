@@ -1,4 +1,4 @@
-"""Displays of a training: how it converged, and the models along a path."""
+"""Displays of a training: its convergence, the models of a path or a grid, rounds of induction."""
 
 from __future__ import annotations
 
@@ -7,27 +7,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank import plots
+from linrank.displays.axes import (
+    BLUE,
+    GREY,
+    ORANGE,
+    finish,
+    label,
+    plain_powers,
+    readable,
+    titled,
+)
 from linrank.displays.base import Display
-from linrank.plots.axes import BLUE, counted, readable
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
-    """How a fit came near to its optimum: :func:`linrank.plots.convergence`.
+    """How a fit came near to its optimum, on a logarithmic scale.
+
+    Two upper bounds of ``(F(w) - F*) / F`` against time: the objective above the best lower bound
+    that the whole run has proved, ``(F_k - max_j D_j) / F_end``, and the certified duality gap of
+    each iterate, ``(F_k - D_k) / F_end``. Where nothing is certified, as of `FactorizedRankSVM`:
+    the objective above its last value. Of a stochastic fit: the objective against the steps.
 
     Parameters
     ----------
     history : mapping
         ``history_`` of an estimator: ``"objective"``, ``"seconds"`` and, if it is certified,
-        ``"gap"``, one entry per iteration. Of a stochastic fit with ``"n_steps"``, the objective
-        is drawn against the steps.
+        ``"gap"``, one entry per iteration. Of an `SGDRanker` with ``record="exact"`` or
+        ``"sampled"``: ``"n_steps"`` and ``"objective"``.
+    optimum : float, optional
+        Of a stochastic fit: the minimum, drawn as a line. It is ``RankSVM(C, loss="hinge")``'s
+        ``objective_`` times λ, with ``C = 1/(λ p)``.
 
     Examples
     --------
@@ -38,58 +54,91 @@ class ConvergenceDisplay(Display):
     """
 
     history: Mapping[str, Sequence[float]]
+    optimum: float | None = None
+    title = "Convergence"
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.history.get("objective", ())).any():
+            raise ValueError(
+                "the history has no objective: fit a model first, a stochastic one with "
+                "record='exact' or 'sampled'"
+            )
 
     @classmethod
-    def from_estimator(cls, estimator: Any) -> ConvergenceDisplay:
+    def from_estimator(cls, estimator: Any, *, optimum: float | None = None) -> ConvergenceDisplay:
         """Display of a fitted estimator: one with ``history_``, or the ``history`` of a result."""
         for name in ("history_", "history"):
             if isinstance(getattr(estimator, name, None), dict):
-                return cls(getattr(estimator, name))
+                return cls(getattr(estimator, name), optimum)
         raise TypeError(
             f"{type(estimator).__name__} has no history of one fit; fit an estimator of linrank "
             "first, or pass a history"
         )
 
     @property
-    def title(self) -> str:
-        """What the picture is."""
-        return "Convergence"
-
-    @property
     def description(self) -> str:
         """Iterations, objective and gap at the end."""
-        history = self.history
-        steps = counted(len(history["objective"]) - 1, "iteration")
-        if "n_steps" in history:
-            steps = counted(int(history["n_steps"][-1]), "step")
-        gap = history.get("gap", ())
+        gap = self.history.get("gap", ())
         certified = (
             f", certified to be within {gap[-1]:.3g} of the optimum"
             if len(gap) and np.isfinite(gap[-1])
             else ""
         )
-        return f"After {steps} the objective is {history['objective'][-1]:.6g}{certified}."
+        objective = self.history["objective"][-1]
+        return f"After {self._steps} the objective is {objective:.6g}{certified}."
 
     @property
-    def _height(self) -> float:
-        return 3.6
-
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
+    def _steps(self) -> str:
         if "n_steps" in self.history:
-            plots.descent(self.history, ax=axes[0], **{"color": BLUE, **style})
-        else:
-            plots.convergence(self.history, ax=axes[0], **style)
+            return count(int(self.history["n_steps"][-1]), "step")
+        return count(len(self.history["objective"]) - 1, "iteration")
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        (ax,) = axes
+        objective = np.asarray(self.history["objective"], dtype=np.float64)
+        is_stochastic = "n_steps" in self.history
+        (self._draw_descent if is_stochastic else self._draw_bounds)(ax, objective, style)
+        plain_powers(ax.yaxis)
+        kind = "Stochastic descent" if is_stochastic else "Convergence"
+        titled(ax, f"{kind}: {self._steps}, objective {objective[-1]:.6g}")
+        ax.legend(frameon=False)
+        finish(ax)
+
+    def _draw_bounds(self, ax: Any, objective: Any, style: dict[str, Any]) -> None:
+        seconds, unit = self.history["seconds"], abs(objective[-1]) or 1.0
+        gap = np.asarray(self.history["gap"], np.float64) if "gap" in self.history else None
+        bound = objective[-1] if gap is None else np.nanmax(objective - gap)
+        # Zero has no logarithm; a distance below the rounding of F is not a distance.
+        floor = np.finfo(np.float64).eps
+        text = "objective above " + ("its last value" if gap is None else "the best bound")
+        first = {"color": BLUE, "marker": "o", "label": text, **style}
+        ax.plot(seconds, np.maximum((objective - bound) / unit, floor), **first)
+        if gap is not None:
+            second = {"color": ORANGE, "marker": "s", "linestyle": "--", **style}
+            ax.plot(seconds, np.maximum(gap / unit, floor), label="certified duality gap", **second)
+        ax.set(yscale="log", xlabel="seconds", ylabel="relative to the objective")
+        ax.set_xlim(left=0)
+        ax.locator_params(axis="x", nbins=5)
+
+    def _draw_descent(self, ax: Any, objective: Any, style: dict[str, Any]) -> None:
+        look = {"color": BLUE, "marker": "o", "markersize": 3, "label": "objective", **style}
+        ax.plot(self.history["n_steps"], objective, **look)
+        if self.optimum is not None:
+            ax.axhline(self.optimum, color=GREY, linestyle="--", label="optimum")
+        ax.set(xscale="log", yscale="log", xlabel="steps", ylabel="objective")
+        plain_powers(ax.xaxis)
 
 
 @dataclass(eq=False, repr=False)
 class PathDisplay(Display):
-    """The models of a regularisation path: :func:`linrank.plots.path`.
+    """The models of a regularisation path against C or alpha: measure, objective, norm, non-zeros.
 
     Parameters
     ----------
     path : PathResult
+        What :func:`linrank.ranksvm_path` or :func:`linrank.domination_path` returns.
     scores : array (n_models,) or (n_folds, n_models), optional
-        A measure of each model, drawn above the others.
+        A measure of each model, drawn above the others with a band of one standard error.
     chosen : float, optional
         The C or alpha to mark.
     metric : str, default="score"
@@ -100,6 +149,14 @@ class PathDisplay(Display):
     scores: ArrayLike | None = None
     chosen: float | None = None
     metric: str = "score"
+    _one_axis = True
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.path, "objectives"):
+            raise TypeError(
+                "a path is what ranksvm_path or domination_path returns, got "
+                f"{type(self.path).__name__}"
+            )
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> PathDisplay:
@@ -120,38 +177,211 @@ class PathDisplay(Display):
     @property
     def title(self) -> str:
         """What the picture is."""
-        return f"Regularisation path over {self._grid[0]}"
+        return f"Regularisation path over {self.path.parameter}"
 
     @property
     def description(self) -> str:
         """The grid, the choice and its measure."""
-        name, grid = self._grid
-        told = f"{counted(len(grid), 'model')} for {name} from {min(grid):.3g} to {max(grid):.3g}."
+        name, grid = self.path.parameter, self.path.values
+        told = f"{count(len(grid), 'model')} for {name} from {min(grid):.3g} to {max(grid):.3g}."
         if self.scores is not None:
-            mean = np.atleast_2d(np.asarray(self.scores, dtype=np.float64)).mean(axis=0)
+            mean = self._by_fold.mean(axis=0)
             best = int(np.nanargmax(mean))
             at = f"at {name} = {grid[best]:.3g}"
             told += f" {readable(self.metric)} is {mean[best]:.4f} at most, {at}."
         return told + (f" Chosen: {name} = {self.chosen:.3g}." if self.chosen is not None else "")
 
     @property
-    def _grid(self) -> tuple[str, Any]:
-        return self.path.parameter, self.path.values
-
-    @property
-    def _one_axis(self) -> bool:
-        return True
+    def _by_fold(self) -> Any:
+        return np.atleast_2d(np.asarray(self.scores, dtype=np.float64))
 
     @property
     def _height(self) -> float:
         return 0.7 + 1.4 * self.n_panels
 
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
-        plots.path(
-            self.path,
-            scores=self.scores,
-            chosen=self.chosen,
-            metric=self.metric,
-            axes=axes,
-            **style,
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        path, name = self.path, self.path.parameter
+        look = {"color": BLUE, "marker": "o", "markersize": 4, **style}
+        if self.scores is not None:
+            self._draw_scores(axes[0], look)
+        panels = (
+            (path.objectives, "objective", "log"),
+            (path.norms, "norm of weights", "log"),
+            (path.n_nonzero, "weights not 0", "linear"),
         )
+        for ax, (values, text, scale) in zip(axes[-3:], panels, strict=True):
+            ax.plot(path.values, values, **look)
+            ax.set(ylabel=text)
+            # Zeros have no logarithm: a path of zero models is drawn on a linear axis.
+            if scale == "log" and np.min(values) > 0:
+                ax.set(yscale="log")
+                plain_powers(ax.yaxis)
+        for ax in axes:
+            if self.chosen is not None:
+                text = f"{name} = {self.chosen:.3g}"
+                ax.axvline(self.chosen, color=ORANGE, linestyle="--", label=text)
+            ax.set(xscale="log", xlabel=name if ax is axes[-1] else "")
+            plain_powers(ax.xaxis)
+            finish(ax)
+        if self.chosen is not None:
+            axes[0].legend(frameon=False)
+
+    def _draw_scores(self, ax: Any, look: dict[str, Any]) -> None:
+        grid, scores = self.path.values, self._by_fold
+        n_folds, mean = len(scores), scores.mean(axis=0)
+        ax.plot(grid, mean, **look)
+        if n_folds > 1:
+            error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
+            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            ax.fill_between(grid, mean - error, mean + error, **band)
+        label(ax, y=readable(self.metric) + (f"\n({n_folds} folds)" if n_folds > 1 else ""))
+
+
+@dataclass(eq=False, repr=False)
+class InductionDisplay(Display):
+    """The rounds of feature induction: validation measure, objective and non-zeros.
+
+    Parameters
+    ----------
+    rounds : sequence of InductionRound
+        ``rounds_`` of a `DominationRanker`, ``rounds`` of a result.
+    by : {"features", "rounds"}, default="features"
+        Against the number of features that have entered, a mark for each round, or against that of
+        rounds.
+    metric : str, default="validation measure"
+        The name of the measure.
+    """
+
+    rounds: Sequence[Any]
+    by: str = "features"
+    metric: str = "validation measure"
+    title = "Feature induction, round by round"
+    _one_axis = True
+
+    def __post_init__(self) -> None:
+        if self.by not in ("features", "rounds"):
+            raise ValueError(f"by must be 'features' or 'rounds', got {self.by!r}")
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, by: str = "features") -> InductionDisplay:
+        """Display of a `DominationRanker` fitted with ``feature_induction``, or of its result."""
+        rounds = getattr(estimator, "rounds_", None) or getattr(estimator, "rounds", None)
+        if not rounds:
+            raise TypeError(
+                "rounds belong to a DominationRanker fitted with feature_induction, or to what "
+                f"training with it returns, with at least one round; got {type(estimator).__name__}"
+            )
+        return cls(rounds, by, str(getattr(estimator, "scoring", cls.metric)))
+
+    @property
+    def description(self) -> str:
+        """Rounds, features and objective at the end."""
+        end = self.rounds[-1]
+        told = f"After {count(len(self.rounds), 'round')} {count(end.n_chosen, 'feature')} entered,"
+        return f"{told} {end.n_nonzero:,} with a weight; the objective is {end.objective:.6g}."
+
+    @property
+    def _panels(self) -> list[tuple[list[float], str]]:
+        panels = [([one.objective for one in self.rounds], "objective")]
+        panels += [([one.n_nonzero for one in self.rounds], "weights other than 0")]
+        if all(one.validation is not None for one in self.rounds):
+            panels.insert(0, ([one.validation for one in self.rounds], readable(self.metric)))
+        return panels
+
+    @property
+    def n_panels(self) -> int:
+        """Three, or two without validation data."""
+        return len(self._panels)
+
+    @property
+    def _height(self) -> float:
+        return 1.0 + 1.7 * self.n_panels
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        is_by_feature = self.by == "features"
+        x = [one.n_chosen if is_by_feature else k for k, one in enumerate(self.rounds, 1)]
+        for ax, (values, text) in zip(axes, self._panels, strict=True):
+            ax.plot(x, values, **{"marker": "o", "color": BLUE, "markersize": 4, **style})
+            label(ax, y=text)
+            finish(ax)
+        axes[-1].set(xlabel="features that have entered" if is_by_feature else "round")
+
+
+_MOST_NUMBERS = 150  # cells that are large enough to be written into
+
+
+@dataclass(eq=False, repr=False)
+class GridDisplay(Display):
+    """The measure of every (C, γ) of a search as a heat map, the choice marked.
+
+    Parameters
+    ----------
+    Cs, gammas : arrays
+        The two grids.
+    means : array (n_gammas, n_Cs)
+        The mean measure of each.
+    chosen : (int, int)
+        Where in ``means`` the choice is.
+    metric : str, default="mean score"
+        The name of the measure.
+    numbers : bool or None, default=None
+        Whether to write the means into the cells; None writes them where there is room.
+    """
+
+    Cs: Any
+    gammas: Any
+    means: Any
+    chosen: tuple[int, int]
+    metric: str = "mean score"
+    numbers: bool | None = None
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, numbers: bool | None = None) -> GridDisplay:
+        """Display of a fitted `KernelRankSVMCV`."""
+        if not hasattr(estimator, "gammas_"):
+            raise TypeError(
+                "a grid of C and γ belongs to a fitted KernelRankSVMCV, got "
+                f"{type(estimator).__name__}"
+            )
+        Cs, gammas = estimator.Cs_, estimator.gammas_
+        g, c = np.searchsorted(gammas, estimator.gamma_), np.searchsorted(Cs, estimator.C_)
+        scoring = str(estimator.scoring)
+        return cls(Cs, gammas, estimator.mean_scores_, (int(g), int(c)), scoring, numbers)
+
+    @property
+    def title(self) -> str:
+        """What the picture is."""
+        return f"{readable(self.metric, 40)} by C and γ"
+
+    @property
+    def description(self) -> str:
+        """The choice and the range of the measure."""
+        low, high = np.min(self.means), np.max(self.means)
+        return f"{np.size(self.means):,} models from {low:.4f} to {high:.4f}. {self._choice}."
+
+    @property
+    def _choice(self) -> str:
+        g, c = self.chosen
+        metric = readable(self.metric, 40)
+        return f"{metric} {self.means[g][c]:.4f} at C = {self.Cs[c]:g}, γ = {self.gammas[g]:g}"
+
+    @property
+    def _height(self) -> float:
+        return 1.8 + 0.45 * len(self.gammas)
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        ax, means = axes[0], np.asarray(self.means)
+        look = {"origin": "lower", "aspect": "auto", "cmap": "cividis", **style}
+        image = ax.imshow(means, **look)
+        ax.set_xticks(range(len(self.Cs)), [f"{C:.3g}" for C in self.Cs], rotation=45, ha="right")
+        ax.set_yticks(range(len(self.gammas)), [f"{gamma:.3g}" for gamma in self.gammas])
+        if means.size <= _MOST_NUMBERS if self.numbers is None else self.numbers:
+            middle = 0.5 * (means.min() + means.max())
+            for (g, c), mean in np.ndenumerate(means):  # light on dark and dark on light
+                color = "black" if mean > middle else "white"
+                ax.text(c, g, f"{mean:.3f}", ha="center", va="center", fontsize=7, color=color)
+        place = self.chosen[::-1]
+        ax.plot(*place, "s", markersize=18, markerfacecolor="none", color=ORANGE, markeredgewidth=2)
+        ax.set(xlabel="C", ylabel="γ")
+        titled(ax, self._choice)
+        ax.figure.colorbar(image, ax=ax, label=readable(self.metric))

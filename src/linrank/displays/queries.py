@@ -1,4 +1,4 @@
-"""Displays of queries: a measure by query, of one model or two; labels and sizes."""
+"""Displays of queries: a measure by query, of one model, two or many; labels and sizes."""
 
 from __future__ import annotations
 
@@ -7,26 +7,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank import plots
+from linrank.displays.axes import (
+    BLUE,
+    GREY,
+    ORANGE,
+    finish,
+    label,
+    readable,
+    tick_labels,
+    titled,
+)
 from linrank.displays.base import Display
-from linrank.plots.axes import counted, readable
-from linrank.plots.query_plots import paired
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
+
+_MOST_POINTS = 1500  # drawn one by one; more are gathered into cells
+_CELLS = 50  # of the gathered points, along each axis
+_MOST_LABELS = 12  # that get a bar each
 
 
 @dataclass(eq=False, repr=False)
 class QueryScatterDisplay(Display):
-    """A measure of two models, a point for each query: :func:`linrank.plots.query_scatter`.
+    """A measure of two models, a point for each query, beside the line where they are equal.
+
+    Queries at the same place share a point whose area grows with their number. Where there are
+    more than 1,500 places, those of a cell of 1/50 of each axis share one.
 
     Parameters
     ----------
     values, against : arrays (n_queries,)
-        The measure by query of the two models; NaN in either leaves the query out.
+        ``per_query[metric]`` of the two models, upwards and to the right; NaN in either leaves the
+        query out.
     names : (str, str)
         Of the two models, that of ``values`` first.
     metric : str, default="ndcg@10"
@@ -40,6 +55,19 @@ class QueryScatterDisplay(Display):
     names: tuple[str, str] = ("model", "other model")
     metric: str = "ndcg@10"
     query_ids: ArrayLike | None = None
+    _height = 4.7
+
+    def __post_init__(self) -> None:
+        y, x = np.ravel(self.values), np.ravel(self.against)
+        if len(x) != len(y):
+            raise ValueError(
+                f"values has {len(y)} queries, against {len(x)}; both models must be measured on "
+                "the same queries, in the same order"
+            )
+        if not len(self._known):
+            raise ValueError(
+                f"{self.metric} is undefined for all {len(x)} queries of one model or the other"
+            )
 
     @classmethod
     def from_evaluations(
@@ -60,10 +88,20 @@ class QueryScatterDisplay(Display):
         name, values = measured(evaluation, metric)
         return cls(values, measured(against, name)[1], names, name, ids)
 
+    @property
+    def _points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both measures of all queries: (to the right, upwards)."""
+        y, x = (np.ravel(np.asarray(a, dtype=np.float64)) for a in (self.values, self.against))
+        return x, y
+
+    @property
+    def _known(self) -> NDArray[np.int64]:
+        """The queries that both models have a value of."""
+        return np.flatnonzero(~np.isnan(sum(self._points)))
+
     def extremes(self, n: int = 3) -> list[tuple[Any, float, float]]:
         """The queries furthest from the diagonal: (id, value of the first, of the second)."""
-        y, x = (np.ravel(np.asarray(a, dtype=np.float64)) for a in (self.values, self.against))
-        known = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+        (x, y), known = self._points, self._known
         order = known[np.argsort(-np.abs(y[known] - x[known]), kind="stable")][:n]
         ids = np.arange(len(x)) if self.query_ids is None else np.ravel(np.asarray(self.query_ids))
         ids = ids.tolist()  # ids of text may be an array of objects
@@ -78,42 +116,62 @@ class QueryScatterDisplay(Display):
     @property
     def description(self) -> str:
         """How many queries each serves better, and where they differ most."""
-        y, x = paired(self.values, self.against, self.metric)
+        x, y = (values[self._known] for values in self._points)
         first, second = (readable(name, 40) for name in self.names)
         up, down = np.count_nonzero(y > x), np.count_nonzero(y < x)
         far = [f"{readable(q)} ({a:.3f} and {b:.3f})" for q, a, b in self.extremes()]
         return (
-            f"Of {counted(len(x), 'query', 'queries')}, {first} has the higher value on {up:,}, "
+            f"Of {count(len(x), 'query', 'queries')}, {first} has the higher value on {up:,}, "
             f"{second} on {down:,}. They differ most on query {', '.join(far)}."
         )
 
-    @property
-    def _height(self) -> float:
-        return 4.7
-
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
-        plots.query_scatter(
-            self.values, self.against, names=self.names, metric=self.metric, ax=axes[0], **style
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        (ax,), known = axes, self._known
+        x, y = (values[known] for values in self._points)
+        low, high = _range(np.concatenate((x, y)))
+        ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", zorder=3)
+        px, py, areas = _circles(x, y, low, high)
+        look = {"color": BLUE, "alpha": 0.65, "linewidths": 0, "clip_on": False, **style}
+        for area in np.unique(areas):  # one after the other: a file then holds each circle once
+            here = areas == area
+            ax.scatter(px[here], py[here], s=area, **look)
+        margin = 0.03 * (high - low)
+        ends = (low - margin, high + margin)
+        ax.set(xlim=ends, ylim=ends, aspect="equal")
+        metric, (first, second) = readable(self.metric, 40), (readable(n, 22) for n in self.names)
+        label(ax, x=f"{metric} of {second}", y=f"{metric} of {first}")
+        up, down = int(np.count_nonzero(y > x)), int(np.count_nonzero(y < x))
+        titled(
+            ax,
+            f"{count(len(x), 'query', 'queries')}: {first} higher on {up:,}, {second} on "
+            f"{down:,}, equal on {len(x) - up - down:,}{_left_out(self.values, known)}",
         )
+        finish(ax)
 
 
 @dataclass(eq=False, repr=False)
 class QueryHistogramDisplay(Display):
-    """How a measure is spread over queries: :func:`linrank.plots.query_histogram`.
+    """How a measure is spread over queries, with its mean and median.
 
     Parameters
     ----------
     values : array (n_queries,)
-        The measure by query; NaN marks those that it leaves out.
+        ``evaluation.per_query[metric]``; NaN marks queries that the measure leaves out.
     metric : str, default="ndcg@10"
         Its name.
     bins : int, default=20
-        Number of bars.
+        Number of bars between 0 and 1; between -1 and 1 if there are negative values, and over
+        the range of the values if that is wider.
     """
 
     values: ArrayLike
     metric: str = "ndcg@10"
     bins: int = 20
+    _height = 3.4
+
+    def __post_init__(self) -> None:
+        if not len(self._known):
+            raise ValueError(f"{self.metric} is undefined for all {np.size(self.values)} queries")
 
     @classmethod
     def from_evaluation(
@@ -124,6 +182,11 @@ class QueryHistogramDisplay(Display):
         return cls(values, name, bins)
 
     @property
+    def _known(self) -> NDArray[np.float64]:
+        values = np.ravel(np.asarray(self.values, dtype=np.float64))
+        return values[~np.isnan(values)]
+
+    @property
     def title(self) -> str:
         """What the picture is."""
         return f"{readable(self.metric, 40)} by query"
@@ -131,32 +194,43 @@ class QueryHistogramDisplay(Display):
     @property
     def description(self) -> str:
         """Mean, quartiles, and the queries left out."""
-        values = np.ravel(np.asarray(self.values, dtype=np.float64))
-        known = values[~np.isnan(values)]
+        known = self._known
         low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
-        left_out = len(values) - len(known)
-        also = f" {counted(left_out, 'query', 'queries')} left out." if left_out else ""
+        left_out = np.size(self.values) - len(known)
+        also = f" {count(left_out, 'query', 'queries')} left out." if left_out else ""
         return (
-            f"{counted(len(known), 'query', 'queries')}: mean {known.mean():.4f}, median "
+            f"{count(len(known), 'query', 'queries')}: mean {known.mean():.4f}, median "
             f"{median:.4f}, half of them between {low:.4f} and {high:.4f}.{also}"
         )
 
-    @property
-    def _height(self) -> float:
-        return 3.4
-
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
-        plots.query_histogram(self.values, metric=self.metric, bins=self.bins, ax=axes[0], **style)
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        (ax,), known, metric = axes, self._known, readable(self.metric, 40)
+        low, high = _range(known)
+        look = {"color": BLUE, "rwidth": 0.92, **style}
+        ax.hist(known, bins=self.bins, range=(low, high), **look)
+        mean, median = known.mean(), np.median(known)
+        ax.axvline(mean, color=ORANGE, linewidth=2, label=f"mean {mean:.4f}")
+        ax.axvline(median, color=GREY, linestyle="--", label=f"median {median:.4f}")
+        ax.set(xlim=(low, high))
+        ax.locator_params(axis="x", nbins=6)
+        _whole_numbers(ax.yaxis)
+        label(ax, x=metric, y="queries")
+        queries = count(len(known), "query", "queries")
+        titled(ax, f"{metric} of {queries}{_left_out(self.values, known)}", pad=24)
+        # Between title and axes, where no data can be below it.
+        ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderpad=0)
+        finish(ax)
 
 
 @dataclass(eq=False, repr=False)
 class LabelsDisplay(Display):
-    """Labels of the rows and sizes of the queries: :func:`linrank.plots.labels`.
+    """How many rows have each label, and how many rows the queries have.
 
     Parameters
     ----------
     values, counts : arrays (n_labels,)
-        The distinct labels, ascending, and how many rows have each.
+        The distinct labels, ascending, and how many rows have each. More than twelve are drawn as
+        a histogram.
     sizes : array (n_queries,)
         Rows of each query.
     """
@@ -164,6 +238,18 @@ class LabelsDisplay(Display):
     values: ArrayLike
     counts: ArrayLike
     sizes: ArrayLike
+    title = "Labels and sizes of queries"
+    n_panels = 2
+    _height = 5.2
+
+    def __post_init__(self) -> None:
+        values, counts, sizes = self._parts
+        if len(values) != len(counts):
+            raise ValueError(f"{len(counts)} counts for {len(values)} labels")
+        if not len(values) or not len(sizes):
+            raise ValueError(
+                f"{len(values)} labels and {len(sizes)} queries: there is nothing to draw"
+            )
 
     @classmethod
     def from_dataset(cls, data: Any) -> LabelsDisplay:
@@ -172,35 +258,151 @@ class LabelsDisplay(Display):
         return cls(values, counts, np.diff(data.queries.offsets))
 
     @property
-    def n_panels(self) -> int:
-        """Labels, and sizes."""
-        return 2
-
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        return "Labels and sizes of queries"
-
-    @property
     def description(self) -> str:
         """The range of both."""
-        values, counts, sizes = (np.ravel(np.asarray(a)) for a in self._parts)
+        values, counts, sizes = self._parts
         return (
-            f"{counted(int(counts.sum()), 'row')} with {counted(len(values), 'label')} from "
-            f"{values.min():g} to {values.max():g}, in {counted(len(sizes), 'query', 'queries')} "
+            f"{count(int(counts.sum()), 'row')} with {count(len(values), 'label')} from "
+            f"{values.min():g} to {values.max():g}, in {count(len(sizes), 'query', 'queries')} "
             f"of {sizes.min():,} to {sizes.max():,} rows, median {np.median(sizes):g}."
         )
 
     @property
-    def _parts(self) -> tuple[ArrayLike, ArrayLike, ArrayLike]:
-        return self.values, self.counts, self.sizes
+    def _parts(self) -> list[NDArray[Any]]:
+        return [np.ravel(np.asarray(a)) for a in (self.values, self.counts, self.sizes)]
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        values, counts, sizes = self._parts
+        look = {"color": BLUE, **style}
+        self._draw_labels(axes[0], values, counts, look)
+        self._draw_sizes(axes[1], sizes, look)
+        for ax in axes:
+            finish(ax, grid="y")
+
+    @staticmethod
+    def _draw_labels(ax: Any, values: Any, counts: Any, look: dict[str, Any]) -> None:
+        total = int(counts.sum())
+        if len(values) <= _MOST_LABELS:
+            bars = ax.bar(np.arange(len(values)), counts, **{"width": 0.8, **look})
+            ax.set_xticks(np.arange(len(values)), [f"{value:g}" for value in values])
+            shares = [_share(int(n), total) for n in counts]
+            ax.bar_label(bars, labels=shares, padding=2, fontsize="small")
+            ax.margins(y=0.15)
+        else:
+            ax.hist(values, weights=counts, bins=30, **{"rwidth": 0.92, **look})
+        label(ax, x="label", y="rows")
+        titled(ax, f"{count(len(values), 'label')} of {count(total, 'row')}")
+
+    @staticmethod
+    def _draw_sizes(ax: Any, sizes: Any, look: dict[str, Any]) -> None:
+        low, high = int(sizes.min()), int(sizes.max())
+        step = max(1, -(-(high - low + 1) // 30))  # whole rows: no bar has more sizes than another
+        edges = np.arange(low, high + step + 1, step) - 0.5
+        ax.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
+        if high - low < 4:
+            ax.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
+        _whole_numbers(ax.xaxis)
+        _whole_numbers(ax.yaxis)
+        label(ax, x="rows of a query", y="queries")
+        told = f"{low:,} to {high:,} rows, median {np.median(sizes):g}"
+        told = told if low < high else count(low, "row")
+        titled(ax, f"{count(len(sizes), 'query', 'queries')} of {told}")
+
+
+@dataclass(eq=False, repr=False)
+class ComparisonDisplay(Display):
+    """The difference of each method from the baseline with its interval, the best at the top.
+
+    A filled mark is a difference whose corrected p is below 1 - confidence.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What :func:`linrank.compare` returns.
+    metric : str, optional
+        Which measure; the first one when absent.
+    """
+
+    comparison: Any
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.comparison, "cells"):
+            raise TypeError(
+                "a ComparisonDisplay draws what linrank.compare returns, got "
+                f"{type(self.comparison).__name__}"
+            )
+        known = list(self.comparison.metrics)
+        self.metric = known[0] if self.metric is None else self.metric
+        if self.metric not in known:
+            raise ValueError(f"{self.metric!r} was not compared; there are {', '.join(known)}")
+
+    @classmethod
+    def from_comparison(cls, comparison: Any, metric: str | None = None) -> ComparisonDisplay:
+        """Display of one measure of a comparison; all it needs is ``cells`` and their names."""
+        return cls(comparison, metric)
+
+    @property
+    def title(self) -> str:
+        """What the picture is."""
+        baseline = readable(self.comparison.baseline, 40)
+        return f"{readable(self.metric, 40)}: difference from {baseline}"
+
+    @property
+    def description(self) -> str:
+        """Every difference with its interval."""
+        told = (
+            f"{readable(name)} {cell.difference:+.4f} "
+            f"({cell.difference_low:+.4f} to {cell.difference_high:+.4f})"
+            for name, cell in self._differences
+        )
+        return f"{'; '.join(told)}."
+
+    @property
+    def _is_higher_better(self) -> bool:
+        """What the comparison says of the measure; up is better where it does not."""
+        told = getattr(self.comparison, "higher_is_better", None)
+        return True if told is None else bool(told(self.metric))
+
+    @property
+    def _differences(self) -> list[tuple[str, Any]]:
+        """Methods and their cells, the best first, without the baseline and what has no value."""
+        found, baseline = self.comparison, self.comparison.baseline
+        rows = [(str(m), found.cells[m, self.metric]) for m in found.methods if m != baseline]
+        known = [row for row in rows if row[1].difference == row[1].difference]
+        if not known:
+            raise ValueError(f"no method has a {self.metric} to compare with that of {baseline!r}")
+        sign = -1.0 if self._is_higher_better else 1.0
+        return sorted(known, key=lambda row: sign * row[1].difference)
 
     @property
     def _height(self) -> float:
-        return 5.2
+        return 1.5 + 0.34 * max(2, len(self._differences))
 
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
-        plots.labels(*self._parts, axes=axes, **style)
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        (ax,), rows = axes, self._differences
+        level = round(1.0 - float(getattr(self.comparison, "confidence", 0.95)), 12)
+        look = {"color": BLUE, "fmt": "o", "capsize": 3, "markersize": 6, **style}
+        places = list(range(len(rows) - 1, -1, -1))
+        for place, (_, cell) in zip(places, rows, strict=True):
+            low, high = cell.difference_low, cell.difference_high
+            ends = [[cell.difference - low], [high - cell.difference]]
+            known = bool(np.isfinite(ends).all())
+            drawn = ax.errorbar(cell.difference, place, xerr=ends if known else None, **look)
+            # The corrected p; where there is none, that of the test alone.
+            p = cell.p if cell.p_corrected is None else cell.p_corrected
+            if p is None or not p < level:
+                drawn[0].set_markerfacecolor("white")
+        tick_labels(ax, places, [name for name, _ in rows])
+        ax.set_ylim(-0.6, len(rows) - 0.4)
+        ax.tick_params(axis="y", length=0)
+        ax.locator_params(axis="x", nbins=5)
+        ax.axvline(0, color=GREY, linewidth=1)
+        side = "right" if self._is_higher_better else "left"
+        told = f"{readable(self.metric, 40)} less that of {readable(self.comparison.baseline, 22)}"
+        label(ax, x=f"{told} ({side} is better)")
+        titled(ax, f"Bars: {100 * (1 - level):g} % intervals. Filled marks: p below {level:.3g}")
+        finish(ax, grid="x")
 
 
 def measured(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
@@ -215,3 +417,44 @@ def measured(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
     if metric not in per_query:
         raise ValueError(f"{metric!r} was not evaluated; there are {', '.join(per_query)}")
     return metric, per_query[metric]
+
+
+def _circles(
+    x: NDArray[Any], y: NDArray[Any], low: float, high: float
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Places and areas: of the distinct points or, where there are too many, of the cells.
+
+    The area of a hundred queries is ten times that of one, up to a circle that would cover its
+    neighbours: 22 points across, or a cell.
+    """
+    points = np.stack((x, y), axis=1)
+    places, n = np.unique(points, axis=0, return_counts=True)
+    areas, largest = 22.0 * np.sqrt(n), 500.0
+    if len(places) > _MOST_POINTS:
+        cell = np.minimum((points - low) / (high - low) * _CELLS, _CELLS - 1).astype(np.int64)
+        cells, n = np.unique(cell, axis=0, return_counts=True)
+        places = low + (cells + 0.5) * (high - low) / _CELLS
+        areas, largest = 18.0 * np.sqrt(n / np.quantile(n, 0.95)), 18.0
+    return places[:, 0], places[:, 1], np.round(np.clip(areas, 2.0, largest), 1)
+
+
+def _range(known: NDArray[Any]) -> tuple[float, float]:
+    """[0, 1] or [-1, 1] where it holds the values: pictures of one measure can be compared."""
+    low, high = float(known.min()), float(known.max())
+    if low >= -1 and high <= 1:
+        return (0.0 if low >= 0 else -1.0), 1.0
+    return min(low, 0.0), max(high, 0.0)
+
+
+def _left_out(values: ArrayLike, known: NDArray[Any]) -> str:
+    n_left = np.size(values) - len(known)
+    return f", {n_left:,} left out" if n_left else ""
+
+
+def _whole_numbers(axis: Any) -> None:
+    axis.get_major_locator().set_params(integer=True)
+
+
+def _share(n: int, total: int) -> str:
+    percent = 100.0 * n / total
+    return f"{percent:.0f} %" if percent >= 0.95 or not n else f"{percent:.2g} %"

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from linrank.plots.axes import BLUE, GREY, GRID, ORANGE
+from linrank.displays.axes import BLUE, GREY, GRID, ORANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank import plots
+from linrank.displays.axes import BLUE, GREY, ORANGE, finish, label, readable, tick_labels, titled
 from linrank.displays.base import Display
-from linrank.plots.axes import readable
-from linrank.plots.weight_plots import bars_height, spread_weights
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(eq=False, repr=False)
 class WeightsDisplay(Display):
-    """The largest weights of a linear model: :func:`linrank.plots.weights`.
+    """The largest weights of a linear model as bars, the largest at the top.
 
     Parameters
     ----------
     coef : array (n_features,)
+        ``coef_`` of an estimator or ``coef`` of a linear model.
     names : sequence of str, optional
         Of the features; ``x[j]`` when absent.
     n : int, default=30
-        How many to show.
+        How many to show; those with weight 0 only if there is no other.
     spread : array (n_features,), optional
-        A typical difference of each feature between two rows; the bars are then its product with
-        the weights.
+        A typical difference of each feature between two rows, such as its standard deviation. The
+        bars are then ``coef · spread``, what the feature moves a score by, which can be compared
+        between features in different units.
 
     Examples
     --------
@@ -46,6 +46,14 @@ class WeightsDisplay(Display):
     names: Sequence[str] | None = None
     n: int = 30
     spread: ArrayLike | None = None
+    title = "Weights of the features"
+
+    def __post_init__(self) -> None:
+        if self.spread is not None and np.size(self.spread) != np.size(self.coef):
+            raise ValueError(
+                f"spread has {np.size(self.spread)} entries for {np.size(self.coef)} coefficients"
+            )
+        _check(self._values, self.names, self.n, "coefficients")
 
     @classmethod
     def from_estimator(
@@ -58,18 +66,13 @@ class WeightsDisplay(Display):
     ) -> WeightsDisplay:
         """Display of a fitted estimator or a `LinearModel`; it brings names if it knows them."""
         coef = getattr(estimator, "coef_", getattr(estimator, "coef", None))
-        if coef is None:
+        if coef is None or hasattr(estimator, "kernel"):
             raise TypeError(
                 f"{type(estimator).__name__} has no weights of features: pass a fitted linear "
                 "estimator or a LinearModel"
             )
         known = getattr(estimator, "feature_names_in_", getattr(estimator, "feature_names", None))
         return cls(coef, known if names is None else names, n, spread)
-
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        return "Weights of the features"
 
     @property
     def description(self) -> str:
@@ -80,21 +83,38 @@ class WeightsDisplay(Display):
 
     @property
     def _values(self) -> NDArray[Any]:
-        return spread_weights(self.coef, self.spread)
+        coef = np.ravel(np.asarray(self.coef, dtype=np.float64))
+        return coef if self.spread is None else coef * np.ravel(np.asarray(self.spread))
 
     @property
     def _height(self) -> float:
-        return bars_height(max(1, min(self.n, int(np.count_nonzero(self._values)))))
+        return _bars_height(len(_largest(self._values, self.n)))
 
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
-        plots.weights(
-            self.coef, names=self.names, spread=self.spread, top=self.n, ax=axes[0], **style
-        )
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        (ax,), values = axes, self._values
+        chosen = _largest(values, self.n)
+        _draw_bars(ax, values[chosen], [_name(self.names, j) for j in chosen], style)
+        label(ax, x="weight" if self.spread is None else "weight × spread of the feature")
+        titled(ax, self._said(values, len(chosen)))
+        finish(ax, grid="x")
+
+    @staticmethod
+    def _said(values: NDArray[Any], n_shown: int) -> str:
+        """How many there are and how many are shown."""
+        n_nonzero = np.count_nonzero(values)
+        if not n_nonzero:
+            return f"Weights: all {len(values):,} are 0"
+        shown = "all"
+        if n_shown < n_nonzero:
+            shown = f"{n_shown} largest of {len(values):,}"
+        elif n_nonzero < len(values):
+            shown = f"{n_nonzero:,} of {len(values):,}, the others are 0"
+        return f"Weights ({shown}): blue ranks up, orange down"
 
 
 @dataclass(eq=False, repr=False)
 class PairExplanationDisplay(Display):
-    """What each feature adds to the difference of two scores: `linrank.plots.pair_explanation`.
+    """What each feature adds to the difference of two scores, and the difference itself.
 
     Parameters
     ----------
@@ -105,13 +125,16 @@ class PairExplanationDisplay(Display):
     pair : (str, str), default=("i", "j")
         What the two rows are called.
     n : int, default=10
-        How many features get a bar of their own.
+        How many features get a bar of their own; the others share one.
     """
 
     contributions: ArrayLike
     names: Sequence[str] | None = None
     pair: tuple[str, str] = ("i", "j")
     n: int = 10
+
+    def __post_init__(self) -> None:
+        _check(self._values, self.names, self.n, "contributions")
 
     @classmethod
     def from_model(
@@ -146,7 +169,7 @@ class PairExplanationDisplay(Display):
     @property
     def description(self) -> str:
         """The difference of the scores, and the features that make most of it."""
-        values = np.ravel(np.asarray(self.contributions, dtype=np.float64))
+        values = self._values
         first, second = (readable(name) for name in self.pair)
         return (
             f"The score of {first} less that of {second} is {values.sum():+.4g}; the features "
@@ -154,23 +177,77 @@ class PairExplanationDisplay(Display):
         )
 
     @property
-    def _height(self) -> float:
-        n_nonzero = int(np.count_nonzero(np.asarray(self.contributions)))
-        return bars_height(max(1, min(self.n, n_nonzero)) + 1 + (n_nonzero > self.n))
+    def _values(self) -> NDArray[Any]:
+        return np.ravel(np.asarray(self.contributions, dtype=np.float64))
 
-    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
-        plots.pair_explanation(
-            self.contributions,
-            names=self.names,
-            pair=self.pair,
-            top=self.n,
-            ax=axes[0],
-            **style,
-        )
+    @property
+    def _bars(self) -> tuple[list[float], list[str]]:
+        """The largest contributions, that of all others, and the difference; with names."""
+        values = self._values
+        chosen = _largest(values, self.n)
+        bars, names = values[chosen].tolist(), [_name(self.names, j) for j in chosen]
+        rest = np.delete(values, chosen)
+        if rest.any():
+            bars.append(float(rest.sum()))
+            names.append(count(int(np.count_nonzero(rest)), "other feature"))
+        return [*bars, float(values.sum())], [*names, "difference of scores"]
+
+    @property
+    def _height(self) -> float:
+        return _bars_height(len(self._bars[0]))
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        (ax,), (bars, names) = axes, self._bars
+        _draw_bars(ax, np.array(bars), names, style)
+        ax.patches[-1].set_facecolor(GREY)
+        ax.axhline(0.5, color=GREY, linewidth=0.8)
+        label(ax, x="contribution to the difference of scores")
+        (first, second), total = (readable(name, 18) for name in self.pair), bars[-1]
+        above, below = (first, second) if total > 0 else (second, first)
+        verdict = f"Why {above} is above {below}" if total else f"Why {first} and {second} are tied"
+        titled(ax, f"{verdict}: blue for {first}, orange for {second}")
+        finish(ax, grid="x")
+
+
+def _draw_bars(ax: Any, values: NDArray[Any], names: list[str], style: dict[str, Any]) -> None:
+    place = np.arange(len(values))[::-1]
+    colours = np.where(values >= 0, BLUE, ORANGE)
+    ax.barh(place, values, **{"color": colours, "height": 0.7, **style})
+    ax.set_ylim(-0.6, len(values) - 0.4)
+    tick_labels(ax, place.tolist(), names)
+    ax.tick_params(axis="y", length=0)
+    ax.locator_params(axis="x", nbins=5)
+    ax.axvline(0, color=GREY, linewidth=0.8)
+
+
+def _bars_height(n_bars: int) -> float:
+    """Inches of a picture of so many bars, one below the other."""
+    return 1.2 + 0.26 * max(2, n_bars)
+
+
+def _name(names: Sequence[str] | None, j: int) -> str:
+    return str(names[j]) if names is not None else f"x[{j}]"
+
+
+def _largest(values: NDArray[Any], n: int) -> NDArray[Any]:
+    """The numbers of the largest magnitudes, zeros left out unless all are."""
+    order = np.argsort(-np.abs(values), kind="stable")
+    return order[: min(n, max(1, np.count_nonzero(values)))]
 
 
 def _listed(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:
     """The largest few with their names, as a list in words."""
     order = np.argsort(-np.abs(values), kind="stable")[:most]
-    called = (readable(names[j]) if names is not None else f"x[{j}]" for j in order)
-    return ", ".join(f"{name} {values[j]:+.4g}" for name, j in zip(called, order, strict=True))
+    return ", ".join(f"{readable(_name(names, j))} {values[j]:+.4g}" for j in order)
+
+
+def _check(values: NDArray[Any], names: Sequence[str] | None, n: int, what: str) -> None:
+    if n < 1:
+        raise ValueError(f"n must be ≥ 1, got {n}")
+    if not len(values):
+        raise ValueError(f"there are no {what} to draw")
+    if names is not None and len(names) != len(values):
+        raise ValueError(f"names has {len(names)} entries for {len(values)} {what}")
+    if not np.isfinite(values).all():
+        j = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"{what[:-1]} {j} is {values[j]}; {what} must be finite")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import read_only
 from linrank.data.rows import narrow_rows
 from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Risk, RiskPoint
-from linrank.solvers.preconditioner import by_cholesky
-from linrank.solvers.result import Callback, Patience, Result, Verdict
+from linrank.solvers.conjugate import by_cholesky
+from linrank.solvers.result import Callback, History, Patience, Result, Verdict
 
 Array = NDArray[Any]
 
@@ -219,26 +217,23 @@ class Descent:
     w0 : array or None
         Start; zero if None.
     curvature : {"local", "range", "paper"}
-        How the second derivative along a feature is bounded.
-    order : {"sequential", "shuffled"}
-        Order of the features in a sweep.
-    seed : int
-        Of the shuffling.
+        How the second derivative along a feature is bounded: ``"local"`` follows it. For
+        comparison, ``"range"`` takes a quarter of the squared range for every row and ``"paper"``
+        the square of the largest value; these are plain descents.
+
+    Attributes
+    ----------
+    is_plain : bool
+        Sweeps only. Otherwise Newton steps on the working set go in between: where features go
+        together, sweeps alone creep.
     """
 
     def __init__(
-        self,
-        problem: DominationProblem,
-        w0: Array | None = None,
-        *,
-        curvature: str = "local",
-        order: str = "sequential",
-        seed: int = 0,
+        self, problem: DominationProblem, w0: Array | None = None, *, curvature: str = "local"
     ) -> None:
         self.problem = problem
-        self.curvature = curvature
+        self.curvature, self.is_plain = curvature, curvature != "local"
         self.n_sweeps = 0
-        self._rng = np.random.default_rng(seed) if order == "shuffled" else None
         self._columns = problem.columns()
         self._state = _core.coordinates(self._columns, problem.layering.core, problem.scale)
         self.w = np.zeros(problem.n_features)
@@ -254,8 +249,6 @@ class Descent:
 
     def sweep(self, features: Array) -> float:
         """Move each of ``features`` once; the decrease of F that the bounds guarantee."""
-        if self._rng is not None:
-            features = self._rng.permutation(features)
         problem = self.problem
         decrease, _ = self._state.sweep(
             self.w, features, problem.penalty, problem.alpha, self.curvature
@@ -297,19 +290,16 @@ class Descent:
         return self.point(among)
 
 
-class Log:
-    """Collects the history of a descent and talks to its callback."""
-
-    KEYS = ("objective", "gap", "kkt_residual", "n_nonzero", "n_sweeps", "n_working", "seconds")
+class Log(History):
+    """The history of a descent."""
 
     def __init__(self, callback: Callback | None, started: float | None = None) -> None:
-        self.callback = callback
-        self.started = time.perf_counter() if started is None else started
-        self.history: dict[str, list[float]] = {key: [] for key in self.KEYS}
+        keys = ("objective", "gap", "kkt_residual", "n_nonzero", "n_sweeps", "n_working", "seconds")
+        super().__init__(callback, started, keys)
         self.context: dict[str, float] = {}  # what every entry is to say of where the solver is
 
     def record(self, descent: Descent, point: PenalisedPoint, n_working: int) -> bool:
-        """Add a point; True if the callback asks to stop."""
+        """Add an iterate; True if the callback asks to stop."""
         entry = {
             "objective": point.value,
             "gap": point.gap,
@@ -317,15 +307,9 @@ class Log:
             "n_nonzero": int(np.count_nonzero(point.w)),
             "n_sweeps": descent.n_sweeps,
             "n_working": n_working,
-            "seconds": time.perf_counter() - self.started,
             **self.context,
         }
-        for key, value in entry.items():
-            self.history.setdefault(key, []).append(value)
-        if self.callback is None:
-            return False
-        n_iter = len(self.history["objective"]) - 1
-        return bool(self.callback({**entry, "w": read_only(point.w), "n_iter": n_iter}))
+        return self.append(lambda: point.w, entry)
 
     def result(self, point: PenalisedPoint, n_sweeps: int, verdict: Verdict) -> Result:
         stopped, message = verdict
@@ -350,7 +334,6 @@ def descend(
     tol: float,
     max_iter: int,
     among: Array | None = None,
-    is_plain: bool = False,
     log: Log | None = None,
     callback: Callback | None = None,
 ) -> Result:
@@ -370,9 +353,6 @@ def descend(
     among : int64 array, optional
         Features that may move, ascending; the others keep their weights and have no part in the
         certificate. All if None.
-    is_plain : bool
-        Sweeps only. Otherwise Newton steps on the working set go in between: where features go
-        together, sweeps alone creep.
     log : Log, optional
         A history to go on with; a new one, with ``callback``, if None.
     """
@@ -392,10 +372,10 @@ def descend(
         verdict = _verdict(point, tol, wants_stop, decrease, n_left, is_vain)
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
-        if not is_plain and descent.n_sweeps > first:
+        if not descent.is_plain and descent.n_sweeps > first:
             descent.jump(point, working)
         # Between Newton steps that know of the penalty, one sweep tells which features move.
-        n = 1 if not is_plain and writes_hessian(len(working)) else _SWEEPS
+        n = 1 if not descent.is_plain and writes_hessian(len(working)) else _SWEEPS
         _sweeps(descent, working, min(n, n_left), 0.03 * tol * point.value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from linrank.domination.problem import PenalisedPoint
 from linrank.solvers.result import Callback, Result, Verdict
 
 Array = NDArray[Any]
-Validation = Callable[[Array], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,6 @@ def induce(
     *,
     tol: float,
     max_iter: int,
-    validation: Validation | None = None,
     callback: Callback | None = None,
     log: Log | None = None,
 ) -> InductionResult:
@@ -115,8 +113,6 @@ def induce(
         sweep goes on for).
     max_iter : int
         Sweeps at most in each round; a round that needs more is the last.
-    validation : callable, optional
-        Called with the weights after each round; returns the measure to keep.
     callback : callable, optional
         Called with the state of each iterate, ``"round"`` and ``"n_chosen"`` included; stops by
         returning True.
@@ -127,7 +123,7 @@ def induce(
     first = descent.n_sweeps
     rounds: list[Round] = []
     chosen = np.flatnonzero(descent.w)
-    is_settled, is_plain = not len(chosen), descent.curvature != "local"
+    is_settled = not len(chosen)
     while True:
         point = descent.point()
         entering, promises = _most_promising(descent, point, chosen, n_features_per_round, tol)
@@ -137,10 +133,8 @@ def induce(
             break
         chosen = np.union1d(chosen, entering)
         log.context = {"round": len(rounds) + 1, "n_chosen": len(chosen)}
-        result = descend(
-            descent, tol=tol, max_iter=max_iter, among=chosen, is_plain=is_plain, log=log
-        )
-        rounds.append(_round(entering, promises, len(chosen), result, log, validation))
+        result = descend(descent, tol=tol, max_iter=max_iter, among=chosen, log=log)
+        rounds.append(_round(entering, promises, len(chosen), result, log))
         is_settled = True
         if not result.converged:
             verdict = (result.stopped, f"round {len(rounds)}: {result.message}")
@@ -174,7 +168,6 @@ def _round(
     n_chosen: int,
     result: Result,
     log: Log,
-    validation: Validation | None,
 ) -> Round:
     return Round(
         features=entered,
@@ -186,7 +179,6 @@ def _round(
         n_sweeps=result.n_iter,
         seconds=time.perf_counter() - log.started,
         last=len(log.history["objective"]) - 1,
-        validation=None if validation is None else float(validation(result.w)),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import Rows
+from linrank.domination.problem import DominationProblem
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs.layering import Layering
@@ -85,15 +86,11 @@ def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
 
 
 def by_newton(
-    rows: Rows,
-    layering: Layering,
-    alpha: float,
+    problem: DominationProblem,
     *,
-    scale: Array | None = None,
     w0: Array | None = None,
     tol: float = 1e-6,
     max_iter: int = 100,
-    n_threads: int = 1,
     callback: Callback | None = None,
 ) -> Result:
     """Minimise ``F(w) = L(X D w) + alpha‖w‖²``; stop when the certified gap is at most ``tol·F``.
@@ -103,28 +100,21 @@ def by_newton(
 
     Parameters
     ----------
-    rows : Rows
-        X.
-    layering : Layering
-        Layers, margins and weights of its rows.
-    alpha : float
-        > 0.
-    scale : float64 array (n_features,), optional
-        The diagonal of D.
+    problem : DominationProblem
+        X, D, the layers and alpha > 0; its penalty is l2.
     w0 : float64 array (n_features,), optional
         Where to start; otherwise 0, or the optimum on a sample of many rows.
     tol : float
         Largest gap, relative to F.
     max_iter : int
         Largest number of Newton steps.
-    n_threads : int
-        Threads; the result does not depend on it.
     callback : callable, optional
         Called with a dict of the history's entries, "w" and "n_iter" after every iteration; a true
         value stops the solver.
     """
-    problem = RidgeProblem(rows, layering, 1.0 / (2.0 * alpha), scale, n_threads)
-    return minimise(problem, alpha, w0=w0, tol=tol, max_iter=max_iter, callback=callback)
+    p, C = problem, 1.0 / (2.0 * problem.alpha)
+    ridge = RidgeProblem(p.rows, p.layering, C, p.scale, p.n_threads)
+    return minimise(ridge, p.alpha, w0=w0, tol=tol, max_iter=max_iter, callback=callback)
 
 
 def minimise(

@@ -14,21 +14,14 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.data.scaling import Scaling
+from linrank.domination import train
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.newton import by_newton
 from linrank.domination.problem import DominationProblem, PenalisedPoint
-from linrank.domination.train import (
-    STEPS,
-    SWEEPS,
-    TOLERANCE,
-    check_parameters,
-    choose_solver,
-    make_problem,
-)
 from linrank.errors import check_natural
 from linrank.ranksvm.path import PathResult, as_grid, reporting, warn_unless_certified
 from linrank.solvers.result import Callback, Result, Verdict
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 from linrank.system.seeds import seed_of
 
 Array = NDArray[Any]
@@ -86,9 +79,6 @@ def follow(
     tol: float,
     max_iter: int | None,
     max_features: int | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
-    seed: int = 0,
     callback: Callback | None = None,
 ) -> Iterator[Result]:
     """Minimise ``L(XDw) + alpha·pen(w)`` for each of the descending ``alphas`` to ``tol·F``.
@@ -96,11 +86,11 @@ def follow(
     Ends after the first model with more than ``max_features`` weights, or when ``callback``, whose
     state has ``"alpha"`` too, returns True: without the model that it was called for.
     """
-    if choose_solver(solver, problem.penalty, None) == "coordinate":
-        made = Descent(problem, curvature=curvature, order=order, seed=seed)
-        found = _descents(made, alphas, tol, SWEEPS if max_iter is None else max_iter, callback)
+    if train.choose_solver(solver, problem.penalty, None) == "coordinate":
+        made = Descent(problem)
+        found = _descents(made, alphas, tol, max_iter or train.SWEEPS, callback)
     else:
-        found = _newtons(problem, alphas, tol, STEPS if max_iter is None else max_iter, callback)
+        found = _newtons(problem, alphas, tol, max_iter or train.STEPS, callback)
     for result in found:
         if result.stopped == "callback":
             return
@@ -124,8 +114,7 @@ def _descents(
             result, point = _screened(descent, strong_features(point, alpha), tol, max_iter, log)
             yield result
         else:
-            is_plain = descent.curvature != "local"
-            yield descend(descent, tol=tol, max_iter=max_iter, is_plain=is_plain, log=log)
+            yield descend(descent, tol=tol, max_iter=max_iter, log=log)
 
 
 def _screened(
@@ -135,12 +124,10 @@ def _screened(
 
     Certificates on the way need the derivatives of these features only; the last is that of all.
     """
-    first, is_plain, enough = descent.n_sweeps, descent.curvature != "local", tol
+    first, enough = descent.n_sweeps, tol
     while True:
         n_left = max_iter - (descent.n_sweeps - first)
-        found = descend(
-            descent, tol=enough, max_iter=n_left, among=features, is_plain=is_plain, log=log
-        )
+        found = descend(descent, tol=enough, max_iter=n_left, among=features, log=log)
         point = descent.certified_point()
         wants_stop = log.record(descent, point, len(features))
         verdict: Verdict = (found.stopped, found.message)
@@ -170,17 +157,8 @@ def _newtons(
         def told(state: dict[str, Any], alpha: float = alpha) -> bool:
             return callback is not None and bool(callback({**state, "alpha": alpha}))
 
-        result = by_newton(
-            problem.rows,
-            problem.layering,
-            alpha,
-            scale=problem.scale,
-            w0=w,
-            tol=tol,
-            max_iter=max_iter,
-            n_threads=problem.n_threads,
-            callback=told,
-        )
+        penalised = replace(problem, alpha=alpha)
+        result = by_newton(penalised, w0=w, tol=tol, max_iter=max_iter, callback=told)
         w = result.w
         yield result
 
@@ -225,8 +203,6 @@ class PathProblem:
         *,
         penalty: str = "l1",
         solver: str = "auto",
-        curvature: str = "local",
-        order: str = "sequential",
         tol: float | None = None,
         max_iter: int | None = None,
         negative_sampling: float | None = None,
@@ -236,15 +212,12 @@ class PathProblem:
         **layering: Any,
     ) -> PathProblem:
         """Of a dataset; ``layering`` are layers, margin, pooled and query_weight."""
-        solving: dict[str, Any] = {
-            "solver": solver,
-            "curvature": curvature,
-            "order": order,
-            "max_iter": max_iter,
-        }
-        check_parameters(penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving)
+        solving: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
+        train.check_parameters(
+            penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving
+        )
         scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
-        problem = make_problem(
+        problem = train.make_problem(
             scaling.transformed(data, n_jobs=n_jobs),
             penalty=penalty,
             alpha=1.0,
@@ -254,8 +227,8 @@ class PathProblem:
             n_jobs=n_jobs,
             **layering,
         )
-        tol = TOLERANCE if tol is None else tol
-        return cls(problem, scaling, {**solving, "tol": tol, "seed": seed})
+        tol = train.TOLERANCE if tol is None else tol
+        return cls(problem, scaling, {**solving, "tol": tol})
 
     def solve(
         self,
@@ -296,8 +269,6 @@ def domination_path(
     pooled: bool = False,
     solver: str = "auto",
     negative_sampling: float | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
     tol: float | None = None,
     max_iter: int | None = None,
     scale: str = "none",
@@ -331,7 +302,7 @@ def domination_path(
         End the path with the first model that has more coefficients than this.
     penalty : {"l1", "l2"}, default="l1"
         As in :class:`linrank.DominationRanker`; without a penalty there is no path.
-    margin, layers, pooled, solver, negative_sampling, curvature, order
+    margin, layers, pooled, solver, negative_sampling
         As in :class:`linrank.DominationRanker`.
     tol : float or None, default=None
         Largest certified gap of each model, relative to its objective; 1e-4 if None.
@@ -340,7 +311,7 @@ def domination_path(
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, folded into ``coefs``.
     random_state : int, None, RandomState or Generator, default=None
-        Of `negative_sampling` and of ``order="shuffled"``.
+        Of `negative_sampling`.
     n_jobs : int or None, default=None
         Threads; None or -1 means all cores. The result does not depend on it.
     callback : callable or None
@@ -369,8 +340,6 @@ def domination_path(
         pooled=pooled,
         solver=solver,
         negative_sampling=negative_sampling,
-        curvature=curvature,
-        order=order,
         tol=tol,
         max_iter=max_iter,
         scale=scale,

@@ -14,7 +14,7 @@ from linrank.data.rows import Rows
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Risk, RiskPoint
 from linrank.pairs.layering import Layering
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
 

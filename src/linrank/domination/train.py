@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +17,10 @@ from linrank.domination.induction import induce
 from linrank.domination.newton import by_newton
 from linrank.domination.problem import DominationProblem
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
-from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, ORDERS, PENALTIES
+from linrank.options import DOMINATION, DOMINATION_SOLVERS, PENALTIES
 from linrank.pairs.layering import Layering, describe_margin
 from linrank.solvers.result import Callback, Result
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import resolve, useful_threads
 
 Array = NDArray[Any]
 
@@ -33,16 +32,12 @@ def check_parameters(
     solver: str = "auto",
     feature_induction: int | None = None,
     negative_sampling: float | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
     tol: float | None = None,
     max_iter: int | None = None,
 ) -> None:
     """Raise ValueError for a value, or a combination of values, that `train` does not take."""
     check_one_of("penalty", penalty, PENALTIES)
     check_one_of("solver", solver, DOMINATION_SOLVERS)
-    check_one_of("curvature", curvature, CURVATURES)
-    check_one_of("order", order, ORDERS)
     _check_alpha(alpha, penalty)
     _check_newton(solver, penalty, feature_induction)
     if feature_induction is not None:
@@ -78,7 +73,6 @@ def describe_parameters(
         As given to `train`; of the options at least ``linrank.options.DOMINATION``.
     """
     layers, pooled = options["layers"], bool(options["pooled"])
-    is_random = options["order"] == "shuffled" or options["negative_sampling"] is not None
     told: dict[str, str | float | bool | None] = {
         "method": "domination",
         "alpha": alpha,
@@ -89,7 +83,7 @@ def describe_parameters(
         "layers": layers if isinstance(layers, str) else "function",
         "margin": describe_margin(options["margin"]),
         "pooled": pooled,
-        "seed": seed if is_random else None,
+        "seed": None if options["negative_sampling"] is None else seed,
     }
     if data is not None:
         told["n_pairs"] = Layering.of(data, layers=layers, pooled=pooled).n_pairs
@@ -170,31 +164,67 @@ _PROBLEM = (
     *("penalty", "alpha", "layers", "margin", "pooled", "negative_sampling"),
     *("scale", "query_weight", "seed", "n_jobs"),
 )
+_CHECKED = ("penalty", "alpha", "negative_sampling")
 
 
 def train(
     data: Dataset,
     *,
-    penalty: str = "l1",
-    alpha: float = 1.0,
-    layers: str | Callable[[Array], Any] = "labels",
-    margin: Any = None,
-    pooled: bool = False,
     solver: str = "auto",
     feature_induction: int | None = None,
-    negative_sampling: float | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
     tol: float | None = None,
     max_iter: int | None = None,
-    scale: Array | None = None,
-    query_weight: Array | None = None,
     w0: Array | None = None,
-    seed: int = 0,
-    n_jobs: int | None = None,
     callback: Callback | None = None,
+    **asked: Any,
 ) -> Result:
     """Minimise ``F(w) = L(XDw) + alpha·pen(w)``, L the domination loss of `Layering`.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows, labels, queries, row weights.
+    solver : {"auto", "coordinate", "newton"}
+        ``"newton"`` is for l2 only; ``"auto"`` takes it there, and coordinate descent elsewhere.
+    feature_induction : int, optional
+        Features that enter at a time, chosen by what they promise; all from the start if None.
+    tol : float, optional
+        Stop when the certified gap is at most ``tol·F``; 1e-4 if None.
+    max_iter : int, optional
+        Sweeps at most, or Newton steps; 1000 or 100 if None.
+    w0 : float64 array, optional
+        Start; zero if None.
+    callback : callable, optional
+        Called with the state of each iterate; stops by returning True.
+    **asked
+        What is minimised, as `make_problem` takes it.
+    """
+    checked = {name: asked[name] for name in _CHECKED if name in asked}
+    how = {"solver": solver, "feature_induction": feature_induction}
+    check_parameters(**how, tol=tol, max_iter=max_iter, **checked)  # type: ignore[arg-type]
+    log = Log(callback, time.perf_counter())
+    problem = make_problem(data, **asked)
+    tol = TOLERANCE if tol is None else tol
+    if choose_solver(solver, problem.penalty, feature_induction) == "newton":
+        return by_newton(problem, w0=w0, tol=tol, max_iter=max_iter or STEPS, callback=callback)
+    descent, n_sweeps = Descent(problem, w0), max_iter or SWEEPS
+    if feature_induction is not None:
+        return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
+    return descend(descent, tol=tol, max_iter=n_sweeps, log=log)
+
+
+def make_problem(
+    data: Dataset,
+    *,
+    penalty: str = "l1",
+    alpha: float = 1.0,
+    scale: Array | None = None,
+    negative_sampling: float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    **layering: Any,
+) -> DominationProblem:
+    """The problem of these data.
 
     Parameters
     ----------
@@ -204,93 +234,17 @@ def train(
         ``‖w‖₁``, ``‖w‖²`` or nothing.
     alpha : float
         Weight of the penalty.
-    layers, margin, pooled, query_weight
-        As in `Layering.of`.
-    solver : {"auto", "coordinate", "newton"}
-        ``"newton"`` is for l2 only; ``"auto"`` takes it there, and coordinate descent elsewhere.
-    feature_induction : int, optional
-        Features that enter at a time, chosen by what they promise; all from the start if None.
-    negative_sampling : float, optional
-        Share of the lowest layer of each query that is kept.
-    curvature : {"local", "range", "paper"}
-        How coordinate descent bounds the second derivative along a feature. ``"local"`` follows
-        it, and makes Newton steps between sweeps; ``"range"`` (a quarter of the squared range, for
-        every row) and ``"paper"`` (the square of the largest value) are plain descents, for
-        comparison.
-    order : {"sequential", "shuffled"}
-        Order of the features in a sweep.
-    tol : float, optional
-        Stop when the certified gap is at most ``tol·F``; 1e-4 if None.
-    max_iter : int, optional
-        Sweeps at most, or Newton steps; 1000 or 100 if None.
     scale : float64 array (n_features,), optional
         The diagonal of D.
-    w0 : float64 array, optional
-        Start; zero if None.
+    negative_sampling : float, optional
+        Share of the lowest layer of each query that is kept.
     seed : int
-        Of the sampling and the shuffling.
+        Of the sampling.
     n_jobs : int, optional
         Threads; None for all cores. The result does not depend on it.
-    callback : callable, optional
-        Called with the state of each iterate; stops by returning True.
+    **layering
+        layers, margin, pooled and query_weight, as in `Layering.of`.
     """
-    check_parameters(
-        penalty=penalty,
-        alpha=alpha,
-        solver=solver,
-        feature_induction=feature_induction,
-        negative_sampling=negative_sampling,
-        curvature=curvature,
-        order=order,
-        tol=tol,
-        max_iter=max_iter,
-    )
-    log = Log(callback, time.perf_counter())
-    problem = make_problem(
-        data,
-        penalty=penalty,
-        alpha=alpha,
-        layers=layers,
-        margin=margin,
-        pooled=pooled,
-        negative_sampling=negative_sampling,
-        scale=scale,
-        query_weight=query_weight,
-        seed=seed,
-        n_jobs=n_jobs,
-    )
-    tol = TOLERANCE if tol is None else tol
-    if choose_solver(solver, penalty, feature_induction) == "newton":
-        return by_newton(
-            problem.rows,
-            problem.layering,
-            alpha,
-            scale=scale,
-            w0=w0,
-            tol=tol,
-            max_iter=STEPS if max_iter is None else max_iter,
-            n_threads=problem.n_threads,
-            callback=callback,
-        )
-    descent = Descent(problem, w0, curvature=curvature, order=order, seed=seed)
-    n_sweeps = SWEEPS if max_iter is None else max_iter
-    if feature_induction is not None:
-        return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
-    return descend(descent, tol=tol, max_iter=n_sweeps, is_plain=curvature != "local", log=log)
-
-
-def make_problem(
-    data: Dataset,
-    *,
-    penalty: str,
-    alpha: float,
-    scale: Array | None = None,
-    negative_sampling: float | None = None,
-    seed: int = 0,
-    n_jobs: int | None = None,
-    **layering: Any,
-) -> DominationProblem:
-    """The problem of these data; ``layering`` are the options of `Layering.of`."""
     made = Layering.of(data, **layering)
     if negative_sampling is not None and negative_sampling < 1.0:
         made = sample_negatives(made, negative_sampling, np.random.default_rng(seed))

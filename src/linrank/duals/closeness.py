@@ -435,7 +435,7 @@ def support_distribution(
     - hinge, kernel model: ``α_ij = Cω_ij clip(ξ_ij/ε, 0, 1)``, the dual point that certifies the
       training, with ε the width within which it smoothed the hinge in the end.
 
-    Figures 1 and 2 of Lin, Jan & Lin (2013) show these α; `plots.support_distribution` draws them.
+    Figures 1 and 2 of Lin, Jan & Lin (2013) show these α; `SupportDistributionDisplay` draws them.
 
     Parameters
     ----------

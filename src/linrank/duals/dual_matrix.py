@@ -13,8 +13,7 @@ from linrank import _core
 from linrank.data.queries import Queries
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import Problem
-from linrank.system.memory import check_fits
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property, check_fits
 
 Array = NDArray[Any]
 _ARRAYS = 4  # of 8 bytes a cell that are alive while a block is made and decomposed

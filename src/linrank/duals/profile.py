@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from linrank.duals.dual_matrix import RANK_TOL, Block, DualMatrix, singular_rank
 from linrank.duals.of_model import dual_matrix
 from linrank.system.seeds import seed_of, seed_of_part
+from linrank.system.tables import Column, Table
 
 Array = NDArray[Any]
 _BASELINES = (None, "shuffled")
@@ -126,9 +127,8 @@ class RankProfile:
         """
         columns = self.columns()
         places = range(len(self.query_ids)) if queries is None else self._places(queries)
-        lines = [list(columns), *([str(v[k]) for v in columns.values()] for k in places)]
-        widths = [max(len(line[c]) for line in lines) for c in range(len(columns))]
-        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+        rows = [[str(values[k]) for values in columns.values()] for k in places]
+        return Table([*map(Column, columns)], rows).to_text()
 
     def _places(self, queries: Sequence[Any]) -> list[int]:
         place = {query: k for k, query in enumerate(self.query_ids)}

@@ -23,9 +23,8 @@ from linrank.methods.base import Task
 from linrank.methods.parameters import defaults_of, options_of
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
-from linrank.options import DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
+from linrank.options import MISSING
 from linrank.search.monitor import validation_sets
-from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
     import os
@@ -35,15 +34,11 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from typing_extensions import Self
 
-    from linrank.data.missing import Filling
     from linrank.data.rows import Rows
-    from linrank.data.scaling import Scaling
     from linrank.export.artefact import Artefact
     from linrank.methods.base import Method, Trained
     from linrank.models.linear import LinearModel
-    from linrank.search.monitor import Monitor
-    from linrank.solvers.result import Result
-    from linrank.stochastic.train import DescentResult
+    from linrank.parts.parts import Parts
 
     Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -343,30 +338,6 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
 
-    def _preferences(
-        self,
-        X: Any,
-        pairs: Any,
-        pair_weight: Any,
-        qid: Any,
-        across_queries: bool,
-        y: Any,
-        sample_weight: Any,
-        query_weight: Any,
-        group: Any,
-    ) -> tuple[Dataset, Preferences]:
-        """The arguments of ``fit_pairs``, checked: rows with labels, or without, and the pairs."""
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        for name, given in weights.items() if y is None else ():
-            if given is not None:
-                raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
-        labels = np.zeros(_n_rows(X)) if y is None else y
-        data = self._training_data(X, labels, qid, group, sample_weight)
-        preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
-        if data.qid is not None and not across_queries:
-            preferences.check_queries(data.queries)
-        return data, preferences
-
     def _adopt_model(self, model: Any, data: Dataset) -> None:
         """Set the attributes that every fit has."""
         self.model_ = model
@@ -387,16 +358,6 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
                 setattr(self, f"{name}_", value)
             elif hasattr(self, f"{name}_"):
                 delattr(self, f"{name}_")
-
-    def _adopt_optimum(self, result: Result, model: Any, data: Dataset) -> None:
-        """Set the attributes that every fit has which minimises over all its pairs."""
-        self._adopt_model(model, data)
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
-        self.history_ = result.history
-        self.n_pairs_ = model.training["n_pairs"]
 
     def _rows(self, X: Any, qid: Any) -> tuple[Rows | Dataset, Any]:
         check_is_fitted(self)
@@ -495,7 +456,7 @@ class MethodRanker(CallbackSupport, FittedRanker):
 
     def _train(
         self,
-        data: Dataset | Store,
+        data: Dataset | Store | Parts,
         columns: Dataset,
         sets: tuple[Dataset, ...],
         query_weight: Any,
@@ -510,6 +471,79 @@ class MethodRanker(CallbackSupport, FittedRanker):
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self._adopt_trained(trained, columns)
         return self
+
+
+class PairRanker(MethodRanker):
+    """Learns from listed pairs too."""
+
+    @with_callbacks
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        *,
+        pair_weight: Any = None,
+        qid: Any = None,
+        across_queries: bool = False,
+        y: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+    ) -> Self:
+        """Learn from preferences, "this row above that one", alone or beside labels.
+
+        Minimises the regulariser plus ``C Σ_t ω_t l(1 - (s_win - s_lose))``, s the scores and l the
+        loss of a pair, and with `y` the same plus the pair losses of the labels, as in :meth:`fit`.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            NumPy or SciPy matrix or data frame, or a kernel matrix, as in :meth:`fit`.
+        pairs : integers of shape (n_pairs, 2), or Preferences
+            Rows of `X`, from 0: the winner, then the loser. A pair given twice counts twice; a pair
+            and its reverse may both be given, and each pulls its way.
+        pair_weight : array of shape (n_pairs,)
+            Weights ``ω >= 0``; ones if None.
+        qid : array of shape (n_rows,)
+            Query of each row. A pair must then lie within a query, unless `across_queries`.
+        across_queries : bool, default=False
+            Whether pairs may compare rows of different queries.
+        y : array of shape (n_rows,)
+            Labels, if the pairs that they make are to count as well. Labels that make none (all
+            equal within every query) add nothing.
+        sample_weight, query_weight : arrays
+            Weights of the pairs of `y`, as in :meth:`fit`; they do not touch `pairs`.
+        group : array of shape (n_queries,)
+            Sizes of consecutive queries, in place of `qid`.
+        X_val, y_val, qid_val : validation data
+            Labelled rows; `scoring` is computed on them at every iteration. Linear models only.
+
+        Returns
+        -------
+        self
+            The fitted estimator; ``n_pairs_`` counts both kinds of pairs.
+
+        Examples
+        --------
+        >>> from linrank import RankSVM
+        >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]
+        >>> RankSVM().fit_pairs(X, [[2, 1], [1, 0]]).rank(X).tolist()
+        [3, 2, 1]
+        """
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        for name, given in weights.items() if y is None else ():
+            if given is not None:
+                raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
+        labels = np.zeros(_n_rows(X)) if y is None else y
+        data = self._training_data(X, labels, qid, group, sample_weight)
+        preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
+        if data.qid is not None and not across_queries:
+            preferences.check_queries(data.queries)
+        sets = self._validation_sets(data, (X_val, y_val, qid_val, None, None, None))
+        return self._train(data, data, sets, query_weight, preferences)
 
 
 class LinearRanker(FittedRanker):
@@ -545,32 +579,9 @@ class LinearRanker(FittedRanker):
         check_is_fitted(self, "model_")
         return export(self.model_, target, **options)
 
-    # ---- for fit ---------------------------------------------------------------------------------
-
-    def _start(
-        self, scaling: Scaling, n_features: int, filling: Filling | None = None
-    ) -> NDArray[np.float64] | None:
-        """Where ``warm_start``, of the estimators that have it, lets the weights begin."""
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
-        n_features = n_features if filling is None else filling.n_features
-        if self.coef_.size != n_features:
-            raise ValueError(
-                f"warm_start=True, but X has {n_features} features and the previous fit had "
-                f"{self.coef_.size}; set warm_start=False"
-            )
-        return scaling.unfold(self.model_.missing.joined(self.coef_, filling))
-
     def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
         super()._adopt_model(model, data)
         self.coef_ = model.coef
-
-    def _adopt_validation(self, monitor: Monitor) -> None:
-        """Set which iterate was best; without validation data, forget that of an earlier fit."""
-        if monitor.keys:
-            self.best_iteration_ = monitor.best_iteration
-        elif hasattr(self, "best_iteration_"):
-            del self.best_iteration_
 
 
 def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[MethodRanker]:
@@ -594,68 +605,8 @@ def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> typ
     return type(name, (MethodRanker, face, method.parameters), content)
 
 
-class ExactRanker(LinearRanker):
-    """Minimises over pairs by one of ``linrank.options.SOLVERS``.
-
-    A subclass has the parameters ``linrank.options.TRAINING``, ``random_state``, ``positive`` and
-    ``coef_bounds`` too; its ``fit`` ends with `_adopt`.
-    """
-
-    def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are, and the seed where it needs one."""
-        options = {name: getattr(self, name) for name in TRAINING}
-        if self.pairs in SELECTED_PAIRS:
-            options["seed"] = seed_of(self.random_state)
-        return options
-
-    def _settings(self, options: dict[str, Any]) -> dict[str, Any]:
-        """What the model is to know of the parameters; ``options`` are those of the training."""
-        return options | {
-            "positive": bool(self.positive),
-            "bounded": self.coef_bounds is not None,
-        }
-
-    def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_optimum(result, model, data)
-        self.kkt_residual_ = result.kkt_residual
-
-
-class DescentRanker(LinearRanker):
-    """Learns from sampled pairs.
-
-    A subclass has the parameter ``average`` too; its ``fit`` ends with `_adopt`.
-    """
-
-    def _average(self) -> str | None:
-        """The one of ``linrank.options.AVERAGES`` that the parameter stands for, None for none."""
-        from linrank.methods.sgd import average_of
-
-        return average_of(self)
-
-    def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_model(model, data)
-        self._adopt_result(result)
-
-    def _adopt_result(self, result: DescentResult) -> None:
-        """Set those that tell of the descent."""
-        self.alpha_ = result.alpha
-        self.n_steps_ = result.n_steps
-        self.stopped_ = result.stopped
-        self.objective_ = result.objective
-        self.duality_gap_ = result.gap
-        self.loss_ = result.loss
-        self.history_ = result.history
-        self.n_pairs_ = result.n_pairs
-
-
 class SparseRanker(LinearRanker):
-    """Minimises the domination loss with a penalty, most of its weights being 0.
-
-    A subclass has the parameters ``linrank.options.DOMINATION`` too; its ``fit`` ends with
-    `_adopt`.
-    """
+    """A linear ranker most of whose weights are 0."""
 
     @property
     def sparse_coef_(self) -> Any:
@@ -664,13 +615,3 @@ class SparseRanker(LinearRanker):
 
         check_is_fitted(self, "coef_")
         return csr_array(self.coef_.reshape(1, -1))
-
-    def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are."""
-        return {name: getattr(self, name) for name in DOMINATION}
-
-    def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_optimum(result, model, data)
-        self.n_nonzero_, self.density_ = model.n_nonzero, model.density
-        self.kkt_residual_ = result.kkt_residual

@@ -57,13 +57,6 @@ class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
     negative_sampling : float or None, default=None
         Keep this share of the lowest layer of each query, drawn at random, and weigh it up to the
         whole.
-    curvature : {"local", "range", "paper"}, default="local"
-        What bounds the second derivative along a feature in a step of coordinate descent. Changes
-        the time, not the minimum. ``local`` follows the second derivative, and makes Newton steps
-        between sweeps; ``range`` (a quarter of the squared range for each row) and ``paper`` (the
-        published one) are plain descents, for comparison.
-    order : {"sequential", "shuffled"}, default="sequential"
-        Of the features in a sweep of coordinate descent.
     tol : float or None, default=None
         Stop when `duality_gap_` is at most ``tol·F``, without a penalty when a sweep lowers F by
         less than that; None for 1e-4. With `feature_induction` it is the gap of each round, and the
@@ -87,7 +80,7 @@ class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
     scoring : str, default="ndcg@10"
         Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
     random_state : int, None, RandomState or Generator, default=None
-        Of `negative_sampling` and of ``order="shuffled"``; nothing else is random.
+        Of `negative_sampling`; nothing else is random.
     memory_limit : int, float, str or None, default=None
         As in :class:`RankSVM`: bytes that the process may have in memory, for a
         :class:`linrank.Store` with ``penalty="l2"``.

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from linrank.estimators.base import FittedRanker, MethodRanker, with_callbacks
+from linrank.estimators.base import FittedRanker, PairRanker
 from linrank.methods.base import KERNEL
 from linrank.methods.parameters import KernelParameters
-from linrank.options import KERNEL as PASSED_ON
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,15 +17,10 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.models.kernel import KernelModel
-    from linrank.solvers.result import Result
 
 
 class KernelRanker(FittedRanker):
-    """Scores rows by ``Σ β_i k(x_i, x)``.
-
-    A subclass has the parameters ``kernel`` and ``linrank.options.KERNEL``; its ``fit`` ends with
-    `_adopt`.
-    """
+    """Scores rows by ``Σ β_i k(x_i, x)``."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -50,14 +44,6 @@ class KernelRanker(FittedRanker):
 
     # ---- for fit ---------------------------------------------------------------------------------
 
-    def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are."""
-        return {name: getattr(self, name) for name in PASSED_ON}
-
-    def _adopt(self, result: Result, model: KernelModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_optimum(result, model, data)
-
     def _adopt_model(self, model: KernelModel, data: Dataset) -> None:
         super()._adopt_model(model, data)
         self.dual_coef_: NDArray[np.float64] = model.coef
@@ -66,7 +52,7 @@ class KernelRanker(FittedRanker):
         self.gamma_ = model.kernel.gamma
 
 
-class KernelRankSVM(MethodRanker, KernelRanker, KernelParameters):
+class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
     """Ranker by RankSVM with a kernel, exact on all pairs, none of which is listed.
 
     Scores are ``f(x) = Σ_i β_i k(x_i, x)`` over the training rows. With ``Q_ij = k(x_i, x_j)`` and
@@ -181,49 +167,3 @@ class KernelRankSVM(MethodRanker, KernelRanker, KernelParameters):
     """
 
     method = KERNEL
-
-    @with_callbacks
-    def fit_pairs(
-        self,
-        X: Any,
-        pairs: Any,
-        *,
-        pair_weight: Any = None,
-        qid: Any = None,
-        across_queries: bool = False,
-        y: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        group: Any = None,
-    ) -> KernelRankSVM:
-        """Learn β from preferences, "this row above that one", alone or beside labels.
-
-        Minimises ``½ β'Qβ + C Σ_t ω_t l(1 - (s_win - s_lose))``, and with `y` the same plus the
-        pair losses of the labels, as in :meth:`fit`.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features), or (n_rows, n_rows)
-            As in :meth:`fit`.
-        pairs : integers of shape (n_pairs, 2), or Preferences
-            Rows of `X`, from 0: the winner, then the loser.
-        pair_weight, qid, across_queries, y, sample_weight, query_weight, group
-            As in :meth:`RankSVM.fit_pairs`.
-
-        Returns
-        -------
-        KernelRankSVM
-            The fitted estimator; ``n_pairs_`` counts both kinds of pairs.
-
-        Examples
-        --------
-        >>> from linrank import KernelRankSVM
-        >>> X = [[-1.0], [0.0], [1.0]]
-        >>> ranker = KernelRankSVM(gamma=1.0, random_state=0).fit_pairs(X, [[1, 0], [1, 2]])
-        >>> ranker.rank([[2.0], [0.0]]).tolist()
-        [2, 1]
-        """
-        data, preferences = self._preferences(
-            X, pairs, pair_weight, qid, across_queries, y, sample_weight, query_weight, group
-        )
-        return self._train(data, data, (), query_weight, preferences)

@@ -8,26 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker
+from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker, estimator_of
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.outline import columns_of, is_limited
+from linrank.methods import parameters as of
 from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Task
-from linrank.methods.parameters import (
-    DominationSearch,
-    FactorizedSearch,
-    KernelSearch,
-    RankSVMSearch,
-    SGDSearch,
-)
 from linrank.parts.search import folds_of
 from linrank.parts.stores import StoreParts
 from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from linrank.data.dataset import Dataset
     from linrank.methods.base import Method
     from linrank.ranksvm.path import PathResult
     from linrank.search.tuning import Tuning
@@ -82,6 +77,10 @@ class SearchRanker(FittedRanker):
         else:
             data = columns = self._training_data(X, y, **own)
             folds = as_folds(cv, data, X)
+        return self._search(data, columns, folds, query_weight)
+
+    def _search(self, data: Any, columns: Dataset, folds: Any, query_weight: Any) -> Self:
+        """Let the method choose and train, and set the attributes of the fit."""
         assert self.method.path is not None
         found = self.method.path(
             Task(data, self, query_weight=query_weight), folds, progress=self._progress
@@ -89,7 +88,7 @@ class SearchRanker(FittedRanker):
         self._adopt_choice(found, found.path)
         if found.trained.doubt:
             message = f"{type(self).__name__} {found.trained.doubt}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self._adopt_trained(found.trained, columns)
         return self
 
@@ -101,10 +100,10 @@ class SearchRanker(FittedRanker):
     def _adopt_choice(self, tuning: Tuning, path: PathResult | None) -> None:
         """Set the attributes of the choice; warn where it is doubtful."""
         for said in tuning.edges:
-            warnings.warn(said, UserWarning, stacklevel=3)
+            warnings.warn(said, UserWarning, stacklevel=4)
         for doubt in (tuning.open, None if path is None else path.doubt):
             if doubt:
-                warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+                warnings.warn(doubt, ConvergenceWarning, stacklevel=4)
         for name, values in tuning.grid.items():
             setattr(self, f"{name}s_", values)
             setattr(self, f"{name}_", tuning.best_params[name])
@@ -116,6 +115,14 @@ class SearchRanker(FittedRanker):
         )
         if path is not None:
             self.path_ = path
+
+
+def searcher_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[SearchRanker]:
+    """The estimator that searches the grid of a method; as `estimator_of` for one model."""
+    assert method.search is not None
+    content = {"method": method, "__doc__": method.summary, "__module__": __name__}
+    name = f"{estimator_of(method).__name__}CV"
+    return type(name, (SearchRanker, face, method.search), content)
 
 
 def report_model(state: dict[str, Any]) -> None:
@@ -132,7 +139,7 @@ def report_model(state: dict[str, Any]) -> None:
 _TOLD_LATER = ("fold", "objective", "gap", "score", "n_nonzero", "n_done", "n_total")
 
 
-class RankSVMCV(SearchRanker, LinearRanker, RankSVMSearch):
+class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
     """Linear RankSVM whose C is the one that ranks unseen queries best.
 
     For every fold a whole regularisation path is fitted on the other folds and all its models are
@@ -219,7 +226,7 @@ class RankSVMCV(SearchRanker, LinearRanker, RankSVMSearch):
     method = RANKSVM
 
 
-class SGDRankerCV(SearchRanker, LinearRanker, SGDSearch):
+class SGDRankerCV(SearchRanker, LinearRanker, of.SGDSearch):
     """Linear ranker by stochastic descent with the λ that ranks unseen queries best.
 
     For every fold, the models of the whole grid learn from the same pairs of the other folds, in
@@ -294,7 +301,7 @@ class SGDRankerCV(SearchRanker, LinearRanker, SGDSearch):
     method = SGD
 
 
-class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
+class DominationRankerCV(SearchRanker, SparseRanker, of.DominationSearch):
     """Sparse linear ranker by the domination loss whose alpha ranks unseen queries best.
 
     For every fold a whole path of alphas is fitted on the other folds and all its models are
@@ -326,7 +333,7 @@ class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the largest alpha among equals. ``one_se``: the
         largest alpha within one standard error of it.
-    margin, layers, pooled, solver, negative_sampling, curvature, order
+    margin, layers, pooled, solver, negative_sampling
         As in :class:`linrank.DominationRanker`. Margins by row go with their rows into the folds.
     tol : float or None, default=None
         Largest certified gap of every model, relative to its objective; 1e-4 if None.
@@ -340,7 +347,7 @@ class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
         feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
         worth, for each feature that has some in the training rows.
     random_state : int, None, RandomState or Generator, default=None
-        Of `negative_sampling` and of ``order="shuffled"``.
+        Of `negative_sampling`.
     n_jobs : int or None, default=None
         Threads in all, over folds and inside them. The result does not depend on it.
     verbose : int, default=0
@@ -386,7 +393,7 @@ class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
     method = DOMINATION
 
 
-class FactorizedRankSVMCV(SearchRanker, LinearRanker, FactorizedSearch):
+class FactorizedRankSVMCV(SearchRanker, LinearRanker, of.FactorizedSearch):
     """RankSVM with the hinge and factorized duals, with the C that ranks unseen queries best.
 
     Every C is trained on every fold, from the start that `random_state` draws, and measured on the
@@ -453,7 +460,7 @@ converged_, history_, model_ : as in FactorizedRankSVM
     method = FACTORIZED
 
 
-class KernelRankSVMCV(SearchRanker, KernelRanker, KernelSearch):
+class KernelRankSVMCV(SearchRanker, KernelRanker, of.KernelSearch):
     """RankSVM with a kernel, with the C and the γ that rank unseen queries best.
 
     For each γ the kernel matrix of all rows is computed once. Every fold trains on its part of it

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def stacked(learnt: list[Learnt | None], n_features: int) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class TopicModels(Sequence[LinearModel | None]):
+class TopicModels(Sequence[Any]):
     """A :class:`linrank.LinearModel` for each topic, None for one that could not be learnt.
 
     They are made when they are asked for: what is kept is ``coef``, sparse.
@@ -100,11 +100,7 @@ class TopicModels(Sequence[LinearModel | None]):
     def __len__(self) -> int:
         return len(self.trainings)
 
-    @overload
-    def __getitem__(self, t: int) -> LinearModel | None: ...
-    @overload
-    def __getitem__(self, t: slice) -> list[LinearModel | None]: ...
-    def __getitem__(self, t: int | slice) -> LinearModel | list[LinearModel | None] | None:
+    def __getitem__(self, t: int | slice) -> Any:
         if isinstance(t, slice):
             return [self[i] for i in range(*t.indices(len(self)))]
         training = self.trainings[t]
@@ -124,9 +120,6 @@ class TopicModels(Sequence[LinearModel | None]):
         entries = slice(self.coef.indptr[t], self.coef.indptr[t + 1])
         dense[self.coef.indices[entries]] = self.coef.data[entries]
         return dense
-
-
-_BLOCK = 1 << 20  # labels that are checked at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +176,7 @@ class TopicLabels:
         matrix = _from_sparse(Y) if is_sparse else _from_array(Y)
         _check_shape(matrix, n_rows)
         named = _names(names, matrix.shape[1])
-        (_check_sparse if is_sparse else _check_dense)(matrix, named)
+        _check_finite(matrix, named)
         return cls(matrix, named, names is not None)
 
 
@@ -262,31 +255,19 @@ def _names(names: Any, n_topics: int) -> Array:
     return array
 
 
-def _check_dense(matrix: Array, topics: Array) -> None:
-    if matrix.dtype.kind != "f":
+def _check_finite(matrix: Any, topics: Array) -> None:
+    values = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    if values.dtype.kind != "f" or np.isfinite(values).all():
         return
-    step = max(1, _BLOCK // matrix.shape[1])
-    for begin in range(0, len(matrix), step):
-        block = matrix[begin : begin + step]
-        is_bad = ~np.isfinite(block)
-        if is_bad.any():
-            row, t = np.argwhere(is_bad)[0].tolist()
-            raise _not_finite(block[row, t], begin + row, t, topics)
-
-
-def _check_sparse(matrix: Any, topics: Array) -> None:
-    if matrix.data.dtype.kind != "f":
-        return
-    bad = np.flatnonzero(~np.isfinite(matrix.data))
-    if bad.size:
-        t = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
-        raise _not_finite(matrix.data[bad[0]], int(matrix.indices[bad[0]]), t, topics)
-
-
-def _not_finite(value: Any, row: int, t: int, topics: Array) -> ValueError:
-    what = "NaN" if np.isnan(value) else "infinity (inf)"
-    name = topics[t : t + 1].tolist()[0]
-    return ValueError(
+    if isinstance(matrix, np.ndarray):
+        row, t = np.argwhere(~np.isfinite(matrix))[0].tolist()
+        value = matrix[row, t]
+    else:
+        first = np.flatnonzero(~np.isfinite(values))[0]
+        row, value = int(matrix.indices[first]), values[first]
+        t = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
+    what, name = "NaN" if np.isnan(value) else "infinity (inf)", topics[t : t + 1].tolist()[0]
+    raise ValueError(
         f"Input Y contains {what} at row {row}, column {t} (topic {name!r}); labels must be finite"
     )
 

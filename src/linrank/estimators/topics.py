@@ -20,21 +20,13 @@ from linrank import _core
 from linrank.data.frames import column_names
 from linrank.data.rows import as_rows
 from linrank.errors import ConvergenceWarning, NoPairsError
+from linrank.estimators import topic_models
 from linrank.estimators.base import LinearRanker
-from linrank.estimators.topic_models import (
-    Learnt,
-    TopicLabels,
-    TopicModels,
-    Trainer,
-    check_share,
-    positions_of,
-    stacked,
-)
-from linrank.metrics import Convention, Evaluation, Measure, convention, evaluate
+from linrank.metrics import Convention, Evaluation, Measure, evaluate
+from linrank.metrics import convention as conventions
 from linrank.models.linear import check_scores
 from linrank.search.monitor import tell
-from linrank.system import threads
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
@@ -82,75 +74,55 @@ def for_each(
             if progress is not None:
                 progress(i + 1)
         return
-    crew = _Crew(n_items, work)
-    crew.run(n_threads, progress)
-    if crew.errors:
-        raise min(crew.errors, key=lambda failed: failed[0])[1]
+    # Queues and lists of C: a thread that is stopped at any place leaves no lock behind.
+    items: queue.SimpleQueue[int] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+    done: list[int] = []
+    errors: list[tuple[int, BaseException]] = []
+    for i in range(n_items):
+        items.put(i)
 
-
-class _Crew:
-    """Threads that take one item after the other from a common queue."""
-
-    def __init__(self, n_items: int, work: Callable[[int], None]) -> None:
-        self.errors: list[tuple[int, BaseException]] = []
-        self._work = work
-        # A queue and lists of C: a thread that is stopped at any place leaves no lock behind.
-        self._items: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for i in range(n_items):
-            self._items.put(i)
-        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._done: list[int] = []
-        self._stopping = False
-
-    def run(self, n_threads: int, progress: Callable[[int], None] | None) -> None:
-        threads = [threading.Thread(target=self._take, daemon=True) for _ in range(n_threads)]
+    def take() -> None:
         try:
-            for thread in threads:
-                thread.start()
-            n_left = n_threads
-            while n_left > 0:
-                # Not by joining: Python 3.11 takes a thread for dead when Ctrl-C comes meanwhile.
-                with contextlib.suppress(queue.Empty):
-                    self._ended.get(timeout=_TICK)
-                    n_left -= 1
-                if progress is not None and self._done:
-                    progress(len(self._done))
-        except BaseException:  # Ctrl-C, or an error of `progress`
-            self._stop(threads)
-            raise
-        for thread in threads:
-            thread.join()
-
-    def _take(self) -> None:
-        try:
-            while not self._stopping:
-                self._do(self._items.get_nowait())
+            while not errors:
+                i = items.get_nowait()
+                try:
+                    work(i)
+                    done.append(i)
+                except _Stop:
+                    raise
+                except BaseException as error:  # SystemExit would end the thread in silence
+                    errors.append((i, error))
         except (queue.Empty, _Stop):
             pass
         finally:
-            self._ended.put(None)
+            ended.put(None)
 
-    def _do(self, i: int) -> None:
-        try:
-            self._work(i)
-        except _Stop:
-            raise
-        except BaseException as error:  # even SystemExit, which would end the thread in silence
-            self.errors.append((i, error))
-            self._stopping = True
-        else:
-            self._done.append(i)
-
-    def _stop(self, threads: list[threading.Thread]) -> None:
-        """End the threads in the midst of their work."""
-        self._stopping = True
-        for thread in threads:
+    crew = [threading.Thread(target=take, daemon=True) for _ in range(n_threads)]
+    try:
+        for thread in crew:
+            thread.start()
+        n_left = n_threads
+        while n_left > 0:
+            # Not by joining: Python 3.11 takes a thread for dead when Ctrl-C comes meanwhile.
+            with contextlib.suppress(queue.Empty):
+                ended.get(timeout=_TICK)
+                n_left -= 1
+            if progress is not None and done:
+                progress(len(done))
+    except BaseException:  # Ctrl-C, or an error of `progress`
+        for thread in crew:
             while thread.is_alive():
                 # Sent again until the thread is gone: an exception that strikes in a destructor
                 # is swallowed there.
                 ident = ctypes.c_ulong(thread.ident or 0)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Stop))
                 time.sleep(_TICK)
+        raise
+    for thread in crew:
+        thread.join()
+    if errors:
+        raise min(errors, key=lambda failed: failed[0])[1]
 
 
 _EVERY = 1.0  # seconds between two lines
@@ -190,11 +162,6 @@ def highest(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     level = np.flatnonzero(scores == least)[: k - len(above)]
     found: NDArray[np.int64] = np.concatenate([above, level])
     return found[np.argsort(-scores[found], kind="stable")]
-
-
-def skipping(rules: str | Convention, **changes: Any) -> Convention:
-    """The convention in which a topic without relevant rows has no part in a mean."""
-    return convention(rules, empty="skip", **changes)
 
 
 def gathered(values: list[Evaluation], topics: NDArray[Any], rules: Convention) -> Evaluation:
@@ -305,16 +272,16 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         PerQueryRanker
             The fitted estimator.
         """
-        check_share(self.negative_sampling)
+        topic_models.check_share(self.negative_sampling)
         estimator = _copy_of(self.estimator)
-        n_threads = threads.resolve(self.n_jobs)
+        n_threads = resolve(self.n_jobs)
         rows = as_rows(X, n_jobs=self.n_jobs)
-        labels = TopicLabels.read(Y, rows.shape[0], topics)
+        labels = topic_models.TopicLabels.read(Y, rows.shape[0], topics)
         validate_data(self, X, skip_check_array=True)
         state = self.random_state
         if state is None:
             state = getattr(estimator, "random_state", None)
-        trainer = Trainer.of(
+        trainer = topic_models.Trainer.of(
             estimator,
             rows,
             column_names(X),
@@ -323,7 +290,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             seed_of(state),
             self.n_jobs,
         )
-        learnt: list[Learnt | None] = [None] * labels.n_topics
+        learnt: list[topic_models.Learnt | None] = [None] * labels.n_topics
 
         def learn(t: int) -> None:
             learnt[t] = trainer(t)
@@ -360,7 +327,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         def fill(place: int) -> None:
             scores[:, place] = self._scores(rows, int(chosen[place]))
 
-        for_each(len(chosen), fill, threads.resolve(self.n_jobs))
+        for_each(len(chosen), fill, resolve(self.n_jobs))
         return scores
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -393,7 +360,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         def fill(place: int) -> None:
             best[place] = highest(self._scores(rows, int(chosen[place])), best.shape[1])
 
-        for_each(len(chosen), fill, threads.resolve(self.n_jobs))
+        for_each(len(chosen), fill, resolve(self.n_jobs))
         return best
 
     def evaluate(
@@ -429,16 +396,16 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             part in the mean, and ``query_ids`` the names.
         """
         rows = self._rows(X)
-        labels = TopicLabels.read(Y, rows.shape[0], topics)
+        labels = topic_models.TopicLabels.read(Y, rows.shape[0], topics)
         chosen = self._columns(labels)
-        rules = skipping(convention)
+        rules = conventions(convention, empty="skip")
         wanted = [metrics] if isinstance(metrics, str | Measure) else list(metrics)
         values: list[Evaluation | None] = [None] * len(chosen)
 
         def judge(place: int) -> None:
             t = int(chosen[place])
             # Scores that are all equal rank nothing: the order of the input must not count.
-            ties = rules if self.n_nonzero_[t] else skipping(convention, ties="average")
+            ties = rules if self.n_nonzero_[t] else conventions(rules, ties="average")
             values[place] = evaluate(
                 labels.of(place),
                 self._scores(rows, t),
@@ -447,7 +414,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
                 n_jobs=1,
             )
 
-        for_each(len(chosen), judge, threads.resolve(self.n_jobs))
+        for_each(len(chosen), judge, resolve(self.n_jobs))
         return gathered([one for one in values if one is not None], self.topics_[chosen], rules)
 
     def score(self, X: Any, Y: Any) -> float:
@@ -467,9 +434,9 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def _adopt(
         self,
-        learnt: list[Learnt | None],
+        learnt: list[topic_models.Learnt | None],
         topics: NDArray[Any],
-        trainer: Trainer,
+        trainer: topic_models.Trainer,
         names: tuple[str, ...] | None,
     ) -> PerQueryRanker:
         missing = np.array([one is None for one in learnt])
@@ -485,8 +452,8 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         stalled = ~missing & ~converged
         _warn(stalled, "did not converge: see converged_", topics, ConvergenceWarning)
         self.topics_ = topics
-        self.coef_ = stacked(learnt, trainer.rows.shape[1])
-        self.models_ = TopicModels(self.coef_, trainings, trainer.scaling, names)
+        self.coef_ = topic_models.stacked(learnt, trainer.rows.shape[1])
+        self.models_ = topic_models.TopicModels(self.coef_, trainings, trainer.scaling, names)
         self.n_nonzero_ = np.diff(self.coef_.indptr)
         self.converged_ = converged
         self.fit_seconds_ = seconds
@@ -501,12 +468,12 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
     def _positions(self, topics: Any) -> NDArray[np.int64]:
         if topics is None:
             return np.arange(len(self.topics_))
-        return positions_of(topics, self.topics_)
+        return topic_models.positions_of(topics, self.topics_)
 
-    def _columns(self, labels: TopicLabels) -> NDArray[np.int64]:
+    def _columns(self, labels: topic_models.TopicLabels) -> NDArray[np.int64]:
         """The topic of each column of labels to compare with."""
         if labels.is_named:
-            return positions_of(labels.topics, self.topics_)
+            return topic_models.positions_of(labels.topics, self.topics_)
         if labels.n_topics != len(self.topics_):
             raise ValueError(
                 f"Y has {labels.n_topics} columns but there are {len(self.topics_)} topics; name "

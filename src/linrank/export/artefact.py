@@ -9,17 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linrank.system.durable import (
-    Scratch,
-    check_place,
-    name_beside,
-    naming,
-    one_at_a_time,
-    replacing,
-    settle,
-    sweep,
-    sync_folder,
-)
+from linrank.system import durable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +91,7 @@ class Artefact:
         if self._needs_folder(name):
             return self._save_folder(name)
         if os.path.exists(name) and not os.path.isfile(name):  # a pipe, or /dev/stdout
-            with replacing(name) as stream:
+            with durable.replacing(name) as stream:
                 stream.write(self.content)
             return [name]
         texts = (self.content, self.instructions_for(name).encode())
@@ -112,7 +102,7 @@ class Artefact:
         name = os.fspath(path)
         if self._needs_folder(name):
             return [os.path.join(name, file) for file in (*self.files, _README)]
-        return [name, name_beside(name, f".{_README}")]
+        return [name, durable.name_beside(name, f".{_README}")]
 
     def _needs_folder(self, name: str) -> bool:
         return len(self.files) > 1 or os.path.isdir(name)
@@ -123,16 +113,16 @@ class Artefact:
         contents = (*self.files.values(), self.instructions.encode())
         paths, parent = self.paths(folder), os.path.dirname(os.path.abspath(folder))
         if os.path.isdir(folder):
-            sweep(parent)  # it may have been made there by a process that was killed
+            durable.sweep(parent)  # it may have been made there by a process that was killed
             return _place(dict(zip(paths, contents, strict=True)))
         suffixes = {os.path.splitext(name)[1] for name in self.files}
         if os.path.splitext(folder)[1] in suffixes - {""}:
             raise ValueError(f"{folder}: {self._name_a_folder()}")
-        check_place(folder)
-        with naming(folder, over=True), Scratch(parent, 0o777) as scratch:
+        durable.check_place(folder)
+        with durable.naming(folder, over=True), durable.Scratch(parent, 0o777) as scratch:
             _place(dict(zip(self.paths(scratch.path), contents, strict=True)))
             os.rename(scratch.path, folder)  # all of it, or none
-            sync_folder(parent)
+            durable.sync_folder(parent)
         return paths
 
     def _name_a_folder(self) -> str:
@@ -142,10 +132,10 @@ class Artefact:
 def _place(contents: dict[str, bytes]) -> list[str]:
     """Write all, then rename: a failure to write leaves no file behind."""
     for path in contents:
-        check_place(path)
-    with one_at_a_time(next(iter(contents))), contextlib.ExitStack() as renamed:
+        durable.check_place(path)
+    with durable.one_at_a_time(next(iter(contents))), contextlib.ExitStack() as renamed:
         for path, content in contents.items():
-            file = renamed.enter_context(replacing(path))
+            file = renamed.enter_context(durable.replacing(path))
             file.write(content)
-            settle(file)
+            durable.settle(file)
     return list(contents)

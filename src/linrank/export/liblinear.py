@@ -9,7 +9,7 @@ import numpy as np
 from linrank.export.artefact import Artefact
 from linrank.export.engine_names import about_fills, about_shift, feature_numbers, listed
 from linrank.export.linear_form import text
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm

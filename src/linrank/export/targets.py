@@ -39,7 +39,6 @@ TARGETS = {
     "ranklib": "RankLib's Coordinate Ascent, also for the engines that read RankLib",
     "liblinear": "a regression model of LIBLINEAR",
     "onnx": "an ONNX graph, for onnxruntime and others",
-    "pmml": "a PMML 4.4 document, a RegressionModel",
     "sql": "a scoring expression, or a query that ranks a table",
     "json": "names and weights, for a program of one's own",
 }

@@ -27,7 +27,7 @@ from linrank.io.tables.table_parts import table_parts
 from linrank.io.write.files import Written, write
 from linrank.io.write.formats import TABLES, target_format
 from linrank.system.durable import Scratch
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Note = Callable[[str], object]
 _ROLES = ("label", "qid", "docid", "weight", "position", "features")

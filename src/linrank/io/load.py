@@ -272,7 +272,7 @@ def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
 
 def _open_table(source: Any, name: str, head: bytes, format: str, n_jobs: int | None) -> Table:
     from linrank.io.tables.files import open_table
-    from linrank.system.threads import resolve
+    from linrank.system.resources import resolve
 
     return open_table(source, name, head, format, resolve(n_jobs))
 
@@ -292,7 +292,7 @@ def _load_table(
 ) -> Dataset:
     from linrank.io.svmlight import ReadingOptions
     from linrank.io.tables.arrow import Form, read_table
-    from linrank.system.threads import resolve
+    from linrank.system.resources import resolve
 
     checked = ReadingOptions.of(dtype, storage, n_features, "auto")
     by_column = dtype is None and format not in ("csv", "tsv")

@@ -18,8 +18,7 @@ from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Part, Stretch, TextBlocks, open_blocks
 from linrank.io.comments import Comments
-from linrank.system.memory import check_fits
-from linrank.system.threads import resolve
+from linrank.system.resources import check_fits, resolve
 
 Array = NDArray[Any]
 

@@ -13,8 +13,7 @@ from linrank import _core
 from linrank.data.dataset import Dataset, join_offsets, join_optional, join_rows
 from linrank.data.rows import CsrRows, DenseRows, Rows, resized
 from linrank.errors import DataFormatError
-from linrank.io.blocks import open_blocks
-from linrank.io.byte_streams import standard_input
+from linrank.io.blocks import open_blocks, standard_input
 from linrank.io.comments import Comments
 from linrank.io.svmlight import ReadingOptions, Survey, read_comments
 

@@ -295,6 +295,13 @@ class _Comparison:
         order = {severity: k for k, severity in enumerate(SEVERITIES)}
         return Findings(tuple(sorted(found, key=lambda item: order[item.severity])))
 
+    def _of(
+        self, j: int, code: str, severity: Severity, message: str, **values: Any
+    ) -> CheckFinding:
+        """A finding on one feature, whose name begins the message."""
+        name = self._name(j)
+        return CheckFinding(code, severity, f"feature {name} {message}", name, values)
+
     def _name(self, j: int) -> str:
         names, base = self.model.feature_names, self.model.training.get("index_base")
         return names[j] if names else str(j + (base if isinstance(base, int) else 0))
@@ -319,14 +326,10 @@ class _Comparison:
             # A text that leaves a feature out in every row has as many columns as it needs.
             severity: Severity = "error" if self.by_name or self.base is None else "warning"
             counts = "is not among the columns" if self.by_name else "is in no row"
-            yield CheckFinding(
-                "missing-feature",
-                severity,
-                f"feature {self._name(j)} {counts}, and has the weight {self.model.coef[j]:.6g}"
-                + ("" if severity == "error" else "; it counts as 0"),
-                self._name(j),
-                {"weight": float(self.model.coef[j])},
-            )
+            weight = float(self.model.coef[j])
+            told = f"{counts}, and has the weight {weight:.6g}"
+            told += "" if severity == "error" else "; it counts as 0"
+            yield self._of(j, "missing-feature", severity, told, weight=weight)
 
     def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
         """Where most of what the model ranks by is not there, or the same in all rows."""
@@ -410,8 +413,7 @@ class _Comparison:
         if n_missing == 0:
             return
         missing = self.model.missing
-        text = f"feature {self._name(j)} is missing in {_share(n_missing, tallies.n_rows)}, "
-        text += f"first in row {row:,} (from 0)"
+        text = f"is missing in {_share(n_missing, tallies.n_rows)}, first in row {row:,} (from 0)"
         severity: Severity = "note"
         if not missing.is_filled:
             severity = "error"
@@ -422,8 +424,10 @@ class _Comparison:
         elif n_missing == tallies.n_rows and self._varied(j):
             severity = "warning"
             text += ", and was not in training: is it computed?"
-        values = {"rows": n_missing, "share": n_missing / tallies.n_rows, "first_row": row}
-        yield CheckFinding("missing-values", severity, text, self._name(j), values)
+        share = n_missing / tallies.n_rows
+        yield self._of(
+            j, "missing-values", severity, text, rows=n_missing, share=share, first_row=row
+        )
 
     def _outside(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
         n_outside, known = int(tallies.n_outside[c]), self.model.statistics
@@ -435,21 +439,18 @@ class _Comparison:
         worst, row = float(tallies.worst[c]), int(tallies.worst_row[c])
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
         is_many = n_outside > FEW_ROWS * tallies.n_rows or tallies.excess[c] > high - low
-        yield CheckFinding(
+        yield self._of(
+            j,
             "outside-range",
             "warning" if is_many else "note",
-            f"feature {self._name(j)} lies outside of its training range, {low:.6g} to "
-            f"{high:.6g}, in {_share(n_outside, tallies.n_rows)}; the worst value is "
-            f"{worst:.6g}{where}",
-            self._name(j),
-            {
-                "rows": n_outside,
-                "share": n_outside / tallies.n_rows,
-                "low": low,
-                "high": high,
-                "worst": worst,
-                "worst_row": row if row >= 0 else None,
-            },
+            f"lies outside of its training range, {low:.6g} to {high:.6g}, in "
+            f"{_share(n_outside, tallies.n_rows)}; the worst value is {worst:.6g}{where}",
+            rows=n_outside,
+            share=n_outside / tallies.n_rows,
+            low=low,
+            high=high,
+            worst=worst,
+            worst_row=row if row >= 0 else None,
         )
 
     def _constant(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
@@ -459,14 +460,9 @@ class _Comparison:
         if n_missing and self.model.missing.is_filled and not self._fills_in(j, tallies.low[c]):
             return  # what is missing differs from the rest
         if tallies.low[c] == tallies.high[c] and known.low[j] < known.high[j]:
-            yield CheckFinding(
-                "constant",
-                "warning",
-                f"feature {self._name(j)} is {tallies.low[c]:.6g} in all rows, and went from "
-                f"{known.low[j]:.6g} to {known.high[j]:.6g} in training: is it computed?",
-                self._name(j),
-                {"value": float(tallies.low[c])},
-            )
+            value, ends = float(tallies.low[c]), f"{known.low[j]:.6g} to {known.high[j]:.6g}"
+            told = f"is {value:.6g} in all rows, and went from {ends} in training: is it computed?"
+            yield self._of(j, "constant", "warning", told, value=value)
 
     def _drift(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
         known = self.model.statistics
@@ -478,18 +474,13 @@ class _Comparison:
             mean += share * (self._fill(j) - mean)
         shift = float((mean - known.mean[j]) / np.sqrt(known.variance[j]))
         if abs(shift) > DRIFT:
-            yield CheckFinding(
-                "drift",
-                "warning",
-                f"feature {self._name(j)} has the mean {mean:.6g}, {abs(shift):.2g} "
-                f"deviations {'above' if shift > 0 else 'below'} that of training, "
-                f"{known.mean[j]:.6g}",
-                self._name(j),
-                {
-                    "mean": mean,
-                    "trained": float(known.mean[j]),
-                    "deviations": shift,
-                },
+            trained, side = float(known.mean[j]), "above" if shift > 0 else "below"
+            told = (
+                f"has the mean {mean:.6g}, {abs(shift):.2g} deviations {side} that of training, "
+                f"{trained:.6g}"
+            )
+            yield self._of(
+                j, "drift", "warning", told, mean=mean, trained=trained, deviations=shift
             )
 
 

@@ -6,12 +6,12 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.judging import compare as presentation
+from linrank.errors import check_natural, check_one_of
 from linrank.judging.significance import (
     CORRECTIONS,
     EQUAL,
@@ -28,12 +28,11 @@ from linrank.judging.significance import (
 )
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, Measure, evaluate
 from linrank.metrics.names import parse
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.tables import Column, Sheet, Table
+from linrank.system.tables import Column, Sheet, Table, Tabled
 
 Array = NDArray[Any]
-
-Value = TypeVar("Value")
 
 
 def check_methods(methods: Any, what: str) -> None:
@@ -48,23 +47,6 @@ def check_methods(methods: Any, what: str) -> None:
     for name in methods:
         if not isinstance(name, str):
             raise TypeError(f"the name of a method must be a string, got {name!r}")
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Raise unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        known = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {known}; got {value!r}")
-
-
-def check_numbers(confidence: float, n_resamples: int) -> None:
-    """Raise unless the confidence is inside (0, 1) and the number of resamples positive."""
-    if isinstance(confidence, bool) or not 0.0 < confidence < 1.0:
-        raise ValueError(
-            f"confidence must be between 0 and 1, as 0.95 for 95 %; got {confidence!r}"
-        )
-    if isinstance(n_resamples, bool) or not hasattr(n_resamples, "__index__") or n_resamples < 1:
-        raise ValueError(f"n_resamples must be an integer >= 1, got {n_resamples!r}")
 
 
 def chosen_metrics(
@@ -128,19 +110,15 @@ def _order(ids: list[Any], others: list[Any], first: str, method: str) -> list[i
 
 
 def _taken(evaluation: Evaluation, order: list[int]) -> Evaluation:
-    def counts(part: Value) -> Value:
-        if part is None:
-            return part
-        taken = {name: values[order] for name, values in vars(part).items()}
-        return type(part)(**taken)
-
+    counts = {name: getattr(evaluation, name) for name in ("pairs", "dominating", "dominated")}
+    for name, part in counts.items():
+        if part is not None:
+            counts[name] = type(part)(**{key: values[order] for key, values in vars(part).items()})
     return dataclasses.replace(
         evaluation,
         per_query={name: values[order] for name, values in evaluation.per_query.items()},
         query_ids=np.asarray(evaluation.query_ids)[order],
-        pairs=counts(evaluation.pairs),
-        dominating=counts(evaluation.dominating),
-        dominated=counts(evaluation.dominated),
+        **counts,
     )
 
 
@@ -185,8 +163,20 @@ class Cell:
     n_queries: int
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """How methods are compared; see `linrank.compare`."""
+
+    test: Test
+    correction: Correction | None
+    family: Family
+    confidence: float
+    n_resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Comparison(Plan, Tabled):
     """Methods compared with a baseline over the same queries.
 
     ``print(comparison)`` shows it with a legend; a notebook shows it as HTML.
@@ -216,12 +206,6 @@ class Comparison:
     baseline: str
     cells: dict[tuple[str, str], Cell]
     n_queries: int
-    test: Test
-    correction: Correction | None
-    family: Family
-    confidence: float
-    n_resamples: int
-    seed: int
     convention: Convention
 
     def higher_is_better(self, metric: str) -> bool:
@@ -238,29 +222,18 @@ class Comparison:
             return "unclear"
         return "better" if (cell.difference > 0.0) == self.higher_is_better(metric) else "worse"
 
-    def to_text(self, width: int | None = None) -> str:
-        """Return tables for a terminal, ``width`` columns wide: all metrics, each, a legend."""
-        return presentation.sheet(self).to_text(width)
-
-    def to_markdown(self) -> str:
-        """Return the tables of `to_text` in GitHub's Markdown."""
-        return presentation.sheet(self).to_markdown()
-
-    def to_html(self) -> str:
-        """Return the tables of `to_text` in one ``<div>``, all escaped."""
-        return presentation.sheet(self).to_html()
+    def sheet(self) -> Sheet:
+        """All metrics, each by itself, and a legend."""
+        first = [overview(self, self.methods)] if len(self.metrics) > 1 else []
+        tables = first + [details(self, metric) for metric in self.metrics]
+        return Sheet(tables, notes(self), "linrank-comparison")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
         return {
             "baseline": self.baseline,
             "n_queries": self.n_queries,
-            "test": self.test,
-            "correction": self.correction,
-            "family": self.family,
-            "confidence": self.confidence,
-            "n_resamples": self.n_resamples,
-            "seed": self.seed,
+            **{each.name: getattr(self, each.name) for each in dataclasses.fields(Plan)},
             "convention": self.convention.describe(),
             "metrics": {
                 metric: {
@@ -276,12 +249,6 @@ class Comparison:
         plain = {name: value if math.isfinite(value) else None for name, value in values.items()}
         return {**plain, "verdict": self.verdict(method, metric)}
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def __str__(self) -> str:
-        return self.to_text()
-
     def __repr__(self) -> str:
         return (
             f"<Comparison of {', '.join(self.methods)} on {', '.join(self.metrics)}, "
@@ -293,15 +260,8 @@ _BLANK = "\u2003"  # an em space: as wide as a mark, and kept by HTML
 _MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK}
 
 
-def sheet(comparison: Comparison) -> Sheet:
-    """The tables one below the other, then the legend."""
-    first = [overview(comparison)] if len(comparison.metrics) > 1 else []
-    tables = first + [details(comparison, metric) for metric in comparison.metrics]
-    return Sheet(tables, notes(comparison), "linrank-comparison")
-
-
-def overview(comparison: Comparison) -> Table:
-    """Means of all metrics, one row a method, in the order given."""
+def overview(comparison: Comparison, methods: Sequence[str]) -> Table:
+    """Means of all metrics, one row a method."""
     lower = [m for m in comparison.metrics if not comparison.higher_is_better(m)]
     columns = [Column(f"{m} ↓" if m in lower else m) for m in comparison.metrics]
     rows = [
@@ -311,9 +271,9 @@ def overview(comparison: Comparison) -> Table:
             + _MARKS[comparison.verdict(method, metric)]
             for metric in comparison.metrics
         ]
-        for method in comparison.methods
+        for method in methods
     ]
-    title = f"Means over {_count(comparison.n_queries, 'query', 'queries')}"
+    title = f"Means over {count(comparison.n_queries, 'query', 'queries')}"
     if len(comparison.methods) > 1:
         title += f"; ▲ better, ▼ worse than {comparison.baseline}, no mark: unclear"
     if lower:
@@ -330,11 +290,11 @@ def details(comparison: Comparison, metric: str) -> Table:
         p = "p" if comparison.correction is None else "corrected p"
         columns += [Column("difference"), Column(f"its {percent} interval"), Column(p)]
         columns += [Column("won/tied/lost"), Column("verdict", "left")]
-    rows = [_row(comparison, method, metric, alone) for method in _best_first(comparison, metric)]
+    rows = [_row(comparison, method, metric, alone) for method in best_first(comparison, metric)]
     judged = max(comparison.cells[m, metric].n_queries for m in comparison.methods)
     direction = "higher" if comparison.higher_is_better(metric) else "lower"
     return Table(
-        columns, rows, f"{metric}: {direction} is better; {_count(judged, 'query', 'queries')}"
+        columns, rows, f"{metric}: {direction} is better; {count(judged, 'query', 'queries')}"
     )
 
 
@@ -398,15 +358,12 @@ def _correction(comparison: Comparison) -> str:
     each, n = "under each metric", others
     if comparison.family == "table":
         each, n = "in all tables", others * len(comparison.metrics)
-    number = _count(n, "comparison", "comparisons")
+    number = count(n, "comparison")
     return f"Corrected after {name[comparison.correction]} for {number} {each}."
 
 
-def _count(n: int, one: str, several: str) -> str:
-    return f"{n:,} {one if n == 1 else several}"
-
-
-def _best_first(comparison: Comparison, metric: str) -> list[str]:
+def best_first(comparison: Comparison, metric: str) -> list[str]:
+    """The methods by a metric."""
     sign = -1.0 if comparison.higher_is_better(metric) else 1.0
 
     def key(method: str) -> float:
@@ -443,26 +400,17 @@ def _p(value: float) -> str:
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How methods are compared; see `linrank.compare`."""
-
-    test: Test
-    correction: Correction | None
-    family: Family
-    confidence: float
-    n_resamples: int
-    seed: int
-    n_jobs: int | None
-
-
 def cells(
-    evaluations: Sequence[Evaluation], metrics: Sequence[str], baseline: int, plan: Plan
+    evaluations: Sequence[Evaluation],
+    metrics: Sequence[str],
+    baseline: int,
+    plan: Plan,
+    n_jobs: int | None,
 ) -> list[list[Cell]]:
     """Return the cells of each method, one a metric; evaluations are of the same queries."""
     terms = Terms.of(evaluations, metrics)
-    sums = bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, plan.n_jobs)
-    p = _p_values(terms, sums, baseline, plan)
+    sums = bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
+    p = _p_values(terms, sums, baseline, plan, n_jobs)
     p_corrected = _corrected(p, plan)
     result = []
     for i, evaluation in enumerate(evaluations):
@@ -511,12 +459,12 @@ def _outcomes(metric: str, ours: Evaluation, theirs: Evaluation) -> dict[str, An
     return {"wins": wins, "ties": len(gain) - wins - losses, "losses": losses}
 
 
-def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan) -> Array:
+def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan, n_jobs: int | None) -> Array:
     """p of each method and metric, NaN for the baseline."""
     p = np.full(terms.numerator.shape, np.nan)
     places = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
     if plan.test == "randomisation":
-        found = randomisation_p(terms, places, plan.n_resamples, plan.seed, plan.n_jobs)
+        found = randomisation_p(terms, places, plan.n_resamples, plan.seed, n_jobs)
         for (j, i, _), value in zip(places, found, strict=True):
             p[i, j] = value
         return p
@@ -687,28 +635,36 @@ def compare_evaluations(
     <Comparison of mine on mrr, 4 queries, baseline mine>
     """
     check_methods(evaluations, "evaluations")
-    check_choice("test", test, get_args(Test))
-    check_choice("correction", correction, (*CORRECTIONS, None))
-    check_choice("family", family, get_args(Family))
-    check_numbers(confidence, n_resamples)
+    check_one_of("test", test, get_args(Test))
+    check_one_of("correction", correction, (*CORRECTIONS, None))
+    check_one_of("family", family, get_args(Family))
+    check_natural("n_resamples", n_resamples)
+    if isinstance(confidence, bool) or not 0.0 < confidence < 1.0:
+        raise ValueError(
+            f"confidence must be between 0 and 1, as 0.95 for 95 %; got {confidence!r}"
+        )
     methods = tuple(evaluations)
     chosen = methods[0] if baseline is None else baseline
-    check_choice("baseline", chosen, methods)
+    if chosen not in methods:
+        known = ", ".join(map(repr, methods))
+        raise ValueError(f"baseline must be one of {known}; got {chosen!r}")
     names = chosen_metrics(evaluations, metrics)
     parts = aligned(evaluations)
-    plan = Plan(test, correction, family, confidence, n_resamples, seed_of(random_state), n_jobs)
-    rows = cells(parts, names, methods.index(chosen), plan)
+    plan = Plan(
+        test=test,
+        correction=correction,
+        family=family,
+        confidence=confidence,
+        n_resamples=n_resamples,
+        seed=seed_of(random_state),
+    )
+    rows = cells(parts, names, methods.index(chosen), plan, n_jobs)
     return Comparison(
-        methods,
-        names,
-        chosen,
-        {(m, n): rows[i][j] for i, m in enumerate(methods) for j, n in enumerate(names)},
-        parts[0].n_queries,
-        test,
-        correction,
-        family,
-        confidence,
-        n_resamples,
-        plan.seed,
-        parts[0].convention,
+        **vars(plan),
+        methods=methods,
+        metrics=names,
+        baseline=chosen,
+        cells={(m, n): rows[i][j] for i, m in enumerate(methods) for j, n in enumerate(names)},
+        n_queries=parts[0].n_queries,
+        convention=parts[0].convention,
     )

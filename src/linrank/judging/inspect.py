@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.data.rows import CsrRows, DenseRows
-from linrank.system.threads import cached_property
+from linrank import _core
+from linrank.data.rows import CsrRows
+from linrank.system.resources import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,12 +61,17 @@ class Profile:
     @cached_property
     def columns(self) -> Columns:
         """Range and variation of every feature."""
-        rows = self.data.rows
-        return (
-            _csr_columns(self.data, rows)
-            if isinstance(rows, CsrRows)
-            else _dense_columns(self.data, rows)
-        )
+        data, queries = self.data, self.data.queries
+        _, _, low, high = _core.summarise_columns(data.rows.core, None, 1)
+        # A feature varies inside a query exactly when some row differs from the query's first row.
+        one = np.arange(data.n_rows)
+        first = np.repeat(queries.offsets[:-1], self.rows_per_query)
+        if queries.order is not None:
+            one, first = queries.order, queries.order[first]
+        varies = np.zeros(data.n_features, bool)
+        for _, up, down in _compared(data, one, first):
+            varies |= np.asarray((up != down).sum(axis=0)).ravel() > 0
+        return Columns(low, high, _core.count_nonzero(data.rows.core, 1), varies)
 
     @cached_property
     def labels(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -123,48 +129,15 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def _dense_columns(data: Dataset, rows: DenseRows) -> Columns:
-    values, queries = rows.values, data.queries
-    n_rows, width = values.shape
-    low, high = np.full(width, np.inf), np.full(width, -np.inf)
-    n_nonzero, varies = np.zeros(width, np.int64), np.zeros(width, bool)
-    # A feature varies inside a query exactly when some row differs from the query's first row.
-    first = np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
-    for block in _blocks(n_rows, width):
-        positions, firsts = np.arange(block.start, block.stop), first[block]
-        if queries.order is not None:
-            positions, firsts = queries.order[positions], queries.order[firsts]
-        part = values[positions]
-        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
-        n_nonzero += np.count_nonzero(part, axis=0)
-        varies |= (part != values[firsts]).any(axis=0)
-    return Columns(low, high, n_nonzero, varies)
-
-
-def _csr_columns(data: Dataset, rows: CsrRows) -> Columns:
-    n_rows, width = rows.shape
-    low, high = np.zeros(width), np.zeros(width)
-    keep = rows.values != 0
-    columns, values = rows.columns[keep], rows.values[keep]
-    n_nonzero = np.bincount(columns, minlength=width).astype(np.int64)
-    # A column without a zero may lie entirely on one side of it.
-    low[n_nonzero == n_rows], high[n_nonzero == n_rows] = np.inf, -np.inf
-    np.minimum.at(low, columns, values)
-    np.maximum.at(high, columns, values)
-
-    # A (query, column) cell is constant when its values are all absent, or all present and equal.
-    query = np.repeat(Profile(data)._query_of_row, np.diff(rows.offsets))[keep]
-    cell = query * np.int64(width) + columns
-    order = np.argsort(cell, kind="stable")
-    cell, values = cell[order], values[order]
-    starts = np.flatnonzero(np.diff(cell, prepend=-1))
-    varies = np.zeros(width, bool)
-    if len(starts):
-        size = np.diff(starts, append=len(cell))
-        unequal = np.minimum.reduceat(values, starts) != np.maximum.reduceat(values, starts)
-        partial = size != np.diff(data.queries.offsets)[cell[starts] // width]
-        varies[cell[starts][unequal | partial] % width] = True
-    return Columns(low, high, n_nonzero, varies)
+def _compared(
+    data: Dataset, one: NDArray[np.int64], two: NDArray[np.int64]
+) -> Iterator[tuple[slice, Any, Any]]:
+    """Blocks of rows to be compared, as NumPy or SciPy has them: ``>`` and ``!=`` do for both."""
+    values, width = data.rows.to_user(), data.n_features
+    if isinstance(data.rows, CsrRows):
+        width = 2 * data.rows.values.size // data.n_rows  # values that two rows have on average
+    for block in _blocks(len(one), width):
+        yield block, values[one[block]], values[two[block]]
 
 
 def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -227,17 +200,8 @@ def _share_above(
     n_pairs, balance = len(upper), np.zeros(data.n_features)  # pairs in order less those against
     # A pair that was drawn several times, as all are of few rows, is looked at once.
     (upper, lower), times = np.unique(np.stack([upper, lower]), axis=1, return_counts=True)
-    if isinstance(data.rows, DenseRows):
-        values = data.rows.values
-        for block in _blocks(len(upper), data.n_features):
-            up, down = values[upper[block]], values[lower[block]]
-            balance += times[block] @ (up > down) - times[block] @ (up < down)
-    else:
-        matrix = data.rows.to_user()
-        for block in _blocks(len(upper), 2 * matrix.nnz // matrix.shape[0]):
-            difference = matrix[upper[block]] - matrix[lower[block]]
-            signs = np.sign(difference.data) * np.repeat(times[block], np.diff(difference.indptr))
-            balance += np.bincount(difference.indices, weights=signs, minlength=data.n_features)
+    for block, up, down in _compared(data, upper, lower):
+        balance += times[block] @ (up > down) - times[block] @ (up < down)
     return 0.5 + 0.5 * balance / n_pairs
 
 

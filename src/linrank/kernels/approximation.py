@@ -19,7 +19,7 @@ from linrank.kernels.matrices import BlockedMatrix, check_kernel_matrix, may_be_
 from linrank.options import APPROXIMATIONS
 from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 

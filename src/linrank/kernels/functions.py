@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
 from linrank.options import KERNEL_PARAMETERS, KERNELS
-from linrank.system.threads import cached_property, useful_threads
+from linrank.system.resources import cached_property, useful_threads
 
 Array = NDArray[Any]
 
@@ -269,3 +270,24 @@ def _wide(rows: Rows) -> Array:
 def _threads(n_entries: int, rows: Rows, n_threads: int) -> int:
     """One thread where the work is small: an entry is worth some 16 bytes, plus those of a row."""
     return useful_threads(n_entries * (16 + rows.nbytes / max(1, rows.shape[0])), n_threads)
+
+
+def check_kernel_rows(kernel: Any, scale: str, data: Dataset) -> None:
+    """Fail on rows that are no kernel matrix, where they should be one."""
+    if not (isinstance(kernel, str) and kernel == "precomputed"):
+        return
+    if scale != "none":
+        raise ValueError(
+            f"scale={scale!r} scales features, and a precomputed kernel has none; use "
+            "scale='none', and scale the rows before the kernel is computed"
+        )
+    if not isinstance(data.rows, DenseRows):
+        raise TypeError(
+            "a precomputed kernel must be a dense matrix, got a sparse one; pass X.toarray()"
+        )
+    n, m = data.rows.shape
+    if n != m:
+        raise ValueError(
+            "a precomputed kernel must be a square matrix, training rows by training rows, got "
+            f"{n} × {m}; pass K(X, X) to fit and K(X_test, X) to predict"
+        )

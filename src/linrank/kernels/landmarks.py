@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from linrank.data.rows import dot
 from linrank.kernels.matrices import KernelMatrix
 from linrank.objective import SumPoint
-from linrank.solvers.conjugate import Directions, Memory, Solution, solve_newton
-from linrank.solvers.preconditioner import by_cholesky
+from linrank.solvers.conjugate import Directions, Memory, Solution, by_cholesky, solve_newton
 
 Array = NDArray[Any]
 

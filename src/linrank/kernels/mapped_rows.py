@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import DenseRows, Extents, Rows, StreamedRows
-from linrank.system.memory import allowed, describe_bytes
+from linrank.system.resources import allowed, describe_bytes
 
 Array = NDArray[Any]
 T = TypeVar("T")

@@ -12,8 +12,7 @@ from linrank import _core
 from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, Rows
 from linrank.kernels.functions import Kernel
-from linrank.system.memory import allowed, describe_bytes
-from linrank.system.threads import cached_property, useful_threads
+from linrank.system.resources import allowed, cached_property, describe_bytes, useful_threads
 
 Array = NDArray[Any]
 

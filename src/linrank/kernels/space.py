@@ -24,7 +24,7 @@ from linrank.data.rows import dot
 from linrank.kernels.matrices import KernelMatrix
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.objective import RiskPoint
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
 

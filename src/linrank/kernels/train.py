@@ -19,11 +19,10 @@ from linrank.kernels.space import JointLoss, KernelRisk, as_function
 from linrank.objective import Ridge, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.ranksvm.train import Problem, check_choices
+from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result, kkt_residual, lower_bound
-from linrank.solvers.smoothing import Sharpening
-from linrank.system.memory import allowed
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import allowed, resolve, useful_threads
 
 Array = NDArray[Any]
 

@@ -27,7 +27,7 @@ from linrank.metrics.measures import (
     ReciprocalRank,
 )
 from linrank.metrics.names import parse
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 if TYPE_CHECKING:
     from linrank.data.rows import Design

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,13 +17,11 @@ from linrank.data.frames import as_array
 from linrank.data.rows import without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge
-from linrank.lowrank.log import Log
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
-from linrank.solvers.result import Callback, Result, Verdict
-from linrank.system.memory import check_fits
-from linrank.system.threads import resolve, useful_threads
+from linrank.solvers.result import Callback, History, Result, Verdict
+from linrank.system.resources import check_fits, resolve, useful_threads
 
 Array = NDArray[Any]
 
@@ -119,7 +117,12 @@ def train_factorized(
     callback : callable, optional
         Called with the state of each epoch; stops by returning True.
     """
-    _check(n_components, C, constraint, tol, max_iter, query_normalization)
+    check_numbers(C, tol, max_iter)
+    check_natural("n_components", n_components)
+    if n_components >= 2**31:
+        raise ValueError(f"n_components must be below 2^31, got {n_components}")
+    check_one_of("constraint", constraint, CONSTRAINTS)
+    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
     started = time.perf_counter()
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
@@ -291,6 +294,19 @@ def _at_rest(value: float, last: float) -> Verdict:
     )
 
 
+class Log(History):
+    """Numbers by iterate, from wherever they come."""
+
+    def add(self, weights: Callable[[], Any], **numbers: float) -> bool:
+        """As `append`, of an objective that is a number."""
+        if not math.isfinite(numbers["objective"]):
+            raise ValueError(
+                f"the objective is {numbers['objective']:g}: features, weights or C are too large "
+                "for double precision; divide them by a common factor"
+            )
+        return self.append(weights, {key: float(number) for key, number in numbers.items()})
+
+
 class _Log(Log):
     """The history of a descent, from its start on."""
 
@@ -313,23 +329,6 @@ class _Log(Log):
     def record(self, value: float) -> bool:
         """Add an epoch; True if the callback asks to stop."""
         return self.add(self._descent.weights, objective=value, lower_bound=-value)
-
-
-def _check(
-    n_components: Any,
-    C: Any,
-    constraint: Any,
-    tol: Any,
-    max_iter: Any,
-    query_normalization: Any,
-) -> None:
-    """Raise ValueError for a value that `train_factorized` does not take."""
-    check_numbers(C, tol, max_iter)
-    check_natural("n_components", n_components)
-    if n_components >= 2**31:
-        raise ValueError(f"n_components must be below 2^31, got {n_components}")
-    check_one_of("constraint", constraint, CONSTRAINTS)
-    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
 
 
 def _check_memory(n_rows: int, n_components: int) -> None:

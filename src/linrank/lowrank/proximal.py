@@ -21,9 +21,8 @@ from linrank.losses.base import Errors, PairLoss, SquaredHinge
 from linrank.lowrank.rectangles import Rectangles
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
-from linrank.solvers.conjugate import Directions, half_square
+from linrank.solvers.conjugate import Directions, by_cholesky, half_square
 from linrank.solvers.newton import line_search
-from linrank.solvers.preconditioner import by_cholesky
 
 Array = NDArray[Any]
 

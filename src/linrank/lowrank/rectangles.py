@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.pairs import Pairs
-from linrank.system.memory import available, describe_bytes
-from linrank.system.threads import cached_property
+from linrank.system.resources import available, cached_property, describe_bytes
 
 Array = NDArray[Any]
 

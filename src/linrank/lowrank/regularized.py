@@ -17,14 +17,13 @@ from linrank.errors import (
     check_positive,
     is_number,
 )
-from linrank.lowrank.log import Log
+from linrank.lowrank.factorized import Log
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.splitting import Iterate, Splitting
 from linrank.options import QUERY_NORMALIZATIONS
 from linrank.pairs import choose_pairs
 from linrank.solvers.result import Callback, Result, Verdict
-from linrank.system.memory import allowed
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import allowed, resolve, useful_threads
 
 Array = NDArray[Any]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ from linrank.errors import did_you_mean
 from linrank.methods import parameters as of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
     from linrank.models.kernel import KernelModel
@@ -34,8 +38,8 @@ class Task:
         As users give it.
     preferences : Preferences or None
         Listed pairs beside those of the labels.
-    start : LinearModel or None
-        Where the weights begin; at 0 if None.
+    start : LinearModel, array or None
+        Where the weights begin, an array being those of scaled columns; at 0 if None.
     """
 
     data: Any
@@ -43,7 +47,7 @@ class Task:
     sets: tuple[Dataset, ...] = ()
     query_weight: Any = None
     preferences: Preferences | None = None
-    start: LinearModel | None = None
+    start: LinearModel | NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +114,14 @@ class Method:
         A dataclass of the parameters of a search, grids in place of what is chosen.
     path : callable or None
         From a `Task`, whose parameters are those of the search, and folds to what was found.
+    recipe : callable or None
+        From parameters, what the data are (in words) and the weights of queries to the losses of
+        data in parts; what these cannot serve is refused.
     places : tuple of str
         Beside memory, what it can train on: "store" (in passes), "cluster", "stream".
+    grid : dict
+        In place of ``search`` and ``path``: values of one or two parameters, the simplest model
+        first. Every model of the grid is then trained by itself.
     """
 
     name: str
@@ -121,7 +131,9 @@ class Method:
     describe: Callable[[Trained, Any], Description]
     search: type | None = None
     path: Callable[..., Any] | None = None
+    recipe: Callable[[Any, str, Any], Any] | None = None
     places: tuple[str, ...] = field(default=())
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
 
 
 def values_of(parameters: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -144,16 +156,15 @@ class Later:
         return self.load()(*args, **options)
 
 
-def later(where: str) -> Later:
-    """A function that is imported when it is called."""
-    return Later(where)
-
-
 METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
     """Add a method under its name; one that is there already is replaced."""
+    if method.grid and method.search is None:
+        path = partial(Later("linrank.methods.search:search_grid"), method)
+        search = of.search_of(method.parameters, method.grid)
+        method = replace(method, search=search, path=path)
     METHODS[method.name] = method
     return method
 
@@ -166,79 +177,67 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-RANKSVM = register(
-    Method(
-        "ranksvm",
-        "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
-        of.RankSVMParameters,
-        later("linrank.methods.ranksvm:train"),
-        later("linrank.methods.ranksvm:describe"),
-        search=of.RankSVMSearch,
-        path=later("linrank.methods.search:search_ranksvm"),
-        places=("store", "cluster"),
+def _own(
+    name: str,
+    summary: str,
+    parameters: type,
+    search: type | None = None,
+    places: tuple[str, ...] = (),
+    module: str | None = None,
+) -> Method:
+    """Register a method of linrank itself, whose functions have the usual names and places."""
+    where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
+    path = None if search is None else Later(f"linrank.methods.search:search_{name}")
+    train, describe = Later(where.format("train")), Later(where.format("describe"))
+    recipe = Later(where.format("recipe_of")) if "cluster" in places else None
+    return register(
+        Method(name, summary, parameters, train, describe, search, path, recipe, places)
     )
+
+
+RANKSVM = _own(
+    "ranksvm",
+    "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
+    of.RankSVMParameters,
+    of.RankSVMSearch,
+    ("store", "cluster"),
 )
-PUBLISHED = register(
-    Method(
-        "published",
-        "the same by the methods of the literature, for comparison",
-        of.PublishedParameters,
-        later("linrank.methods.published:train"),
-        later("linrank.methods.ranksvm:describe"),
-    )
+PUBLISHED = _own(
+    "published",
+    "the same by the methods of the literature, for comparison",
+    of.PublishedParameters,
+    module="ranksvm",
 )
-SGD = register(
-    Method(
-        "sgd",
-        "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
-        of.SGDParameters,
-        later("linrank.methods.sgd:train"),
-        later("linrank.methods.sgd:describe"),
-        search=of.SGDSearch,
-        path=later("linrank.methods.search:search_sgd"),
-        places=("store", "stream"),
-    )
+SGD = _own(
+    "sgd",
+    "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
+    of.SGDParameters,
+    of.SGDSearch,
+    ("store", "stream"),
 )
-DOMINATION = register(
-    Method(
-        "domination",
-        "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
-        of.DominationParameters,
-        later("linrank.methods.domination:train"),
-        later("linrank.methods.domination:describe"),
-        search=of.DominationSearch,
-        path=later("linrank.methods.search:search_domination"),
-        places=("store", "cluster"),
-    )
+DOMINATION = _own(
+    "domination",
+    "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
+    of.DominationParameters,
+    of.DominationSearch,
+    ("store", "cluster"),
 )
-FACTORIZED = register(
-    Method(
-        "factorized",
-        "RankSVM with the hinge, its duals products of a few numbers a row",
-        of.FactorizedParameters,
-        later("linrank.methods.lowrank:train_factorized"),
-        later("linrank.methods.lowrank:describe_factorized"),
-        search=of.FactorizedSearch,
-        path=later("linrank.methods.search:search_factorized"),
-    )
+FACTORIZED = _own(
+    "factorized",
+    "RankSVM with the hinge, its duals products of a few numbers a row",
+    of.FactorizedParameters,
+    of.FactorizedSearch,
+    module="lowrank",
 )
-REGULARIZED = register(
-    Method(
-        "regularized",
-        "RankSVM with the hinge, its duals matrices of low rank",
-        of.RegularizedParameters,
-        later("linrank.methods.lowrank:train_regularized"),
-        later("linrank.methods.lowrank:describe_regularized"),
-    )
+REGULARIZED = _own(
+    "regularized",
+    "RankSVM with the hinge, its duals matrices of low rank",
+    of.RegularizedParameters,
+    module="lowrank",
 )
-KERNEL = register(
-    Method(
-        "kernel",
-        "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
-        of.KernelParameters,
-        later("linrank.methods.kernel:train"),
-        later("linrank.methods.kernel:describe"),
-        search=of.KernelSearch,
-        path=later("linrank.methods.search:search_kernel"),
-    )
+KERNEL = _own(
+    "kernel",
+    "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
+    of.KernelParameters,
+    of.KernelSearch,
 )

@@ -1,4 +1,4 @@
-"""The domination loss as a method: its training in memory and in passes, and what is told of it."""
+"""The domination loss as a method: its training in memory and in parts, and what is told of it."""
 
 from __future__ import annotations
 
@@ -9,41 +9,36 @@ from typing import Any
 from linrank.domination.induction import InductionResult
 from linrank.domination.train import certified, describe_parameters
 from linrank.domination.train import train as solve
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import (
-    LOOSE,
-    Ground,
-    Line,
-    converged_lines,
-    ending,
-    relative_gap,
-    weight_line,
-)
 from linrank.options import DOMINATION
-from linrank.parts.stores import train_domination_store
+from linrank.parts.recipes import DominationRecipe, domination_recipe
+from linrank.parts.train import train_domination_chunks, train_parts
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 
 
+def recipe_of(parameters: Any, where: str, query_weight: Any) -> DominationRecipe:
+    """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
+    return domination_recipe(where, query_weight, **values_of(parameters, ("alpha", *DOMINATION)))
+
+
 def train(task: Task) -> Trained:
-    """Minimise the domination loss and a penalty; with the l2 penalty, in passes too."""
-    p, ground = task.parameters, Ground.of(task)
+    """Minimise the domination loss and a penalty; with the l2 penalty, over parts too."""
+    p, ground = task.parameters, linear.Ground.of(task)
     options = {"alpha": p.alpha, **values_of(p, DOMINATION)}
-    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}
     watched: dict[str, Any] = {"w0": ground.start, "callback": ground.callback}
-    if ground.store is not None:
-        result, n_pairs = train_domination_store(
-            ground.store,
-            ground.scaling,
-            memory_limit=p.memory_limit,
-            options=options,
-            **asked,
-            **watched,
+    if ground.parts is not None:
+        recipe = recipe_of(p, ground.parts.where, task.query_weight)
+        watched |= values_of(p, ("alpha", "tol", "max_iter"))
+        result, n_pairs = train_parts(
+            train_domination_chunks, ground.parts, recipe, ground.scaling, **watched
         )
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
+    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}
     seed, scaled = seed_of(p.random_state), ground.scaled
     asked |= {"seed": seed, "scale": ground.scaling.factors}
     result = solve(scaled, **options, **asked, **watched)
@@ -77,27 +72,24 @@ def describe(trained: Trained, parameters: Any) -> Description:
     unit = "Newton step" if model.training["solver"] == "newton" else "sweep"
     penalty = "no penalty" if p.penalty == "none" else f"{p.penalty}, α = {p.alpha:g}"
     # Without a penalty there may be no minimum, and nothing is certified.
-    known = f", at most {result.gap:.2g} ({relative_gap(result):.1e} of it) above the minimum"
-    is_certified = math.isfinite(result.gap)
-    lines: tuple[Line, ...] = (
+    share, is_certified = linear.relative_gap(result), math.isfinite(result.gap)
+    known = f", at most {result.gap:.2g} ({share:.1e} of it) above the minimum"
+    lines: tuple[linear.Line, ...] = (
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
-        (
-            "optimum",
-            f"objective {result.value:.10g}{known if relative_gap(result) < LOOSE else ''}",
-        ),
-        weight_line(n_nonzero, model.n_features),
-        *converged_lines(trained),
+        ("optimum", f"objective {result.value:.10g}{known if share < linear.LOOSE else ''}"),
+        linear.weight_line(n_nonzero, model.n_features),
+        *linear.converged_lines(trained),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
         "scale": p.scale,
         "objective": result.value,
         "duality_gap": result.gap if is_certified else None,
-        "relative_gap": relative_gap(result) if is_certified else None,
+        "relative_gap": share if is_certified else None,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "density": density,
-        **ending(result),
+        **linear.ending(result),
     }
     if isinstance(result, InductionResult):
         facts["rounds"] = [

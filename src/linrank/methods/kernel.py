@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
+from linrank.data.scaling import Scaling
+from linrank.errors import check_one_of
+from linrank.kernels.approximation import train_approximate
+from linrank.kernels.functions import Kernel, check_kernel_rows
+from linrank.kernels.train import train_kernel
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import (
-    Line,
-    converged_lines,
-    doubt_of,
-    ending,
-    optimum_attributes,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-)
 from linrank.models.kernel import KernelModel
-from linrank.options import KERNEL, WITH_GAMMA
-from linrank.search.kernel_fit import fit_kernel
+from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
 from linrank.search.monitor import Monitor
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
+if TYPE_CHECKING:
+    from linrank.data.preferences import Preferences
+    from linrank.solvers.result import Callback, Result
+
+# What a model knows of the options; how much memory there was is not part of it.
+_TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"))
 # What the training takes under their own names.
 _PASSED_ON = (
     *("kernel", "gamma", "degree", "coef0", "scale", "C", "approximation", "n_components"),
@@ -31,9 +32,81 @@ _PASSED_ON = (
 )
 
 
+def fit_kernel(
+    data: Dataset,
+    *,
+    kernel: Any,
+    gamma: Any = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
+    scale: str = "none",
+    approximation: str | None = None,
+    n_components: int | None = None,
+    preferences: Preferences | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+    **options: Any,
+) -> tuple[KernelModel, Result]:
+    """Scale the rows, train, and make a model of what was learnt.
+
+    Parameters
+    ----------
+    data : Dataset
+        Raw rows, or the kernel matrix if the kernel is precomputed.
+    kernel, gamma, degree, coef0
+        As `Kernel.of` takes them.
+    scale : str
+        One of ``linrank.options.SCALES``.
+    approximation : {None, "nystroem", "fourier"}
+        None trains by `linrank.kernels.train.train_kernel`, the others by
+        `linrank.kernels.approximation.train_approximate`.
+    n_components : int, optional
+        Size of the approximation, None leaves it to the training; not looked at without one.
+    preferences, n_jobs, callback, **options
+        As the training takes them.
+
+    Returns
+    -------
+    model : KernelModel
+        Which scores raw rows.
+    result : KernelResult or ApproximateResult
+        What the training returned.
+    """
+    check_one_of("approximation", approximation, APPROXIMATIONS)
+    check_kernel_rows(kernel, scale, data)
+    scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
+    scaled = scaling.applied(data, n_jobs=n_jobs)
+    function = Kernel.of(
+        kernel, gamma=gamma, degree=degree, coef0=coef0, rows=scaled.rows, weight=data.weight
+    )
+    arguments = {
+        **options,
+        "kernel": function,
+        "preferences": preferences,
+        "n_jobs": n_jobs,
+        "callback": callback,
+    }
+    settings = {name: options[name] for name in _TOLD if name in options}
+    result: Result
+    if approximation is None:
+        result = train_kernel(scaled, **arguments)
+    else:
+        result = train_approximate(
+            scaled, approximation=approximation, n_components=n_components, **arguments
+        )
+        settings["approximation"] = approximation
+    if approximation is not None or options.get("pairs") in SELECTED_PAIRS:
+        settings["seed"] = options.get("seed")  # nothing else is random
+    if preferences is not None:
+        settings["n_preferences"] = len(preferences)
+    if data.index_base is not None:
+        settings["index_base"] = data.index_base
+    return KernelModel.of(result, scaled, scaling, function, **settings), result
+
+
 def train(task: Task) -> Trained:
     """Minimise ``½ β'Qβ + C Σ ω_ij l(1 - (s_i - s_j))`` over rows in memory."""
-    p, data, monitor = task.parameters, task.data, Monitor.watching(task.parameters)
+    p, data, monitor = task.parameters, task.data, Monitor(task.parameters)
     assert isinstance(data, Dataset)  # of a store too: no pass over one has a kernel
     model, result = fit_kernel(
         data,
@@ -45,11 +118,11 @@ def train(task: Task) -> Trained:
         callback=monitor if monitor.is_needed else None,
     )
     shown = {
-        **optimum_attributes(result),
+        **linear.optimum_attributes(result),
         "history": result.history,
         "n_pairs": model.training["n_pairs"],
     }
-    return Trained(model, result, shown, monitor, result.converged, doubt_of(result))
+    return Trained(model, result, shown, monitor, result.converged, linear.doubt_of(result))
 
 
 def describe(trained: Trained, parameters: Any) -> Description:
@@ -60,12 +133,12 @@ def describe(trained: Trained, parameters: Any) -> Description:
     by = "" if p.approximation is None else f" by {p.approximation}"
     width = f", γ = {model.kernel.gamma:.4g}" if kernel in WITH_GAMMA else ""
     told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {p.C:g}"
-    lines: tuple[Line, ...] = (
+    lines: tuple[linear.Line, ...] = (
         ("trained", f"{told}: {count(result.n_iter, 'iteration')}"),
-        optimum_line(result),
-        *pair_lines(model.training),
+        linear.optimum_line(result),
+        *linear.pair_lines(model.training),
         ("model", _size(model)),
-        *converged_lines(trained),
+        *linear.converged_lines(trained),
     )
     facts = {
         **values_of(p, _PASSED_ON),
@@ -75,10 +148,10 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "pairs_compared": model.training["n_pairs"],
         "objective": result.value,
         "duality_gap": result.gap,
-        "relative_gap": relative_gap(result),
+        "relative_gap": linear.relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
-        **ending(result),
+        **linear.ending(result),
     }
     return Description(lines, facts)
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.data.scaling import Scaling
-from linrank.io.store.outline import columns_of
 from linrank.io.store.store import Store
 from linrank.methods.base import Task, Trained
 from linrank.models.linear import LinearModel
 from linrank.options import SELECTED_PAIRS
 from linrank.search.monitor import Monitor
-from linrank.system.words import count
+from linrank.system.resources import count, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from linrank.parts.parts import Parts
     from linrank.solvers.result import Result
 
 
@@ -95,26 +95,32 @@ def ending(result: Any) -> dict[str, Any]:
 class Ground:
     """A task made ready: the scaling of its rows, and who watches the iterates.
 
-    ``columns`` is the data set, or what a store knows of its columns without reading rows.
+    ``columns`` is the data set, or what is known of the columns of ``parts`` without their rows;
+    ``parts`` is None in memory.
     """
 
     task: Task
     columns: Dataset
     scaling: Scaling
     monitor: Monitor
+    parts: Parts | None = None
 
     @classmethod
     def of(cls, task: Task) -> Ground:
-        """The scaling of all rows: one pass, or none where a store has their statistics."""
-        p, data = task.parameters, task.data
-        if isinstance(data, Store):
-            columns = columns_of(data)
-            scaling = Scaling.of_statistics(p.scale, data.statistics)
-        else:
+        """The scaling of all rows: one pass, or none where their statistics are known."""
+        p, data, parts = task.parameters, task.data, None
+        if isinstance(data, Dataset):
             columns = data
             scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
+        else:
+            from linrank.parts.path import scaling_of  # costs 40 ms, and few need it
+            from linrank.parts.stores import StoreParts
+
+            is_store = isinstance(data, Store)
+            parts = StoreParts(data, p.memory_limit, resolve(p.n_jobs)) if is_store else data
+            columns, scaling = parts.columns, scaling_of(parts, p.scale)
         monitor = Monitor.of(p, task.sets, scaling, columns.filling)
-        return cls(task, columns, scaling, monitor)
+        return cls(task, columns, scaling, monitor, parts)
 
     @property
     def store(self) -> Store | None:
@@ -133,16 +139,15 @@ class Ground:
 
     @property
     def query_weight(self) -> Any:
-        """One number for each query; of a store, as users gave it."""
-        given = self.task.query_weight
-        return given if self.store is not None else query_weights(given, self.columns.queries)
+        """One number for each query in memory."""
+        return query_weights(self.task.query_weight, self.columns.queries)
 
     @property
     def start(self) -> NDArray[np.float64] | None:
         """Where the weights of the scaled columns begin."""
         model, filling = self.task.start, self.columns.filling
-        if model is None:
-            return None
+        if not isinstance(model, LinearModel):
+            return model
         n_features = self.columns.n_features if filling is None else filling.n_features
         if model.coef.size != n_features:
             raise ValueError(
@@ -155,21 +160,21 @@ class Ground:
         self, result: Any, n_pairs: int | None, settings: Mapping[str, Any]
     ) -> LinearModel:
         """The model of a result; ``n_pairs`` where the data cannot tell it without a pass."""
-        store = self.store
-        if store is None:
+        parts = self.parts
+        if parts is None:
             if self.task.preferences is not None:
                 settings = {**settings, "n_preferences": len(self.task.preferences)}
             known = {**settings, **self._index_base}
             return LinearModel.of(result, self.columns, self.scaling, **known)
-        sizes = {"n_rows": store.n_rows, "n_queries": store.n_queries, "n_pairs": n_pairs}
+        sizes = {"n_rows": parts.n_rows, "n_queries": parts.n_queries, "n_pairs": n_pairs}
         known = {**settings, **sizes, **self._index_base}
-        model = LinearModel.of_sizes(result, store.feature_names, self.scaling, **known)
-        return model.knowing(store.statistics)
+        model = LinearModel.of_sizes(result, self.columns.feature_names, self.scaling, **known)
+        return model.knowing(parts.statistics)
 
     @property
     def _index_base(self) -> dict[str, int]:
         """The number of the first feature in the file, for those who read the model's features."""
-        base = self.task.data.index_base
+        base = (self.parts or self.columns).index_base
         return {} if base is None else {"index_base": base}
 
     def conclude(

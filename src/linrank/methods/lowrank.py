@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import Ground, Line, converged_lines, ending
 from linrank.options import FACTORIZED, REGULARIZED
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def train_regularized(task: Task) -> Trained:
 
 
 def _train(solve: Callable[..., Any], task: Task, settings: dict[str, Any]) -> Trained:
-    ground = Ground.of(task)
+    ground = linear.Ground.of(task)
     run = partial(
         solve,
         ground.scaled,
@@ -95,7 +95,7 @@ def describe_factorized(trained: Trained, parameters: Any) -> Description:
         (
             ("trained", f"{work}: {count(result.n_iter, 'epoch')}"),
             ("hinge", told),
-            *converged_lines(trained),
+            *linear.converged_lines(trained),
         ),
         _facts(trained, ("C", *FACTORIZED, "seed"), p, bounds),
     )
@@ -108,13 +108,13 @@ def describe_regularized(trained: Trained, parameters: Any) -> Description:
     ranks = result.ranks[result.duals.query]  # of the queries that have pairs
     work = f"regularized, γ = {p.gamma:g}, λ = {p.lam:g}, C = {p.C:g}"
     bound = f"at most {result.gap:.2g} ({share:.1e} of it) above the minimum"
-    lines: tuple[Line, ...] = (
+    lines: tuple[linear.Line, ...] = (
         ("trained", f"{work}: {count(result.n_iter, 'iteration')}"),
         ("optimum", f"objective {result.value:.10g}, {bound}"),
         ("ranks", f"{ranks.min():,} to {ranks.max():,} by query, mean {ranks.mean():.3g}"),
     )
     facts = _facts(trained, ("C", *REGULARIZED), p, {"ranks": result.ranks.tolist()})
-    return Description((*lines, *converged_lines(trained)), facts)
+    return Description((*lines, *linear.converged_lines(trained)), facts)
 
 
 def _facts(
@@ -128,5 +128,5 @@ def _facts(
         "duality_gap": result.gap,
         **more,
         "nonzero_weights": model.n_nonzero,  # type: ignore[union-attr]
-        **ending(result),
+        **linear.ending(result),
     }

@@ -8,36 +8,11 @@ and the command line fills argparse from them, so it still starts in a blink.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from linrank.options import (
-    ALGORITHMS,
-    APPROXIMATIONS,
-    AVERAGES,
-    CONSTRAINTS,
-    COUNTED,
-    COUNTINGS,
-    CURVATURES,
-    DOMINATION_SOLVERS,
-    KERNEL_PARAMETERS,
-    KERNELS,
-    LAYERS,
-    LOSSES,
-    MISSING,
-    ORDERS,
-    PAIR_WEIGHTINGS,
-    PAIRS,
-    PENALTIES,
-    QUERY_NORMALIZATIONS,
-    RECORDS,
-    SAMPLINGS,
-    SCALES,
-    SCORING,
-    SELECTED_PAIRS,
-    SELECTIONS,
-    SOLVERS,
-)
+from linrank import options as of
 
 
 @dataclass(frozen=True)
@@ -49,7 +24,7 @@ class Option:
     help : str
         One line; the default is added to it.
     kind : str
-        What values it takes, a key of ``linrank.cli.options.KINDS``: "choice", "flag", "positive",
+        What values it takes, a key of ``linrank.cli.of.KINDS``: "choice", "flag", "positive",
         "count" and so on.
     flags : tuple of str
         How it is spelt, if not ``--name-of-the-parameter``.
@@ -98,7 +73,50 @@ def defaults_of(parameters: type) -> dict[str, Any]:
 
 
 plain = dataclass(eq=False, repr=False, kw_only=True)
-TOL = {"flags": ("-e", "--tol"), "metavar": "TOL"}
+CERTIFIED = "stop when certified to be within TOL·F of the minimum"
+
+
+def tolerance(help: str, told: str) -> Any:
+    """The field tol; None for what ``told`` says."""
+    return declare(None, help, "positive", flags=("-e", "--tol"), metavar="TOL", told=told)
+
+
+def steps(help: str, told: str) -> Any:
+    """The field max_iter; None for what ``told`` says."""
+    return declare(None, help, "count", metavar="N", told=told)
+
+
+def memory(help: str, **details: Any) -> Any:
+    """The field memory_limit."""
+    return declare(None, help, "size_in_bytes", metavar="MB", **details)
+
+
+def grid(help: str, **details: Any) -> Any:
+    """A field of values to choose from."""
+    return declare("auto", help, "grid", metavar="GRID", **details)
+
+
+def normalization() -> Any:
+    """The field query_normalization."""
+    return choose(of.QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs")
+
+
+def components() -> Any:
+    """The field n_components of duals of low rank."""
+    return declare(5, "numbers of each row that make up its duals", "count", metavar="K")
+
+
+def factor_bounds() -> Any:
+    """The field constraint of duals of low rank."""
+    return choose(of.CONSTRAINTS, "what bounds them, each by itself or their norm")
+
+
+def kernel_function() -> Any:
+    """The field kernel; one that is precomputed, or a function, is for Python."""
+    return choose(
+        of.KERNELS[:-1],
+        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
+    )
 
 
 @plain
@@ -106,7 +124,7 @@ class Rows:
     """What is done to the rows before any training, and by how many threads."""
 
     scale: str = choose(
-        SCALES,
+        of.SCALES,
         "divide features by their deviation, range, or range in each query, in the model",
     )
     random_state: Any = declare(
@@ -121,7 +139,7 @@ class Filled(Rows):
     """The rows of linear models may lack values."""
 
     missing: str = choose(
-        MISSING,
+        of.MISSING,
         "what a missing value (NaN, null) means, to the model too; indicator: 0 and a weight",
     )
 
@@ -132,7 +150,7 @@ class Watched:
 
     early_stopping: bool = False
     n_iter_no_change: int = 5
-    scoring: str = SCORING
+    scoring: str = of.SCORING
     callback: Any = None
 
 
@@ -140,9 +158,9 @@ class Watched:
 class PairLosses:
     """Which pairs are compared, by which loss, and how heavily."""
 
-    loss: str = choose(LOSSES, "loss of a pair")
+    loss: str = choose(of.LOSSES, "loss of a pair")
     pairs: str = choose(
-        PAIRS,
+        of.PAIRS,
         "of a query: all, of neighbouring labels, the --n-closest, or these and --n-random others",
     )
     n_closest: int | str = declare(
@@ -151,7 +169,7 @@ class PairLosses:
         "size",
         metavar="N|auto",
         told="auto, all of neighbouring labels",
-        needs=("pairs", SELECTED_PAIRS),
+        needs=("pairs", of.SELECTED_PAIRS),
     )
     n_random: int | str = declare(
         "auto",
@@ -162,14 +180,14 @@ class PairLosses:
         needs=("pairs", ("pruned",)),
     )
     pair_weighting: str = declare(
-        PAIR_WEIGHTINGS[0],
+        of.PAIR_WEIGHTINGS[0],
         "by 1 (uniform), the difference of labels (grade_diff), that of 2^label (gain_diff), or by "
         "what swapping two rows changes in a measure (ndcg@20, map, mrr, err@10, p@5, ...)",
         "weighting",
         metavar="NAME",
     )
     query_normalization: str | None = choose(
-        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
+        of.QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
     )
 
 
@@ -191,17 +209,12 @@ class RankSVMTraining(PairLosses, Filled):
         "count",
         metavar="N",
     )
-    solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
-    tol: float | None = declare(
-        None,
+    solver: str = choose(of.SOLVERS, "Newton's method, cutting planes, or a published method")
+    tol: float | None = tolerance(
         "stop within TOL·F of the minimum, or tron at ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
-        "positive",
-        **TOL,
         told="1e-4; hinge, bundle, tron: 1e-3",
     )
-    max_iter: int | None = declare(
-        None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
-    )
+    max_iter: int | None = steps("steps at most", told="100; bundle: 2000")
     positive: bool = declare(
         False, "keep all coefficients >= 0", "flag", needs=("solver", ("newton",))
     )
@@ -214,11 +227,8 @@ class RankSVMTraining(PairLosses, Filled):
         metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
     )
-    memory_limit: float | str | None = declare(
-        None,
-        "train in passes over a store, within so many 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "train in passes over a store, within so many 10⁶ bytes"
     )
 
 
@@ -246,29 +256,21 @@ class PublishedParameters(Filled, Watched):
         ("tron", "bundle", "prsvm", "prsvm+"),
         "the trust-region method, cutting planes, or the first on listed pairs, or level by level",
     )
-    loss: str = choose(LOSSES, "loss of a pair; bundle takes both")
+    loss: str = choose(of.LOSSES, "loss of a pair; bundle takes both")
     counting: str | None = declare(
         None,
         "how tron and bundle count violated pairs",
         "choice",
-        choices=COUNTINGS,
+        choices=of.COUNTINGS,
         metavar="WAY",
-        told=f"{COUNTINGS[0]}; bundle: newton's own",
-        needs=("solver", COUNTED),
+        told=f"{of.COUNTINGS[0]}; bundle: newton's own",
+        needs=("solver", of.COUNTED),
     )
-    tol: float | None = declare(
-        None,
-        "stop when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖; bundle: at a gap of TOL·F",
-        "positive",
-        **TOL,
-        told="1e-3",
+    tol: float | None = tolerance(
+        "stop when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖; bundle: at a gap of TOL·F", told="1e-3"
     )
-    max_iter: int | None = declare(
-        None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
-    )
-    query_normalization: str | None = choose(
-        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
-    )
+    max_iter: int | None = steps("steps at most", told="100; bundle: 2000")
+    query_normalization: str | None = normalization()
 
 
 # ---- the domination loss ------------------------------------------------------------------------
@@ -285,30 +287,18 @@ class DominationTraining(Filled):
         "margin",
         metavar="M",
     )
-    layers: Any = choose(LAYERS, "every label a layer, or labels > 0 above the rest")
+    layers: Any = choose(of.LAYERS, "every label a layer, or labels > 0 above the rest")
     pooled: bool = declare(False, "take all rows for one query", "flag")
-    solver: str = choose(DOMINATION_SOLVERS, "coordinate descent, or Newton's method (l2)")
+    solver: str = choose(of.DOMINATION_SOLVERS, "coordinate descent, or Newton's method (l2)")
     negative_sampling: float | None = declare(
         None,
         "keep a share F of the lowest layer of each query, drawn by --seed",
         "share",
         metavar="F",
     )
-    curvature: str = CURVATURES[0]
-    order: str = choose(ORDERS, "of the features in a sweep")
-    tol: float | None = declare(
-        None,
-        "stop when certified to be within TOL·F of the minimum",
-        "positive",
-        **TOL,
-        told="1e-4",
-    )
-    max_iter: int | None = declare(
-        None,
-        "sweeps over the features, or Newton steps, at most",
-        "count",
-        metavar="N",
-        told="1000; newton: 100",
+    tol: float | None = tolerance(CERTIFIED, told="1e-4")
+    max_iter: int | None = steps(
+        "sweeps over the features, or Newton steps, at most", told="1000; newton: 100"
     )
 
 
@@ -316,9 +306,13 @@ class DominationTraining(Filled):
 class DominationParameters(DominationTraining, Watched):
     """Parameters of `linrank.DominationRanker`."""
 
-    penalty: str = choose(PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
+    penalty: str = choose(of.PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
     alpha: float = declare(
-        1.0, "weight α of the penalty", "positive", metavar="A", needs=("penalty", PENALTIES[:2])
+        1.0,
+        "weight α of the penalty",
+        "positive",
+        metavar="A",
+        needs=("penalty", of.PENALTIES[:2]),
     )
     _: dataclasses.KW_ONLY
     feature_induction: int | None = declare(
@@ -326,14 +320,11 @@ class DominationParameters(DominationTraining, Watched):
         "start without features and add the N that promise most, until none does",
         "count",
         metavar="N",
-        needs=("solver", DOMINATION_SOLVERS[:2]),
+        needs=("solver", of.DOMINATION_SOLVERS[:2]),
     )
     warm_start: bool = False
-    memory_limit: float | str | None = declare(
-        None,
-        "--penalty l2: train in passes over a store, within so many 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "--penalty l2: train in passes over a store, within so many 10⁶ bytes"
     )
 
 
@@ -352,16 +343,18 @@ class DescentTraining(Filled):
         needs=("algorithm", ("pa",)),
     )
     n_steps: int = declare(100_000, "pairs to draw, as in 1e6", "steps", metavar="N")
-    sampling: str = choose(SAMPLINGS, "how pairs are drawn; pairs: all with the same probability")
+    sampling: str = choose(
+        of.SAMPLINGS, "how pairs are drawn; pairs: all with the same probability"
+    )
     average: bool | str = declare(
-        False, "keep an average of the weights over the steps", "average", choices=AVERAGES
+        False, "keep an average of the weights over the steps", "average", choices=of.AVERAGES
     )
     record: str | None = declare(
         None,
         "compute the objective on the way, four times in each power of ten steps: over all pairs, "
         "or over a sample",
         "choice",
-        choices=RECORDS,
+        choices=of.RECORDS,
     )
 
 
@@ -369,7 +362,7 @@ class DescentTraining(Filled):
 class SGDParameters(DescentTraining, Watched):
     """Parameters of `linrank.SGDRanker`."""
 
-    algorithm: str = choose(ALGORITHMS, "how a pair changes the weights")
+    algorithm: str = choose(of.ALGORITHMS, "how a pair changes the weights")
     _: dataclasses.KW_ONLY
     alpha: float | None = declare(
         None,
@@ -382,12 +375,8 @@ class SGDParameters(DescentTraining, Watched):
     C: float | None = declare(
         None, "λ = 1/(C·pairs), in place of --alpha", "positive", flags=("-c", "--C"), metavar="C"
     )
-    tol: float | None = declare(
-        None,
-        "stop when the objective has stopped falling by the share TOL",
-        "positive",
-        **TOL,
-        told="never",
+    tol: float | None = tolerance(
+        "stop when the objective has stopped falling by the share TOL", told="never"
     )
     warm_start: bool = False
     steps_per_row: float = 4.0
@@ -400,11 +389,8 @@ class SGDParameters(DescentTraining, Watched):
         told="--stream: 1",
         needs=("memory_limit", ()),
     )
-    memory_limit: float | str | None = declare(
-        None,
-        "descend over a store part by part, within so many 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "descend over a store part by part, within so many 10⁶ bytes"
     )
 
 
@@ -415,36 +401,23 @@ class SGDParameters(DescentTraining, Watched):
 class LowRankTraining(Filled):
     """What both methods have in common."""
 
-    tol: float | None = declare(
-        None,
+    tol: float | None = tolerance(
         "factorized: stop when f falls by at most TOL·|f| an epoch; regularized: when certified to "
         "be within TOL·|Ψ|",
-        "positive",
-        **TOL,
         told="1e-6",
     )
-    max_iter: int | None = declare(
-        None,
-        "epochs or iterations at most",
-        "count",
-        metavar="N",
-        told="2000; regularized: 1000",
-    )
-    query_normalization: str | None = choose(
-        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
-    )
+    max_iter: int | None = steps("epochs or iterations at most", told="2000; regularized: 1000")
+    query_normalization: str | None = normalization()
 
 
 @dataclass(eq=False, repr=False)
 class FactorizedParameters(LowRankTraining, Watched):
     """Parameters of `linrank.FactorizedRankSVM`."""
 
-    n_components: int = declare(
-        5, "numbers of each row that make up its duals", "count", metavar="K"
-    )
+    n_components: int = components()
     C: float = weight_of_losses("largest dual variable of a pair")
     _: dataclasses.KW_ONLY
-    constraint: str = choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+    constraint: str = factor_bounds()
     keep_factors: bool = False
 
 
@@ -460,11 +433,8 @@ class RegularizedParameters(LowRankTraining, Watched):
     )
     C: float = weight_of_losses("largest dual variable of a pair")
     _: dataclasses.KW_ONLY
-    memory_limit: float | str | None = declare(
-        None,
-        "refuse to take more for the duals, at least 32 bytes a pair, in 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "refuse to take more for the duals, at least 32 bytes a pair, in 10⁶ bytes"
     )
     keep_duals: bool = False
 
@@ -474,7 +444,7 @@ class RegularizedParameters(LowRankTraining, Watched):
 
 def _having(name: str) -> tuple[str, ...]:
     """The kernels that have a parameter."""
-    return tuple(kernel for kernel, own in KERNEL_PARAMETERS.items() if name in own)
+    return tuple(kernel for kernel, own in of.KERNEL_PARAMETERS.items() if name in own)
 
 
 @plain
@@ -485,22 +455,10 @@ class KernelTraining(PairLosses, Rows):
     coef0: float = declare(
         0.0, "c of poly and sigmoid", "finite", metavar="C", needs=("kernel", _having("coef0"))
     )
-    tol: float | None = declare(
-        None,
-        "stop when certified to be within TOL·F of the minimum",
-        "positive",
-        **TOL,
-        told="1e-4; hinge: 1e-3",
-    )
-    max_iter: int | None = declare(
-        None, "Newton steps at most", "count", metavar="N", told="100; hinge: 500"
-    )
-    memory_limit: float | str | None = declare(
-        None,
-        "for kernel matrices, in 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
-        told="half of what is free",
+    tol: float | None = tolerance(CERTIFIED, told="1e-4; hinge: 1e-3")
+    max_iter: int | None = steps("Newton steps at most", told="100; hinge: 500")
+    memory_limit: float | str | None = memory(
+        "for kernel matrices, in 10⁶ bytes", told="half of what is free"
     )
 
 
@@ -508,10 +466,7 @@ class KernelTraining(PairLosses, Rows):
 class KernelParameters(KernelTraining):
     """Parameters of `linrank.KernelRankSVM`."""
 
-    kernel: Any = choose(
-        KERNELS[:-1],  # one that is precomputed, or a function, is for Python
-        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
-    )
+    kernel: Any = kernel_function()
     _: dataclasses.KW_ONLY
     gamma: float | str = declare(
         "scale",
@@ -522,7 +477,7 @@ class KernelParameters(KernelTraining):
     )
     C: float = weight_of_losses()
     approximation: str | None = choose(
-        APPROXIMATIONS,
+        of.APPROXIMATIONS,
         "a sum over --n-components rows, or of as many random cosines (rbf), in place of one over "
         "all rows",
     )
@@ -545,25 +500,40 @@ class Choosing:
     """How a search measures models on rows that they have not seen, and chooses among them."""
 
     cv: Any = None
-    scoring: str = SCORING
+    scoring: str = of.SCORING
     selection: str = choose(
-        SELECTIONS, "the best mean, or the simplest model within one standard error of it"
+        of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"
     )
+
+
+def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
+    """The parameters of a search over a grid: those of one model, with values for its axes."""
+    not_ours = {*grid, *Watched.__dataclass_fields__}  # type: ignore[attr-defined]
+    made: list[tuple[str, Any, Any]] = [
+        (f"{name}s", Any, declare(tuple(values), f"values of {name}", "grid", metavar="GRID"))
+        for name, values in grid.items()
+    ]
+    for one in dataclasses.fields(parameters):
+        if one.name not in not_ours:
+            same = dataclasses.field(default=one.default, metadata=one.metadata)
+            made.append((one.name, Any, same))
+    name = f"{parameters.__name__.removesuffix('Parameters')}Search"
+    return dataclasses.make_dataclass(name, made, bases=(Choosing,), eq=False, repr=False)
 
 
 @dataclass(eq=False, repr=False)
 class RankSVMSearch(RankSVMTraining, Choosing):
     """Parameters of `linrank.RankSVMCV`."""
 
-    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^10")
+    Cs: Any = grid("values of C", told="2^-15:2^10")
 
 
 @dataclass(eq=False, repr=False)
 class DominationSearch(DominationTraining, Choosing):
     """Parameters of `linrank.DominationRankerCV`."""
 
-    penalty: str = choose(PENALTIES[:2], "α‖w‖₁ or α‖w‖²")
-    alphas: Any = declare("auto", "values of α", "grid", metavar="GRID")
+    penalty: str = choose(of.PENALTIES[:2], "α‖w‖₁ or α‖w‖²")
+    alphas: Any = grid("values of α")
     _: dataclasses.KW_ONLY
     n_alphas: int = declare(
         50,
@@ -589,10 +559,13 @@ class DominationSearch(DominationTraining, Choosing):
 class SGDSearch(DescentTraining, Choosing):
     """Parameters of `linrank.SGDRankerCV`."""
 
-    alphas: Any = declare("auto", "values of λ", "grid", metavar="GRID", told="1e-7:1:10")
+    alphas: Any = grid("values of λ", told="1e-7:1:10")
     _: dataclasses.KW_ONLY
     algorithms: Any = declare(
-        ALGORITHMS[0], f"of {', '.join(ALGORITHMS)}", "algorithms", metavar="NAME,..."
+        of.ALGORITHMS[0],
+        f"of {', '.join(of.ALGORITHMS)}",
+        "algorithms",
+        metavar="NAME,...",
     )
 
 
@@ -600,29 +573,19 @@ class SGDSearch(DescentTraining, Choosing):
 class FactorizedSearch(LowRankTraining, Choosing):
     """Parameters of `linrank.FactorizedRankSVMCV`."""
 
-    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^9:4")
+    Cs: Any = grid("values of C", told="2^-15:2^9:4")
     _: dataclasses.KW_ONLY
-    n_components: int = declare(
-        5, "numbers of each row that make up its duals", "count", metavar="K"
-    )
-    constraint: str = choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+    n_components: int = components()
+    constraint: str = factor_bounds()
 
 
 @dataclass(eq=False, repr=False)
 class KernelSearch(KernelTraining, Choosing):
     """Parameters of `linrank.KernelRankSVMCV`."""
 
-    kernel: Any = choose(
-        KERNELS[:-1],  # one that is precomputed, or a function, is for Python
-        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
-    )
+    kernel: Any = kernel_function()
     _: dataclasses.KW_ONLY
-    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^9:4")
-    gammas: Any = declare(
-        "auto",
-        "values of γ",
-        "grid",
-        metavar="GRID",
-        told="4^-3 to 4^3 times that of scale",
-        needs=("kernel", _having("gamma")),
+    Cs: Any = grid("values of C", told="2^-15:2^9:4")
+    gammas: Any = grid(
+        "values of γ", told="4^-3 to 4^3 times that of scale", needs=("kernel", _having("gamma"))
     )

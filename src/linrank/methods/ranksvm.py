@@ -1,25 +1,19 @@
-"""RankSVM as a method: its training in memory and in passes, and what is told of it."""
+"""RankSVM as a method: its training in memory and in parts, and what is told of it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linrank.data.bounds import weight_bounds
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import (
-    LOOSE,
-    Ground,
-    converged_lines,
-    ending,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-    weight_line,
-)
 from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.ranksvm.train import train as solve
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
+
+if TYPE_CHECKING:
+    from linrank.parts.recipes import RankRecipe
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive")
@@ -39,27 +33,34 @@ def settings_of(parameters: Any, options: dict[str, Any]) -> dict[str, Any]:
     return options | {"positive": bool(parameters.positive), "bounded": is_bounded}
 
 
-def _bounds(p: Any, ground: Ground) -> Any:
+def _bounds(p: Any, ground: linear.Ground) -> Any:
     return weight_bounds(p.positive, p.coef_bounds, ground.columns, ground.scaling.factors)
 
 
+def recipe_of(parameters: Any, where: str, query_weight: Any) -> RankRecipe:
+    """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
+    from linrank.parts.recipes import RANK_KINDS, rank_recipe
+
+    return rank_recipe(where, query_weight, **values_of(parameters, RANK_KINDS))
+
+
 def train(task: Task) -> Trained:
-    """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in passes."""
-    p, ground = task.parameters, Ground.of(task)
+    """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
+    p, ground = task.parameters, linear.Ground.of(task)
     options = {"C": p.C, **options_of(p)}
     asked: dict[str, Any] = {
         "bounds": _bounds(p, ground) if p.positive or p.coef_bounds is not None else None,
-        "query_weight": ground.query_weight,
         "w0": ground.start,
-        "n_jobs": p.n_jobs,
         "callback": ground.monitor,
     }
     n_pairs: int | None = None
-    if ground.store is not None:
-        from linrank.parts.stores import train_rank_store  # costs 40 ms, and few need it
+    if ground.parts is not None:
+        from linrank.parts.train import train_parts, train_rank_chunks
 
-        result, n_pairs = train_rank_store(
-            ground.store, ground.scaling, memory_limit=p.memory_limit, options=options, **asked
+        recipe = recipe_of(p, ground.parts.where, task.query_weight)
+        asked |= values_of(p, ("C", "tol", "max_iter"))
+        result, n_pairs = train_parts(
+            train_rank_chunks, ground.parts, recipe, ground.scaling, **asked
         )
     else:
         result = solve(
@@ -67,11 +68,30 @@ def train(task: Task) -> Trained:
             **options,
             scale=ground.scaling.factors,
             preferences=task.preferences,
+            query_weight=ground.query_weight,
+            n_jobs=p.n_jobs,
             **asked,
         )
     if result.C is not None:
         options["C"] = result.C
     return ground.conclude(result, settings_of(p, options), n_pairs=n_pairs)
+
+
+_PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_normalization")
+
+
+def train_published(task: Task) -> Trained:
+    """Minimise as published, over rows in memory."""
+    ground, options = linear.Ground.of(task), values_of(task.parameters, _PUBLISHED)
+    result = solve(
+        ground.scaled,
+        **options,
+        scale=ground.scaling.factors,
+        query_weight=ground.query_weight,
+        n_jobs=task.parameters.n_jobs,
+        callback=ground.monitor,
+    )
+    return ground.conclude(result, {"method": "published", **options})
 
 
 def describe(trained: Trained, parameters: Any) -> Description:
@@ -83,12 +103,12 @@ def describe(trained: Trained, parameters: Any) -> Description:
     n_nonzero, known = int((result.w != 0.0).sum()), trained.model.training
     lines = [
         ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {known['C']:g}: {work}"),
-        optimum_line(result),
-        *pair_lines(known),
+        linear.optimum_line(result),
+        *linear.pair_lines(known),
     ]
     if n_nonzero < result.w.size:
-        lines.append(weight_line(n_nonzero, result.w.size))
-    if result.converged and relative_gap(result) > LOOSE:
+        lines.append(linear.weight_line(n_nonzero, result.w.size))
+    if result.converged and linear.relative_gap(result) > linear.LOOSE:
         scale = "--scale standard or " if p.scale == "none" else ""
         told = "this bound is proven but can be loose: it grows with the square of the gradient, "
         lines.append(("note", f"{told}whatever the curvature; {scale}a smaller -e tightens it"))
@@ -99,11 +119,14 @@ def describe(trained: Trained, parameters: Any) -> Description:
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
         "objective": result.value,
         "duality_gap": result.gap,
-        "relative_gap": relative_gap(result),
+        "relative_gap": linear.relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "hessian_products": result.n_hvp,
-        **ending(result),
+        **linear.ending(result),
     }
-    return Description((*lines, *converged_lines(trained)), facts)
+    return Description((*lines, *linear.converged_lines(trained)), facts)
+
+
+describe_published = describe

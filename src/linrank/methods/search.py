@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Any
 
+import numpy as np
+
+from linrank import options as of
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
-from linrank.data.scaling import Scaling
 from linrank.domination.path import PathProblem, as_alphas, check_path
 from linrank.domination.train import describe_parameters
-from linrank.lowrank.factorized import train_factorized
-from linrank.methods.base import Task, Trained, values_of
-from linrank.methods.ranksvm import options_of, settings_of
+from linrank.kernels.functions import check_kernel_rows
+from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
+from linrank.methods.linear import optimum_attributes
+from linrank.methods.parameters import defaults_of
+from linrank.methods.ranksvm import options_of, recipe_of, settings_of
 from linrank.methods.sgd import average_of
 from linrank.models.linear import LinearModel
-from linrank.options import DOMINATION_PATH, FACTORIZED, KERNEL
 from linrank.parts.path import path_of_parts
 from linrank.parts.search import tune_parts
-from linrank.parts.stores import recipe_of
 from linrank.ranksvm.path import PathResult, as_coarse_Cs, as_Cs, solve_path
-from linrank.search.kernel import tune_kernel
-from linrank.search.kernel_fit import check_kernel_rows, fit_kernel
-from linrank.search.kernel_folds import as_gammas
-from linrank.search.path_searches import tune, tune_domination, tune_factorized
-from linrank.search.sgd import as_algorithms, tune_sgd
-from linrank.search.sgd import as_alphas as as_lambdas
-from linrank.search.tuning import Tuning
-from linrank.stochastic.train import check_descent, descend
+from linrank.search.folds import affordable_folds
+from linrank.search.grids import as_algorithms, tune, tune_domination, tune_factorized, tune_sgd
+from linrank.search.grids import as_alphas as as_lambdas
+from linrank.search.kernel import as_gammas, tune_kernel
+from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of
 
 
@@ -86,8 +87,7 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
         result, known = path.results[tuning.chosen], _known(data, settings, tuning)
         model = LinearModel.of(result, data, scaling, **known)
     else:
-        kinds = ("loss", "pairs", "pair_weighting", "query_normalization", "solver")
-        recipe = recipe_of(task.query_weight, **values_of(p, kinds))
+        recipe = recipe_of(p, data.where, task.query_weight)
         options |= values_of(p, ("tol", "max_iter"))
         tuning = tune_parts(data, folds, recipe, grid, **options, **_asked(p, judging))
         found = path_of_parts(data, recipe, grid, **options)
@@ -101,8 +101,8 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     """A path over alpha per fold, and one on all data; as `search_ranksvm`."""
     p, data = task.parameters, _in_memory(task)
     check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
-    seed, training = seed_of(p.random_state), values_of(p, DOMINATION_PATH)
-    options = {**training, **_common(task, data), "scale": p.scale, "seed": seed}
+    training = values_of(p, of.DOMINATION_PATH)
+    options = {**training, **_common(task, data), "scale": p.scale}
     whole = PathProblem.of(data, **options)
     alphas = as_alphas(p.alphas, whole.problem, p.n_alphas, p.eps)
     asked = _asked(p, judging)
@@ -110,7 +110,7 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     path = whole.solve(tuning.alphas)
     result = path.results[tuning.chosen]
     settings = describe_parameters(
-        data, alpha=tuning.alpha, seed=seed, **training, feature_induction=None
+        data, alpha=tuning.alpha, seed=options["seed"], **training, feature_induction=None
     )
     known = _known(data, settings | {"scoring": p.scoring}, tuning)
     model = LinearModel.of(result, data, whole.scaling, **known)
@@ -130,62 +130,75 @@ def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
     algorithms, alphas = as_algorithms(p.algorithms), as_lambdas(p.alphas)
     for algorithm in algorithms:
         check_descent(algorithm, p.n_steps, p.record, None)
-    training = values_of(p, ("n_steps", "sampling", "aggressiveness"))
-    training |= {"average": average_of(p), "seed": seed_of(p.random_state)}
-    options = {**training, **_common(task, data)}
-    tuning = tune_sgd(
-        data, folds, algorithms, alphas, scale=p.scale, **options, **_asked(p, judging)
-    )
-    scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
-    scaled = scaling.applied(data, n_jobs=p.n_jobs)
-    result = descend(scaled, record=p.record, **tuning.best_params, **options)
-    settings = {**training, "record": p.record, "scoring": p.scoring}
-    model = LinearModel.of(result, data, scaling, **_known(data, settings, tuning))
-    names = ("alpha", "n_steps", "stopped", "objective", "loss", "history", "n_pairs")
-    shown = {**values_of(result, names), "duality_gap": result.gap}
-    return Found.of(tuning, Trained(model, result, shown))
+    options = values_of(p, ("n_steps", "sampling", "aggressiveness", "scale"))
+    options |= {"average": average_of(p), **_common(task, data)}
+    tuning = tune_sgd(data, folds, algorithms, alphas, **options, **_asked(p, judging))
+    return _on_all(SGD, task, tuning, options["seed"])
 
 
 def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
     """Every C of a fold by itself, and the chosen one on all data."""
     p, data, grid = task.parameters, _in_memory(task), as_coarse_Cs(task.parameters.Cs)
-    training = {**values_of(p, FACTORIZED), "seed": seed_of(p.random_state)}
-    options = {**training, **_common(task, data)}
-    tuning = tune_factorized(data, folds, grid, scale=p.scale, **options, **_asked(p, judging))
-    scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
-    scaled = scaling.transformed(data, n_jobs=p.n_jobs)
-    result = train_factorized(scaled, C=tuning.C, scale=scaling.factors, **options)
-    settings = {"method": "factorized", **training, "scoring": p.scoring}
-    model = LinearModel.of(result, data, scaling, **_known(data, settings, tuning))
-    shown = {
-        **_optimum(result, model),
-        "n_pairs": data.queries.n_pairs,
-        "kkt_residual": result.kkt_residual,
-        "lower_bound": -result.value,
-        "hinge_objective": result.hinge_objective,
-    }
-    return Found.of(tuning, Trained(model, result, shown, None, *_verdict(result)))
+    options = {**values_of(p, ("scale", *of.FACTORIZED)), **_common(task, data)}
+    tuning = tune_factorized(data, folds, grid, **options, **_asked(p, judging))
+    return _on_all(FACTORIZED, task, tuning, options["seed"])
 
 
 def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     """One kernel matrix for each γ, from which all folds take their parts; one fit on all data."""
     p, data, grid = task.parameters, _in_memory(task), as_coarse_Cs(task.parameters.Cs)
     check_kernel_rows(p.kernel, p.scale, data)
-    options = values_of(p, (*KERNEL, "kernel", "degree", "coef0", "scale"))
-    options |= {"seed": seed_of(p.random_state), **_common(task, data)}
+    options = values_of(p, (*of.KERNEL, "kernel", "degree", "coef0", "scale"))
+    options |= _common(task, data)
     gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
     tuning = tune_kernel(data, folds, gammas, grid, **options, **_asked(p, judging))
-    model, result = fit_kernel(data, **tuning.best_params, **options)
-    known = {**model.training, "scoring": p.scoring, "score": tuning.score}
-    model = replace(model, training=known)
-    shown = {
-        **_optimum(result, model),
-        "dual_coef": model.coef,
-        "support": model.support,
-        "n_support": len(model.coef),
-        "gamma": model.kernel.gamma,
+    return _on_all(KERNEL, task, tuning, options["seed"])
+
+
+def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
+    """The model of the choice on all data, by the method itself, as the folds were trained."""
+    p = task.parameters
+    shared = tuple(name for name in defaults_of(method.parameters) if hasattr(p, name))
+    own = {"random_state": seed, "verbose": 0, **tuning.best_params}
+    asked = replace(task, parameters=method.parameters(**values_of(p, shared) | own))
+    trained = method.train(asked)
+    known = {**trained.model.training, "scoring": p.scoring, "score": tuning.score}
+    model = replace(trained.model, training=known)
+    return Found.of(tuning, replace(trained, model=model))
+
+
+def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found:
+    """Every model of a fold by itself, whatever the method, and the chosen one on all data."""
+    p, data = task.parameters, _in_memory(task)
+    names = {each.name for each in fields(method.parameters)}
+    shared = {name: getattr(p, name) for name in names - set(method.grid) if hasattr(p, name)}
+    given = {name: getattr(p, f"{name}s") for name in method.grid}
+    grid = {
+        name: values if isinstance(values[0], str) else np.array(values)
+        for name, values in given.items()
     }
-    return Found.of(tuning, Trained(model, result, shown, None, *_verdict(result)))
+    weights = query_weights(task.query_weight, data.queries)
+    asked = Judging(**_asked(p, judging))
+    sweep = Sweep(grid, folds, asked, most=affordable_folds(data), n_jobs=p.n_jobs)
+
+    def fit(part: Dataset, weight: Any, n_jobs: int | None, point: dict[str, Any]) -> Trained:
+        chosen = method.parameters(**{**shared, **point, "n_jobs": n_jobs})
+        return method.train(Task(part, chosen, query_weight=weight))
+
+    def train(run: FoldRun) -> Judged:
+        part, weight = run.part(data, weights)
+        valid = run.fold.valid
+        held_out = valid if isinstance(valid, Dataset) else data.select(valid)
+        scores = []
+        for place in product(*given.values()):
+            point = dict(zip(given, place, strict=True))
+            model = fit(part, weight, run.n_threads, point).model
+            scores.append(model.predict(held_out, n_jobs=run.n_threads))
+            run.tell()
+        return run.judge_scores(np.array(scores), np.array(scores), held_out), {}
+
+    tuning = sweep.tuning(sweep.run(train))
+    return Found.of(tuning, fit(data, weights, p.n_jobs, tuning.best_params))
 
 
 def _in_memory(task: Task) -> Dataset:
@@ -200,9 +213,9 @@ def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
 
 
 def _common(task: Task, data: Dataset) -> dict[str, Any]:
-    """What every training takes: one weight for each query, and threads."""
-    weight = query_weights(task.query_weight, data.queries)
-    return {"query_weight": weight, "n_jobs": task.parameters.n_jobs}
+    """What every training takes: one weight for each query, a seed, and threads."""
+    weight, p = query_weights(task.query_weight, data.queries), task.parameters
+    return {"query_weight": weight, "seed": seed_of(p.random_state), "n_jobs": p.n_jobs}
 
 
 def _known(data: Dataset, settings: dict[str, Any], tuning: Tuning) -> dict[str, Any]:
@@ -213,14 +226,8 @@ def _known(data: Dataset, settings: dict[str, Any], tuning: Tuning) -> dict[str,
 
 def _optimum(result: Any, model: Any) -> dict[str, Any]:
     """What estimators show of a minimiser."""
-    return {
-        "n_iter": result.n_iter,
-        "converged": result.converged,
-        "objective": result.value,
-        "duality_gap": result.gap,
-        "history": result.history,
-        "n_pairs": model.training["n_pairs"],
-    }
+    known = {"history": result.history, "n_pairs": model.training["n_pairs"]}
+    return {**optimum_attributes(result), **known}
 
 
 def _along(path: PathResult, tuning: Tuning) -> dict[str, Any]:
@@ -230,10 +237,3 @@ def _along(path: PathResult, tuning: Tuning) -> dict[str, Any]:
         "n_iter": int(path.n_iter[: k + 1].sum()),
         "kkt_residual": path.results[k].kkt_residual,
     }
-
-
-def _verdict(result: Any) -> tuple[bool, str]:
-    """Whether the fit on all data reached the tolerance, and what to say if not."""
-    if result.converged:
-        return True, ""
-    return False, f"did not converge on all data: {result.message}"

@@ -10,13 +10,13 @@ import numpy as np
 
 from linrank.data.queries import query_weights
 from linrank.io.store.outline import outline
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import LOOSE, Ground, Line, converged_lines
 from linrank.options import AVERAGES, DESCENT
 from linrank.stochastic.chunked import descend_store
 from linrank.stochastic.train import DescentResult, descend
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 
 def average_of(parameters: Any) -> str | None:
@@ -32,21 +32,13 @@ def average_of(parameters: Any) -> str | None:
 
 def attributes_of(result: DescentResult) -> dict[str, Any]:
     """What an estimator shows of a descent."""
-    return {
-        "alpha": result.alpha,
-        "n_steps": result.n_steps,
-        "stopped": result.stopped,
-        "objective": result.objective,
-        "duality_gap": result.gap,
-        "loss": result.loss,
-        "history": result.history,
-        "n_pairs": result.n_pairs,
-    }
+    names = ("alpha", "n_steps", "stopped", "objective", "loss", "history", "n_pairs")
+    return values_of(result, names) | {"duality_gap": result.gap}
 
 
 def train(task: Task) -> Trained:
     """Descend on pairs drawn at random, from all rows or from those of a chunk at a time."""
-    p, ground = task.parameters, Ground.of(task)
+    p, ground = task.parameters, linear.Ground.of(task)
     if p.passes is not None and ground.store is None:
         raise ValueError(
             f"passes={p.passes} is for a store and memory_limit; without them there are "
@@ -80,7 +72,7 @@ def train(task: Task) -> Trained:
     return Trained(model, result, shown, ground.monitor, is_done, doubt)
 
 
-def _best(result: DescentResult, ground: Ground) -> DescentResult:
+def _best(result: DescentResult, ground: linear.Ground) -> DescentResult:
     """The outcome as it was at the milestone that the validation data liked best."""
     k, w = ground.monitor.best_iteration, ground.monitor.best_w
     if w is None:
@@ -99,14 +91,14 @@ def describe(trained: Trained, parameters: Any) -> Description:
     """Work, objective and why it ended."""
     result, p, known = trained.result, parameters, trained.model.training
     told = f"{p.algorithm}, λ = {result.alpha:g}, sampling {p.sampling}"
-    lines: list[Line] = [("trained", f"{told}: {count(result.n_steps, 'step')}")]
+    lines: list[linear.Line] = [("trained", f"{told}: {count(result.n_steps, 'step')}")]
     if p.record is not None:
         # The bound of a last iterate is often as large as the objective, and then says nothing.
-        is_tight = result.gap < LOOSE * result.objective
+        is_tight = result.gap < linear.LOOSE * result.objective
         bound = f", at most {result.gap:.2g} above the minimum" if is_tight else ""
         lines.append(("objective", f"{result.objective:.10g} ({p.record}){bound}"))
     if p.tol is not None:
-        lines += converged_lines(trained)
+        lines += linear.converged_lines(trained)
     facts = {
         "solver": "sgd",
         **{name: known.get(name) for name in (*DESCENT, "alpha", "C", "seed")},

@@ -17,7 +17,7 @@ from linrank.metrics.counted import Counts
 from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure
 from linrank.metrics.names import parse, valid_forms
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")

@@ -192,12 +192,14 @@ class Evaluation(Mapping[str, float]):
 
     def to_text(self) -> str:
         """Return a table: measure, mean, queries in the mean; below it the convention."""
-        width = max([len(name) for name in self.means] + [len("metric")])
-        lines = [f"{'metric':<{width}}  {'mean':>8}  {'queries':>8}"]
-        for name, mean in self.means.items():
-            n = int(np.count_nonzero(~np.isnan(self.per_query[name])))
-            lines.append(f"{name:<{width}}  {mean:>8.4f}  {n:>8d}")
-        return "\n".join([*lines, f"convention {self.convention.describe()}"])
+        from linrank.system.tables import Column, Table
+
+        rows = [
+            [name, f"{mean:.4f}", str(np.count_nonzero(~np.isnan(self.per_query[name])))]
+            for name, mean in self.means.items()
+        ]
+        columns = [Column("metric", "left"), Column("mean"), Column("queries")]
+        return Table(columns, rows, "", [f"convention {self.convention.describe()}"]).to_text()
 
     def __str__(self) -> str:
         return self.to_text()

@@ -7,27 +7,7 @@ import re
 from typing import Any
 
 from linrank.errors import nearest
-from linrank.metrics.measures import (
-    AUC,
-    ERR,
-    NDCG,
-    AllPairsError,
-    AveragePrecision,
-    ConcordanceIndex,
-    DominatedError,
-    DominationError,
-    Gamma,
-    KendallTau,
-    MeanNDCG,
-    Measure,
-    PairwiseAccuracy,
-    Precision,
-    RankBiasedPrecision,
-    Recall,
-    ReciprocalRank,
-    SomersD,
-    Success,
-)
+from linrank.metrics import measures
 
 # Names in small letters, without cutoff and options.
 ALIASES = {
@@ -91,27 +71,27 @@ def respelt(text: str) -> str:
 _FORM = re.compile(
     r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\)\s*)?(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
 )
-MEASURES: dict[str, type[Measure]] = {
+MEASURES: dict[str, type[measures.Measure]] = {
     kind.name: kind
     for kind in (
-        NDCG,
-        MeanNDCG,
-        AveragePrecision,
-        Precision,
-        Recall,
-        Success,
-        ReciprocalRank,
-        ERR,
-        RankBiasedPrecision,
-        PairwiseAccuracy,
-        AUC,
-        ConcordanceIndex,
-        KendallTau,
-        Gamma,
-        SomersD,
-        AllPairsError,
-        DominationError,
-        DominatedError,
+        measures.NDCG,
+        measures.MeanNDCG,
+        measures.AveragePrecision,
+        measures.Precision,
+        measures.Recall,
+        measures.Success,
+        measures.ReciprocalRank,
+        measures.ERR,
+        measures.RankBiasedPrecision,
+        measures.PairwiseAccuracy,
+        measures.AUC,
+        measures.ConcordanceIndex,
+        measures.KendallTau,
+        measures.Gamma,
+        measures.SomersD,
+        measures.AllPairsError,
+        measures.DominationError,
+        measures.DominatedError,
     )
 }
 
@@ -122,7 +102,7 @@ def valid_forms() -> tuple[str, ...]:
     return tuple(name + suffix[kind.cutoff] for name, kind in MEASURES.items())
 
 
-def parse(text: str | Measure) -> Measure:
+def parse(text: str | measures.Measure) -> measures.Measure:
     """Return the measure that ``text`` names; a measure is returned as it is.
 
     Case does not matter. A trailing ``-`` is XGBoost's spelling of ``empty=0``. Names as
@@ -134,7 +114,7 @@ def parse(text: str | Measure) -> Measure:
     >>> parse("nDCG@10"), str(parse("P(rel=2)@5"))
     (NDCG(k=10, gain=None, discount=None, empty=None), 'p(rel=2)@5')
     """
-    if isinstance(text, Measure):
+    if isinstance(text, measures.Measure):
         return text
     if not isinstance(text, str):
         raise TypeError(f"a metric is a name such as 'ndcg@10' or a Measure, got {text!r}")
@@ -158,14 +138,17 @@ def parse(text: str | Measure) -> Measure:
         raise ValueError(f"metric {text!r}: {error}") from None
 
 
-def parse_scoring(text: str | Measure) -> Measure:
+def parse_scoring(text: str | measures.Measure) -> measures.Measure:
     """Return the measure that ``text`` names, if models can be chosen by it.
 
     A measure that counts tied rows as right cannot: a model that ties all rows, as one without
     weights does, would be perfect.
     """
     measure = parse(text)
-    if isinstance(measure, (DominationError, DominatedError)) and measure.ties != "error":
+    if (
+        isinstance(measure, (measures.DominationError, measures.DominatedError))
+        and measure.ties != "error"
+    ):
         raise ValueError(
             f"scoring {str(measure)!r} counts rows that are only tied as right, so that a model "
             f"which scores all rows alike would be the best; write {measure.name}(ties=error)"
@@ -173,7 +156,7 @@ def parse_scoring(text: str | Measure) -> Measure:
     return measure
 
 
-def _cutoff(kind: type[Measure], k: str, text: str) -> int:
+def _cutoff(kind: type[measures.Measure], k: str, text: str) -> int:
     if kind.cutoff == "none":
         raise ValueError(f"metric {text!r}: {kind.name} looks at whole queries and takes no @k")
     if not k.isascii() or not k.isdigit() or int(k) < 1:
@@ -181,7 +164,7 @@ def _cutoff(kind: type[Measure], k: str, text: str) -> int:
     return int(k)
 
 
-def _options(kind: type[Measure], inside: str, text: str) -> dict[str, Any]:
+def _options(kind: type[measures.Measure], inside: str, text: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in inside.split(","))):
         option, equals, value = (p.strip(" '\"") for p in part.partition("="))
@@ -197,7 +180,7 @@ def _options(kind: type[Measure], inside: str, text: str) -> dict[str, Any]:
     return values
 
 
-def _require(kind: type[Measure], option: str, text: str) -> None:
+def _require(kind: type[measures.Measure], option: str, text: str) -> None:
     known = [f.name for f in dataclasses.fields(kind) if f.name != "k"]
     if option not in known:
         has = f"it has {', '.join(known)}" if known else "it takes none"

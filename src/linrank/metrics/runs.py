@@ -18,7 +18,7 @@ from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries, has_gains, measures_of
 from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.measures import Measure
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 RUN_METRICS = ("ndcg@10", "map", "mrr", "p@10", "recall@100")

@@ -21,15 +21,15 @@ import numpy as np
 from linrank.errors import ModelFormatError
 from linrank.system import json_text
 from linrank.system.durable import check_place, name_beside, naming, one_at_a_time, replacing
+from linrank.system.json_text import Invalid, take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
-    T = TypeVar("T")
-    from collections.abc import Iterable, Sequence
-
     from numpy.typing import NDArray
+
+    T = TypeVar("T")
 
 
 MAX_JSON_BYTES = 2**28
@@ -40,25 +40,6 @@ MAX_PACKED = MAX_JSON_BYTES - 2**24  # characters of base64 in one file; the res
 RESAVE = "restore the file from a copy, or train and save the model again"
 _MAX_REFERRING_BYTES = 1 << 20  # of a JSON file without arrays of its own
 _TENSORS = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
-
-
-class Invalid(Exception):
-    """What is wrong with some contents, before it is said which file they came from."""
-
-    def __init__(self, problem: str, remedy: str = RESAVE) -> None:
-        super().__init__(problem)
-        self.problem, self.remedy = problem, remedy
-
-
-def take(holder: dict[str, Any], key: str, types: tuple[type, ...], where: str = "") -> Any:
-    """The value of a key that has to be there, of one of the types."""
-    if key not in holder:
-        raise Invalid(f"the key {where + key!r} is missing")
-    value = holder[key]
-    if type(value) not in types:  # not isinstance: True is no number here
-        expected = " or ".join("null" if t is type(None) else t.__name__ for t in types)
-        raise Invalid(f"{where + key!r} is a {type(value).__name__}, expected {expected}")
-    return value
 
 
 def check_keys(holder: dict[str, Any], known: Iterable[str], where: str = "") -> None:
@@ -400,7 +381,7 @@ def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], T]) -> 
         except (TypeError, ValueError) as error:
             raise Invalid(str(error)) from None
     except Invalid as error:
-        raise ModelFormatError(f"{name}: {error.problem}; {error.remedy}") from None
+        raise ModelFormatError(f"{name}: {error.problem}; {error.remedy or RESAVE}") from None
 
 
 def _read_bytes(name: str) -> bytes:
@@ -428,7 +409,7 @@ def _parse(content: bytes) -> dict[str, Any]:
         raise Invalid(str(error), FOREIGN) from None
     except json_text.MalformedJSON as error:
         # Damage leaves the first brace in place; a file without it was never a model.
-        raise Invalid(str(error), RESAVE if content.lstrip()[:1] == b"{" else FOREIGN) from None
+        raise Invalid(str(error), None if content.lstrip()[:1] == b"{" else FOREIGN) from None
     if not isinstance(document, dict):
         raise Invalid(f"holds a {type(document).__name__}, not an object", FOREIGN)
     return document

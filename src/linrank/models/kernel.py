@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,14 @@ from linrank.models.linear import (
     sizes_of_pairs,
 )
 from linrank.options import KERNELS
-from linrank.system import threads
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
     from linrank.data.dataset import Dataset
-    from linrank.models.linear import Scalar
+    from linrank.models.linear import Outcome, Scalar
 
 Array = NDArray[Any]
 
@@ -144,18 +144,6 @@ def support_rows(given: Any, n_support: int) -> Rows:
 
 _SCALED_BYTES = 1 << 26  # of rows that are scaled at a time, a copy
 _TOLD = ("C", "loss", "pairs", "approximation", "n_pairs", "n_preferences")  # in the short form
-
-
-class Outcome(Protocol):
-    """What a training run hands over."""
-
-    @property
-    def w(self) -> NDArray[Any]:
-        """The coefficients β, one for each training row."""
-
-    @property
-    def summary(self) -> Mapping[str, Scalar]:
-        """What there is to say of the run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +312,7 @@ class KernelModel:
 
     def _scores_of(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> NDArray[np.float64]:
         """The scores of raw rows, those of X."""
-        n_threads = threads.resolve(n_jobs)
+        n_threads = resolve(n_jobs)
         if self.support is not None and self.kernel.name == "precomputed":
             beta = np.zeros(self.n_features)  # as many as the matrix has columns
             beta[self.support] = self.coef

@@ -18,7 +18,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows, check_values
 from linrank.data.scaling import Scaling
 from linrank.pairs import chosen_sizes
-from linrank.system import threads
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     import os
@@ -382,7 +382,7 @@ class LinearModel:
         rows = self._raw_rows(X)
         if self.scaling.needs_queries:
             rows = self._scaled_rows(rows, X, qid, n_jobs)
-        n_threads = threads.resolve(n_jobs)
+        n_threads = resolve(n_jobs)
         scores: NDArray[np.float64] = _core.scores(rows.core, self.coef, None, n_threads)
         if has_non_finite(scores):
             self._check_values(rows, n_jobs)

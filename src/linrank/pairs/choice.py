@@ -16,8 +16,7 @@ from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS
-from linrank.system.memory import check_fits
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property, check_fits
 
 Array = NDArray[Any]
 

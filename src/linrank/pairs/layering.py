@@ -16,7 +16,7 @@ from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.options import LAYERS
 from linrank.pairs import Pairs, no_pairs_message
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
 

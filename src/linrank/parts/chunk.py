@@ -1,8 +1,8 @@
-"""A chunk of whole queries: rows, the pairs that they make, and what was last found there."""
+"""A chunk of whole queries, what was last found there, and sums over chunks wherever they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -101,6 +101,63 @@ class Chunk:
         z = self.rows.scores(w, loss.order, n_threads) if has_scores else np.zeros(loss.n_positions)
         self.state = State(np.array(w), epsilon, loss, loss.at(z))
         return self.state
+
+
+class SharedChunk(Chunk):
+    """A chunk whose rows are those of a data set that is kept beside it: they count once."""
+
+
+Task = Callable[..., Any]  # task(chunk, *args, n_threads=...)
+
+
+class Gathering(Protocol):
+    """Chunks here, on disk or on a cluster: what a solver may have done with them."""
+
+    @property
+    def n_chunks(self) -> int: ...
+
+    def total(self, task: Task, *args: Any) -> Any:
+        """``Σ task(chunk, *args)`` over the chunks, by `tree_sum`."""
+
+    def each(
+        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
+    ) -> list[Any]:
+        """``task(chunk, *own, *args)`` of each chunk, in order; ``per_chunk`` are its own.
+
+        A chunk whose ``own`` is None is left out: its result is None.
+        """
+
+
+class MemoryChunks:
+    """Chunks in memory.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+        At least one.
+    n_threads : int
+        Threads of every task.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], n_threads: int = 1) -> None:
+        self.chunks = chunks
+        self.n_threads = n_threads
+
+    @property
+    def n_chunks(self) -> int:
+        return len(self.chunks)
+
+    def total(self, task: Task, *args: Any) -> Any:
+        return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in self.chunks)
+
+    def each(
+        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
+    ) -> list[Any]:
+        own = [()] * self.n_chunks if per_chunk is None else per_chunk
+        return [
+            None if mine is None else task(chunk, *mine, *args, n_threads=self.n_threads)
+            for chunk, mine in zip(self.chunks, own, strict=True)
+        ]
 
 
 T = TypeVar("T")

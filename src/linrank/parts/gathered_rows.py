@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_ids, join_rows
 from linrank.data.rows import ColumnStatistics, Extents, Rows, StreamedRows
-from linrank.parts.chunk import tree_sum
-from linrank.parts.gather import Gathering
-from linrank.system.memory import allowed
+from linrank.parts.chunk import Gathering, tree_sum
+from linrank.system.resources import allowed
 
 Array = NDArray[Any]
 

@@ -1,107 +1,61 @@
-"""Data in parts, wherever they are: what chunks of paths and folds are made of."""
+"""Data in parts, wherever they are: what chunks are made of, to be trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import ColumnStatistics
-from linrank.parts.gather import Gathering, MemoryChunks
-from linrank.parts.recipes import RankRecipe
+from linrank.parts.chunk import Gathering
+from linrank.parts.recipes import Recipe
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """Chunks to be trained on, for a while.
+class Parts(ABC):
+    """Data sets of whole queries that have the same columns.
 
-    Attributes
+    Parameters
     ----------
-    gathering : Gathering
-        Of `linrank.parts.chunk.Chunk`, or of `Dataset` where no recipe was given.
-    capacity : int
-        Rows that a sample of them may have.
+    columns : Dataset
+        Their columns, without a row.
+    n_rows, n_queries : int
+        Of all parts.
     n_threads : int
         For the work on samples.
     """
 
-    gathering: Gathering
-    capacity: int = 1 << 62
-    n_threads: int = 1
+    where: ClassVar[str]  # what the data are, for messages: "a store", "a cluster"
+    capacity: int = 1 << 62  # rows that a sample may have
+    index_base: int | None = None  # the number of the first feature in the file
+    statistics: ColumnStatistics | None = None  # of all columns, where they are known already
 
-
-class Parts(Protocol):
-    """Data sets of whole queries that have the same columns."""
-
-    @property
-    def where(self) -> str:
-        """What the data are, for messages: "a store", "a cluster"."""
+    def __init__(self, columns: Dataset, n_rows: int, n_queries: int, n_threads: int = 1) -> None:
+        self.columns, self.n_threads = columns, n_threads
+        self.n_rows, self.n_queries = n_rows, n_queries
 
     @property
-    def n_features(self) -> int: ...
-    @property
-    def feature_names(self) -> tuple[str, ...] | None: ...
-    @property
-    def has_ids(self) -> bool: ...
-    @property
-    def n_at_a_time(self) -> int:
-        """Folds that may be trained side by side."""
-
-    @property
-    def statistics(self) -> ColumnStatistics | None:
-        """Those of all columns, where they are known already."""
-
-    @property
+    @abstractmethod
     def lengths(self) -> Sequence[Array]:
         """The rows of each query, part by part."""
 
     @property
     def query_numbers(self) -> Sequence[Array]:
         """The number of each query in order of first appearance in the input, part by part."""
+        ends = np.cumsum([len(part) for part in self.lengths])[:-1]
+        return np.split(np.arange(self.n_queries), ends)
 
+    @abstractmethod
     def opened(
-        self, recipe: RankRecipe | None, factors: Sequence[Array] | None = None
-    ) -> AbstractContextManager[Opened]:
-        """Chunks by ``recipe``, each with its factors, or the data sets themselves."""
+        self, recipe: Recipe | None, kept: Sequence[Array] | None = None
+    ) -> AbstractContextManager[Gathering]:
+        """Chunks by ``recipe``, or the data sets themselves, for a while.
 
-
-class MemoryParts:
-    """Parts in the memory of this process."""
-
-    where: ClassVar[str] = "parts"
-    n_at_a_time: ClassVar[int] = 1
-    statistics: ClassVar[None] = None
-
-    def __init__(self, parts: Sequence[Dataset], n_threads: int = 1) -> None:
-        self.parts, self.n_threads = parts, n_threads
-        self.n_features = parts[0].n_features
-        self.feature_names = parts[0].feature_names
-        self.has_ids = parts[0].qid is not None
-        self.lengths = [np.diff(part.queries.offsets) for part in parts]
-        self.query_numbers = consecutive(self.lengths)
-
-    @contextmanager
-    def opened(
-        self, recipe: RankRecipe | None, factors: Sequence[Array] | None = None
-    ) -> Iterator[Opened]:
-        own = [None] * len(self.parts) if factors is None else factors
-        chunks: Sequence[Any] = self.parts
-        if recipe is not None:
-            chunks = [
-                recipe.chunk(part, self.n_threads, factor)
-                for part, factor in zip(self.parts, own, strict=True)
-            ]
-        yield Opened(MemoryChunks(chunks, self.n_threads), n_threads=self.n_threads)
-
-
-def consecutive(lengths: Sequence[Array]) -> list[Array]:
-    """Numbers of queries that are numbered part after part."""
-    ends = np.cumsum([len(part) for part in lengths])
-    return [np.arange(end - len(part), end) for part, end in zip(lengths, ends, strict=True)]
+        ``kept`` are masks of the queries that count, part by part.
+        """

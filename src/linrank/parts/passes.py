@@ -10,10 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.parts.chunk import Chunk, tree_sum
-from linrank.parts.gather import Task
+from linrank.parts.chunk import Chunk, Task, tree_sum
 from linrank.parts.recipes import Recipe
-from linrank.system.memory import describe_bytes
+from linrank.system.resources import describe_bytes
 
 # What a row may take beside its features, from above: the sorted scores and what a sweep found of
 # them (40 bytes measured), twice while they are made anew, and levels, labels and weights.
@@ -133,27 +132,27 @@ class Passes:
     ----------
     source : Source
         The chunks.
-    recipe : Recipe
-        What makes chunks of what is read.
+    recipe : Recipe or None
+        What makes chunks of what is read; None leaves it as it is, and nothing can be kept.
     budget : Budget
         What may be kept.
     n_threads : int
         Threads of every task.
-    factors : sequence of arrays, optional
-        Factors of the weights of the queries of each chunk.
+    kept : sequence of arrays of bool, optional
+        The queries of each chunk that count; all if None.
     """
 
     def __init__(
         self,
         source: Source,
-        recipe: Recipe,
+        recipe: Recipe | None,
         budget: Budget,
         n_threads: int = 1,
-        factors: Sequence[Any] | None = None,
+        kept: Sequence[Any] | None = None,
     ) -> None:
         self.source, self.recipe, self.budget = source, recipe, budget
         self.n_threads = n_threads
-        self.factors = factors
+        self.kept = kept
         self.n_read = 0  # bytes of features, all passes together
         self._kept: dict[int, Chunk] = {}
         self._buffers = [source.buffer() for _ in range(min(budget.n_buffers, len(source.chunks)))]
@@ -242,10 +241,11 @@ class Passes:
             self._ahead.append((i, buffer, reading))
             self.n_read += self.source.chunks[i].nbytes
 
-    def _made(self, i: int, data: Dataset) -> Chunk:
+    def _made(self, i: int, data: Dataset) -> Any:
         """The chunk of what was read; its terms and state are those of the last pass, if kept."""
+        if self.recipe is None:
+            return data
         known = self._kept.get(i)
         if known is not None:
             return replace(known, rows=self.recipe.prepared(data, self.n_threads).rows)
-        factor = None if self.factors is None else self.factors[i]
-        return self.recipe.chunk(data, self.n_threads, factor)
+        return self.recipe.chunk(data, self.n_threads, None if self.kept is None else self.kept[i])

@@ -19,17 +19,21 @@ from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Rows, without_offsets
 from linrank.data.scaling import Scaling
 from linrank.domination import newton
+from linrank.domination.train import check_parameters, choose_solver
 from linrank.errors import NoPairsError
 from linrank.losses.base import Huber, ScoreLoss, SquaredHinge
 from linrank.losses.domination import DominationLoss
+from linrank.options import SELECTED_PAIRS
 from linrank.pairs import Pairs, chosen
-from linrank.pairs.layering import Layering
+from linrank.pairs.layering import Layering, is_by_row, is_table
 from linrank.parts.chunk import Chunk, Sizes, Terms
 from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows
-from linrank.system.threads import useful_threads
+from linrank.system.resources import useful_threads
 
 Array = NDArray[Any]
+# Parameters of a RankSVM that decide on its recipe.
+RANK_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization", "solver")
 Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms
 
 
@@ -49,8 +53,12 @@ class Recipe(Protocol):
     def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
         """The data with its rows as the loss is to see them."""
 
-    def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
-        """The chunk of a dataset; ``factor`` multiplies the weights of its queries."""
+    def chunk(self, data: Dataset, n_threads: int = 1, kept: Array | None = None) -> Chunk:
+        """The chunk of the queries of a data set where the mask ``kept`` is true; all if None.
+
+        Rows of other queries are neither copied nor swept: the queries left are a selection of
+        positions. So a chunk has the samples, and the sums, of a data set of these queries alone.
+        """
 
     def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
         """Rows of some queries, as `linrank.ranksvm.train.draw_rows` draws them."""
@@ -99,14 +107,14 @@ class RankRecipe:
     def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
         return _prepared(data, self.by_query, n_threads)
 
-    def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
-        data = self.prepared(data, n_threads)
+    def chunk(self, data: Dataset, n_threads: int = 1, kept: Array | None = None) -> Chunk:
+        data = _with_queries(self.prepared(data, n_threads), kept)
         try:
             pairs, _ = chosen(
                 data,
                 pairs=self.pairs,
                 pair_weighting=self.pair_weighting,
-                query_weight=_times(part_query_weights(self.query_weight, data.queries), factor),
+                query_weight=part_query_weights(self.query_weight, data.queries),
                 query_normalization=self.query_normalization,
             )
         except NoPairsError:
@@ -176,14 +184,14 @@ class DominationRecipe:
     def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
         return _prepared(data, self.by_query, n_threads)
 
-    def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
-        data = self.prepared(data, n_threads)
+    def chunk(self, data: Dataset, n_threads: int = 1, kept: Array | None = None) -> Chunk:
+        data = _with_queries(self.prepared(data, n_threads), kept)
         try:
             layering = Layering.of(
                 data,
                 layers=self.layers,
                 margin=self.margin,
-                query_weight=_times(part_query_weights(self.query_weight, data.queries), factor),
+                query_weight=part_query_weights(self.query_weight, data.queries),
             )
         except NoPairsError:
             return _made(data, data.queries, None, 0, 0.0)
@@ -216,12 +224,6 @@ class DominationRecipe:
         return newton.RidgeProblem(rows, layering, factor * C, scale, n_threads)
 
 
-def _times(weight: Array | None, factor: Array | None) -> Array | None:
-    if weight is None or factor is None:
-        return weight if factor is None else factor
-    return weight * factor
-
-
 def _prepared(data: Dataset, by_query: bool, n_threads: int) -> Dataset:
     """The data with its rows scaled within queries, or as they are, and without offsets."""
     if by_query:
@@ -233,12 +235,12 @@ def _prepared(data: Dataset, by_query: bool, n_threads: int) -> Dataset:
 def _made(
     data: Dataset, queries: Queries, terms: Terms | None, n_pairs: int, weight: float
 ) -> Chunk:
-    rows = data.rows
+    rows, n_rows = data.rows, data.queries.n_rows
     sizes = Sizes(
         rows.shape[1],
-        rows.shape[0],
+        n_rows,
         n_pairs,
-        rows.nbytes,
+        rows.nbytes * n_rows // max(1, rows.shape[0]),
         rows.is_sparse,
         weight,
         np.diff(queries.offsets),
@@ -269,3 +271,99 @@ def _joined(parts: Sequence[Queries]) -> Queries:
 def _at_zero(layering: Layering) -> float:
     zeros = np.zeros(layering.queries.n_rows)
     return float(DominationLoss(layering).at(zeros).value)
+
+
+def _with_queries(data: Dataset, mask: Array | None) -> Dataset:
+    """The same rows, of which only those of the queries of a mask, all if None, have a position."""
+    if mask is None or mask.all():
+        return data
+    part = replace(data)
+    part.__dict__["queries"] = data.queries.select(np.flatnonzero(mask))
+    return part
+
+
+def only_queries(data: Dataset, kept: Array) -> Dataset:
+    """The rows of the queries ``kept``, ascending, in order of position: a copy."""
+    queries = data.queries.select(kept)
+    part = data.select(queries.order)
+    part.__dict__["queries"] = replace(queries, order=None)
+    return part
+
+
+# ---- what chunks cannot serve -------------------------------------------------------------------
+
+
+def rank_recipe(where: str, query_weight: Any = None, **given: Any) -> RankRecipe:
+    """The recipe of a RankSVM; what chunks cannot serve is refused, with what to do instead.
+
+    ``where`` says what the data are, for the message: "a store", "a cluster". ``given`` are the
+    parameters of `linrank.RankSVM` that decide on the losses, and its solver.
+    """
+    solver = given.pop("solver", "newton")
+    recipe = RankRecipe(**given, query_weight=_by_id(query_weight))
+    problem.check_choices(
+        recipe.loss, recipe.pairs, recipe.pair_weighting, solver, recipe.query_normalization
+    )
+    if solver != "newton":
+        raise ValueError(
+            f"solver={solver!r} reads rows that are all in memory, not {where}; use solver='newton'"
+        )
+    if recipe.pairs in SELECTED_PAIRS:
+        raise ValueError(
+            f"pairs={recipe.pairs!r} lists pairs of all queries together and cannot be had from "
+            f"{where}; use pairs='all' or 'adjacent'"
+        )
+    return recipe
+
+
+def domination_recipe(
+    where: str,
+    query_weight: Any = None,
+    *,
+    layers: Any,
+    margin: Any,
+    pooled: bool,
+    penalty: str,
+    solver: str,
+    feature_induction: int | None,
+    negative_sampling: float | None,
+    **others: Any,
+) -> DominationRecipe:
+    """The same of a DominationRanker; ``others`` are the rest of its own parameters."""
+    check_parameters(
+        penalty=penalty,
+        solver=solver,
+        feature_induction=feature_induction,
+        negative_sampling=negative_sampling,
+        **{name: value for name, value in others.items() if name in ("alpha", "tol", "max_iter")},
+    )
+    if choose_solver(solver, penalty, feature_induction) != "newton":
+        raise ValueError(
+            f"penalty={penalty!r} with solver={solver!r} reads features one by one, which {where} "
+            "cannot give; use penalty='l2' and solver='newton'"
+        )
+    if negative_sampling not in (None, 1.0):
+        raise ValueError(
+            f"negative_sampling={negative_sampling!r} cannot be had from {where}; leave it out"
+        )
+    if pooled:
+        raise ValueError(
+            f"pooled=True makes one query of all rows, and {where} is cut by queries; use "
+            "pooled=False"
+        )
+    if is_table(margin) or is_by_row(margin):
+        raise ValueError(
+            f"a margin by table or by row speaks of all rows together and cannot be had from "
+            f"{where}; give a number, 'linear', 'log' or a function of the labels"
+        )
+    return DominationRecipe(layers, margin, _by_id(query_weight))
+
+
+def _by_id(weight: Any) -> Mapping[Any, float] | None:
+    """Query weights by query id: the only form that needs no order of queries."""
+    if weight is None or isinstance(weight, Mapping):
+        return weight
+    raise ValueError(
+        f"query_weight must be a mapping from query id to weight here, got "
+        f"{type(weight).__name__}; write {{id: weight, ...}}"
+    )

@@ -15,13 +15,11 @@ from linrank.data.rows import Extents, dot
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.objective import Ridge, Sum
-from linrank.parts import risk as tasks
-from linrank.parts.chunk import Chunk, Sizes
-from linrank.parts.gather import Gathering
+from linrank.parts.chunk import Chunk, Gathering, Sizes
 from linrank.parts.recipes import Piece, Recipe
 from linrank.ranksvm.train import Plannable, choose_queries
-from linrank.solvers.smoothing import Sharpening
-from linrank.system.threads import cached_property
+from linrank.solvers.continuation import Sharpening
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
 
@@ -66,11 +64,11 @@ class ChunkedPoint:
     with_hessian: bool = False
 
     @cached_property
-    def loss(self) -> tasks.Totals:
+    def loss(self) -> Totals:
         """The losses at ``w`` for ``C = 1``, in raw columns."""
         risk, whole = self.risk, self.risk.loss
         args = (risk.stretch(self.w), risk.epsilon, self.with_hessian, whole.extents is None)
-        totals: tasks.Totals = risk.gathering.total(tasks.evaluate, *args)
+        totals: Totals = risk.gathering.total(evaluate, *args)
         if totals.extents is not None:
             whole.extents = totals.extents
         return totals
@@ -121,13 +119,13 @@ class ChunkedPoint:
     def hvp(self, v: Array) -> tuple[Array, None]:
         risk = self.risk
         args = (risk.stretch(self.w), risk.epsilon, risk.stretch(v))
-        return risk.C * risk.stretch(risk.gathering.total(tasks.product, *args)), None
+        return risk.C * risk.stretch(risk.gathering.total(product, *args)), None
 
     def hessian_matrix(self) -> Array:
         risk = self.risk
         found = self.loss.hessian
         if found is None:
-            found = risk.gathering.total(tasks.hessian, risk.stretch(self.w), risk.epsilon)
+            found = risk.gathering.total(hessian, risk.stretch(self.w), risk.epsilon)
         matrix: Array = risk.C * found
         if risk.scale is not None:
             matrix *= risk.scale
@@ -136,9 +134,9 @@ class ChunkedPoint:
 
     def hessian_diagonal(self) -> Array:
         risk = self.risk
-        found = risk.gathering.total(tasks.diagonal, risk.stretch(self.w), risk.epsilon)
-        diagonal: Array = risk.C * found
-        return diagonal if risk.scale is None else risk.scale**2 * diagonal
+        found: Array = risk.gathering.total(diagonal, risk.stretch(self.w), risk.epsilon)
+        found = risk.C * found
+        return found if risk.scale is None else risk.scale**2 * found
 
     def slope(self, d: Array, image: None) -> float:
         return dot(self.gradient, d)
@@ -177,20 +175,7 @@ class Totals:
     hessian: Array | None = None
 
     def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.value + other.value,
-            self.rounding + other.rounding,
-            self.primal + other.primal,
-            self.primal_error + other.primal_error,
-            self.dual + other.dual,
-            self.total_curvature + other.total_curvature,
-            self.gradient + other.gradient,
-            self.slope_square + other.slope_square,
-            self.error_square + other.error_square,
-            self.total_weight + other.total_weight,
-            _sum(self.extents, other.extents),
-            _sum(self.hessian, other.hessian),
-        )
+        return Totals(*map(_sum, vars(self).values(), vars(other).values()))
 
 
 def _sum(a: Any, b: Any) -> Any:
@@ -262,16 +247,6 @@ def diagonal(chunk: Chunk, w: Array, epsilon: float, n_threads: int = 1) -> Arra
         return np.zeros(chunk.sizes.n_features)
     state = chunk.at(w, epsilon, n_threads)
     return state.loss.hessian_diagonal(chunk.rows, state.point)
-
-
-def scores(chunk: Chunk, w: Array, n_threads: int = 1) -> Array:
-    """``X w``, by row."""
-    return chunk.rows.scores(w, None, n_threads)
-
-
-def slopes(chunk: Chunk, r: Array, n_threads: int = 1) -> Array:
-    """``Xᵀ r``, r by row."""
-    return chunk.rows.gradient(r, None, n_threads)
 
 
 LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians
@@ -411,4 +386,4 @@ def draw(
 
 def sizes_of(gathering: Gathering) -> list[Sizes]:
     """The sizes of all chunks."""
-    return gathering.each(tasks.sizes)
+    return gathering.each(sizes)

@@ -14,12 +14,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.query_folds import fold_of_queries
 from linrank.data.scaling import Scaling
 from linrank.metrics import ERR, Measure, parse
-from linrank.parts.fold_recipes import highest_label, only_queries
 from linrank.parts.parts import Parts
 from linrank.parts.path import path_of_parts
-from linrank.parts.recipes import RankRecipe
-from linrank.search.folds import Fold, as_folds, judge
-from linrank.search.scores import evaluations, resized_models, score_matrix
+from linrank.parts.recipes import RankRecipe, only_queries
+from linrank.search.folds import Fold, as_folds, evaluations, judge, resized_models, score_matrix
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 
 Array = NDArray[Any]
@@ -41,12 +39,13 @@ def folds_of(cv: Any, parts: Parts) -> list[PartsFold]:
     """
     cv = 5 if cv is None else cv
     numbers, lengths = parts.query_numbers, parts.lengths
-    sizes = np.empty(sum(map(len, lengths)), dtype=np.int64)
+    has_ids = parts.columns.qid is not None
+    sizes = np.empty(parts.n_queries, dtype=np.int64)
     sizes[np.concatenate(numbers)] = np.concatenate(lengths)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"there must be at least 2 folds, got {cv}")
-        if not parts.has_ids:
+        if not has_ids:
             raise ValueError(
                 f"cv={cv} deals out queries, and without qid all rows of {parts.where} are one; "
                 "give qid, or validation data: cv=(X_val, y_val)"
@@ -54,8 +53,8 @@ def folds_of(cv: Any, parts: Parts) -> list[PartsFold]:
         fold = fold_of_queries(sizes, int(cv))
         return [_of_queries(numbers, fold != k, fold == k) for k in range(int(cv))]
     query = np.repeat(np.arange(len(sizes)), sizes)
-    rows = _Rows(len(query), parts.n_features)
-    stand_in = Dataset(rows, np.zeros(len(query)), query if parts.has_ids else None)  # type: ignore[arg-type]
+    rows = _Rows(len(query), parts.columns.n_features)
+    stand_in = Dataset(rows, np.zeros(len(query)), query if has_ids else None)  # type: ignore[arg-type]
     return [
         _from_rows(fold, query, numbers, len(sizes))
         for fold in as_folds(cv, stand_in, np.empty((len(query), 0)))
@@ -99,12 +98,13 @@ def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> PartsFo
 def tune_parts(
     parts: Parts, folds: Sequence[PartsFold], recipe: RankRecipe, Cs: Array, **options: Any
 ) -> Tuning:
-    """Measure the models of every fold's path, as `linrank.search.path_searches.tune` does.
+    """Measure the models of every fold's path, as `linrank.search.grids.tune` does.
 
     ``options`` are those of `Judging` and of `linrank.parts.path.path_of_parts`.
     """
-    judging, most = Judging.taken_from(options), parts.n_at_a_time
-    sweep = Sweep({"C": Cs}, folds, judging, most=most, n_jobs=most)
+    judging = Judging.taken_from(options)
+    # One at a time: it has the disk or all workers busy, and its state takes their memory.
+    sweep = Sweep({"C": Cs}, folds, judging, most=1, n_jobs=1)
 
     def train(run: FoldRun) -> Judged:
         fold: PartsFold = run.fold
@@ -143,16 +143,11 @@ def _judged(
     measure = parse(scoring)
     with parts.opened(None) as data:
         if isinstance(measure, ERR) and measure.y_max is None:  # the highest label of all parts
-            highest = [
-                h for h in data.gathering.each(highest_label, per_chunk=own) if h is not None
-            ]
+            highest = [h for h in data.each(highest_label, per_chunk=own) if h is not None]
             measure = replace(measure, y_max=max(0.0, *highest))
         args = (coefs, scaling, measure, convention)
-        found = [
-            part
-            for part in data.gathering.each(measure_queries, *args, per_chunk=own)
-            if part is not None
-        ]
+        measured = data.each(measure_queries, *args, per_chunk=own)
+    found = [part for part in measured if part is not None]
     numerator = np.concatenate([part[0] for part in found], axis=1)
     denominator = np.concatenate([part[1] for part in found], axis=1).sum(axis=1)
     if not (denominator > 0.0).all():
@@ -162,6 +157,11 @@ def _judged(
         )
     values: Array = np.array([math.fsum(row) for row in numerator.tolist()]) / denominator
     return values if measure.higher_is_better else 0.0 - values
+
+
+def highest_label(data: Dataset, kept: Array, *, n_threads: int = 1) -> float:
+    """The largest label of the queries ``kept``; -inf where there are none."""
+    return float(data.labels[data.queries.select(kept).order].max(initial=-np.inf))
 
 
 def measure_queries(

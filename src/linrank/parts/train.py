@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import Box
+from linrank.data.scaling import Scaling
 from linrank.domination.newton import minimise
 from linrank.errors import check_numbers
-from linrank.parts.gather import Gathering
+from linrank.parts.chunk import Gathering
+from linrank.parts.parts import Parts
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import one_by_one
@@ -23,6 +26,30 @@ from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 
 Array = NDArray[Any]
+
+
+def train_parts(
+    fit: Callable[..., tuple[Result, ChunkedProblem]],
+    parts: Parts,
+    recipe: RankRecipe | DominationRecipe,
+    scaling: Scaling,
+    **options: Any,
+) -> tuple[Result, int]:
+    """Train on parts wherever they are; the result, and the number of pairs.
+
+    ``fit`` is `train_rank_chunks` or `train_domination_chunks`, ``options`` are its own.
+    """
+    recipe = replace(recipe, by_query=scaling.needs_queries)
+    with parts.opened(recipe) as chunks:
+        result, problem = fit(
+            chunks,
+            recipe,
+            scale=scaling.factors,
+            capacity=parts.capacity,
+            n_threads=parts.n_threads,
+            **options,
+        )
+    return result, problem.n_pairs
 
 
 def train_rank_chunks(

@@ -8,9 +8,8 @@ of low rank by its pairs, on any rows.
 from typing import Any
 
 from linrank.options import COUNTINGS
-from linrank.published.counting import Counted, TreeHinge
+from linrank.published.counting import Counted, ExplicitPairs, TreeHinge, published_loss
 from linrank.published.listed_pairs import FactorizedByPairs, factorize_by_pairs
-from linrank.published.method import ExplicitPairs, published_loss
 
 __all__ = [
     "COUNTINGS",
@@ -29,4 +28,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'linrank.published' has no attribute {name!r}")
     from importlib import import_module  # the estimator stands above all that it uses
 
-    return import_module("linrank.estimators.published").PublishedRankSVM
+    return import_module("linrank.estimators.ranksvm").PublishedRankSVM

@@ -62,9 +62,6 @@ def train_path(
     max_iter: int | None = None,
     loss: str = LOSSES[0],
     pairs: str = PAIRS[0],
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
-    seed: int = 0,
     pair_weighting: str = PAIR_WEIGHTINGS[0],
     n_rounds: int = 1,
     solver: str = SOLVERS[0],
@@ -74,21 +71,15 @@ def train_path(
 ) -> Iterator[Result]:
     """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
 
-    ``options`` are further ones of `train`: scale, query_weight, preferences, bounds, n_jobs.
+    ``options`` are further ones of `train`: sizes and seed of chosen pairs, scale, query_weight,
+    preferences, bounds, n_jobs.
     Results are in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
     for C in Cs:
         check_numbers(C, tol, max_iter)
     ranksvm.check_choices(loss, pairs, pair_weighting, solver, query_normalization)
-    options |= {
-        "loss": loss,
-        "pairs": pairs,
-        "n_closest": n_closest,
-        "n_random": n_random,
-        "seed": seed,
-        "pair_weighting": pair_weighting,
-        "query_normalization": query_normalization,
-    }
+    options |= {"loss": loss, "pairs": pairs, "pair_weighting": pair_weighting}
+    options["query_normalization"] = query_normalization
     if pair_weighting not in PAIR_WEIGHTINGS:  # the same weights for every C
         given = {k: v for k, v in options.items() if k not in _OF_PAIRS}
         options["swaps"], _ = ranksvm.swapped_pairs(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank import options as of
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
@@ -21,31 +22,15 @@ from linrank.losses.base import Hinge, Huber, ScoreLoss, SquaredHinge
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.swaps import SwapHinge, SwapHuber, Swaps, SwapSquaredHinge, swap_measure
 from linrank.objective import Ridge, Risk, Sum
-from linrank.options import (
-    LOSSES,
-    PAIR_WEIGHTINGS,
-    PAIRS,
-    PUBLISHED,
-    QUERY_NORMALIZATIONS,
-    SELECTED_PAIRS,
-    SOLVERS,
-)
 from linrank.pairs import Pairs, chosen
-from linrank.published import method as published
+from linrank.published import counting as published
+from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
+from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import Sharpen, newton
-from linrank.solvers.preconditioner import (
-    Carried,
-    Diagonal,
-    Explicit,
-    Plain,
-    Preconditioner,
-    Sampled,
-)
 from linrank.solvers.result import Callback, Result
-from linrank.solvers.smoothing import Sharpening
 from linrank.solvers.tron import tron
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import resolve, useful_threads
 
 Array = NDArray[Any]
 
@@ -94,7 +79,7 @@ class Plannable(Protocol):
     def sample(self, n_rows: int) -> Plannable: ...
 
 
-def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
+def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Preconditioner]:
     """Start and preconditioner for the regime of the data.
 
     While the explicit Hessian costs no more than some tens of products it is the safest choice and
@@ -114,7 +99,7 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
         patience = 2  # the Hessian of a narrow band ages within a step
     if isinstance(problem.rows, StreamedRows):
         if not problem.rows.has_matrix:
-            return start, Plain()
+            return start, conjugate.Plain()
         n_sample = min(max(50 * n, n_rows // 20), n_rows, problem.capacity)
         return _from_sample(problem, n_sample, w0, patience)
     cheap = _without_matrix(problem)
@@ -125,8 +110,10 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     if guess is not None and problem.longest_query >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if n <= problem.largest_matrix and (price <= 30 or n_rows < 100 * n):
-        return start, Explicit(patience, guess)
-    return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
+        return start, conjugate.Explicit(patience, guess)
+    return start, guess or conjugate.Sampled(
+        lambda m: problem.sample(m).objective(_WIDE), 50 * n, start
+    )
 
 
 def is_small(problem: Plannable) -> bool:
@@ -136,7 +123,7 @@ def is_small(problem: Plannable) -> bool:
 
 def _from_sample(
     problem: Plannable, n_sample: int, w0: Array | None, patience: int
-) -> tuple[Array, Sampled]:
+) -> tuple[Array, conjugate.Sampled]:
     """The optimum on a sample, unless w0 is given, and the preconditioner of that sample."""
     part = problem.sample(n_sample)
     if w0 is not None:
@@ -145,12 +132,12 @@ def _from_sample(
         start = newton(
             part.objective(),
             np.zeros(problem.rows.shape[1]),
-            preconditioner=Explicit(patience),
+            preconditioner=conjugate.Explicit(patience),
             tol=_ROUGH,
             sharpen=part.sharpening(_ROUGH),
         ).w
     sample = part.objective(_WIDE)
-    guess = Sampled(
+    guess = conjugate.Sampled(
         lambda m: sample if m == n_sample else problem.sample(m).objective(_WIDE),
         n_sample,
         start,
@@ -166,7 +153,7 @@ class Weighable(Plannable, Protocol):
     def C(self) -> float: ...
 
 
-def carried(problem: Weighable) -> Preconditioner:
+def carried(problem: Weighable) -> conjugate.Preconditioner:
     """The preconditioner of a path.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
@@ -176,7 +163,7 @@ def carried(problem: Weighable) -> Preconditioner:
     price, n_sample = _hessian_price(problem.rows), max(50 * n, n_rows // 20)
     if isinstance(problem.rows, StreamedRows):
         if not problem.rows.has_matrix:
-            return Plain()
+            return conjugate.Plain()
     else:
         cheap = _without_matrix(problem)
         if cheap is not None:
@@ -184,24 +171,24 @@ def carried(problem: Weighable) -> Preconditioner:
         is_long = problem.longest_query >= _core.LONG_QUERY
         is_cheap = 2 * n_sample > n_rows or (price <= 10 and not is_long)
         if is_cheap and n <= problem.largest_matrix:
-            return Carried(lambda point, _: point, patience=price // 2 + 1)
+            return conjugate.Carried(lambda point, _: point, patience=price // 2 + 1)
 
     def on_sample(point: Any, k: int) -> Any:
         sample: Any = problem.sample(min(n_sample * 4**k, n_rows))
         factor = point.parts[1].risk.C / problem.C
         return replace(sample, C=factor * sample.C).objective().at(point.w)
 
-    return Carried(on_sample, patience=8)
+    return conjugate.Carried(on_sample, patience=8)
 
 
-def _without_matrix(problem: Plannable) -> Preconditioner | None:
+def _without_matrix(problem: Plannable) -> conjugate.Preconditioner | None:
     """A preconditioner for more features than a Cholesky factor is worth; None below that."""
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     if n <= MOST_FACTORED and (n <= 300 or n_rows >= 2 * n):
         return None
     if 2 * n_rows < n:
-        return Plain()
-    return Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
+        return conjugate.Plain()
+    return conjugate.Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
 
 
 def _hessian_price(rows: Extent) -> int:
@@ -687,13 +674,13 @@ def train(
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     if counting is not None:
         published.check_counting(solver, counting)
-    if counting is not None and pairs in SELECTED_PAIRS:
+    if counting is not None and pairs in of.SELECTED_PAIRS:
         raise ValueError(
             f"counting={counting!r} is a published way to count all pairs, not those of "
             f"pairs={pairs!r}; leave counting out"
         )
     started = time.perf_counter()
-    if pair_weighting not in PAIR_WEIGHTINGS and swaps is None:
+    if pair_weighting not in of.PAIR_WEIGHTINGS and swaps is None:
         swaps, start = swapped_pairs(
             data,
             pair_weighting,
@@ -768,19 +755,19 @@ def check_choices(
     loss: str, pairs: str, pair_weighting: str, solver: str, query_normalization: str | None
 ) -> None:
     """Raise ValueError for a name that `train` does not know."""
-    check_one_of("loss", loss, LOSSES)
-    check_one_of("pairs", pairs, PAIRS)
-    if pair_weighting not in PAIR_WEIGHTINGS:
+    check_one_of("loss", loss, of.LOSSES)
+    check_one_of("pairs", pairs, of.PAIRS)
+    if pair_weighting not in of.PAIR_WEIGHTINGS:
         swap_measure(pair_weighting)
-        if pairs != PAIRS[0]:
+        if pairs != of.PAIRS[0]:
             raise ValueError(
                 f"pair_weighting={pair_weighting!r} weighs all pairs of a ranking, got "
                 f"pairs={pairs!r}; leave pairs out"
             )
-    check_one_of("solver", solver, SOLVERS)
-    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
+    check_one_of("solver", solver, of.SOLVERS)
+    check_one_of("query_normalization", query_normalization, of.QUERY_NORMALIZATIONS)
     given = (loss, pairs, pair_weighting)
-    if solver in PUBLISHED and given != (LOSSES[0], PAIRS[0], PAIR_WEIGHTINGS[0]):
+    if solver in of.PUBLISHED and given != (of.LOSSES[0], of.PAIRS[0], of.PAIR_WEIGHTINGS[0]):
         raise ValueError(
             f"solver={solver!r} is a published method: loss='squared_hinge', pairs='all', "
             f"pair_weighting='uniform'; got {given}. Use solver='newton'"

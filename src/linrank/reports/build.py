@@ -11,24 +11,23 @@ from typing import Any
 
 from linrank.data.dataset import Dataset
 from linrank.reports.failures import failures
-from linrank.reports.fit_section import fitting
 from linrank.reports.html import document
 from linrank.reports.material import Material, Options, gather
-from linrank.reports.model_section import data as data_section
-from linrank.reports.model_section import footer, method, weights
-from linrank.reports.quality import by_query, measures
-from linrank.reports.summary import header, summary_dict
+from linrank.reports.model import data as data_section
+from linrank.reports.model import fitting, footer, method, weights
+from linrank.reports.quality import by_query, header, measures, summary_dict
 from linrank.system.durable import replacing
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
-SECTIONS: tuple[tuple[str, str, Callable[[Material], str]], ...] = (
-    ("measures", "How good", measures),
-    ("queries", "Query by query", by_query),
-    ("worst", "Where it goes wrong", failures),
-    ("weights", "What it learnt", weights),
-    ("training", "How it was trained", fitting),
-    ("data", "Data", data_section),
-    ("method", "Method", method),
+# (id, entry of the contents, heading, what makes its sentence and the rest of it)
+SECTIONS: tuple[tuple[str, str, str, Callable[[Material], tuple[str, ...]]], ...] = (
+    ("measures", "How good", "How good is it?", measures),
+    ("queries", "Query by query", "Query by query", by_query),
+    ("worst", "Where it goes wrong", "Where it goes wrong", failures),
+    ("weights", "What it learnt", "What it learnt", weights),
+    ("training", "How it was trained", "How it was trained", fitting),
+    ("data", "Data", "The data", data_section),
+    ("method", "Method", "How this page was made", method),
 )
 
 
@@ -54,7 +53,7 @@ class Report:
 
     @cached_property
     def _html(self) -> str:
-        sections = [(name, label, make(self.material)) for name, label, make in SECTIONS]
+        sections = [(a, b, c, make(self.material)) for a, b, c, make in SECTIONS]
         head = header(self.material, self.title)
         return document(self.title, head, sections, footer(self.material, self.date))
 

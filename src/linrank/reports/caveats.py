@@ -43,9 +43,9 @@ def leakage(parts: Mapping[str, Dataset]) -> dict[tuple[str, str], Overlap]:
 def leakage_message(one: str, other: str, overlap: Overlap) -> str:
     """The leak in a sentence or two; numbers, an example, and what they mean."""
     n, of = max(overlap.n_ids, overlap.n_rows), overlap.n_queries
-    many = f"{n:,} of {of:,} {_WORDS[one]} queries"
+    many = f"{n:,} of {of:,} {WORDS[one]} queries"
     example = f" (query {overlap.example} is one)" if overlap.example is not None else ""
-    told = _WORDS[other]
+    told = WORDS[other]
     if not overlap.n_rows:
         return (
             f"{many} have the id of a {told} query{example}, but other rows. Where ids are "
@@ -53,11 +53,11 @@ def leakage_message(one: str, other: str, overlap: Overlap) -> str:
             "has been shown what it is judged by."
         )
     judged = "the numbers are too good" if one == "test" else "the choice of C is not to be trusted"
-    also = f"{overlap.n_rows:,} of {of:,} {_WORDS[one]} queries are {told} queries, row by row"
+    also = f"{overlap.n_rows:,} of {of:,} {WORDS[one]} queries are {told} queries, row by row"
     return f"{also}{example}: {judged}. Split by query, each query into one part only."
 
 
-_WORDS = {"train": "training", "valid": "validation", "test": "test"}
+WORDS = {"train": "training", "valid": "validation", "test": "test"}
 
 
 def leakage_caveats(found: Mapping[tuple[str, str], Overlap]) -> Iterator[Caveat]:
@@ -93,26 +93,18 @@ def data_caveats(
 def _said(messages: Mapping[str, str]) -> str:
     """The message of the test data, or of the last part that has one; the others are named."""
     *others, last = messages
-    told = f"{_WORDS[last].capitalize()} data: {messages[last]}."
+    told = f"{WORDS[last].capitalize()} data: {messages[last]}."
     if not others:
         return told
-    names = " and ".join(_WORDS[name] for name in others)
-    return (
-        f"{told} So it is in the {names} data{'' if _same(messages) else ', with other numbers'}."
-    )
-
-
-def _same(messages: Mapping[str, str]) -> bool:
-    return len(set(messages.values())) == 1
+    names = " and ".join(WORDS[name] for name in others)
+    also = "" if len({*messages.values()}) == 1 else ", with other numbers"
+    return f"{told} So it is in the {names} data{also}."
 
 
 def training_caveats(training: Training) -> Iterator[Caveat]:
     """A grid whose end is the best, a fit that stopped early."""
     if training.tuning.edge is not None:
-        yield Caveat("edge-of-grid", f"{_sentence(training.tuning.edge)}.")
+        told = training.tuning.edge
+        yield Caveat("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
     if not training.result.converged:
         yield Caveat("not-converged", f"The fit is not converged: {training.result.message}.", True)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

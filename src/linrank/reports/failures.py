@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank.models.kernel import KernelModel
-from linrank.reports.html import absent, bar, details, paragraph, rows_table, section, text
-from linrank.reports.pictures import count, percent, push, short, value
+from linrank.reports.html import absent, bar, details, paragraph, row, rows_table, text
+from linrank.reports.numbers import percent, push, short, value
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from linrank.reports.diagnosis import Document, QueryDiagnosis, WrongPair
     from linrank.reports.material import Material
@@ -21,11 +24,12 @@ RANKED = "By score; ideal: the best rank its label allows"
 MISLEADING = 6  # features that are named for all queries
 
 
-def failures(material: Material) -> str:
+def failures(material: Material) -> tuple[str, ...]:
     """The section on the worst queries."""
     if not material.worst:
-        lede = "No test query has a pair of documents in the wrong order: there is nothing to show."
-        return section("worst", "Where it goes wrong", lede)
+        return (
+            "No test query has a pair of documents in the wrong order: there is nothing to show.",
+        )
     lede = (
         f"The queries with the lowest {text(material.scoring)}, without those that no ranking can "
         "order. For each, what stands where, and the pairs whose wrong order costs most."
@@ -39,14 +43,7 @@ def failures(material: Material) -> str:
         details(_heading(material, one), _body(material, one), is_open=k == 0)
         for k, one in enumerate(material.worst)
     ]
-    return section(
-        "worst",
-        "Where it goes wrong",
-        lede,
-        _why_unexplained(material),
-        *shown,
-        _misleading(material),
-    )
+    return lede, _why_unexplained(material), *shown, _misleading(material)
 
 
 def _misleading(material: Material) -> str:
@@ -56,20 +53,20 @@ def _misleading(material: Material) -> str:
         return ""
     order = [int(j) for j in np.argsort(found.wrong, kind="stable")[:MISLEADING]]
     order = [j for j in order if found.wrong[j] < 0]
+    if not order:  # all weights are 0
+        return ""
     largest = float(max(np.abs(found.wrong[order]).max(), np.abs(found.right[order]).max()))
     rows = [
-        f'<tr><td class="wide">{text(material.names[j])}</td>'
-        + _cells(float(found.wrong[j]), largest)
-        + _cells(float(found.right[j]), largest)
-        + "</tr>"
+        row(
+            ("wide", text(material.names[j])),
+            *_cells(float(found.wrong[j]), largest),
+            *_cells(float(found.right[j]), largest),
+        )
         for j in order
     ]
-    headings = [("feature", ""), ("", "bars"), ("in wrong pairs", "right"), ("", "bars")]
-    which = (
-        f"a sample of {found.n_wrong + found.n_right:,} test pairs"
-        if found.is_sample
-        else f"all {found.n_wrong + found.n_right:,} test pairs"
-    )
+    headings = [("", "feature"), ("bars", ""), ("right", "in wrong pairs"), ("bars", "")]
+    which = "a sample of" if found.is_sample else "all"
+    which += f" {found.n_wrong + found.n_right:,} test pairs"
     said = (
         f"Weight × difference on average over {which}, of which {found.n_wrong:,} are in the wrong "
         "order or tied. A feature that pushes far to the left in wrong pairs "
@@ -79,13 +76,13 @@ def _misleading(material: Material) -> str:
     return (
         "<h3>Features that mislead most</h3>"
         + paragraph(said, "small")
-        + rows_table([*headings, ("in right pairs", "right")], rows)
+        + rows_table([*headings, ("right", "in right pairs")], rows)
     )
 
 
-def _cells(share: float, largest: float) -> str:
+def _cells(share: float, largest: float) -> list[tuple[str, str]]:
     """A bar and its number."""
-    return f'<td>{bar(share, largest)}</td><td class="right">{push(share, largest)}</td>'
+    return [("", bar(share, largest)), ("right", push(share, largest))]
 
 
 def _why_unexplained(material: Material) -> str:
@@ -111,28 +108,25 @@ def _heading(material: Material, one: QueryDiagnosis) -> str:
 
 
 def _body(material: Material, one: QueryDiagnosis) -> str:
-    parts = [_documents(one)]
-    parts += [_pair(material, pair, k) for k, pair in enumerate(one.pairs, start=1)]
-    return "\n".join(parts)
+    headings = [("right", "rank"), ("", "label"), ("right", "ideal"), ("right", "score")]
+    documents = rows_table([*headings, ("", "document")], _document_rows(one), RANKED)
+    pairs = [_pair(material, pair, k) for k, pair in enumerate(one.pairs, start=1)]
+    return "\n".join([documents, *pairs])
 
 
-def _documents(one: QueryDiagnosis) -> str:
-    top = max(document.label for document in one.documents)
-    headings = [("rank", "right"), ("label", ""), ("ideal", "right"), ("score", "right")]
-    headings += [("document", "")]
-    return rows_table(headings, _document_rows(one, top), RANKED)
-
-
-def _document_rows(one: QueryDiagnosis, top: float) -> Iterator[str]:
-    last = 0
+def _document_rows(one: QueryDiagnosis) -> Iterator[str]:
+    last, top = 0, max(document.label for document in one.documents)
     for document in one.documents:
         if document.rank > last + 1:
             yield _gap(document.rank - last - 1, 5)
         last = document.rank
-        yield (
-            f'<tr><td class="right">{document.rank:,}</td><td>{_grade(document.label, top)}</td>'
-            f'<td class="right">{document.best_rank:,}</td>'
-            f'<td class="right">{short(document.score)}</td><td>{_name(document)}</td></tr>'
+        kind = "grade high" if document.label == top and top > 0 else "grade"
+        yield row(
+            ("right", f"{document.rank:,}"),
+            ("", f'<span class="{kind}">{document.label:g}</span>'),
+            ("right", f"{document.best_rank:,}"),
+            ("right", short(document.score)),
+            ("", _name(document)),
         )
     if last < one.n_rows:
         yield _gap(one.n_rows - last, 5)
@@ -142,14 +136,8 @@ def _gap(n_rows: int, n_columns: int) -> str:
     return f'<tr class="gap"><td colspan="{n_columns}">{n_rows:,} more</td></tr>'
 
 
-def _grade(label: float, top: float) -> str:
-    kind = "grade high" if label == top and label > 0 else "grade"
-    return f'<span class="{kind}">{label:g}</span>'
-
-
 def _name(document: Document) -> str:
-    row = f"row {document.row:,}"
-    return row if document.docid is None else f"{text(document.docid)}"
+    return f"row {document.row:,}" if document.docid is None else text(document.docid)
 
 
 def _pair(material: Material, pair: WrongPair, number: int) -> str:
@@ -159,55 +147,52 @@ def _pair(material: Material, pair: WrongPair, number: int) -> str:
         f"below {_name(worse)} (label {worse.label:g}, rank {worse.rank:,})</h4>"
     )
     if pair.contributions is None or pair.values is None:
-        return heading + paragraph(
-            f"Their scores are {short(better.score)} and {short(worse.score)}.", "small"
-        )
-    return heading + _sentence(material, pair) + _shares(material, pair)
+        told = f"Their scores are {short(better.score)} and {short(worse.score)}."
+        return heading + paragraph(told, "small")
+    told = _blame(material, pair.contributions)
+    return heading + paragraph(told, "small") + _shares(material, pair.contributions, *pair.values)
 
 
-def _sentence(material: Material, pair: WrongPair) -> str:
-    shares = pair.contributions
-    if shares is None:
-        return ""
-    total, wrong = float(shares.sum()), np.flatnonzero(shares < 0)
-    if not wrong.size:
-        return paragraph(
-            "No feature tells the two apart: the model gives them equal scores.", "small"
-        )
+def _blame(material: Material, shares: NDArray[np.float64]) -> str:
+    against = shares[shares < 0]
+    if not against.size:
+        return "No feature tells the two apart: the model gives them equal scores."
     worst = int(np.argmin(shares))
-    part = percent(-float(shares[worst]), -float(shares[wrong].sum()))
-    return paragraph(
-        f"Difference of scores {push(total)}. Most to blame: <strong>"
-        f"{text(material.names[worst])}</strong>, {part} of all that pushes the wrong way.",
-        "small",
+    return (
+        f"Difference of scores {push(float(shares.sum()))}. Most to blame: <strong>"
+        f"{text(material.names[worst])}</strong>, "
+        f"{percent(-float(shares[worst]), -float(against.sum()))} of all that pushes the wrong way."
     )
 
 
-def _shares(material: Material, pair: WrongPair) -> str:
+def _shares(
+    material: Material,
+    shares: NDArray[np.float64],
+    better: NDArray[np.float64],
+    worse: NDArray[np.float64],
+) -> str:
     """The largest shares on both sides, and the rest of each in a row."""
-    if pair.contributions is None or pair.values is None:
-        return ""
-    shares, (better, worse) = pair.contributions, pair.values
     order = np.argsort(shares, kind="stable")
-    against = [int(j) for j in order[:SHOWN] if shares[j] < 0]
-    right = [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
+    chosen = [int(j) for j in order[:SHOWN] if shares[j] < 0]
+    chosen += [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
     largest = float(np.abs(shares).max(initial=0.0))
     rows = [
-        f'<tr><td class="wide">{text(material.names[j])}</td>'
-        + _cells(float(shares[j]), largest)
-        + f'<td class="right">{short(better[j])}</td><td class="right">{short(worse[j])}</td></tr>'
-        for j in [*against, *right]
-    ]
-    rest = np.setdiff1d(np.flatnonzero(shares), [*against, *right])
-    if rest.size:
-        total = float(shares[rest].sum())
-        # No bar: a sum of many is not to be compared with bars of one.
-        rows.append(
-            f'<tr><td class="wide">{count(rest.size, "other feature")} together</td><td></td>'
-            f'<td class="right">{push(total, largest)}</td><td></td><td></td></tr>'
+        row(
+            ("wide", text(material.names[j])),
+            *_cells(float(shares[j]), largest),
+            ("right", short(better[j])),
+            ("right", short(worse[j])),
         )
-    headings = [("feature", ""), ("", "bars"), ("weight × difference", "right")]
-    headings += [("value below", "right"), ("value above", "right")]
+        for j in chosen
+    ]
+    rest = np.setdiff1d(np.flatnonzero(shares), chosen)
+    if rest.size:
+        name = f"{count(rest.size, 'other feature')} together"
+        total = push(float(shares[rest].sum()), largest)
+        # No bar: a sum of many is not to be compared with bars of one.
+        rows.append(row(("wide", name), ("", ""), ("right", total), ("", ""), ("", "")))
+    headings = [("", "feature"), ("bars", ""), ("right", "weight × difference")]
+    headings += [("right", "value below"), ("right", "value above")]
     key = (
         '<p class="small"><span class="key against">pushes the wrong way</span> &nbsp; '
         '<span class="key for">pushes the right way</span></p>'

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from linrank.models.linear import LinearModel
-from linrank.ranksvm.path import as_Cs, solve_path
-from linrank.ranksvm.train import train as train_ranksvm
+from linrank.methods.base import Task, Trained, method_named
 from linrank.search.folds import Fold, deal
-from linrank.search.path_searches import tune
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
-    from linrank.data.scaling import Scaling
+    from linrank.models.linear import LinearModel
     from linrank.ranksvm.path import PathResult
     from linrank.search.tuning import Tuning
     from linrank.solvers.result import Result
+
+METHOD = "ranksvm"  # of those that are registered, one with a path over C
 
 # Scaled features and many pairs want a smaller C than features as they come: the grid of
 # `ranksvm_path`, shifted. MSLR's best is near 2^-17, that of small sets up to 1.
@@ -70,45 +69,40 @@ def train(
     tell: Callable[[str], None],
 ) -> Training:
     """Train a linear RankSVM (squared hinge, all pairs) for every C and take the best one."""
-    grid = as_Cs(AUTO_CS if isinstance(Cs, str) and Cs == "auto" else Cs)
+    method = method_named(METHOD)
+    assert method.search is not None
+    assert method.path is not None
+    grid = AUTO_CS if isinstance(Cs, str) and Cs == "auto" else Cs
     folds = deal(data, n_folds) if valid is None else [Fold(None, valid)]
-    tuning = tune(
-        data,
+    search = method.search(Cs=grid, scale=scale, scoring=scoring, n_jobs=n_jobs)
+    found = method.path(
+        Task(data, search),
         folds,
-        grid,
-        scoring=scoring,
         convention=convention,
-        scale=scale,
-        n_jobs=n_jobs,
         progress=lambda state: tell(
             f"training: {state['n_done']} of {state['n_total']} models, C {state['C']:.6g}"
         ),
     )
-    tell("training: the path of all training queries")
-    path, scaling = solve_path(data, grid, scale=scale, n_jobs=n_jobs)
-    C = float(grid[tuning.chosen])
-    scaled = scaling.transformed(data, n_jobs=n_jobs)
-    result = _certified(scaled, C, scaling, n_jobs)
-    settings: dict[str, Any] = {
-        "C": C,
-        "loss": "squared_hinge",
-        "pairs": "all",
-        "solver": "newton",
-        "scoring": scoring,
-        "score": float(tuning.mean_scores[tuning.chosen]),
-        "index_base": data.index_base,
-    }
-    model = LinearModel.of(result, data, scaling, **settings)
+    tell("training: the chosen model")
+
+    def fit(tol: float) -> Trained:
+        chosen = method.parameters(**found.best_params, tol=tol, scale=scale, n_jobs=n_jobs)
+        return method.train(Task(data, chosen))
+
+    trained = _certified(fit)
+    known = {**trained.model.training, "scoring": scoring, "score": found.score}
+    model: Any = replace(trained.model, training=known)
     where = f"{n_folds} folds of the training queries" if valid is None else "the validation data"
-    return Training(model, tuning, path, result, C, where)
+    return Training(model, found, found.path, trained.result, found.C, where)
 
 
-def _certified(data: Dataset, C: float, scaling: Scaling, n_jobs: int | None) -> Result:
+def _certified(fit: Callable[[float], Trained]) -> Trained:
     """The fit from zero, until its bound is as tight as the first tolerance."""
-    found = train_ranksvm(data, C=C, tol=TOLERANCES[0], scale=scaling.factors, n_jobs=n_jobs)
+    found = fit(TOLERANCES[0])
     for tol in TOLERANCES[1:]:
-        if found.gap <= TOLERANCES[0] * found.value or not found.converged:
+        result = found.result
+        if result.gap <= TOLERANCES[0] * result.value or not result.converged:
             break
-        further = train_ranksvm(data, C=C, tol=tol, scale=scaling.factors, n_jobs=n_jobs)
-        found = further if further.converged else found
+        further = fit(tol)
+        found = further if further.is_done else found
     return found

@@ -420,14 +420,13 @@ def _rival(
 
 def _evaluate(test: Dataset, ranking: Ranking, options: Options) -> Evaluation:
     rules = named_convention(options.convention)
-    docids = test.docids if rules.ties == "docid" else None
     return evaluate_queries(
         test.queries,
         test.labels,
         ranking.scores,
         metrics=options.metrics or (),
         convention=options.convention,
-        docid=None if docids is None or None in docids else docids,
+        docid=test.all_docids if rules.ties == "docid" else None,
         n_jobs=options.n_jobs,
     )
 

@@ -1,59 +1,212 @@
-"""How good it is: all measures with intervals, then query by query."""
+"""How good it is: the verdict at the top of the page, all measures, then query by query."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.displays import QueryHistogramDisplay, QueryScatterDisplay
 from linrank.metrics import parse
-from linrank.reports import pictures
-from linrank.reports.html import absent, clear, columns, figure, paragraph, section, table, text
-from linrank.reports.pictures import count, interval, p_value, percent, signed, value
+from linrank.reports.html import (
+    MISSING,
+    absent,
+    clear,
+    columns,
+    figure,
+    notices,
+    paragraph,
+    table,
+    text,
+    tiles,
+)
+from linrank.reports.numbers import interval, p_value, percent, power, signed, value
+from linrank.system.resources import count
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from linrank.judging.compare import Cell
     from linrank.reports.material import Material
 
+LOOSE = 0.01  # a proven bound wider than this share of F says little
 SHIFTED = 5  # queries named at each end
 
 
-def measures(material: Material) -> str:
-    """All measures in a table."""
-    comparison, name = material.comparison, material.ranking.name
-    level = f"{100 * comparison.confidence:g} % interval"
-    columns = [Column("measure", "left"), Column("mean"), Column(level), Column("queries")]
+def header(material: Material, title: str) -> str:
+    """Title, verdict, key figures and caveats."""
+    test = material.test
+    rows = count(test.n_rows, "document")
+    queries = count(test.queries.n_queries, "query", "queries")
+    return "\n".join(
+        (
+            '<p class="kicker">linrank report</p>',
+            f"<h1>{text(title)}</h1>",
+            paragraph(f"{text(test.source)}: {rows} of {queries}", "small"),
+            paragraph(_verdict(material), "verdict"),
+            tiles(_figures(material)),
+            notices(material.caveats),
+        )
+    )
+
+
+def _cell(material: Material) -> Cell:
+    return material.comparison.cells[material.ranking.name, material.scoring]
+
+
+def _verdict(material: Material) -> str:
+    """Two or three sentences that a reader may take away."""
+    cell, scoring = _cell(material), text(material.scoring)
+    lines = [
+        f"<strong>{text(material.ranking.name)}</strong> reaches <strong class=num>{scoring} "
+        f"{value(cell.mean)}</strong> ({_interval_text(material, cell.low, cell.high)})."
+    ]
     if material.against is not None:
-        columns += [Column("against"), Column("difference")]
-        columns += [Column(level), Column("p"), Column("won · tied · lost")]
+        lines.append(_against(material, cell))
+    bound = certificate(material)
+    if bound is not None:
+        lines.append(bound[2])
+    return " ".join(lines)
+
+
+def _interval_text(
+    material: Material, low: float, high: float, *, difference: bool = False, sep: str = " "
+) -> str:
+    """The interval with its level, or why there is none."""
+    if math.isnan(low) or math.isnan(high):
+        return "one query, so no interval" if _cell(material).n_queries == 1 else "no interval"
+    level = f"{100 * material.comparison.confidence:g} % interval"
+    return f'{level}{sep}<span class="num">{interval(low, high, difference=difference)}</span>'
+
+
+def _against(material: Material, cell: Cell) -> str:
+    if material.against is None:
+        return ""
+    rival = f"<em>{text(material.against.name)}</em>"
+    verdict = material.comparison.verdict(material.ranking.name, material.scoring)
+    sizes = f'<span class="num">{signed(cell.difference)}</span>, {p_value(cell.p_corrected)}'
+    known = value(material.comparison.cells[material.against.name, material.scoring].mean)
+    if cell.wins == cell.losses == 0:
+        return f"On every query it does as well as {rival}, no better and no worse."
+    if cell.n_queries == 1:
+        return f"{rival} has {known}; one query cannot tell whether the difference is chance."
+    if verdict == "better":
+        return f"It beats {rival} ({known}): {sizes}, so chance is an unlikely explanation."
+    if verdict == "worse":
+        return f"It is <strong>worse</strong> than {rival} ({known}): {sizes}."
+    return (
+        f"It is <strong>not shown to differ</strong> from {rival} ({known}): {sizes}; these "
+        "queries cannot tell the two apart."
+    )
+
+
+def certificate(material: Material) -> tuple[str, str, str] | None:
+    """Of the fit: a word, a detail, a sentence; None where nothing is known of it."""
+    training: Any = {} if material.ranking.model is None else material.ranking.model.training
+    objective, gap = training.get("objective"), training.get("gap")
+    if not isinstance(objective, float) or not isinstance(gap, (int, float)) or math.isnan(gap):
+        return None
+    share = gap / objective if objective > 0 else 0.0
+    detail = f"at most {power(share)} of the objective above its minimum"
+    if not training.get("converged", True):
+        return "no", detail, f"The fit stopped before its tolerance: it is {detail}."
+    if share > LOOSE:
+        sentence = f"The solver has converged; what is proven is weaker, {detail}."
+        return "loosely", detail, sentence
+    return "yes", detail, f"The fit is certified: {detail}, proven by duality."
+
+
+def _figures(material: Material) -> list[tuple[str, str, str]]:
+    cell, comparison = _cell(material), material.comparison
+    better = "higher" if parse(material.scoring).higher_is_better else "lower"
+    shown = [
+        (
+            f"{text(material.scoring)} ({better} is better)",
+            value(cell.mean),
+            f"{_interval_text(material, cell.low, cell.high, sep='<br>')}<br>over "
+            f"{count(cell.n_queries, 'query', 'queries')}, rules of "
+            f"{text(comparison.convention.name)}",
+        )
+    ]
+    if material.against is not None:
+        ends = _interval_text(
+            material, cell.difference_low, cell.difference_high, difference=True, sep="<br>"
+        )
+        tested = f"<br>{p_value(cell.p_corrected)}, {_test(comparison.test)}"
+        shown += [
+            (
+                f"Against {text(material.against.name)}",
+                signed(cell.difference),
+                ends + (tested if cell.n_queries > 1 else ""),
+            ),
+            (
+                "Queries won, tied, lost",
+                f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}",
+                f"by {text(material.scoring)} of each query",
+            ),
+        ]
+    bound = certificate(material)
+    if bound is not None:
+        shown.append(("Fit certified", bound[0], bound[1]))
+    return shown
+
+
+def _test(name: str) -> str:
+    return "paired t test" if name == "t" else f"{name} test"
+
+
+def summary_dict(material: Material) -> dict[str, Any]:
+    """What the top of the page says, as plain values, ready for JSON."""
+    bound = certificate(material)
+    return {
+        "model": {"name": material.ranking.name, "about": material.ranking.about},
+        "against": None
+        if material.against is None
+        else {"name": material.against.name, "about": material.against.about},
+        "test": {
+            "source": material.test.source,
+            "rows": material.test.n_rows,
+            "queries": material.test.queries.n_queries,
+            "pairs": material.test.queries.n_pairs,
+        },
+        "scoring": material.scoring,
+        "C": None if material.training is None else material.training.C,
+        "certified": None if bound is None else bound[0] == "yes",
+        "comparison": material.comparison.to_dict(),
+        "worst_queries": [
+            {"id": one.id, "value": one.value, "pairs": one.n_pairs, "wrong": one.n_wrong}
+            for one in material.worst
+        ],
+        "caveats": [
+            {"code": one.code, "message": one.message, "grave": one.grave}
+            for one in material.caveats
+        ],
+    }
+
+
+def measures(material: Material) -> tuple[str, ...]:
+    """All measures in a table."""
+    comparison, name, rival = material.comparison, material.ranking.name, material.against
+    level = f"{100 * comparison.confidence:g} % interval"
+    headings = ["mean", level, "queries"]
+    if rival is not None:
+        headings += ["against", "difference", level, "p", "won · tied · lost"]
     rows = []
     for metric in comparison.metrics:
         cell = comparison.cells[name, metric]
         arrow = "" if comparison.higher_is_better(metric) else " (lower is better)"
-        row = [
-            metric + arrow,
-            value(cell.mean),
-            interval(cell.low, cell.high),
-            f"{cell.n_queries:,}",
-        ]
-        if material.against is not None:
+        row = [metric + arrow, value(cell.mean), interval(cell.low, cell.high)]
+        row += [f"{cell.n_queries:,}"]
+        if rival is not None:
             ends = interval(cell.difference_low, cell.difference_high, difference=True)
-            row += [value(comparison.cells[material.against.name, metric].mean)]
-            row += [signed(cell.difference), ends, _bare(p_value(cell.p_corrected))]
+            row += [value(comparison.cells[rival.name, metric].mean), signed(cell.difference), ends]
+            row += [p_value(cell.p_corrected).removeprefix("p ").removeprefix("= ")]
             row += [f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}"]
         rows.append(row)
-    return section(
-        "measures",
-        "How good is it?",
-        _lede(material),
-        table(Table(columns, rows, notes=_notes(material))),
-    )
-
-
-def _bare(p: str) -> str:
-    return p.removeprefix("p ").removeprefix("= ")
+    content = Table([Column("measure", "left"), *map(Column, headings)], rows, "", _notes(material))
+    return _lede(material), table(content)
 
 
 def _lede(material: Material) -> str:
@@ -91,57 +244,50 @@ def _notes(material: Material) -> list[str]:
         f"{comparison.seed}."
     )
     if material.against is not None:
-        kind = {"t": "paired t test"}.get(comparison.test, f"{comparison.test} test")
         notes.append(
             f"Against: {clear(material.against.name)}. Difference: mean of "
             f"{clear(material.ranking.name)} less "
-            f"that mean. p: two-sided {kind} on the differences by query."
+            f"that mean. p: two-sided {_test(comparison.test)} on the differences by query."
         )
     return notes
 
 
-def by_query(material: Material) -> str:
+def by_query(material: Material) -> tuple[str, ...]:
     """The scatter of two rankings, the histogram, and the queries that moved most."""
-    rules = text(material.scoring)
-    shapes = pictures.histogram(material)
-    pair = pictures.scatter(material)
-    lost, won = _shifted(material)
-    missing = "" if shapes else absent(pictures.MISSING)
-    drawn = columns(
-        (figure(pair, _scatter_caption(material)) if pair else "") + lost,
-        (figure(shapes, f"How {rules} is spread over the queries.") if shapes else "") + won,
-    )
-    if material.against is None:
+    scoring, rival = material.scoring, material.against
+    own = material.evaluation.per_query[scoring]
+    spread = None if np.isnan(own).all() else QueryHistogramDisplay(own, scoring)
+    histogram = figure(spread, f"How {text(scoring)} is spread over the queries.") or MISSING
+    if rival is None:
         how = absent(
             "Compared with nothing: <code>--against</code> a model or scores, or "
             "<code>--train</code> data, of which the best single feature is taken, adds the "
             "picture of both."
         )
         lede = "A mean hides what single queries get. Look for a heap at the low end."
-        return section("queries", "Query by query", lede, drawn, how, missing)
+        return lede, columns(histogram), how
     lede = (
         "A mean hides what single queries get: a change that helps many a little may ruin a few. "
         "Points above the diagonal are queries that the model serves better."
     )
-    return section("queries", "Query by query", lede, missing, drawn)
-
-
-def _scatter_caption(material: Material) -> str:
-    if material.against is None:
-        return ""
-    return (
-        f"Each point is a test query: {text(material.scoring)} of "
-        f"<em>{text(material.against.name)}</em> to the right, of "
-        f"<strong>{text(material.ranking.name)}</strong> upwards; large points are several queries."
+    other = material.evaluations[rival.name].per_query[scoring]
+    names, ids = (material.ranking.name, rival.name), material.test.queries.ids
+    both = None
+    if not np.isnan(own + other).all():
+        both = QueryScatterDisplay(own, other, names, scoring, ids)
+    caption = (
+        f"Each point is a test query: {text(scoring)} of <em>{text(rival.name)}</em> to the right, "
+        f"of <strong>{text(material.ranking.name)}</strong> upwards; large points are several "
+        "queries."
     )
+    lost, won = _shifted(material, own, other)
+    return lede, columns(figure(both, caption) + lost, histogram + won)
 
 
-def _shifted(material: Material) -> tuple[str, str]:
+def _shifted(
+    material: Material, own: NDArray[np.float64], other: NDArray[np.float64]
+) -> tuple[str, str]:
     """The queries with the largest losses, and those with the largest gains."""
-    if material.against is None:
-        return "", ""
-    own = material.evaluation.per_query[material.scoring]
-    other = material.evaluations[material.against.name].per_query[material.scoring]
     gain = (own - other) * (1.0 if parse(material.scoring).higher_is_better else -1.0)
     known = np.flatnonzero(~np.isnan(gain) & (np.abs(gain) > 1e-9))
     order = known[np.argsort(gain[known], kind="stable")]

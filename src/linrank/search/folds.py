@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,104 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.query_folds import query_folds, row_folds
-from linrank.data.rows import Rows, StreamedRows
+from linrank.data.rows import Design, StreamedRows
 from linrank.data.scaling import Scaling
-from linrank.metrics import parse
+from linrank.metrics import Evaluation, Measure, parse
+from linrank.metrics import convention as named_convention
+from linrank.metrics.evaluate import evaluate_queries
 from linrank.search.monitor import validation_sets
-from linrank.search.scores import measured, model_scores
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 
 _BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
+
+
+def model_scores(
+    coefs: Array,
+    data: Dataset,
+    scaling: Scaling,
+    scoring: str,
+    *,
+    convention: str = "linrank",
+    n_jobs: int | None = None,
+) -> Array:
+    """The measure of every row of ``coefs``, folded already, on the rows of ``data``."""
+    coefs = resized_models(coefs, data.n_features)
+    scores = score_matrix(coefs, data, scaling, n_jobs)
+    return measured(coefs, scores, data, scoring, convention=convention, n_jobs=n_jobs)
+
+
+def measured(
+    coefs: Array,
+    scores: Array,
+    data: Dataset,
+    scoring: str,
+    *,
+    convention: str = "linrank",
+    n_jobs: int | None = None,
+) -> Array:
+    """The measure of models by the ``scores`` (n_models, n_rows) that they give to the rows.
+
+    ``coefs`` are their coefficients, of features or of kernels.
+    """
+    found = evaluations(coefs, scores, data, scoring, convention=convention, n_jobs=n_jobs)
+    return np.array([next(iter(result.values())) for result in found])
+
+
+def evaluations(
+    coefs: Array,
+    scores: Array,
+    data: Dataset,
+    scoring: str | Measure,
+    *,
+    convention: str = "linrank",
+    n_jobs: int | None = None,
+) -> Iterator[Evaluation]:
+    """The evaluation of each model by the scores that it gives to the rows, as of `measured`."""
+    rules = named_convention(convention)
+    for coef, by_row in zip(coefs, scores, strict=True):
+        # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
+        chosen = rules if coef.any() else replace(rules, ties="average")
+        yield evaluate_queries(
+            data.queries, data.labels, by_row, metrics=scoring, convention=chosen, n_jobs=n_jobs
+        )
+
+
+def score_matrix(coefs: Array, data: Dataset, scaling: Scaling, n_jobs: int | None) -> Array:
+    """``(n_models, n_rows)``: the scores of models of the same features on the rows."""
+    rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
+    return _score_matrix(rows, coefs, resolve(n_jobs))
+
+
+def resized_models(coefs: Array, n_features: int) -> Array:
+    """The models for rows of ``n_features``: a feature that the training rows lack counts 0."""
+    if coefs.shape[1] == n_features:
+        return coefs
+    resized = np.zeros((len(coefs), n_features))
+    n_known = min(n_features, coefs.shape[1])
+    resized[:, :n_known] = coefs[:, :n_known]
+    return resized
+
+
+def _score_matrix(rows: Design, coefs: Array, n_threads: int, index: Array | None = None) -> Array:
+    """``(n_models, n_rows)`` scores; a block of rows is read once and scored by all models.
+
+    With ``index`` of these rows, of which a block at a time is copied.
+    """
+    if isinstance(rows, StreamedRows):
+        return rows.score_matrix(coefs, n_threads)
+    n_rows = rows.shape[0] if index is None else len(index)
+    scores = np.empty((len(coefs), n_rows))
+    step = max(1, _BLOCK_BYTES * n_threads * rows.shape[0] // max(1, rows.nbytes))
+    for begin in range(0, n_rows, step):
+        part = slice(begin, begin + step)
+        block = rows.take(part if index is None else index[part]).core
+        for k, coef in enumerate(coefs):
+            scores[k, begin : begin + step] = _core.scores(block, coef, None, n_threads)
+    return scores
+
+
 _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 
 
@@ -150,21 +239,10 @@ def judge(
     if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
         valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
         return judged(model_scores(coefs, valid, scaling, scoring, **how), valid, k, scoring)
-    scores = _scores_of(coefs, data.rows, fold.valid, resolve(n_jobs))
+    scores = _score_matrix(data.rows, coefs, resolve(n_jobs), fold.valid)
     qid = None if data.qid is None else data.qid[fold.valid]
     valid = Dataset(data.rows.take(slice(0, 0)), data.labels[fold.valid], qid)  # no rows any more
     return judged(measured(coefs, scores, valid, scoring, **how), valid, k, scoring)
-
-
-def _scores_of(coefs: Array, rows: Rows, index: Array, n_threads: int) -> Array:
-    """``(n_models, n_rows)`` scores of some rows, of which a block at a time is copied."""
-    scores = np.empty((len(coefs), len(index)))
-    step = max(1, _BLOCK_BYTES * n_threads * rows.shape[0] // max(1, rows.nbytes))
-    for begin in range(0, len(index), step):
-        block = rows.take(index[begin : begin + step]).core
-        for k, coef in enumerate(coefs):
-            scores[k, begin : begin + step] = _core.scores(block, coef, None, n_threads)
-    return scores
 
 
 def judged(values: Array, valid: Dataset, k: int, scoring: str) -> Array:

@@ -46,9 +46,7 @@ def folds_or_validation(
     Of several pairs in ``eval_set`` the last one decides, as it does for `early_stopping`.
     """
     if eval_set is None:
-        for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
-            if value is not None:
-                raise ValueError(f"{name} is given without eval_set")
+        _check_alone(eval_qid, eval_group)
         return cv
     if cv is not None:
         raise ValueError(
@@ -64,6 +62,12 @@ def folds_or_validation(
         raise ValueError("give eval_qid (one id per row) or eval_group (sizes), not both")
     sizes = as_sizes(group, len(y))
     return X, y, np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _check_alone(eval_qid: Any, eval_group: Any) -> None:
+    for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
+        if value is not None:
+            raise ValueError(f"{name} is given without eval_set")
 
 
 def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
@@ -95,10 +99,16 @@ def validation_sets(
     filling = data.filling
     n_features = data.n_features if filling is None else filling.n_features
     missing = "error" if filling is None else "keep"
-    if eval_set is not None:
-        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group, missing)
+    if eval_set is None:
+        _check_alone(eval_qid, eval_group)
+        if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
+            raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
+        listed = [] if X_val is None else [(X_val, y_val, qid_val, None)]
+    elif any(part is not None for part in (X_val, y_val, qid_val)):
+        raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
     else:
-        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group, missing)
+        listed = entries(eval_set, eval_qid, eval_group)
+    sets = [Dataset.of(X, y, qid=qid, group=group, missing=missing) for X, y, qid, group in listed]
     for held_out in sets:
         if (held_out.qid is None) != (data.qid is None):
             lacking = "validation" if held_out.qid is None else "training"
@@ -115,34 +125,6 @@ def validation_sets(
     return sets if filling is None else [filling.dataset(held_out) for held_out in sets]
 
 
-def _from_arrays(
-    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any, missing: str
-) -> list[Dataset]:
-    for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
-        if value is not None:
-            raise ValueError(f"{name} is given without eval_set")
-    if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
-        raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
-    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val, missing=missing)]
-
-
-def _from_eval_set(
-    X_val: Any,
-    y_val: Any,
-    qid_val: Any,
-    eval_set: Any,
-    eval_qid: Any,
-    eval_group: Any,
-    missing: str,
-) -> list[Dataset]:
-    if any(part is not None for part in (X_val, y_val, qid_val)):
-        raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
-    return [
-        Dataset.of(X, y, qid=qid, group=group, missing=missing)
-        for X, y, qid, group in entries(eval_set, eval_qid, eval_group)
-    ]
-
-
 class Watch(Protocol):
     """Somebody else who is told of every iterate: callbacks of scikit-learn."""
 
@@ -154,56 +136,49 @@ class Monitor:
     """A callback for the solver.
 
     It computes `scoring` on each validation set at every iterate, remembers the best iterate (of
-    the last set), and asks to stop after `patience` iterations without a better one.
+    the last set), and asks to stop after `n_iter_no_change` iterations without a better one.
 
     Parameters
     ----------
-    sets : list of Dataset
+    ranker : object
+        Has the parameters ``verbose``, ``callback`` and ``n_jobs``; where it takes validation data,
+        those of `Watched` too. The `Watch` of its callbacks is told of every iterate as well.
+    sets : sequence of Dataset
         Validation data.
-    scoring : str
-        A measure, as in ``"ndcg@10"``; of an error, less is better.
-    scaling : Scaling
-        Of the training run: iterates live in the scaled space.
-    patience : int or None
-        None never asks to stop.
-    verbose : int
-        Report each iteration when positive.
-    callback : callable or None
-        Called with the state of the solver, the validation measures included; True stops.
-    watch : Watch or None
-        Told of every iterate as well; it may stop too.
+    scaling : Scaling or None
+        Of the training run: iterates live in the scaled space. None where what the solver calls w
+        are no weights of features.
     filling : Filling or None
         How missing values of the training rows were filled in.
     """
 
     def __init__(
         self,
-        sets: Sequence[Dataset],
-        scoring: str,
-        scaling: Scaling,
-        *,
-        patience: int | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        watch: Watch | None = None,
+        ranker: Any,
+        sets: Sequence[Dataset] = (),
+        scaling: Scaling | None = None,
         filling: Filling | None = None,
-        n_jobs: int | None = None,
     ) -> None:
+        self._scoring = scoring = getattr(ranker, "scoring", SCORING)
+        self.scaling = scaling or Scaling()
+        self._filling, self._has_weights = filling, scaling is not None
         many = len(sets) > 1
         self.keys = [f"val{i if many else ''}_{scoring}" for i in range(len(sets))]
         self.history: dict[str, list[float]] = {key: [] for key in self.keys}
         self.best_iteration = 0
         self.best_w: NDArray[np.float64] | None = None
+        self._n_jobs = n_jobs = ranker.n_jobs
         self._sets = [
-            replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
+            replace(data, rows=self.scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
             for data in sets
         ]
-        self._scoring, self.scaling, self._n_jobs = scoring, scaling, n_jobs
         self._sign = 1.0 if not sets or parse(scoring).higher_is_better else -1.0
-        self._patience, self._verbose, self._callback = patience, verbose, callback
-        self._watch, self._filling, self._has_weights = watch, filling, True
-        if watch is not None:
-            watch.begin()
+        is_impatient = getattr(ranker, "early_stopping", False)
+        self._patience = ranker.n_iter_no_change if is_impatient else None
+        self._verbose, self._callback = ranker.verbose, ranker.callback
+        self._watch: Watch | None = getattr(ranker, "_fit_watch", None)
+        if self._watch is not None:
+            self._watch.begin()
 
     @classmethod
     def of(
@@ -213,32 +188,14 @@ class Monitor:
         scaling: Scaling,
         filling: Filling | None = None,
     ) -> Monitor:
-        """The monitor that the parameters of an estimator ask for."""
+        """The monitor that the parameters of an estimator ask for, checked."""
         if ranker.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
         if ranker.scoring != SCORING:
             parse_scoring(ranker.scoring)  # a misspelt name is told even with nothing to score
         if ranker.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
-        return cls(
-            sets,
-            ranker.scoring,
-            scaling,
-            patience=ranker.n_iter_no_change if ranker.early_stopping else None,
-            verbose=ranker.verbose,
-            callback=ranker.callback,
-            watch=getattr(ranker, "_fit_watch", None),
-            filling=filling,
-            n_jobs=ranker.n_jobs,
-        )
-
-    @classmethod
-    def watching(cls, ranker: Any) -> Monitor:
-        """The monitor of an estimator that takes no validation data: progress and callback."""
-        options = {"verbose": ranker.verbose, "callback": ranker.callback}
-        monitor = cls((), SCORING, Scaling(), watch=getattr(ranker, "_fit_watch", None), **options)
-        monitor._has_weights = False  # what the solver calls w are no weights of features
-        return monitor
+        return cls(ranker, sets, scaling, filling)
 
     @property
     def is_needed(self) -> bool:
@@ -302,7 +259,8 @@ class Monitor:
     def _out_of_patience(self) -> bool:
         if self._patience is None:
             return False
-        return len(self.history[self.keys[-1]]) - 1 - self.best_iteration >= self._patience
+        n_judged = len(self.history[self.keys[-1]])
+        return bool(n_judged - 1 - self.best_iteration >= self._patience)
 
 
 def _report(state: State, latest: dict[str, float]) -> None:

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
-from linrank.errors import NoPairsError, TooFewPairsError
+from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.options import SELECTIONS
-from linrank.search.folds import judge, judged, weight_of_part
-from linrank.search.scores import measured
+from linrank.search.folds import judge, judged, measured, weight_of_part
 from linrank.solvers.result import Result
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
@@ -267,9 +266,7 @@ class Judging:
     def check(self, n_folds: int) -> None:
         """Refuse an unknown measure or rule of choice, and one that needs more folds."""
         parse_scoring(self.scoring)
-        if self.selection not in SELECTIONS:
-            expected = " or ".join(map(repr, SELECTIONS))
-            raise ValueError(f"selection must be {expected}, got {self.selection!r}")
+        check_one_of("selection", self.selection, SELECTIONS)
         if self.selection == "one_se" and n_folds < 2:
             raise ValueError(
                 "selection='one_se' needs the spread over at least two folds, and there is one "
@@ -370,6 +367,16 @@ class FoldRun:
         rows = self.fold.train
         part = data if rows is None else data.select(rows)
         return part, weight_of_part(query_weight, data, part, rows)
+
+    def each(self, Cs: Array, fit: Callable[[float, Result | None], Any]) -> list[Any]:
+        """``fit(C, last result)`` for one C after the other, until the search is called off."""
+        results: list[Any] = []
+        for C in Cs.tolist():
+            results.append(fit(C, results[-1] if results else None))
+            if self.is_cancelled():  # the fault of another fold is about to be told
+                break
+            self.report(results[-1])
+        return results
 
     def report(self, result: Result, **more: Any) -> None:
         """Tell of the model that comes next in the grid."""

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from linrank._core import dot
 from linrank.data.bounds import Box
-from linrank.solvers.conjugate import Memory, Solution, Step, combine, half_square, solve_newton
-from linrank.solvers.preconditioner import Preconditioner, by_cholesky
+from linrank.solvers import conjugate
 
 Array = NDArray[Any]
 _FACES = 100  # faces that one model may visit; each is better than the last, so few are needed
@@ -91,7 +90,7 @@ class Coupled:
 
     def _factor(self, free: Array) -> Callable[[Array], Array]:
         index = np.flatnonzero(free)
-        solve = by_cholesky(self.matrix[np.ix_(index, index)])
+        solve = conjugate.by_cholesky(self.matrix[np.ix_(index, index)])
 
         def restricted(r: Array) -> Array:
             y = np.zeros_like(r)
@@ -142,7 +141,7 @@ class Model(Protocol):
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         """``Hd`` and the image of ``d``."""
 
-    def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
+    def on_face(self, r: Array, free: Array, goal: float) -> conjugate.Solution | None:
         """A near solution of ``H s = r`` on a face; None if s would lower q by less than goal/2."""
 
     def is_spent(self, n: int) -> bool:
@@ -162,11 +161,11 @@ class Surrogate:
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         return self.metric.times(d), []
 
-    def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
+    def on_face(self, r: Array, free: Array, goal: float) -> conjugate.Solution | None:
         s = self.metric.on(free)(r)
         if dot(s, r) <= goal:
             return None
-        return Solution(s, [], 0, 0.0, r - self.metric.times(s))
+        return conjugate.Solution(s, [], 0, 0.0, r - self.metric.times(s))
 
     def is_spent(self, n: int) -> bool:
         return False
@@ -188,7 +187,7 @@ def minimise(model: Model, move: Move, w: Array, g: Array, box: Box, goal: float
         if s is None:
             released = box.is_free(w + move.d, move.r) & ~free
             gain = _energy(move.r, released, model.metric)
-            if gain <= goal and half_square(released * move.r) <= model.norm:
+            if gain <= goal and conjugate.half_square(released * move.r) <= model.norm:
                 return replace(move, rest=0.5 * (gain + _energy(move.r, free, model.metric)))
             free |= released
             continue
@@ -207,7 +206,7 @@ def _energy(r: Array, variables: Array, metric: Metric) -> float:
 
 
 def _follow(
-    model: Model, move: Move, s: Solution, free: Array, w: Array, g: Array, box: Box
+    model: Model, move: Move, s: conjugate.Solution, free: Array, w: Array, g: Array, box: Box
 ) -> tuple[Move, Array]:
     """The move after the step ``s`` on a face, and the next face."""
     n = move.n + s.n
@@ -242,22 +241,22 @@ def _between(a: Move, b: Move, t: float) -> Move:
 
 def _plus(a: Move, t: float, b: Move) -> Move:
     """``a + t b``: residual and image are linear in d, so it costs no product."""
-    image = None if a.image is None else combine(None, 1.0, a.image)
+    image = None if a.image is None else conjugate.combine(None, 1.0, a.image)
     if b.image is not None:
-        image = combine(image, t, b.image)
+        image = conjugate.combine(image, t, b.image)
     return Move(a.d + t * b.d, a.r + t * b.r, image, b.n, 0.0)
 
 
 class BoundedDirections:
     """Near minimisers of the model in the box; what one learns of the Hessian serves the next."""
 
-    def __init__(self, preconditioner: Preconditioner, n_features: int) -> None:
+    def __init__(self, preconditioner: conjugate.Preconditioner, n_features: int) -> None:
         self.preconditioner = preconditioner
-        self.memory = Memory(preconditioner.memory, n_features)
+        self.memory = conjugate.Memory(preconditioner.memory, n_features)
         self._metric: Metric | None = None
         self._n_last = 0
 
-    def at(self, point: Any, forcing: float, floor: float, norm: float) -> Step:
+    def at(self, point: Any, forcing: float, floor: float, norm: float) -> conjugate.Step:
         """The step from ``point``, with the meaning of `linrank.solvers.conjugate.Directions`."""
         matrix = self.preconditioner.matrix(point, self._n_last)
         self._metric = metric_of(matrix, self._metric)
@@ -266,7 +265,7 @@ class BoundedDirections:
         model = _Hessian(point, self._metric, self.memory, self.preconditioner.limit, norm)
         move = _step(model, forcing, floor)
         self._n_last = move.n
-        return Step(move.d, move.image, move.n, move.promise(point.gradient))
+        return conjugate.Step(move.d, move.image, move.n, move.promise(point.gradient))
 
 
 @dataclass(eq=False)
@@ -279,7 +278,7 @@ class _Hessian:
 
     point: Any
     metric: Metric
-    memory: Memory
+    memory: conjugate.Memory
     limit: int
     norm: float
 
@@ -290,12 +289,14 @@ class _Hessian:
         hd, image = self.point.hvp(d)
         return hd, image
 
-    def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
+    def on_face(self, r: Array, free: Array, goal: float) -> conjugate.Solution | None:
         solve = self.memory.improve(self.metric.on(free), free)
-        if dot(solve(r), r) <= goal and half_square(free * r) <= self.norm:
+        if dot(solve(r), r) <= goal and conjugate.half_square(free * r) <= self.norm:
             return None
         shifted = _Shifted(self, -r)
-        return solve_newton(shifted, solve, self.memory, 0.0, goal, self.depth, self.norm, free)
+        return conjugate.solve_newton(
+            shifted, solve, self.memory, 0.0, goal, self.depth, self.norm, free
+        )
 
     def learn(self, t: float) -> None:
         self.depth = min(self.limit, 2 * self.depth) if t > 0.5 else max(1, self.depth // 4)
@@ -325,6 +326,6 @@ def _step(model: _Hessian, forcing: float, floor: float) -> Move:
     hd, image = model.product(d)
     # M may be too small: the best length along d, no longer than d, which may end at bounds.
     t = min(1.0, -dot(g, d) / max(dot(d, hd), 1e-300))
-    move = Move(t * d, -g - t * hd, combine(None, t, image), 1, 0.0)
+    move = Move(t * d, -g - t * hd, conjugate.combine(None, t, image), 1, 0.0)
     goal = max(2.0 * forcing * forcing * -guess.value(g), floor)
     return minimise(model, move, w, g, box, goal)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.objective import Term
 from linrank.solvers.bounded import BoundedDirections
-from linrank.solvers.conjugate import Directions
-from linrank.solvers.preconditioner import Preconditioner
+from linrank.solvers.conjugate import Directions, Preconditioner
 from linrank.solvers.result import (
     Callback,
     Patience,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -191,15 +191,51 @@ class Patience:
         return self._n_vain >= self.STEPS
 
 
-class Recorder:
-    """Collects the history of a solver and talks to its callback."""
+class History:
+    """Numbers by iterate under their names, ``objective`` and ``seconds`` always among them.
 
-    def __init__(self, callback: Callback | None, started: float | None = None) -> None:
+    Parameters
+    ----------
+    callback : callable or None
+        Called with the numbers of every iterate, ``w`` and ``n_iter``; stops by returning True.
+    started : float, optional
+        When the seconds began, by ``time.perf_counter``; now if None.
+    keys : iterable of str
+        The names that are known from the start, in their order.
+    """
+
+    def __init__(
+        self,
+        callback: Callback | None,
+        started: float | None = None,
+        keys: Iterable[str] = ("objective",),
+    ) -> None:
         self.callback = callback
         self.started = time.perf_counter() if started is None else started
-        keys: tuple[str, ...] = ("objective", "gap", "decrement", "gradient_norm", "kkt_residual")
-        keys += ("step", "n_hvp", "seconds")
         self.history: dict[str, list[float]] = {key: [] for key in keys}
+
+    @property
+    def n_iter(self) -> int:
+        """Iterates after the first."""
+        return len(self.history["objective"]) - 1
+
+    def append(self, weights: Callable[[], Any], entry: dict[str, float]) -> bool:
+        """Add an iterate; True if the callback asks to stop. Only a callback needs its weights."""
+        entry["seconds"] = time.perf_counter() - self.started
+        for key, value in entry.items():
+            self.history.setdefault(key, []).append(value)
+        if self.callback is None:
+            return False
+        # The solver goes on from the weights that the callback looks at.
+        return bool(self.callback({**entry, "w": read_only(weights()), "n_iter": self.n_iter}))
+
+
+class Recorder(History):
+    """The history of a solver whose points are certified."""
+
+    def __init__(self, callback: Callback | None, started: float | None = None) -> None:
+        keys = ("objective", "gap", "decrement", "gradient_norm", "kkt_residual")
+        super().__init__(callback, started, (*keys, "step", "n_hvp", "seconds"))
         self.best_bound = -np.inf
 
     def record(self, point: Any, *, step: float, n_hvp: int) -> bool:
@@ -243,14 +279,8 @@ class Recorder:
             "kkt_residual": gradient_norm if residual is None else residual,
             "step": step,
             "n_hvp": n_hvp,
-            "seconds": time.perf_counter() - self.started,
         }
-        for key, value in entry.items():
-            self.history[key].append(value)
-        if self.callback is None:
-            return False
-        # The solver goes on from the weights that the callback looks at.
-        return bool(self.callback({**entry, "w": read_only(point.w), "n_iter": self.n_iter}))
+        return self.append(lambda: point.w, entry)
 
     def revise(self, point: Any, bound: float) -> None:
         """The last iterate by another point of the same ``w``, and a lower bound found there."""
@@ -258,10 +288,6 @@ class Recorder:
         rounding = point.primal_error
         self.history["objective"][-1] = point.primal
         self.history["gap"][-1] = max(rounding, point.primal + rounding - self.best_bound)
-
-    @property
-    def n_iter(self) -> int:
-        return len(self.history["objective"]) - 1
 
     @property
     def gap(self) -> float:

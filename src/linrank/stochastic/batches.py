@@ -19,7 +19,7 @@ from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LONGEST_LINE, LongLineError, TextBlocks, open_blocks
 from linrank.stochastic.reservoir import count_entries, dense_is_smaller, join_dense, without_zeros
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
 

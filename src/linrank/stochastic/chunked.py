@@ -24,35 +24,26 @@ from linrank.errors import NoPairsError
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, RiskPoint, SumPoint
 from linrank.solvers.result import duality_gap
+from linrank.stochastic import train
 from linrank.stochastic.resident import Loader, Residence, chunk_sampler, room_of_chunk
 from linrank.stochastic.run import Course, Rule, needs_plan
-from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs, pair_sampler
-from linrank.stochastic.train import (
-    BAND,
-    SampledObjective,
-    Watch,
-    check_descent,
-    finished,
-    milestones,
-    regularisation,
-)
-from linrank.system import threads
-from linrank.system.memory import resident
+from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs
+from linrank.system.resources import resident, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.stochastic.resident import Loaded, Source
-    from linrank.stochastic.samplers import Draw
-    from linrank.stochastic.train import Callback, DescentResult, Objective
-
-    Array = NDArray[Any]
     from linrank.data.rows import Rows
     from linrank.data.scaling import Scaling
     from linrank.io.store.store import Store
+    from linrank.stochastic.resident import Loaded
+    from linrank.stochastic.samplers import Draw
+    from linrank.stochastic.train import Callback, DescentResult
+
+    Array = NDArray[Any]
 
 _STEPS_PER_ROW = 0.25  # of one visit: more, and the weights follow the chunk at hand
 
@@ -169,7 +160,7 @@ class ChunkedObjective:
         size, parts = np.abs(w), _Parts()
         for visit, loaded in self._loader.visit(_once(self._shares)):
             share = self._shares[visit.chunk] / loaded.sampler.total_weight
-            loss = Huber(loaded.sampler.pairs, BAND, self._n_threads)
+            loss = Huber(loaded.sampler.pairs, train.BAND, self._n_threads)
             parts.add(Risk(loaded.rows, loss, float(share / self._alpha)).at(w), size)
         point = SumPoint(w, [Ridge().at(w), parts])
         return self._alpha * point.primal, self._alpha * duality_gap(point)
@@ -223,7 +214,7 @@ class _Census:
     total_weight: float
 
     @classmethod
-    def of(cls, source: Source, sampling: str, query_weight: Array | None) -> _Census:
+    def of(cls, source: Store, sampling: str, query_weight: Array | None) -> _Census:
         masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
         n_pairs = 0
         for i, extent in enumerate(source.chunks):
@@ -243,7 +234,7 @@ class _Census:
 
 
 def descend_chunks(
-    source: Source,
+    source: Store,
     *,
     algorithm: str = "pegasos",
     alpha: float | None = None,
@@ -269,7 +260,7 @@ def descend_chunks(
 
     Parameters
     ----------
-    source : Source
+    source : Store
         The chunks: a `linrank.Store`, or `Parts`.
     algorithm, alpha, C, aggressiveness, n_steps, average, tol, seed, w0, n_jobs, callback
         As in :func:`linrank.stochastic.train.descend`.
@@ -281,7 +272,8 @@ def descend_chunks(
     passes : int, optional
         How often each chunk is visited; see :func:`linrank.stochastic.chunked.passes_for`.
     memory_limit : int, float or str, optional
-        Bytes in all; see :func:`linrank.system.memory.allowed`. The result does not depend on it.
+        Bytes in all; see :func:`linrank.system.resources.allowed`. The result does not
+        depend on it.
     taken : int
         Bytes of them that something else has.
     query_weight : array by query of the whole, optional
@@ -291,9 +283,13 @@ def descend_chunks(
     validation : Dataset, optional
         Held-out data that `tol` looks at, scaled.
     """
-    check_descent(algorithm, n_steps, record, tol)
+    train.check_descent(algorithm, n_steps, record, tol)
     check_passes(passes)
-    _check_sampling(sampling)
+    if sampling == "roc":
+        raise ValueError(
+            "sampling='roc' compares rows of all queries, which are in different chunks of a "
+            "store; use another sampling, or linrank.load(store) and its X and y"
+        )
     record = "sampled" if record is None and tol is not None else record
     draws = _draws(algorithm, w0, record)
     census = _Census.of(source, sampling, query_weight)
@@ -304,16 +300,18 @@ def descend_chunks(
         beside=beside,
         n_readers=2 if record == "exact" else 1,
     )
-    loader = Loader(source, sampling, query_weight, prepare or _unchanged, residence)
-    alpha = regularisation(alpha, C, census.total_weight)
+    loader = Loader(source, sampling, query_weight, prepare or (lambda data: data), residence)
+    alpha = train.regularisation(alpha, C, census.total_weight)
     drawn = drawn_from_chunks(loader, census.masses, draws, seed)
-    objective = _objective(
-        loader, census, drawn, alpha, record, algorithm == "logistic", threads.resolve(n_jobs)
-    )
+    objective: train.Objective | None = None
+    if record == "exact":
+        objective = ChunkedObjective(loader, census.masses, alpha, resolve(n_jobs))
+    elif record is not None:
+        objective = train.SampledObjective(drawn[RECORDED], alpha, logistic=algorithm == "logistic")
     watched = objective
     if validation is not None and tol is not None:
-        watched = _held_out(validation, sampling, alpha, algorithm == "logistic", seed)
-    watch = Watch(objective, watched, tol, callback)
+        watched = train.held_out(validation, sampling, alpha, algorithm, seed)
+    watch = train.Watch(objective, watched, tol, callback)
     run = Course(
         source.n_features,
         [Rule(algorithm, alpha, aggressiveness)],
@@ -326,12 +324,12 @@ def descend_chunks(
     n_passes = passes_for(n_steps, source.n_rows) if passes is None else int(passes)
     is_watched = objective is not None or callback is not None
     with closing(loader.visit(visits(n_steps, census.masses, n_passes, seed))) as chunks:
-        verdict = _walk(run, chunks, watch, milestones(n_steps) if is_watched else iter(()))
-    return finished(run, watch, verdict, alpha, census.n_pairs)
+        verdict = _walk(run, chunks, watch, train.milestones(n_steps) if is_watched else iter(()))
+    return train.finished(run, watch, verdict, alpha, census.n_pairs)
 
 
 def _walk(
-    run: Course, chunks: Iterator[tuple[Visit, Loaded]], watch: Watch, stops: Iterator[int]
+    run: Course, chunks: Iterator[tuple[Visit, Loaded]], watch: train.Watch, stops: Iterator[int]
 ) -> tuple[str, str]:
     """Take the steps of all visits, with a look at every milestone; say why it ended."""
     taken, stop = 0, next(stops, None)
@@ -353,53 +351,17 @@ def _draws(algorithm: str, w0: Array | None, record: str | None) -> list[Draw]:
     return planned + ([RECORDED] if record == "sampled" else [])
 
 
-def _rooms(source: Source, census: _Census, *, is_scaled: bool) -> list[int]:
+def _rooms(source: Store, census: _Census, *, is_scaled: bool) -> list[int]:
     """Bytes of each chunk at work."""
     lengths = [extent.rows.stop - extent.rows.start for extent in source.chunks]
     sizes = zip(source.chunks, lengths, census.n_levels, strict=True)
     return [room_of_chunk(e.nbytes, n, int(k), is_scaled=is_scaled) for e, n, k in sizes]
 
 
-def _bytes_of_pairs(source: Source, draws: Sequence[Draw]) -> int:
+def _bytes_of_pairs(source: Store, draws: Sequence[Draw]) -> int:
     """Two rows a pair, gathered from the chunks and then joined."""
     bytes_a_row = sum(extent.nbytes for extent in source.chunks) / source.n_rows
     return int(sum(4 * draw.n_pairs * bytes_a_row for draw in draws))
-
-
-def _objective(
-    loader: Loader,
-    census: _Census,
-    drawn: Mapping[Draw, DrawnPairs],
-    alpha: float,
-    record: str | None,
-    logistic: bool,
-    n_threads: int,
-) -> Objective | None:
-    if record is None:
-        return None
-    if record == "exact":
-        return ChunkedObjective(loader, census.masses, alpha, n_threads)
-    return SampledObjective(drawn[RECORDED], alpha, logistic=logistic)
-
-
-def _held_out(
-    validation: Dataset, sampling: str, alpha: float, logistic: bool, seed: int
-) -> Objective:
-    sampler = pair_sampler(validation.queries, sampling, labels=validation.labels)
-    drawn = DrawnPairs.of(validation.rows, sampler, RECORDED, seed)
-    return SampledObjective(drawn, alpha, logistic=logistic)
-
-
-def _check_sampling(sampling: str) -> None:
-    if sampling == "roc":
-        raise ValueError(
-            "sampling='roc' compares rows of all queries, which are in different chunks of a "
-            "store; use another sampling, or linrank.load(store) and its X and y"
-        )
-
-
-def _unchanged(data: Dataset) -> Dataset:
-    return data
 
 
 _SPARE = 32 << 20  # stacks of threads, and what the allocator does not give back

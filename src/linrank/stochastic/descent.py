@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank import _core
+from linrank.errors import check_one_of
 from linrank.options import AVERAGES
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ class Learner:
     first_step: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.algorithm not in RULES:
-            expected = ", ".join(map(repr, RULES))
-            raise ValueError(f"algorithm must be one of {expected}, got {self.algorithm!r}")
+        check_one_of("algorithm", self.algorithm, tuple(RULES))
         for name in ("alpha", "aggressiveness"):
             value = getattr(self, name)
             if not (value > 0 and math.isfinite(value)):
@@ -115,9 +114,7 @@ class Descent:
         average: str | None = None,
         seed: int = 0,
     ) -> None:
-        if average not in _AVERAGES:
-            expected = ", ".join(map(repr, AVERAGES))
-            raise ValueError(f"average must be None or one of {expected}, got {average!r}")
+        check_one_of("average", average, (None, *AVERAGES))
         self.learners = list(learners)
         self.average = average
         self.random = _core.Random(seed)

@@ -15,7 +15,7 @@ from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import CheckpointError
 from linrank.options import STREAM_SAMPLINGS
 from linrank.stochastic.checkpoint import fill, nested, prefixed
-from linrank.system.memory import describe_bytes
+from linrank.system.resources import describe_bytes
 
 Array = NDArray[Any]
 

@@ -14,10 +14,10 @@ from linrank import _core
 from linrank.data.frames import as_labels, as_weights
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, check_one_of
 from linrank.options import SAMPLINGS
 from linrank.pairs import Pairs
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 if TYPE_CHECKING:
     from linrank.data.rows import Rows
@@ -107,8 +107,7 @@ def pair_sampler(
     >>> print(set(zip(winners.tolist(), losers.tolist())) == {(1, 0), (3, 2)})
     True
     """
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {sampling!r}")
+    check_one_of("sampling", sampling, SAMPLINGS)
     u = None if row_weight is None else as_weights(row_weight, queries.n_rows, "row_weight")
     c = (
         None

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from linrank import _core
+from linrank.errors import check_one_of
 from linrank.losses.base import Huber
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import ALGORITHMS, RECORDS
 from linrank.solvers.result import duality_gap
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import RECORDED, DrawnPairs, pair_sampler
-from linrank.system import threads
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
     Callback = Callable[[dict[str, Any]], bool | None]
-    from collections.abc import Callable, Iterator
 
 BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
 
@@ -278,8 +278,7 @@ def descend(
     objective = _objective(data.rows, sampler, alpha, record, algorithm, seed, n_jobs)
     watched = objective
     if validation is not None and tol is not None:
-        held_out = pair_sampler(validation.queries, sampling, labels=validation.labels)
-        watched = _objective(validation.rows, held_out, alpha, "sampled", algorithm, seed, n_jobs)
+        watched = held_out(validation, sampling, alpha, algorithm, seed)
     watch = Watch(objective, watched, tol, callback)
     verdict = ("n_steps", f"took all {n_steps:,} steps")
     if objective is None and callback is None:
@@ -329,14 +328,10 @@ def regularisation(
 
 def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
     """Refuse options that no data could make right."""
-    if algorithm not in ALGORITHMS:
-        expected = ", ".join(map(repr, ALGORITHMS))
-        raise ValueError(f"algorithm must be one of {expected}, got {algorithm!r}")
+    check_one_of("algorithm", algorithm, ALGORITHMS)
     if not isinstance(n_steps, numbers.Integral) or isinstance(n_steps, bool) or n_steps < 1:
         raise ValueError(f"n_steps must be an integer >= 1, got {n_steps!r}")
-    if record not in (None, *RECORDS):
-        expected = ", ".join(map(repr, RECORDS))
-        raise ValueError(f"record must be None or one of {expected}, got {record!r}")
+    check_one_of("record", record, (None, *RECORDS))
     if record == "exact" and algorithm == "logistic":
         raise ValueError(
             "record='exact' sums the hinge over all pairs; the logistic loss has no such sum: "
@@ -344,6 +339,15 @@ def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float |
         )
     if tol is not None and not (tol > 0 and math.isfinite(tol)):
         raise ValueError(f"tol must be finite and > 0, got {tol}")
+
+
+def held_out(
+    validation: Dataset, sampling: str, alpha: float, algorithm: str, seed: int
+) -> Objective:
+    """The objective over pairs drawn from validation data."""
+    sampler = pair_sampler(validation.queries, sampling, labels=validation.labels)
+    drawn = DrawnPairs.of(validation.rows, sampler, RECORDED, seed)
+    return SampledObjective(drawn, alpha, logistic=algorithm == "logistic")
 
 
 def _objective(
@@ -358,6 +362,6 @@ def _objective(
     if record is None:
         return None
     if record == "exact":
-        return ExactObjective(rows, sampler, alpha, threads.resolve(n_jobs))
+        return ExactObjective(rows, sampler, alpha, resolve(n_jobs))
     drawn = DrawnPairs.of(rows, sampler, RECORDED, seed)
     return SampledObjective(drawn, alpha, logistic=algorithm == "logistic")

@@ -81,3 +81,25 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _reject_constant(name: str) -> NoReturn:
     raise MalformedJSON(f"holds {name}, which is not a finite number")
+
+
+class Invalid(Exception):
+    """What is wrong with some contents, before it is said which file they came from.
+
+    ``remedy`` is what to do about it, where that is not what is always to be done.
+    """
+
+    def __init__(self, problem: str, remedy: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.remedy = problem, remedy
+
+
+def take(holder: dict[str, Any], key: str, types: tuple[type, ...], where: str = "") -> Any:
+    """The value of a key that has to be there, of one of the types."""
+    if key not in holder:
+        raise Invalid(f"the key {where + key!r} is missing")
+    value = holder[key]
+    if type(value) not in types:  # not isinstance: True is no number here
+        expected = " or ".join("null" if t is type(None) else t.__name__ for t in types)
+        raise Invalid(f"{where + key!r} is a {type(value).__name__}, expected {expected}")
+    return value

@@ -166,6 +166,41 @@ class Sheet:
         return f'<div class="linrank-sheet {self.css_class}">\n{inside}\n</div>'
 
 
+def card(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines ``name  text``, the texts below each other."""
+    width = 2 + max((text_width(name) for name, _ in rows), default=0)
+    return [_left(name, width) + text for name, text in rows]
+
+
+class Tabled:
+    """What is shown as a `Sheet`: printed as text, in a notebook as HTML.
+
+    A subclass has ``sheet()``.
+    """
+
+    def sheet(self) -> Sheet:
+        """Return the tables and the legend."""
+        raise NotImplementedError
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return tables for a terminal, ``width`` columns wide, and a legend."""
+        return self.sheet().to_text(width)
+
+    def to_markdown(self) -> str:
+        """Return the tables of `to_text` in GitHub's Markdown."""
+        return self.sheet().to_markdown()
+
+    def to_html(self) -> str:
+        """Return the tables of `to_text` in one ``<div>``, all escaped."""
+        return self.sheet().to_html()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
 def text_width(text: str) -> int:
     """Columns of a terminal that ``text`` takes: accents none, ideographs two."""
     return sum(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from linrank.errors import DataFormatError
 from linrank.system.durable import naming, new_file, sweep
-from linrank.system.memory import describe_bytes
+from linrank.system.resources import describe_bytes
 
 Array = NDArray[Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 from linrank import _core
 from linrank.io.store.batch import Shape
 from linrank.io.store.writer import CHUNK_BYTES
-from linrank.system.memory import describe_bytes, parse_bytes
+from linrank.system.resources import describe_bytes, parse_bytes
 
 DEFAULT_LIMIT = 1 << 30
 LEAST_LIMIT = 64 << 20

@@ -17,8 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from linrank import _core
 from linrank.errors import DataFormatError
-from linrank.io.blocks import LongLineError, Part, TextBlocks, open_blocks
-from linrank.io.byte_streams import name_of, standard_input
+from linrank.io.blocks import LongLineError, Part, TextBlocks, name_of, open_blocks, standard_input
 from linrank.io.store.batch import Batch, Shape, TextSurvey, batch_of
 from linrank.io.store.budget import Budget
 from linrank.io.store.folder import check_target
@@ -27,7 +26,7 @@ from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter
 from linrank.io.svmlight import ReadingOptions, parse_blocks
 from linrank.system.durable import FULL_DISK, REMOVED, Scratch, naming
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 

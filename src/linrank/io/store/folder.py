@@ -10,16 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.io.store.layout import FILES, MANIFEST
-from linrank.system.durable import (
-    REMOVED,
-    Scratch,
-    naming,
-    recover,
-    replace_folder,
-    replacing,
-    sync_folder,
-    token_of,
-)
+from linrank.system import durable
 
 Array = NDArray[Any]
 _WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing to the disk
@@ -37,13 +28,15 @@ class NewFolder:
         self._waiting: dict[str, tuple[int, int]] = {}
         check_target(path, overwrite)
         busy = f"{path} is being written by another process; wait for it, or name another folder"
-        with naming(path, over=True):
-            self._scratch = Scratch(os.path.dirname(path), 0o777, token=token_of(path), busy=busy)
+        with durable.naming(path, over=True):
+            self._scratch = durable.Scratch(
+                os.path.dirname(path), 0o777, token=durable.token_of(path), busy=busy
+            )
         self.partial = self._scratch.path
 
     def write(self, name: str, data: Array) -> None:
         """Append the bytes of an array to a file."""
-        with naming(self.path, over=True, what="store", removed=REMOVED):
+        with durable.naming(self.path, over=True, what="store", removed=durable.REMOVED):
             if name not in self._files:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
                 self._files[name] = os.open(os.path.join(self.partial, name), flags, 0o666)
@@ -74,16 +67,16 @@ class NewFolder:
 
     def finish(self, content: bytes) -> None:
         """Force all to the disk, the manifest last, and give the folder its name."""
-        with naming(self.path, over=True, what="store", removed=REMOVED):
+        with durable.naming(self.path, over=True, what="store", removed=durable.REMOVED):
             for descriptor in self._files.values():
                 os.fsync(descriptor)
             self._close()
-            with replacing(os.path.join(self.partial, MANIFEST)) as file:
+            with durable.replacing(os.path.join(self.partial, MANIFEST)) as file:
                 file.write(content)
         check_target(self.path, self.overwrite)  # somebody may have put something there meanwhile
-        with naming(self.path, over=True):
+        with durable.naming(self.path, over=True):
             self._place()
-        sync_folder(os.path.dirname(self.path))
+        durable.sync_folder(os.path.dirname(self.path))
         self.remove()
 
     def _place(self) -> None:
@@ -91,7 +84,7 @@ class NewFolder:
         if not os.path.isdir(self.path) or not os.listdir(self.path):
             os.rename(self.partial, self.path)  # an empty folder gives way
         else:
-            replace_folder(self.partial, self.path)
+            durable.replace_folder(self.partial, self.path)
 
     def remove(self) -> None:
         """Leave nothing but what has its place."""
@@ -118,7 +111,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
         raise PermissionError(
             errno.EACCES, f"cannot be written: no permission to write in {parent}", target
         )
-    recover(target)
+    durable.recover(target)
     try:
         os.lstat(target)
     except FileNotFoundError:

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 MANIFEST = "manifest.json"
 STATISTICS = "statistics.bin"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,21 +16,13 @@ from linrank.io.store.array_files import AGAIN, open_regular
 from linrank.io.store.layout import ChunkRange, Layout
 from linrank.system import json_text
 from linrank.system.durable import naming
-from linrank.system.memory import describe_bytes
+from linrank.system.json_text import Invalid, take
+from linrank.system.resources import describe_bytes
 
-T = TypeVar("T")
 # What a manifest can hold at most. Its lists are a dozen, whatever the number of chunks.
 MAX_BYTES = 256 << 20
 MAX_VALUES = 20_000_000
 MAX_COUNT = 1 << 60
-
-
-class Invalid(Exception):
-    """What is wrong with a manifest, and what to do about it where that is special."""
-
-    def __init__(self, problem: str, remedy: str | None = None) -> None:
-        super().__init__(problem)
-        self.problem, self.remedy = problem, remedy
 
 
 def parse(content: bytes) -> dict[str, Any]:
@@ -44,36 +36,19 @@ def parse(content: bytes) -> dict[str, Any]:
     return document
 
 
-def member(document: dict[str, Any], name: str, kind: type[T]) -> T:
-    """A member of exactly this type: true is no integer."""
-    if name not in document:
-        raise Invalid(f"has no member {name!r}")
-    value = document[name]
-    if type(value) is not kind:
-        raise Invalid(f"{name} is {_short(value)}, expected a {kind.__name__}")
+def choice(document: dict[str, Any], name: str, choices: tuple[Any, ...]) -> Any:
+    """One of a few values."""
+    value = take(document, name, tuple(dict.fromkeys(map(type, choices))))
+    if value not in choices:
+        raise Invalid(f"{name} is {_short(value)}, expected one of {choices}")
     return value
 
 
 def integer(document: dict[str, Any], name: str, low: int, high: int = MAX_COUNT) -> int:
     """An integer within limits."""
-    value = member(document, name, int)
+    value: int = take(document, name, (int,))
     if not low <= value <= high:
         raise Invalid(f"{name} is {_short(value)}, expected {low} to {high}")
-    return value
-
-
-def boolean(document: dict[str, Any], name: str) -> bool:
-    """True or false."""
-    return member(document, name, bool)
-
-
-def choice(document: dict[str, Any], name: str, choices: tuple[Any, ...]) -> Any:
-    """One of a few values."""
-    if name not in document:
-        raise Invalid(f"has no member {name!r}")
-    value = document[name]
-    if not any(type(value) is type(c) and value == c for c in choices):
-        raise Invalid(f"{name} is {_short(value)}, expected one of {choices}")
     return value
 
 
@@ -81,7 +56,7 @@ def counts(
     document: dict[str, Any], name: str, n: int | None, low: int, high: int = MAX_COUNT
 ) -> list[int]:
     """A list of n integers within limits."""
-    values = member(document, name, list)
+    values: list[int] = take(document, name, (list,))
     if n is not None and len(values) != n:
         raise Invalid(f"{name} has {len(values)} elements, expected {n}")
     for k, value in enumerate(values):
@@ -94,7 +69,7 @@ def texts(document: dict[str, Any], name: str, n: int) -> tuple[str, ...] | None
     """A list of n names, or null."""
     if document.get(name, "") is None:
         return None
-    values = member(document, name, list)
+    values = take(document, name, (list,))
     if len(values) != n:
         raise Invalid(f"{name} has {len(values)} elements, expected {n}")
     for k, value in enumerate(values):
@@ -206,12 +181,12 @@ def _decode(content: bytes) -> Manifest:
             "upgrade with pip install --upgrade linrank, or convert the data again",
         )
     layout = _layout(d)
-    _check_files(member(d, "files", dict), layout)
+    _check_files(take(d, "files", (dict,)), layout)
     _check_digest(content)
     for unit in ("n_queries", "n_rows"):
-        if member(d, unit, int) != layout.total(unit):
+        if take(d, unit, (int,)) != layout.total(unit):
             raise Invalid(f"{unit} is {d[unit]} but its chunks have {layout.total(unit)}")
-    weight = member(d, "total_weight", float)
+    weight = take(d, "total_weight", (float,))
     if not 0.0 <= weight < float("inf"):
         raise Invalid(f"total_weight is {weight}, expected a finite number >= 0")
     return Manifest(
@@ -220,14 +195,14 @@ def _decode(content: bytes) -> Manifest:
         weight,
         texts(d, "feature_names", layout.n_features),
         choice(d, "index_base", (None, 0, 1)),
-        _checksums(member(d, "checksums", dict), layout),
+        _checksums(take(d, "checksums", (dict,)), layout),
         hashlib.sha256(content).hexdigest(),
     )
 
 
 def _layout(d: dict[str, Any]) -> Layout:
-    table = member(d, "chunks", dict)
-    n_chunks = len(member(table, "n_rows", list))
+    table = take(d, "chunks", (dict,))
+    n_chunks = len(take(table, "n_rows", (list,)))
     if n_chunks == 0:
         raise Invalid("has no chunks")
     layout = Layout(
@@ -235,8 +210,8 @@ def _layout(d: dict[str, Any]) -> Layout:
         np.dtype(choice(d, "dtype", ("float32", "float64"))),
         integer(d, "n_features", 1, 2**48),
         choice(d, "ids", (None, "integer", "text")),
-        boolean(d, "weights"),
-        boolean(d, "comments"),
+        take(d, "weights", (bool,)),
+        take(d, "comments", (bool,)),
         table,
     )
     if set(table) != set(layout.units):
@@ -261,7 +236,7 @@ def _check_files(files: dict[str, Any], layout: Layout) -> None:
             where = " outside its folder" if "/" in name or "\\" in name or ".." in name else ""
             raise Invalid(f"names the file {name[:80]!r}{where}, which no such store has")
     for name, size in expected.items():
-        if member(files, name, int) != size:
+        if take(files, name, (int,)) != size:
             raise Invalid(f"gives {name} {files[name]} bytes but its chunks have {size}")
 
 

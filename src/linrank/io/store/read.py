@@ -18,7 +18,7 @@ from linrank.io.store.array_files import AGAIN, Buffer, Files, aligned
 from linrank.io.store.layout import STATISTICS, Unit
 from linrank.io.store.manifest import Manifest
 from linrank.system.durable import FULL_DISK
-from linrank.system.memory import available, describe_bytes
+from linrank.system.resources import available, describe_bytes
 
 Array = NDArray[Any]
 

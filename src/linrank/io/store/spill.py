@@ -18,7 +18,7 @@ from linrank.io.comments import Words
 from linrank.io.store.batch import Batch, Growing, Shape, Span, ends_of
 from linrank.io.store.budget import Budget
 from linrank.io.store.writer import StoreWriter
-from linrank.system.memory import describe_bytes
+from linrank.system.resources import describe_bytes
 
 Array = NDArray[Any]
 _GATHER = 4 << 20  # bytes that are sorted into the file at a time

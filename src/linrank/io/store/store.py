@@ -24,7 +24,7 @@ from linrank.io.store.manifest import Contents, read_manifest
 from linrank.io.store.read import ChunkReader, Verify, whole_dataset
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter
 from linrank.system.durable import recover
-from linrank.system.threads import cached_property, resolve
+from linrank.system.resources import cached_property, resolve
 
 Array = NDArray[Any]
 

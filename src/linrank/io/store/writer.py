@@ -21,7 +21,7 @@ from linrank.io.store.folder import NewFolder
 from linrank.io.store.layout import STATISTICS, Layout, StoredArray
 from linrank.io.store.manifest import Manifest
 from linrank.io.store.read import checksum
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from linrank.io.store.store import Store

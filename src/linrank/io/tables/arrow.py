@@ -15,19 +15,11 @@ from linrank.data.frames import as_weights, check_apart
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.io.comments import Words
-from linrank.io.tables.columns import (
-    arrow,
-    columns_of,
-    holds_bytes,
-    holds_text,
-    missing_of,
-    one_array,
-    plain_numbers,
-)
+from linrank.io.tables import columns
 from linrank.io.tables.formats import Roles, TableOptions, assign
 from linrank.io.tables.matrix import ColumnRows, ListRows, Matrix, VectorRows, float_for
 from linrank.io.tables.prefetch import ahead
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
 
@@ -112,10 +104,10 @@ def as_numbers(column: Any, role: str, name: str, source: str) -> Array:
             f"{source}: the {role} column {name!r} is {_type_words(column.type)}, not numbers"
             f"{told}; convert it to numbers, or choose another with {role}="
         )
-    whole = one_array(column)
-    numbers = plain_numbers(whole)[0]
+    whole = columns.one_array(column)
+    numbers = columns.plain_numbers(whole)[0]
     out = numbers.astype(np.float64)
-    out[missing_of(whole)] = np.nan
+    out[columns.missing_of(whole)] = np.nan
     finite = np.isfinite(out)
     if not finite.all():
         row = int(np.argmin(finite))
@@ -136,14 +128,14 @@ def as_query_ids(column: Any, name: str, source: str, is_text: bool = False) -> 
 
     Of a text, where all is written in one way, ids that are integers are taken for integers.
     """
-    types, whole = arrow().types, one_array(_plain_ids(column, name, source))
+    types, whole = columns.arrow().types, columns.one_array(_plain_ids(column, name, source))
     if whole.null_count:
-        raise _no_id(int(np.argmax(missing_of(whole))), name, source)
+        raise _no_id(int(np.argmax(columns.missing_of(whole))), name, source)
     if types.is_integer(whole.type) or types.is_boolean(whole.type):
-        return plain_numbers(whole)[0]
+        return columns.plain_numbers(whole)[0]
     if types.is_floating(whole.type):
-        return _whole_numbers(plain_numbers(whole)[0], name, source)
-    codes = plain_numbers(whole.indices)[0]
+        return _whole_numbers(columns.plain_numbers(whole)[0], name, source)
+    codes = columns.plain_numbers(whole.indices)[0]
     found = [None if v is None else str(v) for v in whole.dictionary.to_pylist()]
     for code, id_ in enumerate(found):
         if (id_ is None or (is_text and not id_)) and (codes == code).any():
@@ -167,12 +159,12 @@ def _plain_ids(column: Any, name: str, source: str) -> Any:
 
     Categories of numbers are these numbers; bytes are UTF-8 text.
     """
-    pa = arrow()
+    pa = columns.arrow()
     types, kind = pa.types, column.type
     try:
-        if types.is_dictionary(kind) and not holds_text(kind.value_type):
+        if types.is_dictionary(kind) and not columns.holds_text(kind.value_type):
             column, kind = column.cast(kind.value_type), kind.value_type
-        if holds_bytes(kind):
+        if columns.holds_bytes(kind):
             column, kind = column.cast(pa.large_string()), pa.large_string()
         if types.is_null(kind) or types.is_nested(kind):
             raise pa.ArrowInvalid("no ids")
@@ -202,7 +194,7 @@ def _no_id(row: int, name: str, source: str) -> DataFormatError:
 
 def as_docids(column: Any, name: str, source: str) -> Docids:
     """Document ids as text; a missing one is none."""
-    pa = arrow()
+    pa = columns.arrow()
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -210,7 +202,7 @@ def as_docids(column: Any, name: str, source: str) -> Docids:
             is_whole = all(map(_are_whole, column.chunks))
             column = column.cast(pa.int64(), safe=False) if is_whole else column
         # Before the chunks are joined: together they may be longer than a plain string array.
-        whole = one_array(column.cast(pa.large_string()))
+        whole = columns.one_array(column.cast(pa.large_string()))
     except pa.ArrowException:
         raise DataFormatError(
             f"{source}: the docid column {name!r} is {column.type}; ids are numbers or strings"
@@ -224,18 +216,18 @@ def as_docids(column: Any, name: str, source: str) -> Docids:
 
 
 def _are_whole(numbers: Any) -> bool:
-    values = plain_numbers(numbers)[0][~missing_of(numbers)]
+    values = columns.plain_numbers(numbers)[0][~columns.missing_of(numbers)]
     return bool(np.all((np.abs(values) < _EXACT) & (values == np.floor(values))))
 
 
 def _is_numeric(type: Any) -> bool:
-    types = arrow().types
+    types = columns.arrow().types
     plain = types.is_integer(type) or types.is_floating(type)
     return bool(plain or types.is_boolean(type) or types.is_decimal(type) or types.is_null(type))
 
 
 def _type_words(type: Any) -> str:
-    types = arrow().types
+    types = columns.arrow().types
     has_text = types.is_dictionary(type) or "string" in str(type)
     return f"text ({type})" if has_text else str(type)
 
@@ -314,7 +306,7 @@ def read_table(
     note: Note,
 ) -> Dataset:
     """Read all rows of a table, batch by batch while the next one is decoded."""
-    roles = assign(columns_of(table.schema, table.name), options, table.name)
+    roles = assign(columns.columns_of(table.schema, table.name), options, table.name)
     for text in roles.notes:
         note(text)
     reader, fields = _rows_reader(table, roles, form, n_threads), _Fields(table, roles)
@@ -388,7 +380,7 @@ class _Fields:
 
     def _read(self, role: str, chunks: list[Any]) -> Any:
         name, source = self._roles.fields[role], self._table.name
-        column = arrow().chunked_array(chunks)
+        column = columns.arrow().chunked_array(chunks)
         try:
             if role == "qid":
                 return as_query_ids(column, name, source, self._table.is_text)

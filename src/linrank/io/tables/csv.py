@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linrank.errors import DataFormatError
-from linrank.io.blocks import LONGEST_LINE, LongLineError, open_blocks
-from linrank.io.byte_streams import OneWay
+from linrank.io.blocks import LONGEST_LINE, LongLineError, OneWay, open_blocks
 from linrank.io.tables.columns import arrow
 from linrank.io.tables.faults import reading
 from linrank.io.tables.formats import Roles

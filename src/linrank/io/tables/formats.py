@@ -16,7 +16,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import as_weights
 from linrank.data.queries import as_sizes
 from linrank.errors import DataFormatError, did_you_mean
-from linrank.io.byte_streams import Replay, name_of, standard_input
+from linrank.io.blocks import Replay, name_of, standard_input
 from linrank.io.tables.columns import Column, listed, nearest
 from linrank.system.durable import naming
 

@@ -12,7 +12,7 @@ from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.tables.columns import arrow, list_sizes, missing_of, plain_numbers
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
 _FIRST_BYTES = 1 << 24  # of a matrix that grows

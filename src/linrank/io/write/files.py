@@ -10,13 +10,13 @@ from itertools import chain
 from typing import IO, Any
 
 from linrank.data.dataset import Dataset
-from linrank.io.byte_streams import StandardOutput
+from linrank.io.blocks import StandardOutput
 from linrank.io.tables.formats import CONVENTIONS
 from linrank.io.write.formats import TABLES, TEXTS
 from linrank.io.write.sinks import SINKS, Outline, Sink
 from linrank.system.durable import check_place as check_file
 from linrank.system.durable import one_at_a_time, replacing, settle
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 _SIDECARS = (".query", ".group", ".weight", ".position")
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, check_one_of, check_positive
 from linrank.judging.compare import Comparison, compare_evaluations
-from linrank.judging.contest.methods import BASELINE, Method, chosen_methods, fair_convention
-from linrank.judging.contest.outcome import Contest, Entry
-from linrank.judging.contest.process import Outcome
+from linrank.judging.contest.methods import (
+    BASELINE,
+    Contestant,
+    chosen_methods,
+    fair_convention,
+)
+from linrank.judging.contest.outcome import Contest, Entry, Outcome, Rules
 from linrank.judging.contest.runner import (
     Fold,
     Progress,
     Protocol,
-    Rules,
     rotation,
     run_all,
     three_parts,
@@ -29,8 +31,8 @@ from linrank.judging.contest.runner import (
 from linrank.judging.inspect import Overlap, shared_queries
 from linrank.metrics import Convention, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import evaluate_queries
+from linrank.system.resources import resolve
 from linrank.system.seeds import seed_of
-from linrank.system.threads import resolve
 
 
 def check_protocol(
@@ -42,12 +44,7 @@ def check_protocol(
     for fold in protocol.folds:
         _check_measurable(protocol, fold.valid[0], (scoring,), convention, "choose by")
         _check_measurable(protocol, fold.test[0], metrics, convention, "test by")
-    return [
-        *leaks(protocol),
-        *_weights(protocol),
-        *_single_query(protocol),
-        *_lenient(metrics),
-    ]
+    return [*leaks(protocol), *_weights(protocol), *_single_query(protocol), *_lenient(metrics)]
 
 
 def _check_features(protocol: Protocol) -> None:
@@ -137,14 +134,10 @@ def _leak(first: str, second: str, shared: Overlap) -> str:
 
 
 def _weights(protocol: Protocol) -> list[str]:
-    weighted = [
-        name
-        for name, data in zip(protocol.names, protocol.subsets, strict=True)
-        if data.weight is not None
-    ]
-    if not weighted:
-        return []
-    return [f"the weights of the rows of {weighted[0]} are left out: not all methods take them"]
+    for name, data in zip(protocol.names, protocol.subsets, strict=True):
+        if data.weight is not None:
+            return [f"the weights of the rows of {name} are left out: not all methods take them"]
+    return []
 
 
 def _single_query(protocol: Protocol) -> list[str]:
@@ -181,7 +174,7 @@ def compare_methods(
     test: Dataset | None = None,
     *,
     folds: Sequence[Dataset] | None = None,
-    methods: str | Iterable[str | Method] = "all",
+    methods: str | Iterable[str | Contestant] = "all",
     without: Iterable[str] = (),
     baseline: str = BASELINE,
     metrics: str | Measure | Iterable[str | Measure] | None = None,
@@ -210,7 +203,7 @@ def compare_methods(
         Subsets of whole queries, five as a rule. Fold 1 trains on all but the last two, chooses on
         the last but one and tests on the last; the others go round, so that each query is tested
         once.
-    methods : "all", or names or ``Method`` objects
+    methods : "all", or names or ``Contestant`` objects
         Who takes part; ``linrank compare --list-methods`` lists the names.
     without : names
         Who does not.
@@ -257,12 +250,14 @@ def compare_methods(
     chosen = chosen_methods(methods, without, baseline)
     if scoring is None:
         scoring = USUAL_METRICS[0] if _has_gains(protocol.subsets) else USUAL_METRICS[-1]
+    check_one_of("scale", scale, SCALES)
+    check_positive("budget", budget)
     rules = Rules(
         str(parse_scoring(scoring)),
         fair_convention(convention),
-        _one_of_scales(scale),
+        scale,
         seed_of(random_state),
-        _positive(budget),
+        float(budget),
     )
     measures = [str(measure) for measure in _measures(metrics, protocol)]
     remarks = check_protocol(protocol, rules.scoring, measures, rules.convention)
@@ -336,32 +331,19 @@ def _measures(
     return measures
 
 
-def _one_of_scales(scale: str) -> str:
-    if scale not in SCALES:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got {scale!r}")
-    return scale
-
-
-def _positive(budget: float) -> float:
-    if not (budget > 0 and math.isfinite(budget)):
-        raise ValueError(f"budget must be a finite number of seconds > 0, got {budget!r}")
-    return float(budget)
-
-
 def _entry(
-    method: Method,
+    method: Contestant,
     outcomes: Sequence[Outcome],
     protocol: Protocol,
     measures: Sequence[str],
     rules: Rules,
 ) -> Entry:
     """The outcomes of a method, measured; on all folds or not at all."""
-    if not all(outcome.has_model for outcome in outcomes):
-        return Entry(method, tuple(outcomes), None)
     parts = []
     for fold, outcome in zip(protocol.folds, outcomes, strict=True):
+        if outcome.scores is None:
+            return Entry(method, tuple(outcomes), None)
         data = protocol.subsets[fold.test[0]]
-        assert outcome.scores is not None
         parts.append(
             evaluate_queries(
                 data.queries,
@@ -369,30 +351,21 @@ def _entry(
                 data.queries.scatter(outcome.scores),
                 metrics=list(measures),
                 convention=rules.convention,
-                docid=_docids(data),
+                docid=data.all_docids,
             )
         )
     return Entry(method, tuple(outcomes), parts[0] if len(parts) == 1 else Evaluation.joined(parts))
-
-
-def _docids(data: Dataset) -> list[str] | None:
-    """Document ids, by which trec_eval breaks ties; None unless every row has one."""
-    docids = data.docids
-    return None if docids is None or None in docids else [docid or "" for docid in docids]
 
 
 def _compared(
     entries: Sequence[Entry], baseline: str, **options: Any
 ) -> tuple[Comparison | None, list[str]]:
     """The comparison of those with a result; with the first of them if the baseline has none."""
-    found: Mapping[str, Evaluation] = {
-        entry.name: entry.evaluation for entry in entries if entry.evaluation is not None
-    }
+    found = {entry.name: entry.evaluation for entry in entries if entry.evaluation is not None}
     if not found:
         return None, ["no method has come to a result; see what each says"]
-    remarks = []
-    if baseline not in found:
-        stand_in = next(iter(found))
-        remarks.append(f"the baseline {baseline} has no result; compared with {stand_in} instead")
-        baseline = stand_in
-    return compare_evaluations(found, baseline=baseline, **options), remarks
+    if baseline in found:
+        return compare_evaluations(found, baseline=baseline, **options), []
+    first = next(iter(found))
+    told = f"the baseline {baseline} has no result; compared with {first} instead"
+    return compare_evaluations(found, baseline=first, **options), [told]

@@ -1,23 +1,36 @@
-"""The methods that take part, by name: what they are, and where their grids are found."""
+"""Who takes part in a contest: linrank's own methods, from their registry, and the rivals.
+
+A contestant is a function from a `Trial` and a point of its grid to a model. It is named and not
+passed, because it runs in a process of its own.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import dataclass, field, fields
+from functools import partial
 from importlib.util import find_spec
+from itertools import product
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
+from linrank.methods.base import METHODS, Later, Task
 from linrank.metrics import Convention, convention, parse
 from linrank.metrics.evaluate import evaluate_queries
+from linrank.models.kernel import KernelModel
+from linrank.models.linear import LinearModel
 
 Array = NDArray[Any]
-Value = str | int | float | None
+
+BASELINE = "ranksvm"
 
 
 def fair_convention(name: str | Convention) -> Convention:
@@ -30,9 +43,9 @@ def fair_convention(name: str | Convention) -> Convention:
     return convention(chosen, ties="average") if chosen.ties == "stable" else chosen
 
 
-@dataclass(frozen=True)
-class Task:
-    """The data and the rules of one fold, as a method sees them.
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """The data and the rules of one fold, as a contestant sees them.
 
     Attributes
     ----------
@@ -46,6 +59,8 @@ class Task:
         Scaling of the features for methods that depend on it, to be fitted on ``train``.
     seed : int
         Of everything random.
+    last : dict
+        What a candidate leaves for the next one.
     """
 
     train: Dataset
@@ -54,6 +69,8 @@ class Task:
     convention: Convention
     scale: str = "standard"
     seed: int = 0
+    last: dict[str, Any] = field(default_factory=dict, repr=False)
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def judge(self, scores: Any) -> float:
         """The measure of scores of the validation rows, signed so that higher is better.
@@ -74,6 +91,13 @@ class Task:
             return -np.inf
         return value if measure.higher_is_better else 0.0 - value
 
+    def once(self, make: Callable[..., Any], *given: Any) -> Any:
+        """``make(trial, *given)``, made for the first candidate and kept for the others."""
+        key = (make, *given)
+        if key not in self._kept:
+            self._kept[key] = make(self, *given)
+        return self._kept[key]
+
 
 @dataclass(frozen=True)
 class Size:
@@ -85,39 +109,62 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A model with the parameters that it was trained with.
+class Model:
+    """A trained model, as a contest uses it.
 
     Attributes
     ----------
-    parameters : mapping of str to str, int, float or None
-        What distinguishes it from the others of its grid.
     predict : callable
         Scores of the rows of a dataset.
     size : callable
         Its `Size`; called for models that are kept.
-    seconds : float or None
-        Processor time of its training; None where it came out of a search that has no time for
-        each candidate, as a path has not.
-    fit : callable or None
-        Trains it once more, from the beginning, with nothing but the chosen parameters: timed if
-        it is chosen, in place of ``seconds``, which for boosters holds rounds that are not kept
-        and their validation.
+    found : mapping of str to str, int or float
+        Parameters that its training chose, beside those of the grid.
+    again : callable or None
+        Trains it once more with what was found and no more: timed if it is chosen, in place of
+        the training, which for boosters holds rounds that are not kept and their validation.
     """
 
-    parameters: Mapping[str, Value]
     predict: Callable[[Dataset], Array]
     size: Callable[[], Size]
-    seconds: float | None = None
-    fit: Callable[[], object] | None = field(default=None)
+    found: Mapping[str, Any] = field(default_factory=dict)
+    again: Callable[[], object] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        predict: Callable[[Dataset], Array] | None = None,
+        n_leaves: Callable[[], int] | None = None,
+        **more: Any,
+    ) -> Model:
+        """A model of linrank, or anything that predicts the scores of a matrix."""
+        if isinstance(model, LinearModel | KernelModel):
+            ours = partial(_saved_size, model)
+            return cls(lambda data: model.predict(data, n_jobs=1), ours, **more)
+
+        def size() -> Size:
+            n_bytes = len(pickle.dumps(model))
+            return Size(n_bytes) if n_leaves is None else Size(n_bytes, n_leaves(), "leaves")
+
+        return cls(predict or (lambda data: model.predict(data.X)), size, **more)
 
 
-BASELINE = "ranksvm"
-Trainer = Callable[[Task], Iterator[Candidate]]
+def _saved_size(model: LinearModel | KernelModel) -> Size:
+    """Bytes of what ``model.save`` writes, all files together."""
+    parts = (int(np.count_nonzero(model.coef)), "weights")
+    if isinstance(model, KernelModel):
+        parts = (model.n_support, "support rows")
+    with TemporaryDirectory() as folder:
+        try:
+            model.save(os.path.join(folder, "model.json"))
+        except ImportError:  # beyond a million numbers the file needs safetensors
+            return Size(8 * model.n_features * parts[0], *parts)
+        return Size(sum(entry.stat().st_size for entry in os.scandir(folder)), *parts)
 
 
 @dataclass(frozen=True)
-class Method:
+class Contestant:
     """A way of learning to rank that a contest can train.
 
     Parameters
@@ -128,214 +175,227 @@ class Method:
         Whose it is.
     description : str
         What it minimises, in a few words.
-    grid : str
-        Its candidates, in words.
-    trainer : str
-        ``"module:function"``. The function takes a `Task` and yields a `Candidate` for each point
-        of its grid, the most regularised first: among equals on validation the first is taken. It
-        is named and not passed because it runs in a process of its own.
+    fit : str
+        ``"module:function"``. The function takes a `Trial` and, by name, a value of each axis of
+        the grid, and returns a `Model` or whatever ``predict(X)`` tells the scores of.
+    grid : dict
+        Values by the name of the parameter, the most regularised first: among equals on
+        validation the first is taken. In place of values, ``"module:function"`` of a function that
+        finds them in a `Trial`.
     needs : str or None
         A package that must be there.
+    settings : dict
+        What all candidates have in common, passed to ``fit`` as well.
+    note : str
+        What to know of the candidates beyond the grid.
+    is_usual : bool
+        Whether it is one of "all".
     """
 
     name: str
     family: str
     description: str
-    grid: str
-    trainer: str
+    fit: str
+    grid: Mapping[str, Sequence[Any] | str] = field(default_factory=dict)
     needs: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    is_usual: bool = True
 
     @property
     def is_missing(self) -> bool:
         """Whether the package that it needs is absent."""
         return self.needs is not None and find_spec(self.needs) is None
 
-    def load(self) -> Trainer:
-        """Import the function that trains it."""
-        module, _, name = self.trainer.partition(":")
-        trainer: Trainer = getattr(import_module(module), name)
-        return trainer
+    @property
+    def candidates(self) -> str:
+        """The grid in words."""
+        axes = " × ".join(_in_words(name, values) for name, values in self.grid.items())
+        return "; ".join(part for part in (axes, self.note) if part) or "none"
+
+    def models(self, trial: Trial) -> Iterator[tuple[dict[str, Any], Callable[[], Model]]]:
+        """Every point of the grid, and what trains the model of it."""
+        fit, settings = _named(self.fit), dict(self.settings)
+        axes = {
+            name: _named(values)(trial, **settings) if isinstance(values, str) else values
+            for name, values in self.grid.items()
+        }
+        for place in product(*axes.values()):
+            point = dict(zip(axes, place, strict=True))
+
+            def train(point: dict[str, Any] = point) -> Model:
+                model = fit(trial, **settings, **point)
+                return model if isinstance(model, Model) else Model.of(model)
+
+            yield point, train
 
 
-_OWN, _SKLEARN, _PLAIN = "linrank", "scikit-learn", "baseline"
-_ROUNDS = "rounds up to 500, stopped after 50 without gain on validation"
+def _in_words(name: str, values: Sequence[Any] | str) -> str:
+    if isinstance(values, str):
+        return f"values of {name} that suit the data"
+    told = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
+    if len(told) > 3:
+        return f"{len(told)} values of {name}, {told[0]} to {told[-1]}"
+    return f"{name} {' or '.join([', '.join(told[:-1]), told[-1]] if told[1:] else told)}"
 
-METHODS = {
-    method.name: method
-    for method in (
-        Method(
-            "ranksvm",
-            _OWN,
-            "linear RankSVM, squared hinge, all pairs",
-            "31 values of C, 2^-20 to 2^10, one path",
-            "linrank.judging.contest.own:ranksvm",
-        ),
-        Method(
-            "ranksvm-hinge",
-            _OWN,
-            "linear RankSVM, hinge, all pairs",
-            "24 values of C, 2^-20 to 2^3, each from the last",
-            "linrank.judging.contest.own:ranksvm_hinge",
-        ),
-        Method(
-            "ranksvm-closest",
-            _OWN,
-            "linear RankSVM, squared hinge, pairs of neighbouring labels",
-            "31 values of C, 2^-20 to 2^10, one path",
-            "linrank.judging.contest.own:ranksvm_closest",
-        ),
-        Method(
-            "sgd",
-            _OWN,
-            "stochastic descent on sampled pairs: hybrid, averaged",
-            "11 values of λ, 1e3 to 1e-7, in one pass of 100,000 steps",
-            "linrank.judging.contest.own:sgd",
-        ),
-        Method(
-            "domination-l1",
-            _OWN,
-            "domination loss, l1 penalty: few features",
-            "a path of 50 values of α",
-            "linrank.judging.contest.own:domination_l1",
-        ),
-        Method(
-            "domination-l2",
-            _OWN,
-            "domination loss, l2 penalty",
-            "a path of 50 values of α",
-            "linrank.judging.contest.own:domination_l2",
-        ),
-        Method(
-            "factorized",
-            _OWN,
-            "RankSVM whose duals are a matrix of low rank",
-            "8 values of C, 1e-5 to 1e2 × 1 or 5 components",
-            "linrank.judging.contest.own:factorized",
-        ),
-        Method(
-            "kernel",
-            _OWN,
-            "RankSVM with an rbf kernel, 256 Nyström landmarks",
-            "γ 0.1, 0.3 and 1 times 1/(features·variance) × 7 values of C, 1e-5 to 10",
-            "linrank.judging.contest.own:kernel",
-        ),
-        Method(
-            "svr-l1",
-            _SKLEARN,
-            "LinearSVR on the labels, absolute errors",
-            "7 values of C, 1e-6 to 1 × ε 0 or 0.1",
-            "linrank.judging.contest.rivals:svr_l1",
-        ),
-        Method(
-            "svr-l2",
-            _SKLEARN,
-            "LinearSVR on the labels, squared errors",
-            "10 values of C, 1e-7 to 100 × ε 0 or 0.1",
-            "linrank.judging.contest.rivals:svr_l2",
-        ),
-        Method(
-            "forest",
-            _SKLEARN,
-            "RandomForestRegressor on the labels, 300 trees",
-            "leaves of at least 5 or 20 rows × a third or the root of the features at a split",
-            "linrank.judging.contest.rivals:forest",
-        ),
-        Method(
-            "gbdt",
-            _SKLEARN,
-            "HistGradientBoostingRegressor on the labels",
-            "7, 15 or 31 leaves × learning rate 0.05 or 0.1 × up to 300 rounds, the best on "
-            "validation",
-            "linrank.judging.contest.rivals:gbdt",
-        ),
-        Method(
-            "lightgbm",
-            "LightGBM",
-            "gradient boosting, lambdarank",
-            f"7, 15 or 31 leaves × learning rate 0.05 or 0.1; {_ROUNDS}",
-            "linrank.judging.contest.boosting:lightgbm_lambdarank",
-            "lightgbm",
-        ),
-        Method(
-            "xgboost-pairwise",
-            "XGBoost",
-            "gradient boosting, rank:pairwise",
-            f"depth 3, 4 or 6 × learning rate 0.05 or 0.1; {_ROUNDS}",
-            "linrank.judging.contest.boosting:xgboost_pairwise",
-            "xgboost",
-        ),
-        Method(
-            "xgboost-ndcg",
-            "XGBoost",
-            "gradient boosting, rank:ndcg",
-            f"depth 3, 4 or 6 × learning rate 0.05 or 0.1; {_ROUNDS}",
-            "linrank.judging.contest.boosting:xgboost_ndcg",
-            "xgboost",
-        ),
-        Method(
-            "catboost",
-            "CatBoost",
-            "gradient boosting, YetiRank",
-            "depth 4 or 6 × learning rate 0.05 or 0.1 × up to 300 rounds, the best on validation",
-            "linrank.judging.contest.boosting:catboost_yetirank",
-            "catboost",
-        ),
-        Method(
-            "best-feature",
-            _PLAIN,
-            "the best single feature, up or down",
-            "the 20 features that order the training pairs best",
-            "linrank.judging.contest.rivals:best_feature",
-        ),
-        Method(
-            "random",
-            _PLAIN,
-            "a random order",
-            "none",
-            "linrank.judging.contest.rivals:random_order",
-        ),
-    )
+
+def _named(where: str) -> Any:
+    try:
+        return Later(where).load()
+    except AttributeError:
+        raise ImportError(
+            f"a process of its own cannot import {where}; put it at the top level of a module"
+        ) from None
+
+
+# ---- linrank's own methods ----------------------------------------------------------------------
+
+
+def _powers(base: float, first: int, last: int) -> tuple[float, ...]:
+    step = 1 if last >= first else -1
+    return tuple(float(base) ** k for k in range(first, last + step, step))
+
+
+# What a registered method is tried with, where its own grid and defaults do not suit a contest: by
+# name of the contestant, changes of the parameters, and the grid.
+_HERE = __name__
+_C, _WARM = _powers(2, -20, 10), {"warm_start": True}
+_TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
+    "ranksvm": {
+        "ranksvm": (_WARM, {"C": _C}),
+        "ranksvm-hinge": ({**_WARM, "loss": "hinge"}, {"C": _powers(2, -20, 3)}),
+        "ranksvm-closest": ({**_WARM, "pairs": "closest"}, {"C": _C}),
+    },
+    "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _powers(10, 3, -7)})},
+    "domination": {
+        f"domination-{penalty}": (
+            {**_WARM, "penalty": penalty},
+            {"alpha": f"{_HERE}:path_of_alphas"},
+        )
+        for penalty in ("l1", "l2")
+    },
+    "factorized": {
+        "factorized": ({"tol": 1e-5}, {"C": _powers(10, -5, 2), "n_components": (1, 5)})
+    },
+    "kernel": {
+        "kernel": (
+            {"approximation": "nystroem"},
+            {"gamma": f"{_HERE}:usual_gammas", "C": _powers(10, -5, 1)},
+        )
+    },
 }
 
 
-def method_named(name: str) -> Method:
-    """The method of that name; an unknown one is told the nearest."""
-    if name in METHODS:
-        return METHODS[name]
-    hint = did_you_mean(name, METHODS, 0.5)
-    raise ValueError(f"unknown method {name!r}{hint} (known: {', '.join(METHODS)})")
+def own_contestants() -> Iterator[Contestant]:
+    """Of every registered method; one without a grid takes part if it is named."""
+    for method in METHODS.values():
+        named = {"train": _where(method.train), "parameters": _where(method.parameters)}
+        tried = _TRIED.get(method.name, {method.name: ({}, dict(method.grid))})
+        for name, (changes, grid) in tried.items():
+            told = ", ".join(
+                f"{key} {value}" for key, value in changes.items() if value is not True
+            )
+            yield Contestant(
+                name,
+                "linrank",
+                f"{method.summary} ({told})" if told else method.summary,
+                f"{_HERE}:own",
+                grid,
+                settings={**named, **changes},
+                is_usual=bool(grid),
+            )
+
+
+def _where(thing: Any) -> str:
+    return str(thing.where) if isinstance(thing, Later) else f"{thing.__module__}:{thing.__name__}"
+
+
+def own(trial: Trial, train: str, parameters: str, **given: Any) -> Model:
+    """A model of one of linrank's methods, by the names of what was registered.
+
+    With ``warm_start`` it begins where the last candidate ended; timed is a fit from the beginning.
+    """
+    declared, last = _named(parameters), trial.last
+    of_all = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
+    known = {each.name for each in fields(declared)}
+    shared = {name: value for name, value in of_all.items() if name in known}
+    chosen = declared(**shared, **given)
+
+    def fit(start: LinearModel | None = None) -> Any:
+        return _named(train)(Task(trial.train, chosen, start=start)).model
+
+    if not given.get("warm_start"):
+        return Model.of(fit())
+    last["model"] = fit(last.get("model"))
+    return Model.of(last["model"], again=fit)
+
+
+def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
+    """From the α that leaves no weight down to where the penalty hardly matters."""
+    from linrank.domination.path import PathProblem, as_alphas
+
+    options: dict[str, Any] = {"scale": trial.scale, "seed": trial.seed, "n_jobs": 1}
+    path = PathProblem.of(trial.train, penalty=penalty, **options)
+    alphas: list[float] = as_alphas("auto", path.problem, 50, None).tolist()
+    return alphas
+
+
+def usual_gammas(trial: Trial, **_: Any) -> list[float]:
+    """Relative to 1/(features·variance)."""
+    from linrank.kernels.functions import Kernel
+
+    scaling = Scaling.fit(trial.scale, trial.train.rows, n_jobs=1)
+    rows = scaling.rows(trial.train.rows, n_jobs=1)
+    usual = Kernel.of("rbf", gamma="scale", rows=rows).gamma
+    return [share * float(usual) for share in (0.1, 0.3, 1.0)]
+
+
+# ---- the choice ---------------------------------------------------------------------------------
+
+
+def contestants() -> dict[str, Contestant]:
+    """All that are known, by name."""
+    from linrank.judging.contest.rivals import RIVALS
+
+    return {one.name: one for one in (*own_contestants(), *RIVALS)}
 
 
 def chosen_methods(
-    methods: str | Iterable[str | Method] = "all",
+    methods: str | Iterable[str | Contestant] = "all",
     without: Iterable[str] = (),
     baseline: str | None = None,
-) -> Sequence[Method]:
+) -> Sequence[Contestant]:
     """The methods asked for, in their order, each once, and the baseline among them.
 
     Raises ValueError for an unknown name, for two methods of one name, and if none is named or
     left.
     """
-    if isinstance(methods, str):
-        asked = list(METHODS.values()) if methods == "all" else [method_named(methods)]
-    else:
-        asked = [m if isinstance(m, Method) else method_named(m) for m in methods]
-        if not asked:
-            raise ValueError(f"methods is empty; name some of {', '.join(METHODS)}, or 'all'")
-    left_out = [without] if isinstance(without, str) else list(without)
-    known = {method.name for method in asked}
-    for name in left_out:
+    known = contestants()
+
+    def named(name: str) -> Contestant:
         if name not in known:
-            method_named(name)
-    kept = [m for m in dict.fromkeys(asked) if m.name not in left_out]
-    names = [method.name for method in kept]
-    if baseline is not None and baseline not in names:
+            hint = did_you_mean(name, known, 0.5)
+            raise ValueError(f"unknown method {name!r}{hint} (known: {', '.join(known)})")
+        return known[name]
+
+    if methods == "all":
+        methods = [one for one in known.values() if one.is_usual]
+    given = [methods] if isinstance(methods, str) else list(methods)
+    if not given:
+        raise ValueError(f"methods is empty; name some of {', '.join(known)}, or 'all'")
+    left_out = [without] if isinstance(without, str) else list(without)
+    kept: dict[str, Contestant] = {}
+    for one in given:
+        asked = one if isinstance(one, Contestant) else named(one)
+        if kept.setdefault(asked.name, asked) != asked:
+            raise ValueError(f"two methods are called {asked.name!r}; names must differ")
+    for name in left_out:
+        if kept.pop(name, None) is None:
+            named(name)
+    if baseline is not None and baseline not in kept:
         if baseline in left_out:
             raise ValueError(f"{baseline!r} is the baseline and is left out; name another")
-        kept.insert(0, method_named(baseline))
+        kept = {baseline: named(baseline), **kept}
     if not kept:
         raise ValueError("no method is left; name at least one that is not left out")
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"two methods are called {name!r}; names must differ")
-    return kept
+    return list(kept.values())

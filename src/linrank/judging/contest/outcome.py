@@ -2,21 +2,94 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from linrank.judging.compare import Comparison, details, notes, overview
-from linrank.judging.contest import outcome as presentation
-from linrank.judging.contest.methods import Method
-from linrank.judging.contest.process import Outcome
-from linrank.judging.contest.runner import Rules
-from linrank.metrics import Evaluation
-from linrank.system.tables import Column, Sheet, Table
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from linrank.judging.compare import Comparison
+from linrank.judging.compare import Comparison, best_first, details, notes, overview
+from linrank.judging.contest.methods import Contestant, Size
+from linrank.metrics import Convention, Evaluation
+from linrank.system.resources import bytes_text, seconds
+from linrank.system.tables import Column, Sheet, Table, Tabled
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is the same for all jobs.
+
+    Attributes
+    ----------
+    scoring, convention, scale, seed
+        As in `linrank.judging.contest.methods.Trial`.
+    budget : float
+        Seconds on the clock for each job.
+    """
+
+    scoring: str
+    convention: Convention
+    scale: str
+    seed: int
+    budget: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of one method on one fold.
+
+    Attributes
+    ----------
+    status : {"done", "cut", "over budget", "failed", "missing"}
+        ``cut``: the budget ended the search, and the best candidate so far counts. The last three
+        have no model.
+    why : str
+        What went wrong, in words; empty if nothing did.
+    parameters : dict
+        Of the chosen candidate.
+    score : float or None
+        The measure of the chosen candidate on the validation part, higher is better.
+    fit_seconds : float or None
+        Processor time of one fit with the chosen parameters.
+    search_seconds : float
+        Processor time of the whole search, validation included.
+    n_candidates : int
+        Candidates that were judged.
+    size : Size or None
+    scores : float64 array or None
+        Of the test rows, the rows of each query together.
+    """
+
+    status: str
+    why: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    score: float | None = None
+    fit_seconds: float | None = None
+    search_seconds: float = 0.0
+    n_candidates: int = 0
+    size: Size | None = None
+    scores: NDArray[Any] | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, without the scores."""
+        size = self.size
+        return {
+            "status": self.status,
+            "why": self.why or None,
+            "parameters": self.parameters,
+            "validation_score": self.score,
+            "fit_seconds": self.fit_seconds,
+            "search_seconds": self.search_seconds,
+            "n_candidates": self.n_candidates,
+            "model_bytes": None if size is None else size.n_bytes,
+            "model_parts": None if size is None else {size.part: size.n_parts},
+        }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +98,14 @@ class Entry:
 
     Attributes
     ----------
-    method : Method
+    method : Contestant
     outcomes : tuple of Outcome
         One for each fold.
     evaluation : Evaluation or None
         On the test queries of all folds; None if a fold has no model.
     """
 
-    method: Method
+    method: Contestant
     outcomes: tuple[Outcome, ...]
     evaluation: Evaluation | None = field(repr=False)
 
@@ -48,19 +121,17 @@ class Entry:
     @property
     def fit_seconds(self) -> float | None:
         """Processor time of one fit with the chosen parameters, the mean of the folds."""
-        times = [o.fit_seconds for o in self.outcomes if o.fit_seconds is not None]
-        return sum(times) / len(times) if times else None
+        return _mean([outcome.fit_seconds for outcome in self.outcomes])
 
     @property
     def search_seconds(self) -> float:
         """Processor time of a search, the mean of the folds."""
-        return sum(outcome.search_seconds for outcome in self.outcomes) / len(self.outcomes)
+        return _mean([outcome.search_seconds for outcome in self.outcomes]) or 0.0
 
     @property
     def model_bytes(self) -> float | None:
         """Bytes of the saved model, the mean of the folds."""
-        sizes = [o.size.n_bytes for o in self.outcomes if o.size is not None]
-        return sum(sizes) / len(sizes) if sizes else None
+        return _mean([None if o.size is None else o.size.n_bytes for o in self.outcomes])
 
     @property
     def remark(self) -> str:
@@ -69,7 +140,8 @@ class Entry:
         if not bad:
             return ""
         first, outcome = bad[0]
-        says = outcome.why if outcome.status in ("cut", "missing") else _said(outcome)
+        is_plain = outcome.status in ("cut", "missing")
+        says = outcome.why if is_plain else f"{outcome.status}: {outcome.why}"
         if len(self.outcomes) == 1 or outcome.status == "missing":
             return says
         if len(bad) == 1:
@@ -83,7 +155,7 @@ class Entry:
             "method": method.name,
             "family": method.family,
             "description": method.description,
-            "grid": method.grid,
+            "grid": method.candidates,
             "has_result": self.has_result,
             "remark": self.remark or None,
             "fit_seconds": self.fit_seconds,
@@ -94,12 +166,8 @@ class Entry:
         }
 
 
-def _said(outcome: Outcome) -> str:
-    return f"{outcome.status}: {outcome.why}"
-
-
 @dataclass(frozen=True, eq=False)
-class Contest:
+class Contest(Tabled):
     """Methods trained on the same data, measured on queries that none has seen, and compared.
 
     ``print(contest)`` shows it with a legend; a notebook shows it as HTML.
@@ -143,42 +211,24 @@ class Contest:
         known = ", ".join(entry.name for entry in self.entries)
         raise KeyError(f"{name!r} did not take part; there are {known}")
 
-    def to_text(self, width: int | None = None) -> str:
-        """Return tables for a terminal, ``width`` columns wide: quality, cost, a legend."""
-        return presentation.sheet(self).to_text(width)
-
-    def to_markdown(self) -> str:
-        """Return the tables of `to_text` in GitHub's Markdown."""
-        return presentation.sheet(self).to_markdown()
-
-    def to_html(self) -> str:
-        """Return the tables of `to_text` as a ``<div>``, all escaped."""
-        return presentation.sheet(self).to_html()
+    def sheet(self) -> Sheet:
+        """Quality, cost, what went wrong, and a legend."""
+        return Sheet(_tables(self), legend_of(self), "linrank-contest")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
-        rules = self.rules
         return {
             "protocol": self.protocol,
             "sources": list(self.sources),
             "baseline": self.baseline,
             "metrics": list(self.metrics),
-            "scoring": rules.scoring,
-            "convention": rules.convention.describe(),
-            "scale": rules.scale,
-            "budget": rules.budget,
-            "seed": rules.seed,
+            **vars(self.rules),
+            "convention": self.rules.convention.describe(),
             "seconds": self.seconds,
             "remarks": list(self.remarks),
             "methods": [entry.to_dict() for entry in self.entries],
             "comparison": None if self.comparison is None else self.comparison.to_dict(),
         }
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def __str__(self) -> str:
-        return self.to_text()
 
     def __repr__(self) -> str:
         n = sum(entry.has_result for entry in self.entries)
@@ -188,24 +238,17 @@ class Contest:
         )
 
 
-def sheet(contest: Contest) -> Sheet:
-    """The tables one below the other, then the legend."""
-    return Sheet(_tables(contest), legend_of(contest), "linrank-contest")
-
-
 def _tables(contest: Contest) -> list[Table]:
     tables = []
     if contest.comparison is not None:
         tables.append(_quality(contest, contest.comparison))
         if len(contest.metrics) > 1:
-            tables.append(_by_rank(overview(contest.comparison), contest.comparison))
+            ranked = best_first(contest.comparison, contest.metrics[0])
+            tables.append(overview(contest.comparison, ranked))
     tables.append(_cost(contest))
     lost = [entry for entry in contest.entries if entry.remark]
     if lost:
-        rows = [
-            [entry.name, "counts" if entry.has_result else "no result", entry.remark]
-            for entry in lost
-        ]
+        rows = [[e.name, "counts" if e.has_result else "no result", e.remark] for e in lost]
         columns = [Column(name, "left") for name in ("method", "outcome", "why")]
         tables.append(Table(columns, rows, "What went wrong"))
     return tables
@@ -214,35 +257,19 @@ def _tables(contest: Contest) -> list[Table]:
 def _quality(contest: Contest, comparison: Comparison) -> Table:
     """The first metric, best method first; a row too for each method without a result."""
     table = details(comparison, contest.metrics[0])
-    empty = [""] * (len(table.columns) - 2)
-    lost = [[e.name, "—", *empty] for e in contest.entries if not e.has_result]
-    for row in lost:
-        row[-1] = "no result"
+    empty = [""] * (len(table.columns) - 3)
+    lost = [[e.name, "—", *empty, "no result"] for e in contest.entries if not e.has_result]
     title = f"{table.title}; {contest.protocol}; the best on validation by {contest.rules.scoring}"
     return replace(table, rows=[*table.rows, *lost], title=title)
-
-
-def ranked(comparison: Comparison) -> list[int]:
-    """Numbers of the methods, the best by the first metric first."""
-    metric = comparison.metrics[0]
-    sign = -1.0 if comparison.higher_is_better(metric) else 1.0
-    means = [comparison.cells[method, metric].mean for method in comparison.methods]
-    keys = [math.inf if math.isnan(mean) else sign * mean for mean in means]
-    return sorted(range(len(keys)), key=keys.__getitem__)
-
-
-def _by_rank(table: Table, comparison: Comparison) -> Table:
-    return replace(table, rows=[table.rows[k] for k in ranked(comparison)])
 
 
 def _cost(contest: Contest) -> Table:
     """Time, size and parameters, in the order of the first table."""
     headings = ["one fit", "search", "candidates", "model", "made of"]
     columns = [Column("method", "left"), *map(Column, headings), Column("chosen", "left")]
-    names = [] if contest.comparison is None else list(contest.comparison.methods)
-    order = [] if contest.comparison is None else [names[k] for k in ranked(contest.comparison)]
-    entries = [contest[name] for name in order]
-    rows = [_cost_row(entry) for entry in entries]
+    best = contest.comparison
+    names = [] if best is None else best_first(best, contest.metrics[0])
+    rows = [_cost_row(contest[name]) for name in names]
     rows += [
         [e.name, *[""] * 5, "no result: see below"] for e in contest.entries if not e.has_result
     ]
@@ -257,10 +284,10 @@ def _cost_row(entry: Entry) -> list[str]:
     n_candidates = max(outcome.n_candidates for outcome in entry.outcomes)
     return [
         entry.name + (" *" if entry.remark else ""),
-        "" if entry.fit_seconds is None else _seconds(entry.fit_seconds),
-        _seconds(entry.search_seconds),
+        "" if entry.fit_seconds is None else seconds(entry.fit_seconds),
+        seconds(entry.search_seconds),
         f"{n_candidates}",
-        _bytes(entry.model_bytes or 0.0),
+        bytes_text(round(entry.model_bytes or 0)),
         _counted(n_parts, sizes[0].part),
         chosen(entry),
     ]
@@ -291,19 +318,6 @@ def _counted(number: float, things: str) -> str:
     return f"{number:,.0f} {things.removesuffix('s') if number == 1 else things}"
 
 
-def _seconds(duration: float) -> str:
-    if duration < 0.0995:
-        return f"{1000 * duration:.0f} ms"
-    return f"{duration:.1f} s" if duration < 99.5 else f"{duration:.0f} s"
-
-
-def _bytes(size: float) -> str:
-    units = ["B", "kB", "MB", "GB"]
-    while size >= 999.5 and len(units) > 1:
-        size, units = size / 1000, units[1:]
-    return f"{size:.3g} {units[0]}"
-
-
 def legend_of(contest: Contest) -> list[str]:
     """What the tables mean, and what to know before trusting them."""
     rules = contest.rules
@@ -320,7 +334,7 @@ def legend_of(contest: Contest) -> list[str]:
         if rules.scale != "none"
         else "features: as they are, for all methods.",
         f"seed {rules.seed}, budget {rules.budget:g} s for a method and fold; all of it took "
-        f"{_seconds(contest.seconds)} on the clock.",
+        f"{seconds(contest.seconds)} on the clock.",
     ]
     if any(entry.has_result and entry.remark for entry in contest.entries):
         lines.append("*: the budget ended the search; the best candidate so far counts.")

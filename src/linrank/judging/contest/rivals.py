@@ -1,13 +1,13 @@
-"""The grids of scikit-learn's regressors, which take labels for numbers and see no queries."""
+"""The rivals: scikit-learn's regressors, libraries of gradient boosting, and plain baselines.
+
+Trees are blind to the scale of a feature and get the features as they are. Each library stops by
+the measure of the contest on the validation part, not by a measure of its own: all methods are
+chosen by the same number.
+"""
 
 from __future__ import annotations
 
-import pickle
-import time
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,139 +17,94 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.scaling import Scaling
-from linrank.judging.contest.methods import Candidate, Size, Task, Value
-from linrank.judging.contest.own import linear_candidate
+from linrank.judging.contest.methods import Contestant, Model, Size, Trial
+from linrank.models.linear import LinearModel
 
 Array = NDArray[Any]
 
-_ROUNDS = 300
+_ROUNDS, _PATIENCE, _FEWER_ROUNDS = 500, 50, 300
+_HIGHEST = 31  # XGBoost's gains 2^y - 1 end there
 
 
-def svr_l1(task: Task) -> Iterator[Candidate]:
-    """Absolute errors beyond ε; liblinear's dual, the only one it has for them."""
-    return _svr(task, "epsilon_insensitive", 10.0 ** np.arange(-6, 1), dual=True)
+# ---- regressors, which take labels for numbers and see no queries -------------------------------
 
 
-def svr_l2(task: Task) -> Iterator[Candidate]:
-    """Squared errors beyond ε, by Newton's method on the primal."""
-    return _svr(task, "squared_epsilon_insensitive", 10.0 ** np.arange(-7, 3), dual=False)
-
-
-def _svr(task: Task, loss: str, Cs: Array, *, dual: bool) -> Iterator[Candidate]:
+def svr(trial: Trial, loss: str, C: float, epsilon: float) -> LinearModel:
+    """Errors beyond ε: squared, or absolute, for which liblinear has the dual only."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVR
 
-    X, factors = _scaled(task)
-    for C, epsilon in product(Cs.tolist(), (0.0, 0.1)):
-        svr = LinearSVR(
-            C=C, epsilon=epsilon, loss=loss, dual=dual, max_iter=1000, random_state=task.seed
-        )
-        start = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate like any other
-            svr.fit(X, task.train.labels)
-        seconds = time.process_time() - start
-        # Shift and intercept are the same for all rows and change no order.
-        yield linear_candidate(factors * svr.coef_, {"C": C, "epsilon": epsilon}, seconds)
+    X, scaling = trial.once(_scaled)
+    is_dual = loss == "epsilon_insensitive"
+    model = LinearSVR(
+        C=C, epsilon=epsilon, loss=loss, dual=is_dual, max_iter=1000, random_state=trial.seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate like any other
+        model.fit(X, trial.train.labels)
+    return LinearModel(scaling.fold(model.coef_))  # an intercept changes no order
 
 
-def _scaled(task: Task) -> tuple[Any, Array]:
-    """Rows scaled as the task says, and the factors; dense ones are centred too.
+def _scaled(trial: Trial) -> tuple[Any, Scaling]:
+    """The rows, scaled, and how.
 
-    A regression has an intercept, which liblinear penalises: centring makes it small.
+    A regression has an intercept, which liblinear penalises: centring dense rows makes it small.
     """
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-
-    X = task.train.X.astype(np.float64)
-    is_dense = isinstance(X, np.ndarray)
-    if task.scale == "none":
-        return X, np.ones(task.train.n_features)
-    if task.scale == "standard":
-        scaler = StandardScaler(with_mean=is_dense).fit(X)
-        return scaler.transform(X), 1.0 / scaler.scale_
-    if is_dense:
-        scaler = MinMaxScaler().fit(X)
-        return scaler.transform(X), scaler.scale_
-    scaler = MaxAbsScaler().fit(X)
-    return scaler.transform(X), 1.0 / scaler.scale_
+    scaling = Scaling.fit(trial.scale, trial.train.rows, n_jobs=1)
+    X = scaling.applied(trial.train, n_jobs=1).X.astype(np.float64)
+    return X - X.mean(axis=0) if isinstance(X, np.ndarray) else X, scaling
 
 
-def forest(task: Task) -> Iterator[Candidate]:
+def forest(trial: Trial, min_samples_leaf: int, max_features: str) -> Model:
     """Trees on samples of the rows, averaged; on the features as they are."""
     from sklearn.ensemble import RandomForestRegressor
 
-    shares: dict[str, Any] = {"sqrt": "sqrt", "third": 1 / 3}
-    for leaf, share in product((20, 5), shares):
-        model = RandomForestRegressor(
-            300,
-            min_samples_leaf=leaf,
-            max_features=shares[share],
-            random_state=task.seed,
-            n_jobs=1,
-        )
-        start = time.process_time()
-        model.fit(task.train.X, task.train.labels)
-        seconds = time.process_time() - start
-        n_leaves = sum(tree.get_n_leaves() for tree in model.estimators_)
-        yield _fitted(
-            model, {"min_samples_leaf": leaf, "max_features": share}, seconds, int(n_leaves)
-        )
+    model = RandomForestRegressor(
+        300,
+        min_samples_leaf=min_samples_leaf,
+        max_features={"sqrt": "sqrt", "third": 1 / 3}[max_features],
+        random_state=trial.seed,
+        n_jobs=1,
+    )
+    model.fit(trial.train.X, trial.train.labels)
+    return Model.of(
+        model, n_leaves=lambda: int(sum(tree.get_n_leaves() for tree in model.estimators_))
+    )
 
 
-def _fitted(
-    model: Any, parameters: Mapping[str, Value], seconds: float, n_leaves: int
-) -> Candidate:
-    def predict(data: Dataset) -> Array:
-        scores: Array = model.predict(data.X)
-        return scores
-
-    def size() -> Size:
-        return Size(len(pickle.dumps(model)), n_leaves, "leaves")
-
-    return Candidate(parameters, predict, size, seconds)
-
-
-def gbdt(task: Task) -> Iterator[Candidate]:
+def gbdt(trial: Trial, max_leaf_nodes: int, learning_rate: float) -> Model:
     """Boosted trees; the round that is best on validation ends them."""
-    from sklearn.base import clone
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    X, valid = _dense(task.train), _dense(task.valid)
-    for n_leaves, rate in product((7, 15, 31), (0.05, 0.1)):
-        model = HistGradientBoostingRegressor(
-            learning_rate=rate,
-            max_leaf_nodes=n_leaves,
-            max_iter=_ROUNDS,
+    X, labels = trial.once(_dense_train), trial.train.labels
+
+    def fit(n_rounds: int) -> Any:
+        return HistGradientBoostingRegressor(
+            learning_rate=learning_rate,
+            max_leaf_nodes=max_leaf_nodes,
+            max_iter=n_rounds,
             early_stopping=False,
-            random_state=task.seed,
-        )
-        fresh = clone(model)
-        start = time.process_time()
-        model.fit(X, task.train.labels)
-        values = [task.judge(scores) for scores in model.staged_predict(valid)]
-        seconds = time.process_time() - start
-        n_rounds = int(np.argmax(values)) + 1
-        parameters = {"max_leaf_nodes": n_leaves, "learning_rate": rate, "rounds": n_rounds}
+            random_state=trial.seed,
+        ).fit(X, labels)
 
-        def fit(fresh: Any = fresh, n_rounds: int = n_rounds) -> object:
-            return fresh.set_params(max_iter=n_rounds).fit(X, task.train.labels)
-
-        yield replace(_cut(model, parameters, seconds, n_rounds), fit=fit)
-
-
-def _cut(model: Any, parameters: Mapping[str, Value], seconds: float, n_rounds: int) -> Candidate:
-    """The model of the first rounds."""
+    model = fit(_FEWER_ROUNDS)
+    n_rounds = _best_round(trial, model.staged_predict(_dense(trial.valid)))
     del model._predictors[n_rounds:]  # what follows would be scored too
-    n_leaves = sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors)
+    return Model.of(
+        model,
+        lambda data: np.asarray(model.predict(_dense(data))),
+        lambda: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
+        found={"rounds": n_rounds},
+        again=lambda: fit(n_rounds),
+    )
 
-    def predict(data: Dataset) -> Array:
-        scores: Array = model.predict(_dense(data))
-        return scores
 
-    def size() -> Size:
-        return Size(len(pickle.dumps(model)), n_leaves, "leaves")
+def _best_round(trial: Trial, stages: Any) -> int:
+    return int(np.argmax([trial.judge(scores) for scores in stages])) + 1
 
-    return Candidate(parameters, predict, size, seconds)
+
+def _dense_train(trial: Trial) -> Array:
+    return _dense(trial.train)
 
 
 def _dense(data: Dataset) -> Array:
@@ -157,7 +112,7 @@ def _dense(data: Dataset) -> Array:
     X = data.X
     if isinstance(X, np.ndarray):
         return X
-    from linrank.system.memory import check_fits
+    from linrank.system.resources import check_fits
 
     check_fits(
         data.n_rows * data.n_features * 8,
@@ -168,26 +123,198 @@ def _dense(data: Dataset) -> Array:
     return dense
 
 
+# ---- gradient boosting that learns to rank ------------------------------------------------------
+
+
+def lightgbm(trial: Trial, num_leaves: int, learning_rate: float) -> Model:
+    """LightGBM's lambdarank."""
+    import lightgbm
+
+    train, valid, gains = trial.once(_lightgbm_data)
+    parameters = {
+        "objective": "lambdarank",
+        "metric": "None",
+        "label_gain": gains,
+        "num_leaves": num_leaves,
+        "learning_rate": learning_rate,
+        "num_threads": 1,
+        "deterministic": True,
+        "seed": trial.seed,
+        "verbose": -1,
+    }
+    booster = lightgbm.train(
+        parameters,
+        train,
+        _ROUNDS,
+        valid_sets=[valid],
+        feval=lambda scores, _: ("scoring", trial.judge(scores), True),
+        callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
+    )
+    n_rounds = booster.best_iteration
+    model = lightgbm.Booster(model_str=booster.model_to_string(num_iteration=n_rounds))
+    return Model.of(
+        model,
+        lambda data: np.asarray(model.predict(_matrix(data), num_threads=1)),
+        lambda: sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"]),
+        found={"rounds": n_rounds},
+        again=lambda: lightgbm.train(parameters, train, n_rounds),
+    )
+
+
+def _lightgbm_data(trial: Trial) -> tuple[Any, Any, list[float]]:
+    """Both parts, and the gain of each grade: 2^y - 1, or y beyond 31, where 2^y is too much."""
+    import lightgbm
+
+    both = (trial.train, trial.valid)
+    labels = [_grades(data) for data in both]
+    sizes = [np.diff(data.queries.offsets) for data in both]
+    train, valid = (_matrix(data) for data in both)
+    train = lightgbm.Dataset(train, labels[0], group=sizes[0], params={"verbose": -1})
+    highest = int(max(map(np.max, labels)))
+    gains = [2.0**y - 1.0 if highest <= _HIGHEST else float(y) for y in range(highest + 1)]
+    return train, lightgbm.Dataset(valid, labels[1], group=sizes[1], reference=train), gains
+
+
+def xgboost(trial: Trial, objective: str, max_depth: int, eta: float) -> Model:
+    """XGBoost's LambdaMART: pairs weigh the same, or what they change in NDCG."""
+    import xgboost
+
+    train, valid = trial.once(_xgboost_data, objective)
+    parameters = {
+        "objective": objective,
+        "max_depth": max_depth,
+        "eta": eta,
+        "nthread": 1,
+        "seed": trial.seed,
+        "tree_method": "hist",
+        "disable_default_eval_metric": 1,
+        "verbosity": 0,
+    }
+    if float(max(trial.train.labels.max(), trial.valid.labels.max())) > _HIGHEST:
+        parameters["ndcg_exp_gain"] = False
+    stop = xgboost.callback.EarlyStopping(rounds=_PATIENCE, maximize=True, save_best=True)
+    booster = xgboost.train(
+        parameters,
+        train,
+        _ROUNDS,
+        evals=[(valid, "valid")],
+        custom_metric=lambda scores, _: ("scoring", trial.judge(scores)),
+        callbacks=[stop],
+        verbose_eval=False,
+    )
+    n_rounds = booster.num_boosted_rounds()  # the last is the best: others are not kept
+    return Model.of(
+        booster,
+        lambda data: np.asarray(booster.predict(xgboost.DMatrix(_matrix(data), nthread=1))),
+        lambda: sum(tree.count("leaf=") for tree in booster.get_dump()),
+        found={"rounds": n_rounds},
+        again=lambda: xgboost.train(parameters, train, n_rounds),
+    )
+
+
+def _xgboost_data(trial: Trial, objective: str) -> list[Any]:
+    import xgboost
+
+    matrices = []
+    for data in (trial.train, trial.valid):
+        # Pairs have an order whatever the labels are; gains need grades.
+        labels = data.labels if objective == "rank:pairwise" else _grades(data)
+        matrices.append(xgboost.DMatrix(_matrix(data), labels, nthread=1))
+        matrices[-1].set_group(np.diff(data.queries.offsets))
+    return matrices
+
+
+def catboost(trial: Trial, depth: int, learning_rate: float) -> Model:
+    """CatBoost's YetiRank; the round that is best on validation ends it."""
+    import catboost
+
+    pool = trial.once(_catboost_data)
+
+    def fit(n_rounds: int) -> Any:
+        parameters = {
+            "loss_function": "YetiRank",
+            "learning_rate": learning_rate,
+            "depth": depth,
+            "iterations": n_rounds,
+            "thread_count": 1,
+            "random_seed": trial.seed,
+            "verbose": False,
+            "allow_writing_files": False,
+        }
+        return catboost.CatBoost(parameters).fit(pool)
+
+    model = fit(_FEWER_ROUNDS)
+    n_rounds = _best_round(trial, model.staged_predict(_matrix(trial.valid), thread_count=1))
+    model.shrink(n_rounds)
+    return Model.of(
+        model,
+        lambda data: np.asarray(model.predict(_matrix(data), thread_count=1)),
+        lambda: int(np.sum(model.get_tree_leaf_counts())),
+        found={"rounds": n_rounds},
+        again=lambda: fit(n_rounds),
+    )
+
+
+def _catboost_data(trial: Trial) -> Any:
+    import catboost
+
+    queries = trial.train.queries
+    group = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    return catboost.Pool(_matrix(trial.train), trial.train.labels, group_id=group)
+
+
+def _matrix(data: Dataset) -> Any:
+    """The rows as the libraries take them: an array, or scipy's older sparse class."""
+    X = data.X
+    if isinstance(X, np.ndarray):
+        return X
+    from scipy.sparse import csr_matrix
+
+    # A copy: the arrays are maps of files that cannot be written, which CatBoost does not take.
+    return csr_matrix(X, copy=True)
+
+
+def _grades(data: Dataset) -> Array:
+    """The labels, if they are grades as lambdarank needs them."""
+    labels = data.labels
+    is_bad = (labels < 0) | (labels != np.floor(labels))
+    if is_bad.any():
+        raise ValueError(
+            f"needs grades 0, 1, 2, ... for labels, and {labels[is_bad][0]:g} occurs; shift or "
+            "round the labels, or leave the method out"
+        )
+    return labels
+
+
+# ---- baselines ----------------------------------------------------------------------------------
+
 _MOST = 20  # features that are tried on validation
 
 
-def best_feature(task: Task) -> Iterator[Candidate]:
-    """Single features, ascending or descending as they order the training pairs.
+def best_feature(trial: Trial, feature: int) -> Model:
+    """A single feature, ascending or descending as it orders the training pairs."""
+    data = trial.train
+    place = feature - (0 if data.index_base == 0 else 1)
+    coef = np.zeros(data.n_features)
+    coef[place] = np.sign(trial.once(_pulls)[place])
+    order = "descending" if coef[place] > 0 else "ascending"
+    return Model.of(LinearModel(coef), found={"order": order})
 
-    The sum over the pairs (i above j) of ``x_i - x_j``, in deviations of the feature, says which
-    way a feature goes and how well; validation chooses among the best of them.
-    """
-    data = task.train
-    pull = _core.gradient(data.rows.core, pair_balance(data.queries), data.queries.order, 1)
-    strength = np.abs(Scaling.fit("standard", data.rows, n_jobs=1).fold(pull))
-    for feature in np.argsort(-strength, kind="stable")[:_MOST].tolist():
-        if strength[feature] == 0.0:
-            return
-        coef = np.zeros(data.n_features)
-        coef[feature] = np.sign(pull[feature])
-        number = feature + (0 if data.index_base == 0 else 1)
-        way = "descending" if coef[feature] > 0 else "ascending"
-        yield linear_candidate(coef, {"feature": number, "order": way}, seconds=0.0)
+
+def strongest(trial: Trial) -> list[int]:
+    """The features that order the training pairs best, in deviations of the feature."""
+    data, pulls = trial.train, trial.once(_pulls)
+    strength = np.abs(Scaling.fit("standard", data.rows, n_jobs=1).fold(pulls))
+    best = np.argsort(-strength, kind="stable")[:_MOST]
+    first = 0 if data.index_base == 0 else 1
+    return [int(feature) + first for feature in best if strength[feature] > 0.0]
+
+
+def _pulls(trial: Trial) -> Array:
+    """Of each feature, the sum over the pairs (i above j) of ``x_i - x_j``."""
+    queries = trial.train.queries
+    pulls: Array = _core.gradient(trial.train.rows.core, pair_balance(queries), queries.order, 1)
+    return pulls
 
 
 def pair_balance(queries: Queries) -> Array:
@@ -204,10 +331,92 @@ def pair_balance(queries: Queries) -> Array:
     return balance
 
 
-def random_order(task: Task) -> Iterator[Candidate]:
+def random_order(trial: Trial) -> Model:
     """Scores drawn at random: what a measure is worth by chance."""
+    return Model(
+        lambda data: np.random.default_rng(trial.seed).random(data.n_rows), lambda: Size(0)
+    )
 
-    def predict(data: Dataset) -> Array:
-        return np.random.default_rng(task.seed).random(data.n_rows)
 
-    yield Candidate({}, predict, lambda: Size(0, 0, "weights"), 0.0)
+# ---- the table ----------------------------------------------------------------------------------
+
+
+_HERE, _SKLEARN = __name__, "scikit-learn"
+_ABSOLUTE, _SQUARED = "epsilon_insensitive", "squared_epsilon_insensitive"
+_SHARES, _RATES, _LEAVES, _DEPTHS = (0.0, 0.1), (0.05, 0.1), (7, 15, 31), (3, 4, 6)
+_STOPPED = f"rounds up to {_ROUNDS}, stopped after {_PATIENCE} without gain on validation"
+_BEST = f"up to {_FEWER_ROUNDS} rounds, the best on validation"
+
+RIVALS: tuple[Contestant, ...] = (
+    Contestant(
+        "svr-l1",
+        _SKLEARN,
+        "LinearSVR on the labels, absolute errors",
+        f"{_HERE}:svr",
+        {"C": tuple(10.0**k for k in range(-6, 1)), "epsilon": _SHARES},
+        settings={"loss": _ABSOLUTE},
+    ),
+    Contestant(
+        "svr-l2",
+        _SKLEARN,
+        "LinearSVR on the labels, squared errors",
+        f"{_HERE}:svr",
+        {"C": tuple(10.0**k for k in range(-7, 3)), "epsilon": _SHARES},
+        settings={"loss": _SQUARED},
+    ),
+    Contestant(
+        "forest",
+        _SKLEARN,
+        "RandomForestRegressor on the labels, 300 trees",
+        f"{_HERE}:forest",
+        {"min_samples_leaf": (20, 5), "max_features": ("sqrt", "third")},
+    ),
+    Contestant(
+        "gbdt",
+        _SKLEARN,
+        "HistGradientBoostingRegressor on the labels",
+        f"{_HERE}:gbdt",
+        {"max_leaf_nodes": _LEAVES, "learning_rate": _RATES},
+        note=_BEST,
+    ),
+    Contestant(
+        "lightgbm",
+        "LightGBM",
+        "gradient boosting, lambdarank",
+        f"{_HERE}:lightgbm",
+        {"num_leaves": _LEAVES, "learning_rate": _RATES},
+        "lightgbm",
+        note=_STOPPED,
+    ),
+    *(
+        Contestant(
+            f"xgboost-{objective}",
+            "XGBoost",
+            f"gradient boosting, rank:{objective}",
+            f"{_HERE}:xgboost",
+            {"max_depth": _DEPTHS, "eta": _RATES},
+            "xgboost",
+            {"objective": f"rank:{objective}"},
+            _STOPPED,
+        )
+        for objective in ("pairwise", "ndcg")
+    ),
+    Contestant(
+        "catboost",
+        "CatBoost",
+        "gradient boosting, YetiRank",
+        f"{_HERE}:catboost",
+        {"depth": (4, 6), "learning_rate": _RATES},
+        "catboost",
+        note=_BEST,
+    ),
+    Contestant(
+        "best-feature",
+        "baseline",
+        "the best single feature, up or down",
+        f"{_HERE}:best_feature",
+        {"feature": f"{_HERE}:strongest"},
+        note=f"the {_MOST} that order the training pairs best",
+    ),
+    Contestant("random", "baseline", "a random order", f"{_HERE}:random_order"),
+)

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import os
 import selectors
+import signal
+import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from subprocess import TimeoutExpired
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from linrank.data.dataset import Dataset
-from linrank.judging.contest.methods import Method
-from linrank.judging.contest.process import Outcome, Worker
+from linrank.judging.contest.methods import Contestant, Size
+from linrank.judging.contest.outcome import Outcome, Rules
 from linrank.judging.contest.worker import write_subset
-from linrank.metrics import Convention
 from linrank.system.durable import Scratch
+
+Progress = Callable[[dict[str, Any]], None]
+
+_LOOK = 0.2  # seconds between two looks at the clock
+_START_UP = 60.0  # seconds that importing the libraries may take, beside the budget
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from linrank.judging.contest.worker import main; main(sys.argv[2])"
+)
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -60,11 +73,7 @@ class Protocol:
 
 def three_parts(train: Dataset, valid: Dataset, test: Dataset) -> Protocol:
     """One split."""
-    sources = [
-        name if data.source.startswith("<") else data.source  # no file: known by its part
-        for name, data in (("train", train), ("valid", valid), ("test", test))
-    ]
-    return Protocol((train, valid, test), tuple(sources), (Fold((0,), (1,), (2,)),))
+    return _rotated((train, valid, test), ("train", "valid", "test"), 1)
 
 
 def rotation(subsets: Sequence[Dataset]) -> Protocol:
@@ -86,99 +95,182 @@ def rotation(subsets: Sequence[Dataset]) -> Protocol:
             f"folds need at least 3 subsets, one each to train, to choose and to test; got {n} "
             "(LETOR has 5)"
         )
-    folds = []
-    for k in range(n):
-        circle = [(k + i) % n for i in range(n)]
-        folds.append(Fold(tuple(circle[: n - 2]), (circle[n - 2],), (circle[n - 1],)))
-    names = [
-        f"S{k + 1}" if data.source.startswith("<") else data.source
-        for k, data in enumerate(subsets)
+    return _rotated(subsets, [f"S{k + 1}" for k in range(n)], n)
+
+
+def _rotated(subsets: Sequence[Dataset], names: Sequence[str], n_folds: int) -> Protocol:
+    """The first folds; subsets that are files are known by these, the others by the names."""
+    sources = [
+        name if data.source.startswith("<") else data.source
+        for name, data in zip(names, subsets, strict=True)
     ]
-    return Protocol(tuple(subsets), tuple(names), tuple(folds))
+    n = len(subsets)
+    circles = [tuple((k + i) % n for i in range(n)) for k in range(n_folds)]
+    folds = [Fold(circle[:-2], circle[-2:-1], circle[-1:]) for circle in circles]
+    return Protocol(tuple(subsets), tuple(sources), tuple(folds))
 
 
-Progress = Callable[[dict[str, Any]], None]
-_LOOK = 0.2  # seconds between two looks at the clock
+class Worker:
+    """A job on its way: a process that tells in lines of JSON how it goes.
 
-
-@dataclasses.dataclass(frozen=True)
-class Rules:
-    """What is the same for all jobs.
-
-    Attributes
+    Parameters
     ----------
-    scoring, convention, scale, seed
-        As in `linrank.judging.contest.methods.Task`.
+    fold : int
+        The number of the fold.
+    method : Contestant
+        Who is trained.
+    job : dict
+        What the process is to read, beside the method and the place of the data.
+    data : str
+        The folder of the data, and of one for its own files: the scores of the test rows.
     budget : float
-        Seconds on the clock for each job.
+        Seconds on the clock for the search.
     """
 
-    scoring: str
-    convention: Convention
-    scale: str
-    seed: int
-    budget: float
+    def __init__(
+        self, fold: int, method: Contestant, job: dict[str, Any], data: str, budget: float
+    ) -> None:
+        self.fold, self.method, self.budget = fold, method, budget
+        name = f"fold{fold + 1}-{method.name.replace(os.sep, '_')}"
+        self.folder = folder = os.path.join(data, name)
+        self.began = time.monotonic()
+        self.deadline = self.began + budget + _START_UP
+        self._said: dict[str, Any] = {}
+        self._rest = b""
+        os.mkdir(folder)
+        path, self._log = os.path.join(folder, "job.json"), os.path.join(folder, "job.log")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**job, "folder": data, "method": asdict(method)}, file)
+        paths = json.dumps([os.path.abspath(entry) for entry in sys.path])
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, paths, path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=folder,
+                env={**os.environ, **_ONE_THREAD, "TMPDIR": folder},
+                start_new_session=True,  # Ctrl-C is the parent's to answer
+            )
+
+    @property
+    def seconds(self) -> float:
+        """Since its start, on the clock."""
+        return time.monotonic() - self.began
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over, or its time."""
+        return self.process.poll() is not None or time.monotonic() > self.deadline
+
+    def fileno(self) -> int:
+        """Of its messages, for a selector."""
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def read(self) -> bool:
+        """Take in what has come; False at the end of the messages."""
+        block = os.read(self.fileno(), 1 << 16)
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if message.pop("began", False):
+                self.deadline = time.monotonic() + self.budget
+            self._said |= message
+        return bool(block)
+
+    def kill(self) -> None:
+        """End the process, and all that it may have started; what it has said can be read."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End the process, and listen no more."""
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def outcome(self) -> Outcome:
+        """What it has come to, ended if it still runs."""
+        is_over_budget = self.process.poll() is None
+        self.kill()
+        while self.read():  # what it said last
+            pass
+        self.stop()
+        said = {"status": "", "why": "", **self._said}
+        if is_over_budget and said["status"] != "done":
+            said |= self._cut()
+        elif not said["status"]:
+            said |= {"status": "failed", "why": self._cause_of_death()}
+        work = {name: said[name] for name in ("search_seconds", "n_candidates") if name in said}
+        if said["status"] not in ("done", "cut"):
+            return Outcome(said["status"], said["why"], **work)
+        said["size"] = Size(**said["size"])
+        said["scores"] = np.load(os.path.join(self.folder, said["scores"]))
+        return Outcome(**said)
+
+    def _cut(self) -> dict[str, str]:
+        if self._said.get("score") is None:
+            return {"status": "over budget", "why": f"no candidate within {self.budget:g} s"}
+        n = self._said["n_candidates"]
+        counts = "the only candidate so far" if n == 1 else f"the best of {n} candidates"
+        return {"status": "cut", "why": f"stopped after {self.budget:g} s; {counts} counts"}
+
+    def _cause_of_death(self) -> str:
+        code = self.process.returncode
+        with open(self._log, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file if line.strip()]
+        if code >= 0:
+            last = f": {lines[-1][:200]}" if lines else ""
+            return f"the process ended with status {code}{last}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        hint = "; out of memory?" if name == "SIGKILL" else ""
+        return f"the process died of {name}{hint}"
 
 
 def run_all(
     protocol: Protocol,
-    methods: Sequence[Method],
+    methods: Sequence[Contestant],
     rules: Rules,
     n_jobs: int,
     progress: Progress | None = None,
 ) -> dict[str, list[Outcome]]:
     """The outcomes of every method, by fold. However this ends, no process and no file is left."""
-    outcomes: dict[str, list[Outcome]] = {
-        m.name: [_missing(m)] * len(protocol.folds) for m in methods
-    }
-    present = [method for method in methods if not method.is_missing]
+    outcomes = {m.name: [_missing(m)] * len(protocol.folds) for m in methods}
+    waiting = deque((k, m) for k in range(len(protocol.folds)) for m in methods if not m.is_missing)
+    told = asdict(rules)
+    budget = told.pop("budget")
+    running: list[Worker] = []
     with Scratch() as scratch:
-        folder = scratch.path
         for number, data in enumerate(protocol.subsets):
-            write_subset(folder, number, data)
-        waiting = deque((k, method) for k in range(len(protocol.folds)) for method in present)
+            write_subset(scratch.path, number, data)
         board = _Board(waiting, progress, rules.scoring)
-        running: list[tuple[int, Method, Worker]] = []
         try:
             while waiting or running:
                 while waiting and len(running) < n_jobs:
                     k, method = waiting.popleft()
-                    running.append((k, method, _start(folder, protocol, k, method, rules)))
-                _wait([worker for _, _, worker in running])
-                for entry in [e for e in running if _has_ended(e[2])]:
-                    running.remove(entry)
-                    k, method, worker = entry
-                    outcomes[method.name][k] = _outcome(worker)
-                    board.finished(k, method, worker, outcomes[method.name][k])
+                    job = {"parts": list(vars(protocol.folds[k]).values()), "rules": told}
+                    running.append(Worker(k, method, job, scratch.path, budget))
+                _wait(running)
+                for worker in [worker for worker in running if worker.has_ended]:
+                    outcome = worker.outcome()
+                    running.remove(worker)
+                    outcomes[worker.method.name][worker.fold] = outcome
+                    board.finished(worker, outcome)
                 board.show(running)
         finally:
-            for _, _, worker in running:
+            for worker in running:
                 worker.stop()
     return outcomes
 
 
-def _missing(method: Method) -> Outcome:
+def _missing(method: Contestant) -> Outcome:
     return Outcome(
         "missing", f"the package {method.needs} is not installed; pip install linrank[compare]"
     )
-
-
-def _start(folder: str, protocol: Protocol, k: int, method: Method, rules: Rules) -> Worker:
-    fold = protocol.folds[k]
-    place = os.path.join(folder, f"fold{k + 1}-{method.name.replace(os.sep, '_')}")
-    os.mkdir(place)
-    job = {
-        "folder": folder,
-        "method": dataclasses.asdict(method),
-        "train": fold.train,
-        "valid": fold.valid,
-        "test": fold.test,
-        "scoring": rules.scoring,
-        "convention": dataclasses.asdict(rules.convention),
-        "scale": rules.scale,
-        "seed": rules.seed,
-    }
-    return Worker(job, os.path.join(place, "job"), rules.budget)
 
 
 def _wait(workers: Sequence[Worker]) -> None:
@@ -188,61 +280,41 @@ def _wait(workers: Sequence[Worker]) -> None:
             selector.register(worker, selectors.EVENT_READ, worker)
         for key, _ in selector.select(_LOOK):
             if not key.data.read():  # nothing more will come: it is about to end
-                with suppress(TimeoutExpired):
+                with suppress(subprocess.TimeoutExpired):
                     key.data.process.wait(1.0)
-
-
-def _has_ended(worker: Worker) -> bool:
-    return worker.process.poll() is not None or worker.is_over_budget
-
-
-def _outcome(worker: Worker) -> Outcome:
-    over_budget = worker.process.poll() is None
-    if over_budget:
-        worker.kill()
-    while worker.read():  # what it said last
-        pass
-    found = worker.outcome(over_budget=over_budget)
-    worker.stop()
-    return found
 
 
 class _Board:
     """Tells of jobs that are done, and how long the others may take."""
 
     def __init__(
-        self, waiting: deque[tuple[int, Method]], progress: Progress | None, scoring: str
+        self, waiting: deque[tuple[int, Contestant]], progress: Progress | None, scoring: str
     ) -> None:
         self._waiting, self._progress, self._scoring = waiting, progress, scoring
         self._n_total, self._n_done = len(waiting), 0
         self._seconds: dict[str, list[float]] = {}
-        self._began = time.monotonic()
 
-    def finished(self, fold: int, method: Method, worker: Worker, outcome: Outcome) -> None:
+    def finished(self, worker: Worker, outcome: Outcome) -> None:
         self._n_done += 1
-        self._seconds.setdefault(method.name, []).append(worker.seconds)
+        self._seconds.setdefault(worker.method.name, []).append(worker.seconds)
         self._tell(
-            {
-                "event": "finished",
-                "fold": fold + 1,
-                "method": method.name,
-                "status": outcome.status,
-                "why": outcome.why,
-                "scoring": self._scoring,
-                "score": outcome.score,
-                "seconds": worker.seconds,
-                "parameters": outcome.parameters,
-            }
+            event="finished",
+            fold=worker.fold + 1,
+            method=worker.method.name,
+            status=outcome.status,
+            why=outcome.why,
+            scoring=self._scoring,
+            score=outcome.score,
+            seconds=worker.seconds,
+            parameters=outcome.parameters,
         )
 
-    def show(self, running: Sequence[tuple[int, Method, Worker]]) -> None:
-        names = [f"{method.name} (fold {k + 1})" for k, method, _ in running]
-        left = [(method.name, worker.seconds) for _, method, worker in running]
+    def show(self, running: Sequence[Worker]) -> None:
+        names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
+        left = [(worker.method.name, worker.seconds) for worker in running]
         left += [(method.name, 0.0) for _, method in self._waiting]
-        n_slots = max(1, len(running))
-        self._tell(
-            {"event": "running", "running": names, "seconds_left": self.estimate(left, n_slots)}
-        )
+        seconds = self.estimate(left, max(1, len(running)))
+        self._tell(event="running", running=names, seconds_left=seconds)
 
     def estimate(self, left: Sequence[tuple[str, float]], n_slots: int) -> float | None:
         """Seconds that the jobs left may take: each as long as its method took on other folds.
@@ -261,6 +333,6 @@ class _Board:
             rest += max(overdue, expected - spent)
         return rest / n_slots
 
-    def _tell(self, state: dict[str, Any]) -> None:
+    def _tell(self, **state: Any) -> None:
         if self._progress is not None:
             self._progress({**state, "n_done": self._n_done, "n_total": self._n_total})

@@ -1,8 +1,8 @@
 """The process of one method on one fold: trains its candidates, keeps the best, tells of it.
 
 It is started as ``python -c`` in a folder of its own with the path of a job; lines of JSON on
-standard output say how it goes. It ends when its standard input does: nobody would read what it
-finds.
+standard output say how it goes: what they hold replaces what was said before. It ends when its
+standard input does: nobody would read what it finds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_rows
 from linrank.data.rows import CsrRows, DenseRows, Rows
-from linrank.judging.contest.methods import Candidate, Method, Task
+from linrank.judging.contest.methods import Contestant, Model, Trial
 from linrank.metrics import Convention
 
 Array = NDArray[Any]
@@ -83,25 +84,27 @@ def main(path: str) -> None:
     try:
         with open(path, encoding="utf-8") as file:
             job = json.load(file)
-        method = Method(**job["method"])
-        train, valid, test = (
-            read_joined(job["folder"], job[p]) for p in ("train", "valid", "test")
-        )
-        rules = Convention(**job["convention"])
-        task = Task(train, valid, job["scoring"], rules, job["scale"], job["seed"])
-        candidates = method.load()
-        tell({"event": "begin"})
-        search(candidates(task), task, test, tell)
+        train, valid, test = (read_joined(job["folder"], numbers) for numbers in job["parts"])
+        job["rules"]["convention"] = Convention(**job["rules"]["convention"])
+        trial = Trial(train, valid, **job["rules"])
+        models = Contestant(**job["method"]).models(trial)
+        tell({"began": True})
+        search(models, trial, test, tell)
     except Exception as error:  # whatever a method of others may raise: its row will say so
         import traceback
 
         traceback.print_exc()
         text = " ".join(str(error).split())
-        tell({"event": "failed", "why": f"{type(error).__name__}: {text}" if text else repr(error)})
+        why = f"{type(error).__name__}: {text}" if text else repr(error)
+        tell({"status": "failed", "why": why})
 
 
 def search(
-    candidates: Iterator[Candidate], task: Task, test: Dataset, tell: Tell, folder: str = "."
+    models: Iterator[tuple[dict[str, Any], Callable[[], Model]]],
+    trial: Trial,
+    test: Dataset,
+    tell: Tell,
+    folder: str = ".",
 ) -> None:
     """Judge each candidate; tell of the best so far, its scores of the test rows in a file.
 
@@ -109,37 +112,36 @@ def search(
     message still has the scores of the candidate that was told of last.
     """
     start, best, best_score, name = time.process_time(), None, -np.inf, ""
-    for n_seen, candidate in enumerate(candidates, start=1):
-        scores = np.asarray(candidate.predict(task.valid), dtype=np.float64)
-        score = task.judge(scores) if np.isfinite(scores).all() else -np.inf
+    for n_seen, (point, train) in enumerate(models, start=1):
+        began = time.process_time()
+        model = train()
+        took = time.process_time() - began
+        scores = np.asarray(model.predict(trial.valid), dtype=np.float64)
+        score = trial.judge(scores) if np.isfinite(scores).all() else -np.inf
         # Of those that differ by rounding only, the first: the most regularised.
         if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
-            best, best_score, last = candidate, score, name
+            best, best_score, last = model, score, name
             name = f"scores-{n_seen}.npy"
-            np.save(os.path.join(folder, name), np.asarray(candidate.predict(test), np.float64))
-            tell({"event": "best", "n": n_seen, "scores": name, **_about(candidate, score)})
+            np.save(os.path.join(folder, name), np.asarray(model.predict(test), np.float64))
+            about = {
+                "parameters": {**point, **model.found},
+                "score": score if np.isfinite(score) else None,
+                "fit_seconds": took,
+                "size": asdict(model.size()),
+            }
+            tell({**about, "scores": name, "n_candidates": n_seen})
             if last:
                 os.remove(os.path.join(folder, last))
-        tell({"event": "seen", "n": n_seen, "seconds": time.process_time() - start})
+        tell({"n_candidates": n_seen, "search_seconds": time.process_time() - start})
     if best is None:
         raise ValueError("the method has come up with no model")
     if not np.isfinite(best_score):
         raise ValueError("no candidate gives finite scores that the measure can judge")
-    if best.fit is not None:
+    if best.again is not None:
         start = time.process_time()
-        best.fit()
-        tell({"event": "timed", "seconds": time.process_time() - start})
-    tell({"event": "done"})
-
-
-def _about(candidate: Candidate, score: float) -> Mapping[str, Any]:
-    size = candidate.size()
-    return {
-        "parameters": dict(candidate.parameters),
-        "score": score if np.isfinite(score) else None,
-        "fit_seconds": candidate.seconds,
-        "size": {"n_bytes": size.n_bytes, "n_parts": size.n_parts, "part": size.part},
-    }
+        best.again()
+        tell({"fit_seconds": time.process_time() - start})
+    tell({"status": "done"})
 
 
 def _messages() -> Tell:

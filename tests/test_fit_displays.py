@@ -1,9 +1,8 @@
-"""The plots draw what they say, to PNG and SVG."""
+"""Displays of fits draw what they say, to PNG and SVG."""
 
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -11,13 +10,17 @@ import pytest
 from matplotlib.figure import Figure
 
 from linrank import (
+    ConvergenceDisplay,
     FactorizedRankSVM,
+    GridDisplay,
     KernelRankSVMCV,
+    PathDisplay,
+    QueryHistogramDisplay,
     RankSVM,
     RankSVMCV,
     SGDRanker,
+    WeightsDisplay,
     make_ranking,
-    plots,
     ranksvm_path,
 )
 from linrank.search.tuning import Tuning
@@ -35,7 +38,7 @@ def ax():
 
 
 def test_convergence_is_measured_from_the_best_bound(ax):
-    assert plots.convergence(HISTORY, ax=ax) is ax
+    assert ConvergenceDisplay(HISTORY).plot(ax).ax_ is ax
     above, gap = ax.get_lines()
     # The best bound is 11.5 - 0.01, proved by the last iterate.
     np.testing.assert_allclose(above.get_ydata(), (np.array(HISTORY["objective"]) - 11.49) / 11.5)
@@ -48,7 +51,8 @@ def test_convergence_is_measured_from_the_best_bound(ax):
 
 def test_convergence_draws_an_exact_optimum(ax):
     """A gap of 0 has no logarithm but must not vanish from the picture."""
-    plots.convergence({"objective": [2.0, 1.0], "gap": [1.0, 0.0], "seconds": [0.0, 1.0]}, ax=ax)
+    history = {"objective": [2.0, 1.0], "gap": [1.0, 0.0], "seconds": [0.0, 1.0]}
+    ConvergenceDisplay(history).plot(ax)
     for line in ax.get_lines():
         assert (line.get_ydata() > 0).all()
 
@@ -56,7 +60,7 @@ def test_convergence_draws_an_exact_optimum(ax):
 def test_convergence_without_a_certificate(ax):
     data = make_ranking(n_queries=10, n_features=3, random_state=0)
     ranker = FactorizedRankSVM(2, 0.01, random_state=0).fit(data.X, data.y, qid=data.qid)
-    plots.convergence(ranker.history_, ax=ax)
+    ConvergenceDisplay.from_estimator(ranker).plot(ax)
     (line,) = ax.get_lines()
     objective = np.array(ranker.history_["objective"])
     expected = (objective - objective[-1]) / abs(objective[-1])
@@ -64,16 +68,16 @@ def test_convergence_without_a_certificate(ax):
     assert "its last value" in line.get_label()
 
 
-def test_convergence_needs_a_history(ax):
-    with pytest.raises(ValueError, match="history is empty"):
-        plots.convergence({"objective": [], "gap": [], "seconds": []}, ax=ax)
+def test_convergence_needs_a_history():
+    with pytest.raises(ValueError, match="the history has no objective: fit a model first"):
+        ConvergenceDisplay({"objective": [], "gap": [], "seconds": []})
 
 
 def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
     data = make_ranking(n_queries=10, n_features=3, random_state=0)
     ranker = SGDRanker(n_steps=1000, record="exact", random_state=0)
     ranker.fit(data.X, data.y, qid=data.qid)
-    assert plots.descent(ranker.history_, optimum=0.25, label="pegasos", ax=ax) is ax
+    ConvergenceDisplay.from_estimator(ranker, optimum=0.25).plot(ax, label="pegasos")
     curve, line = ax.get_lines()
     np.testing.assert_array_equal(curve.get_xdata(), [100, 178, 316, 562, 1000])
     np.testing.assert_array_equal(curve.get_ydata(), ranker.history_["objective"])
@@ -84,13 +88,13 @@ def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
 
 
 @pytest.mark.parametrize("history", [{}, {"n_steps": [100], "objective": [float("nan")]}])
-def test_descent_needs_a_recorded_objective(ax, history):
-    with pytest.raises(ValueError, match="fit with record='exact' or 'sampled'"):
-        plots.descent(history, ax=ax)
+def test_descent_needs_a_recorded_objective(history):
+    with pytest.raises(ValueError, match="with record='exact' or 'sampled'"):
+        ConvergenceDisplay(history)
 
 
 def test_weights_shows_the_largest_first(ax):
-    plots.weights([0.5, -3.0, 0.1, 2.0], names=["a", "b", "c", "d"], top=3, ax=ax)
+    WeightsDisplay([0.5, -3.0, 0.1, 2.0], ["a", "b", "c", "d"], n=3).plot(ax)
     shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
     assert [bar.get_width() for bar in shown] == [-3.0, 2.0, 0.5]
     names = [t.get_text() for t in sorted(ax.get_yticklabels(), key=lambda t: -t.get_position()[1])]
@@ -99,21 +103,21 @@ def test_weights_shows_the_largest_first(ax):
 
 
 def test_weights_times_spread_reorders(ax):
-    plots.weights([1.0, 2.0], spread=[10.0, 1.0], ax=ax)
+    WeightsDisplay([1.0, 2.0], spread=[10.0, 1.0]).plot(ax)
     shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
     assert [bar.get_width() for bar in shown] == [10.0, 2.0]
     assert {t.get_text() for t in ax.get_yticklabels()} == {"x[0]", "x[1]"}
 
 
-def test_weights_rejects_what_does_not_fit(ax):
+def test_weights_rejects_what_does_not_fit():
     with pytest.raises(ValueError, match="names has 1 entries for 2"):
-        plots.weights([1.0, 2.0], names=["a"], ax=ax)
-    with pytest.raises(ValueError, match="top must be ≥ 1, got 0"):
-        plots.weights([1.0], top=0, ax=ax)
+        WeightsDisplay([1.0, 2.0], ["a"])
+    with pytest.raises(ValueError, match="n must be ≥ 1, got 0"):
+        WeightsDisplay([1.0], n=0)
 
 
 def test_histogram_counts_every_query_that_takes_part(ax):
-    plots.query_histogram([0.0, 0.5, 0.52, 1.0, np.nan], metric="ndcg@5", bins=10, ax=ax)
+    QueryHistogramDisplay([0.0, 0.5, 0.52, 1.0, np.nan], "ndcg@5", bins=10).plot(ax)
     heights = [bar.get_height() for bar in ax.patches]
     assert sum(heights) == 4
     assert heights[0] == 1
@@ -123,53 +127,26 @@ def test_histogram_counts_every_query_that_takes_part(ax):
     assert any("mean 0.5050" in t.get_text() for t in ax.get_legend().get_texts())
 
 
-def test_histogram_needs_a_value(ax):
+def test_histogram_needs_a_value():
     with pytest.raises(ValueError, match="undefined for all 2 queries"):
-        plots.query_histogram([np.nan, np.nan], ax=ax)
+        QueryHistogramDisplay([np.nan, np.nan])
 
 
 @pytest.mark.parametrize("format", ["png", "svg"])
 def test_pictures_can_be_written(tmp_path, format):
-    drawings = (
-        lambda ax: plots.convergence(HISTORY, ax=ax),
-        lambda ax: plots.weights(np.linspace(-1, 1, 50), ax=ax),
-        lambda ax: plots.query_histogram(np.linspace(0, 1, 99), ax=ax),
+    displays = (
+        ConvergenceDisplay(HISTORY),
+        WeightsDisplay(np.linspace(-1, 1, 50)),
+        QueryHistogramDisplay(np.linspace(0, 1, 99)),
     )
-    for k, draw in enumerate(drawings):
-        figure = Figure(layout="constrained")
-        draw(figure.subplots())
+    for k, display in enumerate(displays):
         path = tmp_path / f"{k}.{format}"
-        figure.savefig(path)
+        display.to_figure().savefig(path)
         start = path.read_bytes()[:300]
         assert start.startswith(b"\x89PNG") if format == "png" else b"<svg" in start + b"<svg"
         assert path.stat().st_size > 5000
         if format == "svg":
             assert re.search(r"<svg [^>]*viewBox", path.read_text())
-
-
-def test_a_figure_is_made_when_none_is_given():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    ax = plots.weights([1.0, -2.0])
-    assert ax.figure.axes == [ax]
-    pyplot.close(ax.figure)
-
-
-def test_missing_matplotlib_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install linrank\[plot\]"):
-        plots.weights([1.0])
-
-
-def test_importing_plots_does_not_import_matplotlib():
-    import subprocess
-
-    code = "import sys, linrank.plots; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 # ---- paths --------------------------------------------------------------------------------------
@@ -186,7 +163,7 @@ def panels(n):
 
 def test_path_of_a_result(data):
     found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1.0])
-    axes = plots.path(found, axes=panels(3))
+    axes = PathDisplay(found).plot(panels(3)).axes_
     for ax, values in zip(axes, (found.objectives, found.norms, [4, 4, 4]), strict=True):
         (line,) = ax.get_lines()
         np.testing.assert_array_equal(line.get_xdata(), [0.01, 0.1, 1.0])
@@ -197,7 +174,7 @@ def test_path_of_a_result(data):
 @pytest.mark.filterwarnings("ignore:the best C")
 def test_path_of_an_estimator(data):
     ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
-    axes = plots.path(ranker, axes=panels(4))
+    axes = PathDisplay.from_estimator(ranker).plot(panels(4)).axes_
     means, chosen = axes[0].get_lines()
     np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
     assert chosen.get_xdata() == [ranker.C_] * 2
@@ -208,55 +185,49 @@ def test_path_of_an_estimator(data):
 
 @pytest.mark.parametrize("other", [RankSVM(), RankSVMCV(), 3])
 def test_path_of_something_else(other):
-    with pytest.raises(TypeError, match=f"DominationRankerCV; got {type(other).__name__}"):
-        plots.path(other)
+    with pytest.raises(TypeError, match=f"DominationRankerCV, got {type(other).__name__}"):
+        PathDisplay.from_estimator(other)
+    with pytest.raises(TypeError, match=f"domination_path returns, got {type(other).__name__}"):
+        PathDisplay(other)
 
 
-def test_path_makes_a_figure_and_counts_axes(data):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+def test_path_of_zero_models_is_drawn_on_linear_axes(data):
     found = ranksvm_path(np.ones_like(data.X), data.y, data.qid, Cs=[0.1, 1.0])
-    axes = plots.path(found, scores=[0.5, 0.6])
-    assert axes[0].figure.axes == axes
+    axes = PathDisplay(found, [0.5, 0.6]).to_figure().axes
     assert [ax.get_yscale() for ax in axes] == ["linear", "log", "linear", "linear"]  # norms of 0
-    pyplot.close(axes[0].figure)
-    with pytest.raises(ValueError, match="axes has 3 elements for 4 panels"):
-        plots.path(found, scores=[0.5, 0.6], axes=panels(3))
+    with pytest.raises(ValueError, match="ax has 3 axes for 4 panels"):
+        PathDisplay(found, [0.5, 0.6]).plot(panels(3))
 
 
 # ---- a grid of C and γ --------------------------------------------------------------------------
 
 
-def searched(n_gammas=2, n_Cs=3, selection="best"):
+def searched(n_gammas=2, n_Cs=3, **options):
     scores = np.arange(2.0 * n_gammas * n_Cs).reshape(2, n_gammas, n_Cs) / 100
     gammas, Cs = 10.0 ** np.arange(n_gammas), 2.0 ** np.arange(n_Cs)
-    return Tuning({"gamma": gammas, "C": Cs}, scores, selection)
+    tuning = Tuning({"gamma": gammas, "C": Cs}, scores, "best")
+    return GridDisplay(Cs, gammas, tuning.mean_scores, tuning.chosen, **options)
 
 
 def test_grid_is_a_map_of_the_means_with_the_choice_marked(ax):
-    tuning = searched()
-    assert plots.grid(tuning, metric="map", ax=ax) is ax
+    display = searched(metric="map").plot(ax)
     (image,) = ax.get_images()
-    np.testing.assert_allclose(image.get_array(), tuning.mean_scores)
+    np.testing.assert_allclose(image.get_array(), display.means)
     (mark,) = ax.get_lines()
     assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2, 1)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "4"]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["1", "10"]
     assert ax.get_title() == "map 0.0800 at C = 4, γ = 10"
     assert sorted(text.get_text() for text in ax.texts) == [
-        f"{mean:.3f}" for mean in np.sort(tuning.mean_scores.ravel())
+        f"{mean:.3f}" for mean in np.sort(display.means.ravel())
     ]
 
 
 def test_grid_writes_numbers_where_there_is_room(ax):
-    plots.grid(searched(20, 20), ax=ax)
+    searched(20, 20).plot(ax)
     assert len(ax.texts) == 0
-    plots.grid(searched(20, 20), ax=Figure().subplots(), numbers=True)
     other = Figure().subplots()
-    plots.grid(searched(), ax=other, numbers=False)
+    searched(numbers=False).plot(other)
     assert len(other.texts) == 0
 
 
@@ -268,13 +239,13 @@ def test_grid_of_an_estimator(ax):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         ranker.fit(data.X, data.y, qid=data.qid)
-    plots.grid(ranker, ax=ax)
+    GridDisplay.from_estimator(ranker).plot(ax)
     (mark,) = ax.get_lines()
     assert ranker.Cs_[int(mark.get_xdata()[0])] == ranker.C_
     assert ranker.gammas_[int(mark.get_ydata()[0])] == ranker.gamma_
     assert ax.get_title().startswith(f"map {ranker.best_score_:.4f} at")
 
 
-def test_grid_of_something_else(ax):
-    with pytest.raises(TypeError, match=r"grid draws a fitted KernelRankSVMCV.* got dict"):
-        plots.grid({}, ax=ax)
+def test_grid_of_something_else():
+    with pytest.raises(TypeError, match="belongs to a fitted KernelRankSVMCV, got dict"):
+        GridDisplay.from_estimator({})

@@ -1,7 +1,12 @@
-"""A partition as it arrives on its worker, turned into a dataset: all checks of rows are here."""
+"""A partition as it arrives on its worker, a block or a chunk of a store, turned into a dataset.
+
+All checks of rows are here.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.dask.clients import delayed
 from linrank.data.dataset import Dataset
 from linrank.data.frames import all_column_names, as_labels, as_part_weights, column_names, is_frame
 from linrank.data.queries import Queries, as_ids
 from linrank.data.rows import DenseRows
 from linrank.errors import DataFormatError
+from linrank.io.store.store import Store
 
 Array = NDArray[Any]
 _FORMS = "(X, y), (X, y, qid) or (X, y, qid, sample_weight)"
@@ -133,4 +140,44 @@ def _empty(X: Any, y: Any, qid: Any, weight: Any) -> Dataset:
     rows = DenseRows(np.empty((0, shape[1] if len(shape) == 2 else 0)))
     data = Dataset(rows, labels, ids, weight, column_names(X))
     data.__dict__["queries"] = Queries.of(labels, np.empty(0, np.int64) if ids is None else ids)
+    return data
+
+
+def store_of(X: Any, *others: Any) -> Store | None:
+    """Return the store that `X` is or names, None for anything else."""
+    if isinstance(X, (str, os.PathLike)):
+        X = Store(X)
+    if not isinstance(X, Store):
+        return None
+    if any(other is not None for other in others):
+        raise ValueError(
+            f"the store {X.path} holds labels, ids and weights; leave y, qid and sample_weight out"
+        )
+    return X
+
+
+def chunks_of(store: Store) -> list[Any]:
+    """Return the chunks of a store, delayed; workers read them, and must see the folder."""
+    # As bytes, opened inside the task: Dask unpickles arguments on the scheduler too, which need
+    # not see the folder, and says nothing of the error where that fails.
+    frozen = pickle.dumps(store)
+    return [delayed(_read_chunk, number, frozen) for number in range(store.n_chunks)]
+
+
+def _read_chunk(number: int, frozen: bytes) -> Dataset:
+    try:
+        with in_partition(number):
+            store: Store = pickle.loads(frozen)
+            data = store.read(number)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"partition {number}: {error}; all workers must see the folder of the store"
+        ) from None
+    queries = store.chunks[number].queries
+    if data.qid is None and store.n_queries > 1:
+        # Queries without ids are told apart by their numbers: else they would pass for one.
+        ids = np.arange(queries.start, queries.stop)
+        numbered = replace(data, qid=np.repeat(ids, np.diff(data.queries.offsets)))
+        numbered.__dict__["queries"] = replace(data.queries, ids=ids)
+        return numbered
     return data

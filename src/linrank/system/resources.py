@@ -1,11 +1,71 @@
-"""How much memory there is, so that a size can be refused before it is taken."""
+"""Threads and memory of this machine, and amounts of things in words."""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 from linrank.errors import check_positive
+
+MOST = 10_000  # threads: more is a slip of the pen
+
+
+def resolve(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        ``None`` and -1 mean every core that this process may run on (its affinity mask, not the
+        cores of the machine); an integer >= 1 means that many.
+
+    Examples
+    --------
+    >>> resolve(3)
+    3
+    >>> resolve(-1) == resolve(None) >= 1
+    True
+    """
+    if n_jobs is None or n_jobs == -1:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__"):
+        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+    if n_jobs < 1:
+        raise ValueError(f"n_jobs must be >= 1, or -1 or None for all cores, got {n_jobs}")
+    if n_jobs > MOST:
+        raise ValueError(f"n_jobs must be at most {MOST:,}, or -1 for all cores, got {n_jobs}")
+    return int(n_jobs)
+
+
+def useful_threads(n_bytes: float, n_threads: int) -> int:
+    """One thread where a product with so many bytes takes less than half a millisecond.
+
+    Starting others costs more than that.
+    """
+    return n_threads if n_bytes >= 4_000_000 else 1
+
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """That of Python 3.12 for the versions before it.
+
+        Theirs holds a lock while it computes, one for all objects of a class: fits that run side
+        by side would wait for each other at every value and gradient.
+        """
+
+        def __init__(self, func: Any) -> None:
+            super().__init__(func)
+            self.lock = nullcontext()
+
 
 _UNITS = "kMGTPE"
 _GROUP = "/sys/fs/cgroup"
@@ -84,11 +144,8 @@ def describe_bytes(n_bytes: int) -> str:
     >>> describe_bytes(1234), describe_bytes(8_600_000_000)
     ('1.2 kB', '8.6 GB')
     """
-    size, units = float(n_bytes), ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
-    while size >= 999.5 and len(units) > 1:
-        size /= 1000
-        units.pop(0)
-    return f"{size:.3g} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+    size, unit = _in_unit(n_bytes)
+    return f"{size:.3g} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def resident() -> int:
@@ -139,3 +196,27 @@ def _group_cache() -> int:
             return sum(int(line.split()[1]) for line in lines if line.startswith(kinds))
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def count(number: int, thing: str, plural: str | None = None) -> str:
+    """``count(1234, "row")`` is ``1,234 rows``."""
+    return f"{number:,} {thing if number == 1 else plural or thing + 's'}"
+
+
+def bytes_text(size: int) -> str:
+    """A size in the unit that keeps it below a thousand."""
+    value, unit = _in_unit(size)
+    return f"{value:.3g} {unit}"
+
+
+def _in_unit(n_bytes: int) -> tuple[float, str]:
+    size, units = float(n_bytes), ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
+    while size >= 999.5 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return size, units[0]
+
+
+def seconds(duration: float) -> str:
+    """A duration with three digits: ``12.3 ms``, ``4.56 s``."""
+    return f"{1000 * duration:.3g} ms" if duration < 1 else f"{duration:.3g} s"
