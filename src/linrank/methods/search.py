@@ -97,7 +97,7 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     """A path over alpha per fold, and one on all data; as `search_ranksvm`."""
-    p, data = task.parameters, _in_memory(task)
+    p, data = task.parameters, task.data
     check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
     training = values_of(p, of.DOMINATION_PATH)
     options = {**training, **_common(task, data), "scale": p.scale}
@@ -124,7 +124,7 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
     """All algorithms and λ of a fold in one pass, and one descent on all data."""
-    p, data = task.parameters, _in_memory(task)
+    p, data = task.parameters, task.data
     algorithms, alphas = as_algorithms(p.algorithms), as_lambdas(p.alphas)
     for algorithm in algorithms:
         check_descent(algorithm, p.n_steps, p.record, None)
@@ -136,7 +136,7 @@ def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
     """Every C of a fold by itself, and the chosen one on all data."""
-    p, data, grid = task.parameters, _in_memory(task), as_coarse_Cs(task.parameters.Cs)
+    p, data, grid = task.parameters, task.data, as_coarse_Cs(task.parameters.Cs)
     options = {**values_of(p, ("scale", *of.FACTORIZED)), **_common(task, data)}
     tuning = tune_factorized(data, folds, grid, **options, **_asked(p, judging))
     return _on_all(FACTORIZED, task, tuning, options["seed"])
@@ -144,7 +144,7 @@ def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     """One kernel matrix for each γ, from which all folds take their parts; one fit on all data."""
-    p, data, grid = task.parameters, _in_memory(task), as_coarse_Cs(task.parameters.Cs)
+    p, data, grid = task.parameters, task.data, as_coarse_Cs(task.parameters.Cs)
     check_kernel_rows(p.kernel, p.scale, data)
     options = values_of(p, (*of.KERNEL, "kernel", "degree", "coef0", "scale"))
     options |= _common(task, data)
@@ -163,12 +163,6 @@ def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
     known = {**trained.model.training, "scoring": p.scoring, "score": tuning.score}
     model = replace(trained.model, training=known)
     return Found.of(tuning, replace(trained, model=model))
-
-
-def _in_memory(task: Task) -> Dataset:
-    """The data of a search that needs them all at hand; shells see to it by ``Method.places``."""
-    assert isinstance(task.data, Dataset)
-    return task.data
 
 
 def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
