@@ -6,17 +6,10 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import options as flags
 from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.options import (
-    add_metrics,
-    add_reading,
-    add_reporting,
-    grid,
-    natural,
-    positive_int,
-)
 from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores
 from linrank.options import SCALES
 from linrank.system.resources import bytes_text
@@ -54,21 +47,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     judged.add_argument("--against", metavar="FILE", help="compare with this model or these scores")
     _add_training(parser)
     _add_page(parser)
-    add_metrics(parser, "-m", "--metric", default="ndcg, map, mrr and pairwise accuracy")
+    flags.add_metrics(parser, "-m", "--metric", default="ndcg, map, mrr and pairwise accuracy")
     parser.add_argument(
         "--scoring",
         metavar="METRIC",
         help="the measure to choose C by and to begin with (default: the first -m, or ndcg@10)",
     )
-    add_reading(parser)
-    add_reporting(parser)
+    flags.add_reading(parser)
+    flags.add_reporting(parser)
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("training, with --train and without --model")
-    group.add_argument("--Cs", type=grid, metavar="GRID", help=f"as in tune (default: {CS})")
+    group.add_argument("--Cs", type=flags.grid, metavar="GRID", help=f"as in tune (default: {CS})")
     group.add_argument(
-        "--folds", type=positive_int, metavar="N", help="folds to choose C on (default: 5)"
+        "--folds", type=flags.positive_int, metavar="N", help="folds to choose C on (default: 5)"
     )
     group.add_argument(
         "--scale", choices=SCALES, help="scaling of the features (default: standard)"
@@ -82,10 +75,14 @@ def _add_page(parser: argparse.ArgumentParser) -> None:
         "--names", metavar="FILE", help="names of the features, one a line, the first one first"
     )
     group.add_argument(
-        "--worst", type=natural, default=5, metavar="N", help="queries to explain (default: 5)"
+        "--worst",
+        type=flags.natural,
+        default=5,
+        metavar="N",
+        help="queries to explain (default: 5)",
     )
     group.add_argument(
-        "--seed", type=natural, default=0, metavar="N", help="of the resampling (default: 0)"
+        "--seed", type=flags.natural, default=0, metavar="N", help="of the resampling (default: 0)"
     )
 
 

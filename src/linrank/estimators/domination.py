@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from linrank.data.rows import Rows
 from linrank.domination.train import choose_solver
 from linrank.estimators.base import MethodRanker, SparseRanker
 from linrank.methods.base import DOMINATION
 from linrank.methods.parameters import DominationParameters
-
-if TYPE_CHECKING:
-    from linrank.data.rows import Rows
 
 
 class DominationRanker(MethodRanker, SparseRanker, DominationParameters):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from linrank.data.dataset import Dataset
 from linrank.estimators.base import FittedRanker, PairRanker
 from linrank.methods.base import KERNEL
 from linrank.methods.parameters import KernelParameters
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from sklearn.utils import Tags
-
-    from linrank.data.dataset import Dataset
-    from linrank.models.kernel import KernelModel
+from linrank.models.kernel import KernelModel
 
 
 class KernelRanker(FittedRanker):

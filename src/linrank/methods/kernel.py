@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linrank.data.dataset import Dataset
+from linrank.data.preferences import Preferences
 from linrank.data.queries import query_weights
 from linrank.data.scaling import Scaling
 from linrank.errors import check_one_of
@@ -16,12 +17,9 @@ from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.models.kernel import KernelModel
 from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
 from linrank.search.monitor import Monitor
+from linrank.solvers.result import Callback, Result
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-
-if TYPE_CHECKING:
-    from linrank.data.preferences import Preferences
-    from linrank.solvers.result import Callback, Result
 
 # What a model knows of the options; how much memory there was is not part of it.
 _TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"))
@@ -79,22 +77,14 @@ def fit_kernel(
     function = Kernel.of(
         kernel, gamma=gamma, degree=degree, coef0=coef0, rows=scaled.rows, weight=data.weight
     )
-    arguments = {
-        **options,
-        "kernel": function,
-        "preferences": preferences,
-        "n_jobs": n_jobs,
-        "callback": callback,
-    }
+    options |= {"preferences": preferences, "n_jobs": n_jobs, "callback": callback}
     settings = {name: options[name] for name in _TOLD if name in options}
     result: Result
     if approximation is None:
-        result = train_kernel(scaled, **arguments)
+        result = train_kernel(scaled, kernel=function, **options)
     else:
-        result = train_approximate(
-            scaled, approximation=approximation, n_components=n_components, **arguments
-        )
-        settings["approximation"] = approximation
+        settings["approximation"] = options["approximation"] = approximation
+        result = train_approximate(scaled, kernel=function, n_components=n_components, **options)
     if approximation is not None or options.get("pairs") in SELECTED_PAIRS:
         settings["seed"] = options.get("seed")  # nothing else is random
     if preferences is not None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.options import FACTORIZED, REGULARIZED
+from linrank.search.monitor import Monitor
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from linrank.search.monitor import Monitor
 
 
 def train_factorized(task: Task) -> Trained:

@@ -99,7 +99,7 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     """A path over alpha per fold, and one on all data; as `search_ranksvm`."""
-    p, data = task.parameters, _in_memory(task)
+    p, data = task.parameters, task.data
     check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
     training = values_of(p, of.DOMINATION_PATH)
     options = {**training, **_common(task, data), "scale": p.scale}
@@ -126,7 +126,7 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
     """All algorithms and λ of a fold in one pass, and one descent on all data."""
-    p, data = task.parameters, _in_memory(task)
+    p, data = task.parameters, task.data
     algorithms, alphas = as_algorithms(p.algorithms), as_lambdas(p.alphas)
     for algorithm in algorithms:
         check_descent(algorithm, p.n_steps, p.record, None)
@@ -138,7 +138,7 @@ def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
     """Every C of a fold by itself, and the chosen one on all data."""
-    p, data, grid = task.parameters, _in_memory(task), as_coarse_Cs(task.parameters.Cs)
+    p, data, grid = task.parameters, task.data, as_coarse_Cs(task.parameters.Cs)
     options = {**values_of(p, ("scale", *of.FACTORIZED)), **_common(task, data)}
     tuning = tune_factorized(data, folds, grid, **options, **_asked(p, judging))
     return _on_all(FACTORIZED, task, tuning, options["seed"])
@@ -146,7 +146,7 @@ def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     """One kernel matrix for each γ, from which all folds take their parts; one fit on all data."""
-    p, data, grid = task.parameters, _in_memory(task), as_coarse_Cs(task.parameters.Cs)
+    p, data, grid = task.parameters, task.data, as_coarse_Cs(task.parameters.Cs)
     check_kernel_rows(p.kernel, p.scale, data)
     options = values_of(p, (*of.KERNEL, "kernel", "degree", "coef0", "scale"))
     options |= _common(task, data)
@@ -169,7 +169,7 @@ def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
 
 def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found:
     """Every model of a fold by itself, whatever the method, and the chosen one on all data."""
-    p, data = task.parameters, _in_memory(task)
+    p, data = task.parameters, task.data
     names = {each.name for each in fields(method.parameters)}
     shared = {name: getattr(p, name) for name in names - set(method.grid) if hasattr(p, name)}
     given = {name: getattr(p, f"{name}s") for name in method.grid}
@@ -199,12 +199,6 @@ def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found
 
     tuning = sweep.tuning(sweep.run(train))
     return Found.of(tuning, fit(data, weights, p.n_jobs, tuning.best_params))
-
-
-def _in_memory(task: Task) -> Dataset:
-    """The data of a search that needs them all at hand; shells see to it by ``Method.places``."""
-    assert isinstance(task.data, Dataset)
-    return task.data
 
 
 def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:

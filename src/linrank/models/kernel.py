@@ -16,14 +16,7 @@ from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
 from linrank.kernels.functions import Kernel
-from linrank.models.linear import (
-    check_scores,
-    checked_names,
-    checked_training,
-    queries_of,
-    raw_rows,
-    sizes_of_pairs,
-)
+from linrank.models import linear as linear_model
 from linrank.options import KERNELS
 from linrank.system.resources import resolve
 
@@ -210,8 +203,8 @@ class KernelModel:
         if self.phases is not None:
             self._keep("phases", vector("phases", self.phases, n_support))
         self._keep("rows", self._checked_rows())
-        self._keep("feature_names", checked_names(self.feature_names, self.n_features))
-        self._keep("training", checked_training(self.training))
+        self._keep("feature_names", linear_model.checked_names(self.feature_names, self.n_features))
+        self._keep("training", linear_model.checked_training(self.training))
         factors = self.scaling.factors
         if factors is not None and factors.size != self.n_features:
             raise ValueError(f"{factors.size} scaling factors for {self.n_features} features")
@@ -306,9 +299,9 @@ class KernelModel:
         n_jobs : int or None
             Threads; None means all cores.
         """
-        rows = raw_rows(X, self.feature_names, n_jobs)
+        rows = linear_model.raw_rows(X, self.feature_names, n_jobs)
         self._check_width(rows.shape[1])
-        return check_scores(self._scores_of(rows, X, qid, n_jobs))
+        return linear_model.check_scores(self._scores_of(rows, X, qid, n_jobs))
 
     def _scores_of(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> NDArray[np.float64]:
         """The scores of raw rows, those of X."""
@@ -318,7 +311,7 @@ class KernelModel:
             beta[self.support] = self.coef
             return np.asarray(_core.scores(rows.core, beta, None, n_threads))
         if self.scaling.needs_queries:
-            queries = queries_of(X, rows.shape[0], qid)
+            queries = linear_model.queries_of(X, rows.shape[0], qid)
             return self._scores(self.scaling.transform(rows, queries, n_jobs=n_jobs), n_threads)
         if self.scaling.factors is None:
             return self._scores(rows, n_threads)
@@ -450,7 +443,7 @@ def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> 
     }
     if "n_pairs" in settings:  # numbers of pairs that were found, no longer those asked for
         return training
-    sizes: dict[str, Any] = sizes_of_pairs(data.queries, training)
+    sizes: dict[str, Any] = linear_model.sizes_of_pairs(data.queries, training)
     sizes["n_pairs"] += training.get("n_preferences", 0)
     sizes["n_pairs"] = training.get("n_pairs", sizes["n_pairs"])  # a run may have counted
     return training | sizes

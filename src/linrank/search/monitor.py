@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -125,13 +125,6 @@ def validation_sets(
     return sets if filling is None else [filling.dataset(held_out) for held_out in sets]
 
 
-class Watch(Protocol):
-    """Somebody else who is told of every iterate: callbacks of scikit-learn."""
-
-    def begin(self) -> None: ...
-    def report(self, n_iter: int, model: Callable[[], LinearModel] | None) -> bool: ...
-
-
 class Monitor:
     """A callback for the solver.
 
@@ -142,7 +135,7 @@ class Monitor:
     ----------
     ranker : object
         Has the parameters ``verbose``, ``callback`` and ``n_jobs``; where it takes validation data,
-        those of `Watched` too. The `Watch` of its callbacks is told of every iterate as well.
+        those of `Watched` too. Its ``_fit_watch``, if any, is told of every iterate as well.
     sets : sequence of Dataset
         Validation data.
     scaling : Scaling or None
@@ -174,9 +167,9 @@ class Monitor:
         ]
         self._sign = 1.0 if not sets or parse(scoring).higher_is_better else -1.0
         is_impatient = getattr(ranker, "early_stopping", False)
-        self._patience = ranker.n_iter_no_change if is_impatient else None
+        self._patience: int | None = ranker.n_iter_no_change if is_impatient else None
         self._verbose, self._callback = ranker.verbose, ranker.callback
-        self._watch: Watch | None = getattr(ranker, "_fit_watch", None)
+        self._watch = getattr(ranker, "_fit_watch", None)  # `begin()`, `report(n_iter, model)`
         if self._watch is not None:
             self._watch.begin()
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from numpy.typing import NDArray
+
+from linrank.data.rows import Rows
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.samplers import PLANNED, DrawnPairs
+from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.rows import Rows
-    from linrank.stochastic.samplers import PairSampler
-
-    Array = NDArray[Any]
+Array = NDArray[Any]
 
 _SHARE = 4  # a quarter of the steps is passive-aggressive, at most
 _NO_PLAN = (0, 1.0, 1.0)  # where the squares of the features leave the range of numbers

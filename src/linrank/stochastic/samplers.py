@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,11 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.frames import as_labels, as_weights
 from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows
+from linrank.data.rows import DenseRows, Rows
 from linrank.errors import NoPairsError, check_one_of
 from linrank.options import SAMPLINGS
 from linrank.pairs import Pairs
 from linrank.system.resources import cached_property
-
-if TYPE_CHECKING:
-    from linrank.data.rows import Rows
 
 Array = NDArray[Any]
 

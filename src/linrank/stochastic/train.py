@@ -5,33 +5,27 @@ from __future__ import annotations
 import math
 import numbers
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.data.rows import Rows
 from linrank.errors import check_one_of
 from linrank.losses.base import Huber
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import ALGORITHMS, RECORDS
 from linrank.solvers.result import duality_gap
-from linrank.stochastic.run import Rule, Run
-from linrank.stochastic.samplers import RECORDED, DrawnPairs, pair_sampler
+from linrank.stochastic.run import Course, Rule, Run
+from linrank.stochastic.samplers import RECORDED, DrawnPairs, PairSampler, pair_sampler
 from linrank.system.resources import resolve
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.data.rows import Rows
-    from linrank.stochastic.run import Course
-    from linrank.stochastic.samplers import PairSampler
-
-    Array = NDArray[Any]
-    Callback = Callable[[dict[str, Any]], bool | None]
+Array = NDArray[Any]
+Callback = Callable[[dict[str, Any]], bool | None]
 
 BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
 
