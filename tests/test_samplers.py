@@ -419,7 +419,7 @@ def test_rejection_that_would_take_for_ever_is_refused_with_numbers():
 
 def test_arguments_are_checked():
     queries = Queries.of([0, 1])
-    with pytest.raises(ValueError, match=r"one of pairs, query, .*; got 'uniform'"):
+    with pytest.raises(ValueError, match=r"'pairs', 'query', .* got 'uniform'"):
         pair_sampler(queries, "uniform")
     with pytest.raises(ValueError, match="each of 1 queries, got int64"):
         pair_sampler(queries, keep=[1])
