@@ -75,6 +75,7 @@ from linrank.metrics import ConcordanceResult as ConcordanceResult
 from linrank.metrics import concordance_index as concordance_index
 from linrank.metrics import evaluate as evaluate
 from linrank.metrics import evaluate_run as evaluate_run
+from linrank.models.additive import AdditiveModel as AdditiveModel
 from linrank.models.kernel import KernelModel as KernelModel
 from linrank.models.linear import LinearModel as LinearModel
 from linrank.models.linear import load_model as load_model

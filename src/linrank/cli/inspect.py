@@ -15,6 +15,7 @@ from linrank.system.words import bytes_text, count
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.judging.inspect import Finding, Profile
+    from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
 
@@ -217,6 +218,9 @@ def describe_model(
     if isinstance(model, LinearModel):
         report = _linear_report(model, top) | file
         return report, _linear_lines(report)
+    if hasattr(model, "curves"):
+        report = _additive_report(model, top) | file
+        return report, _additive_lines(report)
     report = _kernel_report(model, top) | file
     return report, _kernel_lines(report)
 
@@ -408,6 +412,70 @@ def _weight_lines(report: dict[str, Any]) -> list[str]:
     if has_share:
         lines.append("importance: share of |weight| x deviation of the feature, of all features")
     return lines
+
+
+# ---- additive models ----------------------------------------------------------------------------
+
+
+def _additive_report(model: AdditiveModel, top: int | None) -> dict[str, Any]:
+    import numpy as np
+
+    points = [model.curve(j) for j in range(model.n_features)]
+    spans = np.array([float(np.ptp(y)) for _, y in points])
+    base: Any = model.training.get("index_base") or 0
+    names = model.feature_names or [str(j + base) for j in range(model.n_features)]
+    interactions = model.interactions
+    return {
+        **_header(model, "additive"),
+        "missing": model.missing.kind,
+        "nonzero_curves": model.n_nonzero,
+        "density": model.density,
+        "landmarks": 0 if interactions is None else int(interactions.coef.size),
+        "curves": [
+            {
+                "feature": names[j],
+                "span": float(spans[j]),
+                "direction": _direction(points[j][1]),
+                "x": points[j][0].tolist(),
+                "y": points[j][1].tolist(),
+            }
+            for j in _largest(spans, top)
+        ],
+    }
+
+
+def _direction(y: Any) -> str:
+    """Whether a curve rises, falls or does both, but for rounding."""
+    steps = y[1:] - y[:-1]
+    least = 1e-12 * (y.max() - y.min())
+    rises, falls = bool((steps > least).any()), bool((steps < -least).any())
+    return "both" if rises and falls else "rises" if rises else "falls" if falls else "constant"
+
+
+def _additive_lines(report: dict[str, Any]) -> list[str]:
+    training = dict(report["training"])
+    more = f", and interactions of {report['landmarks']:,} landmarks" * bool(report["landmarks"])
+    rows = {
+        "model": f"additive, trained with linrank {report['trained_with']}",
+        **_file_rows(report),
+        "features": f"{report['features']:,}, {report['nonzero_curves']:,} with a curve "
+        f"({100 * report['density']:.3g} %){more}",
+        "missing values": MISSING_TEXT[report["missing"]],
+        **_data_rows(training),
+    }
+    lines, items = _card(rows, training), report["curves"]
+    if not items:
+        return [*lines, "no feature has a curve"]
+    lines.append(f"{'span':>14}  {'':9}{'training range':>23}  feature, {_which_curves(report)}")
+    for item in items:
+        name, ends = item["feature"], f"{item['x'][0]:>10.4g} to {item['x'][-1]:<9.4g}"
+        told = name if name.isprintable() else repr(name)
+        lines.append(f"{item['span']:>14.6g}  {item['direction']:<9}{ends}  {told}")
+    return [*lines, "span: largest less least value of the curve over the training range"]
+
+
+def _which_curves(report: dict[str, Any]) -> str:
+    return _which(len(report["curves"]), report["nonzero_curves"])
 
 
 # ---- kernel models ------------------------------------------------------------------------------

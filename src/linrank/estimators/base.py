@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from linrank.data.scaling import Scaling
     from linrank.export.artefact import Artefact
     from linrank.methods.base import Method, Trained
+    from linrank.models.additive import AdditiveModel
     from linrank.models.linear import LinearModel
     from linrank.search.monitor import Monitor
     from linrank.solvers.result import Result
@@ -561,9 +562,9 @@ class LinearRanker(FittedRanker):
             )
         return scaling.unfold(self.model_.missing.joined(self.coef_, filling))
 
-    def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
+    def _adopt_model(self, model: LinearModel | AdditiveModel, data: Dataset) -> None:
         super()._adopt_model(model, data)
-        self.coef_ = model.coef
+        self._set_attributes({"coef": getattr(model, "coef", None)})  # curves have none
 
     def _adopt_validation(self, monitor: Monitor) -> None:
         """Set which iterate was best; without validation data, forget that of an earlier fit."""

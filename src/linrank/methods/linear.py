@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from linrank.models.additive import AdditiveModel
+    from linrank.models.design import Design, Shape
     from linrank.solvers.result import Result
 
 
@@ -91,30 +93,47 @@ def ending(result: Any) -> dict[str, Any]:
     }
 
 
+def shape_of(parameters: Any) -> Shape | None:
+    """What is asked of an additive model; None where the model is to be linear."""
+    p = parameters
+    asked = ("curves", "n_knots", "interactions", "increasing", "decreasing")
+    if all(getattr(p, name, None) in (None, 0) for name in asked):
+        return None
+    from linrank.models.design import Shape  # few need it
+
+    return Shape.of(p)
+
+
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A task made ready: the scaling of its rows, and who watches the iterates.
+    """A task made ready: the columns and scaling of its rows, and who watches the iterates.
 
-    ``columns`` is the data set, or what a store knows of its columns without reading rows.
+    ``columns`` is the data set, with those of ``design`` in place of its rows where there is one,
+    or what a store knows of its columns without reading rows.
     """
 
     task: Task
     columns: Dataset
     scaling: Scaling
     monitor: Monitor
+    design: Design | None = None
 
     @classmethod
     def of(cls, task: Task) -> Ground:
         """The scaling of all rows: one pass, or none where a store has their statistics."""
-        p, data = task.parameters, task.data
+        p, data, sets, design = task.parameters, task.data, task.sets, None
+        shape = shape_of(p)
+        if shape is not None:
+            design = shape.fit(data, p.n_jobs)
+            data, *sets = (design.dataset(each, p.n_jobs) for each in (data, *sets))
         if isinstance(data, Store):
             columns = columns_of(data)
             scaling = Scaling.of_statistics(p.scale, data.statistics)
         else:
             columns = data
             scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
-        monitor = Monitor.of(p, task.sets, scaling, columns.filling)
-        return cls(task, columns, scaling, monitor)
+        monitor = Monitor.of(p, sets, scaling, columns.filling, has_weights=design is None)
+        return cls(task, columns, scaling, monitor, design)
 
     @property
     def store(self) -> Store | None:
@@ -143,6 +162,8 @@ class Ground:
         model, filling = self.task.start, self.columns.filling
         if model is None:
             return None
+        if self.design is not None or not isinstance(model, LinearModel):
+            raise ValueError("curves cannot start from an earlier fit; set warm_start=False")
         n_features = self.columns.n_features if filling is None else filling.n_features
         if model.coef.size != n_features:
             raise ValueError(
@@ -153,14 +174,15 @@ class Ground:
 
     def model_of(
         self, result: Any, n_pairs: int | None, settings: Mapping[str, Any]
-    ) -> LinearModel:
+    ) -> LinearModel | AdditiveModel:
         """The model of a result; ``n_pairs`` where the data cannot tell it without a pass."""
         store = self.store
         if store is None:
             if self.task.preferences is not None:
                 settings = {**settings, "n_preferences": len(self.task.preferences)}
             known = {**settings, **self._index_base}
-            return LinearModel.of(result, self.columns, self.scaling, **known)
+            linear = LinearModel.of(result, self.columns, self.scaling, **known)
+            return linear if self.design is None else self.design.model(linear, self.task.data)
         sizes = {"n_rows": store.n_rows, "n_queries": store.n_queries, "n_pairs": n_pairs}
         known = {**settings, **sizes, **self._index_base}
         model = LinearModel.of_sizes(result, store.feature_names, self.scaling, **known)
@@ -199,5 +221,5 @@ class Ground:
         return Trained(model, result, shown, self.monitor, result.converged, doubt)
 
 
-def _n_pairs(model: LinearModel) -> int:
+def _n_pairs(model: LinearModel | AdditiveModel) -> int:
     return int(model.training["n_pairs"])  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from linrank.options import (
     COUNTED,
     COUNTINGS,
     CURVATURES,
+    CURVES,
     DOMINATION_SOLVERS,
     KERNEL_PARAMETERS,
     KERNELS,
@@ -127,6 +128,31 @@ class Filled(Rows):
 
 
 @plain
+class Shaped(Filled):
+    """Curves and interactions beside weights, for dense rows in memory."""
+
+    curves: str | None = choose(
+        CURVES,
+        "beside its weight a curve of each feature: its quantiles, or lines between --n-knots; or "
+        "steps alone",
+    )
+    n_knots: int | None = declare(
+        None,
+        "of each curve, 200 at most",
+        "count",
+        metavar="N",
+        told="200; spline, step: 8",
+        needs=("curves", CURVES[1:]),
+    )
+    interactions: int = declare(
+        0,
+        "rows, by --seed, likeness to which makes a term of all features",
+        "natural",
+        metavar="N",
+    )
+
+
+@plain
 class Watched:
     """What is watched while one model is trained."""
 
@@ -179,7 +205,7 @@ def weight_of_losses(help: str = "weight of the pair losses") -> Any:
 
 
 @plain
-class RankSVMTraining(PairLosses, Filled):
+class RankSVMTraining(PairLosses, Shaped):
     """What one model and a search over C have in common."""
 
     solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
@@ -204,6 +230,20 @@ class RankSVMTraining(PairLosses, Filled):
         flags=("--bounds",),
         metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
+    )
+    increasing: Any = declare(
+        None,
+        "features whose curves are not to fall, by name or number, with commas",
+        "features",
+        metavar="F,...",
+        needs=("curves", CURVES[1:]),
+    )
+    decreasing: Any = declare(
+        None,
+        "those whose curves are not to rise",
+        "features",
+        metavar="F,...",
+        needs=("curves", CURVES[1:]),
     )
     memory_limit: float | str | None = declare(
         None,
@@ -260,7 +300,7 @@ class PublishedParameters(Filled, Watched):
 
 
 @plain
-class DominationTraining(Filled):
+class DominationTraining(Shaped):
     """What one model and a search over alpha have in common."""
 
     margin: Any = declare(

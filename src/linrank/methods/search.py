@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
@@ -12,10 +12,11 @@ from linrank.domination.path import PathProblem, as_alphas, check_path
 from linrank.domination.train import describe_parameters
 from linrank.lowrank.factorized import train_factorized
 from linrank.methods.base import Task, Trained, values_of
+from linrank.methods.linear import shape_of
 from linrank.methods.ranksvm import options_of, settings_of
 from linrank.methods.sgd import average_of
 from linrank.models.linear import LinearModel
-from linrank.options import DOMINATION_PATH, FACTORIZED, KERNEL
+from linrank.options import DOMINATION_PATH, FACTORIZED, IN_MEMORY_ONLY, KERNEL
 from linrank.parts.path import path_of_parts
 from linrank.parts.search import tune_parts
 from linrank.parts.stores import recipe_of
@@ -29,6 +30,9 @@ from linrank.search.sgd import as_alphas as as_lambdas
 from linrank.search.tuning import Tuning
 from linrank.stochastic.train import check_descent, descend
 from linrank.system.seeds import seed_of
+
+if TYPE_CHECKING:
+    from linrank.models.design import Design, Shape
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,13 +83,17 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
     options = values_of(p, ("scale", "positive", "coef_bounds"))
     settings = settings_of(p, training) | {"scoring": p.scoring}
     if isinstance(data, Dataset):
-        weight = query_weights(task.query_weight, data.queries)
-        options |= {**training, "query_weight": weight, "n_jobs": p.n_jobs}
-        tuning = tune(data, folds, grid, **options, **_asked(p, judging))
-        path, scaling = solve_path(data, grid, **options)
+        shape = shape_of(p)
+        options |= {**training, **_common(task, data)}
+        tuning = tune(data, folds, grid, **options, **_asked(p, judging), shape=shape)
+        columns, design = _columns(data, shape, p.n_jobs)
+        if design is not None:
+            options["coef_bounds"] = design.bounds
+        path, scaling = solve_path(columns, grid, **options)
         result, known = path.results[tuning.chosen], _known(data, settings, tuning)
-        model = LinearModel.of(result, data, scaling, **known)
+        model = _model_of(LinearModel.of(result, columns, scaling, **known), design, data)
     else:
+        _refuse_shape(p)
         kinds = ("loss", "pairs", "pair_weighting", "query_normalization", "solver")
         recipe = recipe_of(task.query_weight, **values_of(p, kinds))
         options |= values_of(p, ("tol", "max_iter"))
@@ -103,9 +111,11 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
     seed, training = seed_of(p.random_state), values_of(p, DOMINATION_PATH)
     options = {**training, **_common(task, data), "scale": p.scale, "seed": seed}
-    whole = PathProblem.of(data, **options)
+    shape = shape_of(p)
+    columns, design = _columns(data, shape, p.n_jobs)
+    whole = PathProblem.of(columns, **options)
     alphas = as_alphas(p.alphas, whole.problem, p.n_alphas, p.eps)
-    asked = _asked(p, judging)
+    asked = {**_asked(p, judging), "shape": shape}
     tuning = tune_domination(data, folds, alphas, max_features=p.max_features, **options, **asked)
     path = whole.solve(tuning.alphas)
     result = path.results[tuning.chosen]
@@ -113,7 +123,7 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
         data, alpha=tuning.alpha, seed=seed, **training, feature_induction=None
     )
     known = _known(data, settings | {"scoring": p.scoring}, tuning)
-    model = LinearModel.of(result, data, whole.scaling, **known)
+    model = _model_of(LinearModel.of(result, columns, whole.scaling, **known), design, data)
     shown = {
         **_optimum(result, model),
         **_along(path, tuning),
@@ -192,6 +202,25 @@ def _in_memory(task: Task) -> Dataset:
     """The data of a search that needs them all at hand; shells see to it by ``Method.places``."""
     assert isinstance(task.data, Dataset)
     return task.data
+
+
+def _columns(
+    data: Dataset, shape: Shape | None, n_jobs: int | None
+) -> tuple[Dataset, Design | None]:
+    """What is trained on: the data, or with the columns of a design in place of its rows."""
+    design = None if shape is None else shape.fit(data, n_jobs)
+    return (data if design is None else design.dataset(data, n_jobs)), design
+
+
+def _model_of(linear: LinearModel, design: Design | None, data: Dataset) -> Any:
+    """The model of raw rows."""
+    return linear if design is None else design.model(linear, data)
+
+
+def _refuse_shape(parameters: Any) -> None:
+    """Refuse curves where rows are read in passes."""
+    if shape_of(parameters) is not None:
+        raise ValueError(f"{IN_MEMORY_ONLY}, and these are read in passes; use a linear model")
 
 
 def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:

@@ -212,6 +212,8 @@ class Monitor:
         sets: Sequence[Dataset],
         scaling: Scaling,
         filling: Filling | None = None,
+        *,
+        has_weights: bool = True,
     ) -> Monitor:
         """The monitor that the parameters of an estimator ask for."""
         if ranker.early_stopping and not sets:
@@ -220,7 +222,7 @@ class Monitor:
             parse_scoring(ranker.scoring)  # a misspelt name is told even with nothing to score
         if ranker.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
-        return cls(
+        monitor = cls(
             sets,
             ranker.scoring,
             scaling,
@@ -231,6 +233,8 @@ class Monitor:
             filling=filling,
             n_jobs=ranker.n_jobs,
         )
+        monitor._has_weights = has_weights  # or w are those of columns that no user has
+        return monitor
 
     @classmethod
     def watching(cls, ranker: Any) -> Monitor:
