@@ -213,7 +213,9 @@ class AdditiveModel(FeatureModel):
             found = self._scores(block, n_jobs)
             if has_non_finite(found):
                 self._check_values(block, n_jobs)
-                found = self._scores(*self._filled(block), n_jobs=n_jobs)
+                filled, added = self._filled(block)
+                found = self._scores(filled, n_jobs)
+                found += 0.0 if added is None else added.sum(axis=1)
             scores[part] = found
         return check_scores(scores)
 
@@ -268,16 +270,11 @@ class AdditiveModel(FeatureModel):
         assert isinstance(filled, DenseRows)
         return filled, added
 
-    def _scores(
-        self,
-        rows: DenseRows,
-        added: NDArray[np.float64] | None = None,
-        n_jobs: int | None = 1,
-    ) -> NDArray[np.float64]:
+    def _scores(self, rows: DenseRows, n_jobs: int | None) -> NDArray[np.float64]:
         scores = self.curves.sums(rows, n_jobs)
         if self.interactions is not None and not has_non_finite(scores):
             scores += self.interactions.scores(rows, n_jobs)
-        return scores if added is None else scores + added.sum(axis=1)
+        return scores
 
     def _terms(self, rows: DenseRows) -> NDArray[np.float64]:
         """What each feature, and interactions, add to each score."""
