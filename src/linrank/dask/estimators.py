@@ -31,7 +31,7 @@ from linrank.methods.parameters import (
     plain,
 )
 from linrank.methods.ranksvm import options_of, settings_of
-from linrank.options import DOMINATION
+from linrank.options import DOMINATION, IN_MEMORY_ONLY
 from linrank.pairs.layering import describe_margin
 from linrank.parts.choices import check_domination, check_query_weight, check_rank
 from linrank.parts.recipes import DominationRecipe, RankRecipe
@@ -303,6 +303,8 @@ _NO_LIST: Refused = ("n_closest", "auto", "it counts listed pairs; use pairs='al
 _ELSEWHERE: tuple[Refused, ...] = (
     ("missing", "error", "fill them in before, workers know their own rows only"),
     ("memory_limit", None, "the rows lie on the workers"),
+    ("curves", None, IN_MEMORY_ONLY),
+    ("interactions", 0, IN_MEMORY_ONLY),
 )
 _OF_RANKSVM: tuple[Refused, ...] = (
     *_ELSEWHERE,
