@@ -383,3 +383,35 @@ def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     assert report["family"] == "additive"
     assert len(report["curves"][0]["x"]) >= 4
     assert main(["train", data, model, "--n-knots", "5"]) == 2
+
+
+def test_pictures_of_curves_and_of_pairs():
+    from linrank import CurvesDisplay, LinearModel, PairExplanationDisplay
+
+    X, y, qid = problem()
+    ranker = RankSVM(curves="spline", interactions=10, random_state=0).fit(X, y, qid=qid)
+    assert CurvesDisplay.from_estimator(ranker, n=2).n_panels == 2
+    pair = PairExplanationDisplay.from_model(ranker, X, (0, 1))
+    scores = ranker.predict(X)
+    np.testing.assert_allclose(np.sum(pair.contributions), scores[0] - scores[1], rtol=1e-9)
+    with pytest.raises(TypeError, match="has no curves"):
+        CurvesDisplay.from_estimator(LinearModel([1.0]))
+
+
+def test_a_report_on_curves(tmp_path):
+    from linrank import report
+
+    X, y, qid = problem()
+    ranker = RankSVM(curves="spline").fit(X, y, qid=qid)
+    page = report(Dataset.of(X, y, qid=qid), model=ranker.model_)
+    page.save(tmp_path / "page.html")
+    assert "by their value" in (tmp_path / "page.html").read_text()
+
+
+def test_what_compares_features_of_linear_models_refuses_curves():
+    from linrank import check
+
+    X, y, qid = problem()
+    model = RankSVM(curves="spline").fit(X, y, qid=qid).model_
+    with pytest.raises(TypeError, match="linear model, got AdditiveModel"):
+        check(X, model)

@@ -13,6 +13,7 @@ from linrank.data.preferences import Preferences as Preferences
 from linrank.data.synthetic import make_ranking as make_ranking
 from linrank.displays import ComparisonDisplay as ComparisonDisplay
 from linrank.displays import ConvergenceDisplay as ConvergenceDisplay
+from linrank.displays import CurvesDisplay as CurvesDisplay
 from linrank.displays import LabelsDisplay as LabelsDisplay
 from linrank.displays import PairExplanationDisplay as PairExplanationDisplay
 from linrank.displays import PathDisplay as PathDisplay

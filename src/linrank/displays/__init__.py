@@ -5,12 +5,13 @@ from linrank.displays.comparison import ComparisonDisplay
 from linrank.displays.fit import ConvergenceDisplay, PathDisplay
 from linrank.displays.queries import LabelsDisplay, QueryHistogramDisplay, QueryScatterDisplay
 from linrank.displays.svg import THEME_CSS, themed_svg
-from linrank.displays.weights import PairExplanationDisplay, WeightsDisplay
+from linrank.displays.weights import CurvesDisplay, PairExplanationDisplay, WeightsDisplay
 
 __all__ = [
     "THEME_CSS",
     "ComparisonDisplay",
     "ConvergenceDisplay",
+    "CurvesDisplay",
     "Display",
     "LabelsDisplay",
     "PairExplanationDisplay",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank import __version__
+from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 from linrank.reports import pictures
 from linrank.reports.html import absent, clear, details, figure, paragraph, section, table, text
@@ -29,6 +30,10 @@ NOISE = 1e-9  # of the largest
 def weights(material: Material) -> str:
     """The section on weights."""
     heading, model = "What it learnt", material.ranking.linear
+    if isinstance(material.ranking.model, AdditiveModel):
+        svg = pictures.curves(material, material.ranking.model)
+        lede = "What the features that matter most add to a score, by their value."
+        return section("weights", heading, lede, figure(svg, lede) if svg else "")
     if model is None:
         return section(
             "weights", heading, "Which features move documents up and down.", _why(material)

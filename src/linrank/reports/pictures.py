@@ -10,6 +10,7 @@ import numpy as np
 
 from linrank.displays import (
     ConvergenceDisplay,
+    CurvesDisplay,
     LabelsDisplay,
     PathDisplay,
     QueryHistogramDisplay,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.displays import Display
+    from linrank.models.additive import AdditiveModel
     from linrank.models.linear import LinearModel
     from linrank.reports.fits import Training
     from linrank.reports.material import Material
@@ -65,6 +67,11 @@ def weights(
     names = material.names[: model.n_features]
     n_shown = min(SHOWN_WEIGHTS, n_weights)
     return _drawn(WeightsDisplay(model.coef, names, n_shown, spread), width=6.0)
+
+
+def curves(material: Material, model: AdditiveModel) -> str:
+    """The curves of the largest span."""
+    return _drawn(CurvesDisplay.from_estimator(model, names=material.names[: model.n_features]))
 
 
 def path(material: Material, training: Training) -> str:
