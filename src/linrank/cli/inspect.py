@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linrank.judging.inspect import Finding, Profile
     from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import LinearModel, Model
 
 
 SHOWN_LABELS = 12  # more distinct labels than this are summarised
@@ -206,19 +206,20 @@ FORMULAS = {
 
 
 def describe_model(
-    model: LinearModel | KernelModel, top: int | None, path: str | None = None
+    model: Model, top: int | None, path: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """What there is to say of a model, as values and as lines; its ``top`` largest numbers.
 
     With the ``path`` of its file, the date of that.
     """
+    from linrank.models.additive import AdditiveModel
     from linrank.models.linear import LinearModel
 
     file = {} if path is None else {"file": path, "written": _date(path)}
     if isinstance(model, LinearModel):
         report = _linear_report(model, top) | file
         return report, _linear_lines(report)
-    if hasattr(model, "curves"):
+    if isinstance(model, AdditiveModel):
         report = _additive_report(model, top) | file
         return report, _additive_lines(report)
     report = _kernel_report(model, top) | file
@@ -234,7 +235,7 @@ def _date(path: str) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(os.stat(path).st_mtime))
 
 
-def _header(model: LinearModel | KernelModel, family: str) -> dict[str, Any]:
+def _header(model: Model, family: str) -> dict[str, Any]:
     from linrank import __version__
 
     return {

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.io.store.store import Store
     from linrank.io.tables.formats import TableOptions
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import LinearModel, Model
 
 
 def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -333,7 +332,7 @@ def check_text(path: str) -> None:
 
 
 def read_and_score(
-    model: LinearModel | KernelModel,
+    model: Model,
     path: str,
     args: argparse.Namespace,
     console: Console,
@@ -355,7 +354,7 @@ def read_and_score(
     return data, score_rows(model, data, args, console)
 
 
-def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -> str:
+def kept_missing(args: argparse.Namespace, *models: Model) -> str:
     """How rows are read that models are to score: missing values stay if any model fills them.
 
     A --missing that is not what the models were trained with would change nothing, and is refused.
@@ -371,7 +370,7 @@ def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -
 
 
 def score_rows(
-    model: LinearModel | KernelModel, data: Dataset, args: argparse.Namespace, console: Console
+    model: Model, data: Dataset, args: argparse.Namespace, console: Console
 ) -> NDArray[np.float64]:
     """The scores of rows that were read as those that the model was trained on.
 

@@ -57,8 +57,7 @@ from linrank.system.words import count, seconds
 if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.metrics import Evaluation
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import Model
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 
@@ -293,7 +292,7 @@ def state_line(state: dict[str, Any]) -> str:
 
 
 def write_and_validate(
-    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
+    model: Model, args: argparse.Namespace, console: Console
 ) -> Evaluation | None:
     """Save a model; its measures on the file of ``--valid``, if there is one, and with it.
 
@@ -312,9 +311,7 @@ def write_and_validate(
     return result
 
 
-def _validate(
-    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
-) -> Evaluation:
+def _validate(model: Model, args: argparse.Namespace, console: Console) -> Evaluation:
     """The measures of a model on the file of ``--valid``, said and returned."""
     from linrank.metrics import evaluate
 

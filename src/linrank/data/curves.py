@@ -175,8 +175,8 @@ def choose_knots(ordered: Array, n_knots: int) -> Array:
     >>> choose_knots(np.array([0.0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5]), 4)
     array([0., 1., 3., 5.])
     """
-    is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    values, counts = ordered[is_new], np.diff(np.flatnonzero([*is_new, True]))
+    first = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+    values, counts = ordered[first], np.diff(first, append=len(ordered))
     if len(values) <= n_knots:
         return _apart(values)
     is_heavy = counts * (n_knots - 1) >= len(ordered)
@@ -190,7 +190,8 @@ def _apart(knots: Array) -> Array:
     """Knots without those that no slope in double precision can lead to."""
     knots = knots.astype(np.float64)
     with np.errstate(over="ignore", divide="ignore"):
-        return knots[np.concatenate([[True], np.isfinite(1.0 / np.diff(knots))])]
+        is_far: Array = np.concatenate([[True], np.isfinite(1.0 / np.diff(knots))])
+    return knots[is_far]
 
 
 def dense_sample(rows: DenseRows, weight: Array | None = None) -> DenseRows:

@@ -516,6 +516,7 @@ class MethodRanker(CallbackSupport, FittedRanker):
 class LinearRanker(FittedRanker):
     """Scores rows by coefficients, and explains the scores by them."""
 
+    coef_: NDArray[np.float64]
     _checked = "later"  # the model finds values that are not finite by their scores
 
     def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:

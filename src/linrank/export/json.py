@@ -74,8 +74,10 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         ``folded``: the weights are those of raw values.
     """
     added = form.contributions.tolist() if form.missing != "error" else [None] * len(form.names)
-    is_curved = isinstance(form, CurveForm)
-    own = map(_curve, form.curves) if is_curved else ({"weight": w} for w in form.weights.tolist())
+    own: Any = ({"weight": weight} for weight in form.weights.tolist())
+    interactions = None
+    if isinstance(form, CurveForm):
+        own, interactions = map(_curve, form.curves), form.interactions
     features = [
         {"name": feature, "column": column, **each, "missing": missing}
         for feature, column, each, missing in zip(
@@ -83,7 +85,7 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         )
     ]
     head: dict[str, Any] = {
-        "format": "linrank-curves" if is_curved else "linrank-weights",
+        "format": "linrank-curves" if isinstance(form, CurveForm) else "linrank-weights",
         "version": 1,
         "name": name,
         "linrank": __version__,
@@ -91,8 +93,8 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         "missing": form.missing,
         "scaling": form.scale,
     }
-    if is_curved and form.interactions is not None:
-        head["interactions"] = _interactions(form.interactions)
+    if interactions is not None:
+        head["interactions"] = _interactions(interactions)
     # One feature a line: readable, and a change of one weight is a change of one line.
     lines = ",\n    ".join(json.dumps(feature, ensure_ascii=False) for feature in features)
     opening = json.dumps(head, ensure_ascii=False, indent=2)[:-2]

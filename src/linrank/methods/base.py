@@ -13,8 +13,7 @@ from linrank.methods import parameters as of
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import LinearModel, Model
     from linrank.search.monitor import Monitor
 
 
@@ -66,7 +65,7 @@ class Trained:
         What to say when it was not.
     """
 
-    model: LinearModel | KernelModel
+    model: Model
     result: Any
     attributes: Mapping[str, Any]
     monitor: Monitor | None = None

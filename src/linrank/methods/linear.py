@@ -17,7 +17,7 @@ from linrank.search.monitor import Monitor
 from linrank.system.words import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -121,7 +121,8 @@ class Ground:
     @classmethod
     def of(cls, task: Task) -> Ground:
         """The scaling of all rows: one pass, or none where a store has their statistics."""
-        p, data, sets, design = task.parameters, task.data, task.sets, None
+        p, data, design = task.parameters, task.data, None
+        sets: Sequence[Dataset] = task.sets
         shape = shape_of(p)
         if shape is not None:
             design = shape.fit(data, p.n_jobs)

@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
     from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
+
+    Model: TypeAlias = "LinearModel | AdditiveModel | KernelModel"
 
 
 Scalar = str | int | float | bool | None
@@ -559,7 +561,7 @@ class LinearModel(FeatureModel):
             scores[index] = scores_with_missing(rows.take(index), self.coef, added)
 
 
-def load_model(path: str | os.PathLike[str]) -> LinearModel | AdditiveModel | KernelModel:
+def load_model(path: str | os.PathLike[str]) -> Model:
     """Read a model saved by ``save`` of a linear, an additive or a kernel model.
 
     Parameters
@@ -583,7 +585,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | AdditiveModel | Ke
     return model_file.read(path, _from_contents)
 
 
-def _from_contents(contents: dict[str, Any]) -> LinearModel | AdditiveModel | KernelModel:
+def _from_contents(contents: dict[str, Any]) -> Model:
     if contents["kind"] == "kernel":
         from linrank.models.kernel import KernelModel
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.models.linear import Model
 
 Array = Any
 
@@ -46,7 +47,7 @@ class Ranking:
 
     name: str
     scores: NDArray[np.float64]
-    model: LinearModel | AdditiveModel | KernelModel | None
+    model: Model | None
     about: str
 
     @property
@@ -84,7 +85,7 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
     return Ranking(name, scores, None, about)
 
 
-def fitted_to(data: Dataset, model: LinearModel | AdditiveModel | KernelModel) -> Dataset:
+def fitted_to(data: Dataset, model: Model) -> Dataset:
     """The data with as many features as the model: files may lack some, others count nothing."""
     if isinstance(model, KernelModel) and model.kernel.name == "precomputed":
         return data
