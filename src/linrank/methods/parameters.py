@@ -131,25 +131,16 @@ class Filled(Rows):
 class Shaped(Filled):
     """Curves and interactions beside weights, for dense rows in memory."""
 
-    curves: str | None = choose(
-        CURVES,
-        "beside its weight a curve of each feature: its quantiles, or lines between --n-knots; or "
-        "steps alone",
-    )
+    curves: str | None = choose(CURVES, "a curve of each feature beside its weight, or steps")
     n_knots: int | None = declare(
         None,
-        "of each curve, 200 at most",
+        "knots of a curve",
         "count",
         metavar="N",
         told="200; spline, step: 8",
-        needs=("curves", CURVES[1:]),
+        needs=("curves", ()),
     )
-    interactions: int = declare(
-        0,
-        "rows, by --seed, likeness to which makes a term of all features",
-        "natural",
-        metavar="N",
-    )
+    interactions: int = declare(0, "landmarks of a term of all features", "natural", metavar="N")
 
 
 @plain
@@ -233,17 +224,17 @@ class RankSVMTraining(PairLosses, Shaped):
     )
     increasing: Any = declare(
         None,
-        "features whose curves are not to fall, by name or number, with commas",
+        "features whose curves must not fall, with commas",
         "features",
         metavar="F,...",
-        needs=("curves", CURVES[1:]),
+        needs=("curves", ()),
     )
     decreasing: Any = declare(
         None,
-        "those whose curves are not to rise",
+        "features whose curves must not rise",
         "features",
         metavar="F,...",
-        needs=("curves", CURVES[1:]),
+        needs=("curves", ()),
     )
     memory_limit: float | str | None = declare(
         None,
