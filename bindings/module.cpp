@@ -21,6 +21,7 @@ NB_MODULE(_core, m) {
     bind_products(m);
     bind_hessian(m);
     bind_scaling(m);
+    bind_curves(m);
     bind_metrics(m);
     bind_trec(m);
     bind_samplers(m);

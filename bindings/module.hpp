@@ -16,6 +16,7 @@ void bind_published(nanobind::module_ &m);
 void bind_products(nanobind::module_ &m);
 void bind_hessian(nanobind::module_ &m);
 void bind_scaling(nanobind::module_ &m);
+void bind_curves(nanobind::module_ &m);
 void bind_metrics(nanobind::module_ &m);
 void bind_trec(nanobind::module_ &m);
 void bind_descent(nanobind::module_ &m);

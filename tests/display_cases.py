@@ -9,6 +9,7 @@ import numpy as np
 from linrank import (
     ComparisonDisplay,
     ConvergenceDisplay,
+    CurvesDisplay,
     GridDisplay,
     InductionDisplay,
     LabelsDisplay,
@@ -126,6 +127,9 @@ def cases() -> dict[str, object]:
         "weights, sparse": WeightsDisplay([0, 0, 3.0, 0, -1.0, 0]),
         "weights, 700": WeightsDisplay(rng.normal(size=700) * 1e-7),
         "weights, hostile": WeightsDisplay(np.arange(1.0, n + 1), HOSTILE),
+        "curves": CurvesDisplay([(np.arange(5.0), rng.normal(size=5)) for _ in range(9)]),
+        "curves, one": CurvesDisplay([([0.0, 1.0], [0.0, 0.0])], ["only"]),
+        "curves, hostile": CurvesDisplay([([0.0, 1.0], [0.0, k]) for k in range(n)], HOSTILE, n),
         "weights, huge": WeightsDisplay([1e300, -1e299]),
         "pair": PairExplanationDisplay(rng.normal(size=46), pair=("D1", "D2")),
         "pair, tied": PairExplanationDisplay([1.0, -1.0], ["a", "b"]),

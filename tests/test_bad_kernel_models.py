@@ -92,7 +92,7 @@ def sparse(key, values, dtype="int32"):
 
 
 FILES = {
-    "another kind": (changed(kind="tree"), "'tree', expected 'linear' or 'kernel'"),
+    "another kind": (changed(kind="tree"), "'tree', expected 'linear' or 'additive' or 'kernel'"),
     "newer version": (changed(version=2), "version 2 is newer than 1.*upgrade with pip"),
     "unknown key": (changed(intercept=1.0), "unknown key 'intercept'"),
     "kernel as object": (changed(kernel={"name": "rbf"}), "'kernel' is a dict, expected str"),

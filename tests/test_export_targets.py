@@ -75,7 +75,7 @@ def test_an_unknown_target_is_answered_with_the_nearest(given, near):
 
 
 def test_an_unknown_option_is_answered_with_those_there_are():
-    assert options_of("solr") == ("store", "collection")
+    assert options_of("solr") == ("store", "collection", "tolerance", "steps")
     with pytest.raises(TypeError, match="solr has no option 'shop'; it has store, collection"):
         MODEL.export("solr", shop="a")
     with pytest.raises(TypeError, match="ranklib has no option 'a'; it has none"):

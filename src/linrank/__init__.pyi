@@ -12,6 +12,7 @@ from linrank.data.preferences import Preferences as Preferences
 from linrank.data.synthetic import make_ranking as make_ranking
 from linrank.displays import ComparisonDisplay as ComparisonDisplay
 from linrank.displays import ConvergenceDisplay as ConvergenceDisplay
+from linrank.displays import CurvesDisplay as CurvesDisplay
 from linrank.displays import GridDisplay as GridDisplay
 from linrank.displays import InductionDisplay as InductionDisplay
 from linrank.displays import LabelsDisplay as LabelsDisplay
@@ -78,6 +79,7 @@ from linrank.metrics import ConcordanceResult as ConcordanceResult
 from linrank.metrics import concordance_index as concordance_index
 from linrank.metrics import evaluate as evaluate
 from linrank.metrics import evaluate_run as evaluate_run
+from linrank.models.additive import AdditiveModel as AdditiveModel
 from linrank.models.kernel import KernelModel as KernelModel
 from linrank.models.linear import LinearModel as LinearModel
 from linrank.models.linear import load_model as load_model

@@ -509,6 +509,17 @@ def scale_queries(rows: Rows, offsets: Annotated[NDArray[numpy.int64], dict(shap
     The stored entries, each divided by the range of its column within its query.
     """
 
+class Curves:
+    """Functions of one feature each, linear between knots."""
+
+    def __init__(self, feature: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def columns(self, rows: Rows, n_threads: int) -> object:
+        """All functions of all rows, row by row, in the type of the rows."""
+
+    def sums(self, rows: Rows, n_threads: int) -> object:
+        """The sum of all functions, for every row."""
+
 class Ties(enum.Enum):
     """Who comes first among equal scores."""
 

@@ -52,8 +52,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     model = read_model(args.against)
     if not isinstance(model, LinearModel):
         raise ValueError(
-            f"{args.against}: is a kernel model, which sees distances between rows; check compares "
-            "the features of linear models"
+            f"{args.against}: is a model of a kernel or of curves; check compares the features of "
+            "linear models"
         )
     console = Console(quiet=args.quiet, verbose=args.verbose)
     base = model.training.get("index_base")

@@ -34,7 +34,7 @@ def check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
         parser.error(f"--dask needs --solver newton, not --solver {args.solver}")
     if getattr(args, "pairs", None) in SELECTED_PAIRS:
         parser.error(f"--dask excludes --pairs {args.pairs}, which lists pairs of the whole data")
-    for name in ("memory_limit", "missing", "preferences"):
+    for name in ("memory_limit", "missing", "preferences", "curves", "interactions"):
         if getattr(args, name, None):
             parser.error(f"--dask excludes --{name.replace('_', '-')}")
     if args.resume and args.checkpoint is None:

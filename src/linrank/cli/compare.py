@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.judging.compare import Comparison
     from linrank.judging.contest.outcome import Contest
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import Model
 
 
 FORMATS = (".txt", ".md", ".html", ".json")
@@ -393,9 +392,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
     return names
 
 
-def _read(
-    args: argparse.Namespace, models: Sequence[LinearModel | KernelModel], console: Console
-) -> Dataset:
+def _read(args: argparse.Namespace, models: Sequence[Model], console: Console) -> Dataset:
     """The rows, features counted as the models count them."""
     bases = [model.training.get("index_base") for model in models]
     known = {base for base in bases if base is not None}

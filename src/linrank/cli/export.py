@@ -16,6 +16,7 @@ from linrank.io.blocks import StandardOutput
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
+    from linrank.models.additive import AdditiveModel
     from linrank.models.linear import LinearModel
 
 DESCRIPTION = """\
@@ -113,11 +114,9 @@ def _check_options(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
         seen.add(key)
 
 
-def _linear(path: str) -> LinearModel:
-    from linrank.models.linear import LinearModel
-
+def _linear(path: str) -> LinearModel | AdditiveModel:
     model = read_model(path)
-    if not isinstance(model, LinearModel):
+    if hasattr(model, "kernel"):
         raise ValueError(
             f"{path}: a model with the kernel {model.kernel.name!r} is no sum over features and "
             "cannot be exported; train a linear one"
@@ -125,7 +124,7 @@ def _linear(path: str) -> LinearModel:
     return model
 
 
-def _artefact(model: LinearModel, args: argparse.Namespace) -> Artefact:
+def _artefact(model: LinearModel | AdditiveModel, args: argparse.Namespace) -> Artefact:
     from linrank.errors import ExportWarning
 
     with warnings.catch_warnings():

@@ -16,8 +16,9 @@ from linrank.system.tables import Column, Table, card
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.judging.inspect import Finding, Profile
+    from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import LinearModel, Model
 
 
 SHOWN_LABELS = 12  # more distinct labels than this are summarised
@@ -212,33 +213,33 @@ FORMULAS = {
 }
 
 
-def _describe_model(
-    model: LinearModel | KernelModel, top: int | None, path: str
-) -> tuple[dict[str, Any], list[str]]:
+def _describe_model(model: Model, top: int | None, path: str) -> tuple[dict[str, Any], list[str]]:
     """What there is to say of a model, as values and as lines; its ``top`` largest numbers."""
     import os
     import time
 
+    from linrank.models.additive import AdditiveModel
     from linrank.models.linear import LinearModel
 
-    is_linear = isinstance(model, LinearModel)
     # A model itself has no date, so that training twice gives the same bytes.
     written = time.gmtime(os.stat(path).st_mtime)
+    if isinstance(model, LinearModel):
+        family, own, lines = "linear", _linear_report(model, top), _linear_lines
+    elif isinstance(model, AdditiveModel):
+        family, own, lines = "additive", _additive_report(model, top), _additive_lines
+    else:
+        family, own, lines = "kernel", _kernel_report(model, top), _kernel_lines
     report = _header("model") | {
-        "family": "linear" if is_linear else "kernel",
+        "family": family,
         "trained_with": model.linrank_version,
         "scale": model.scaling.kind,
         "training": dict(model.training),
         "features": model.n_features,
-        **(
-            _linear_report(model, top)
-            if isinstance(model, LinearModel)
-            else _kernel_report(model, top)
-        ),
+        **own,
         "file": path,
         "written": time.strftime("%Y-%m-%d %H:%M UTC", written),
     }
-    return report, (_linear_lines if is_linear else _kernel_lines)(report)
+    return report, lines(report)
 
 
 def _largest(coef: Any, top: int | None) -> list[int]:
@@ -387,6 +388,72 @@ def _weight_lines(report: dict[str, Any]) -> list[str]:
         notes.append("importance: share of |weight| x deviation of the feature, of all features")
     last = Column(f"feature, {_which(len(items), report['used_features'])}", "left")
     return [Table([*map(Column, kinds), last], rows, notes=notes).to_text()]
+
+
+# ---- additive models ----------------------------------------------------------------------------
+
+
+def _additive_report(model: AdditiveModel, top: int | None) -> dict[str, Any]:
+    import numpy as np
+
+    points = [model.curve(j) for j in range(model.n_features)]
+    spans = np.array([float(np.ptp(y)) for _, y in points])
+    base: Any = model.training.get("index_base") or 0
+    names = model.feature_names or [str(j + base) for j in range(model.n_features)]
+    interactions = model.interactions
+    return {
+        "missing": model.missing.kind,
+        "nonzero_curves": model.n_nonzero,
+        "density": model.density,
+        "landmarks": 0 if interactions is None else int(interactions.coef.size),
+        "curves": [
+            {
+                "feature": names[j],
+                "span": float(spans[j]),
+                "direction": _direction(points[j][1]),
+                "x": points[j][0].tolist(),
+                "y": points[j][1].tolist(),
+            }
+            for j in _largest(spans, top)
+        ],
+    }
+
+
+def _direction(y: Any) -> str:
+    """Whether a curve rises, falls or does both, but for rounding."""
+    steps = y[1:] - y[:-1]
+    least = 1e-12 * (y.max() - y.min())
+    rises, falls = bool((steps > least).any()), bool((steps < -least).any())
+    return "both" if rises and falls else "rises" if rises else "falls" if falls else "constant"
+
+
+def _additive_lines(report: dict[str, Any]) -> list[str]:
+    training = dict(report["training"])
+    more = f", and interactions of {report['landmarks']:,} landmarks" * bool(report["landmarks"])
+    rows = {
+        "model": f"additive, trained with linrank {report['trained_with']}",
+        "file": f"{report['file']}, of {report['written']}",
+        "features": f"{report['features']:,}, {report['nonzero_curves']:,} with a curve "
+        f"({100 * report['density']:.3g} %){more}",
+        "missing values": MISSING_TEXT[report["missing"]],
+        **_data_rows(training),
+    }
+    lines, items = _card(rows, training), report["curves"]
+    if not items:
+        return [*lines, "no feature has a curve"]
+    rows_of_table = [
+        [
+            f"{item['span']:.6g}",
+            item["direction"],
+            f"{item['x'][0]:.4g} to {item['x'][-1]:.4g}",
+            item["feature"] if item["feature"].isprintable() else repr(item["feature"]),
+        ]
+        for item in items
+    ]
+    last = Column(f"feature, {_which(len(items), report['nonzero_curves'])}", "left")
+    columns = [Column("span"), Column("direction", "left"), Column("training range"), last]
+    notes = ["span: largest less least value of the curve over the training range"]
+    return [*lines, Table(columns, rows_of_table, notes=notes).to_text()]
 
 
 # ---- kernel models ------------------------------------------------------------------------------

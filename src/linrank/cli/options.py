@@ -233,6 +233,11 @@ def bounds(text: str) -> Bounds:
     return found
 
 
+def features(text: str) -> tuple[str, ...]:
+    """Names or numbers of features, separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def one_of(values: Sequence[Any]) -> Callable[[str], str]:
     """The kind that takes a few names; - and _ are one."""
     names = [value for value in values if value is not None]
@@ -286,6 +291,7 @@ KINDS: dict[str, Callable[[str], Any]] = {
     "bounds": bounds,
     "weighting": weighting,
     "weight": weight,
+    "features": features,
 }
 
 # ---- the options of a method --------------------------------------------------------------------

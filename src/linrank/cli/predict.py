@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.io.text_stream import TextStream
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import Model
 
 
 BLOCK = 1 << 16  # lines formatted at a time
@@ -56,16 +55,14 @@ def run_lines_of(
     return run_lines(query, ids, names, scores, args.tag, args.topk)
 
 
-def can_stream(model: LinearModel | KernelModel) -> bool:
+def can_stream(model: Model) -> bool:
     """Whether rows need nothing but their query to be scored: not for a precomputed kernel, whose
     columns are the training rows, all of them and no others."""
     kernel = getattr(model, "kernel", None)
     return kernel is None or kernel.name != "precomputed"
 
 
-def run_stream(
-    model: LinearModel | KernelModel, output: str, args: argparse.Namespace, console: Console
-) -> int:
+def run_stream(model: Model, output: str, args: argparse.Namespace, console: Console) -> int:
     """Score and write what is read, until the end of it."""
     from linrank.io.text_stream import TextStream, whole_queries
 
@@ -88,7 +85,7 @@ def run_stream(
 
 
 def _blocks(
-    model: LinearModel | KernelModel,
+    model: Model,
     stream: TextStream,
     parts: Iterator[Dataset],
     args: argparse.Namespace,
@@ -189,7 +186,7 @@ COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
 TABLES = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow files and streams
 
 
-def _streams(args: argparse.Namespace, model: LinearModel | KernelModel) -> bool:
+def _streams(args: argparse.Namespace, model: Model) -> bool:
     """Whether rows are scored as they come: text of standard input, unless told otherwise."""
     told = given(args, COLUMNS)
     is_text = getattr(args, "format", None) in (None, "svmlight") and not told

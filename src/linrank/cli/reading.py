@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.options import ROLES, UNJUDGED
+from linrank.cli.options import flag as flag_of
 from linrank.cli.streams import STANDARD, is_model, read_text
 from linrank.errors import DataFormatError
 from linrank.system.resources import bytes_text, count
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.io.store.store import Store
     from linrank.io.tables.formats import TableOptions
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import LinearModel, Model
 
 
 def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -280,32 +280,40 @@ def without_labels(data: Dataset) -> Dataset:
 
 
 def resolve_bounds(parameters: Any, data: Dataset | Store) -> None:
-    """Bounds by feature, as --bounds has them, become bounds by column."""
-    entries = getattr(parameters, "coef_bounds", None)
-    if entries is None:
+    """Features, as --bounds, --increasing and --decreasing name them, become columns."""
+    names = ("coef_bounds", "increasing", "decreasing")
+    entries, *listed = (getattr(parameters, name, None) for name in names)
+    if entries is None and not any(listed):
         return
     from linrank.io.store.outline import columns_of
     from linrank.io.store.store import Store
 
     columns = columns_of(data) if isinstance(data, Store) else data
+    for name, features in zip(names[1:], listed, strict=True):
+        if features:
+            setattr(
+                parameters, name, [_column(feature, columns, flag_of(name)) for feature in features]
+            )
+    if entries is None:
+        return
     bounds = dict.fromkeys(range(columns.n_features), entries.get("*", (None, None)))
     for feature, pair in entries.items():
         if feature != "*":
-            bounds[_column(feature, columns)] = pair
+            bounds[_column(feature, columns, "--bounds")] = pair
     parameters.coef_bounds = bounds
 
 
-def _column(feature: str, data: Dataset) -> int:
+def _column(feature: str, data: Dataset, option: str) -> int:
     """The column of a feature by its number in the file, or its name."""
     if data.feature_names is not None and feature in data.feature_names:
         return data.feature_names.index(feature)
     base = data.index_base or 0
     if not feature.isdecimal():
-        raise ValueError(f"--bounds: {feature!r} is no feature number; use numbers as in the data")
+        raise ValueError(f"{option}: {feature!r} is no feature number; use numbers as in the data")
     column = int(feature) - base
     if not 0 <= column < data.n_features:
         raise ValueError(
-            f"--bounds: feature {feature} is not in the data, whose features are {base} to "
+            f"{option}: feature {feature} is not in the data, whose features are {base} to "
             f"{base + data.n_features - 1}"
         )
     return column
@@ -324,7 +332,7 @@ def check_text(path: str) -> None:
 
 
 def read_and_score(
-    model: LinearModel | KernelModel,
+    model: Model,
     path: str,
     args: argparse.Namespace,
     console: Console,
@@ -346,14 +354,12 @@ def read_and_score(
     return data, score_rows(model, data, args, console)
 
 
-def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -> str:
+def kept_missing(args: argparse.Namespace, *models: Model) -> str:
     """How rows are read that models are to score: missing values stay if any model fills them.
 
     A --missing that is not what the models were trained with would change nothing, and is refused.
     """
-    from linrank.models.linear import LinearModel
-
-    kinds = {model.missing.kind if isinstance(model, LinearModel) else "error" for model in models}
+    kinds = {model.missing.kind if hasattr(model, "missing") else "error" for model in models}
     missing = getattr(args, "missing", None)
     if missing is not None and kinds and kinds != {missing}:
         raise ValueError(
@@ -364,7 +370,7 @@ def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -
 
 
 def score_rows(
-    model: LinearModel | KernelModel, data: Dataset, args: argparse.Namespace, console: Console
+    model: Model, data: Dataset, args: argparse.Namespace, console: Console
 ) -> NDArray[np.float64]:
     """The scores of rows that were read as those that the model was trained on.
 
@@ -372,7 +378,7 @@ def score_rows(
     """
     from linrank.models.linear import LinearModel
 
-    if not isinstance(model, LinearModel) and model.kernel.name == "precomputed":
+    if getattr(getattr(model, "kernel", None), "name", None) == "precomputed":
         return model.predict(data, n_jobs=args.jobs)  # columns are rows, none of them new
     if data.n_features > model.n_features:
         console.warn(
@@ -411,8 +417,8 @@ def _resized(model: LinearModel, n_features: int) -> LinearModel:
 
 
 def _widened(data: Dataset, n_features: int) -> Dataset:
-    """The data with `n_features`: a kernel sees all of a row, the zeros that the file leaves out
-    and nothing beyond."""
+    """The data with `n_features`: kernels and curves see all of a row, the zeros that the file
+    leaves out and nothing beyond."""
     from dataclasses import replace
 
     from linrank.data.rows import resized

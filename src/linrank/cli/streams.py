@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import Model
 
 
 STANDARD = "-"
@@ -124,7 +123,7 @@ def is_model(path: str) -> bool:
         return file.read(64).lstrip().startswith(b"{")
 
 
-def read_model(path: str) -> LinearModel | KernelModel:
+def read_model(path: str) -> Model:
     """The model of a file or of standard input."""
     from linrank.models.linear import load_model
 
@@ -140,7 +139,7 @@ def read_model(path: str) -> LinearModel | KernelModel:
         return load_model(copy)
 
 
-def write_model(model: LinearModel | KernelModel, path: str, console: Console) -> None:
+def write_model(model: Model, path: str, console: Console) -> None:
     """Save the model to a file or to standard output, and say so."""
     if path == STANDARD:
         _write_standard(model)
@@ -149,7 +148,7 @@ def write_model(model: LinearModel | KernelModel, path: str, console: Console) -
     console.say("saved", "standard output" if path == STANDARD else path)
 
 
-def _write_standard(model: LinearModel | KernelModel) -> None:
+def _write_standard(model: Model) -> None:
     from linrank.system.durable import Scratch
 
     with Scratch() as scratch:

@@ -19,8 +19,7 @@ from linrank.system.resources import count, seconds
 if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.metrics import Evaluation
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import Model
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 
@@ -262,7 +261,7 @@ def state_line(state: dict[str, Any]) -> str:
 
 
 def write_and_validate(
-    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
+    model: Model, args: argparse.Namespace, console: Console
 ) -> Evaluation | None:
     """Save a model; its measures on the file of ``--valid``, if there is one, and with it.
 

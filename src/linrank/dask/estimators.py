@@ -267,7 +267,7 @@ class RankSVM(ClusterTrainer, _OnCluster):
     patience : float, default=60
         Seconds for which no worker may be there, or the scheduler silent, before
         :class:`linrank.errors.ClusterError` is raised.
-    solver, n_closest, n_random, random_state
+    solver, n_closest, n_random, random_state, curves, n_knots, interactions
         Only their defaults; another value is refused.
 
     Attributes
@@ -310,7 +310,7 @@ class DominationRanker(ClusterTrainer, SparseRanker, _WithL2):
         As in :class:`linrank.DominationRanker`. Validation data are in memory.
     n_jobs, client, on_split, checkpoint, patience
         As in :class:`linrank.dask.RankSVM`.
-    pooled, solver, feature_induction, negative_sampling, random_state
+    pooled, solver, feature_induction, negative_sampling, random_state, curves
         Only their defaults (and ``solver="newton"``); another value is refused.
 
     Attributes

@@ -202,20 +202,27 @@ def _from_mapping(bounds: Mapping[Any, Any], data: Dataset) -> tuple[Array, Arra
     return lower, upper
 
 
-def _place(feature: Any, places: dict[str, int], n: int) -> int:
+def feature_column(feature: Any, data: Dataset, what: str) -> int:
+    """The column of a feature, by its number from 0 or its name; ``what`` is the parameter."""
+    places = {name: j for j, name in enumerate(data.raw_feature_names or ())}
+    n = data.n_features if data.filling is None else data.filling.n_features
+    return _place(feature, places, n, what)
+
+
+def _place(feature: Any, places: dict[str, int], n: int, what: str = "coef_bounds") -> int:
     """The column of a feature, from its number or name."""
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
         if not 0 <= feature < n:
-            raise ValueError(f"coef_bounds has the column {feature}; those of X are 0 to {n - 1}")
+            raise ValueError(f"{what} has the column {feature}; those of X are 0 to {n - 1}")
         return int(feature)
     if not places:
         raise ValueError(
-            f"coef_bounds has bounds for {feature!r}, but the features have no names; use column "
+            f"{what} names {feature!r}, but the features have no names; use column "
             "numbers from 0, or a data frame"
         )
     if feature not in places:
         hint = did_you_mean(feature, places)
-        raise ValueError(f"coef_bounds has bounds for {feature!r}, which is no feature{hint}")
+        raise ValueError(f"{what} names {feature!r}, which is no feature{hint}")
     return places[feature]
 
 

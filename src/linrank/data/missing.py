@@ -259,6 +259,11 @@ class Missing:
             if array is not None and not np.isfinite(array).all():
                 raise ValueError(f"the {name} of missing={self.kind!r} must be finite")
 
+    @classmethod
+    def read(cls, kind: str, filled: NDArray[np.float64] | None) -> Missing:
+        """The policy of a file, which holds the one array that this kind has."""
+        return cls(kind, *((None, filled) if kind == "indicator" else (filled, None)))
+
     @property
     def is_filled(self) -> bool:
         """Whether rows may have missing values."""

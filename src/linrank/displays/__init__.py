@@ -13,12 +13,13 @@ from linrank.displays.queries import (
     QueryScatterDisplay,
 )
 from linrank.displays.svg import THEME_CSS, themed_svg
-from linrank.displays.weights import PairExplanationDisplay, WeightsDisplay
+from linrank.displays.weights import CurvesDisplay, PairExplanationDisplay, WeightsDisplay
 
 __all__ = [
     "THEME_CSS",
     "ComparisonDisplay",
     "ConvergenceDisplay",
+    "CurvesDisplay",
     "Display",
     "GridDisplay",
     "InductionDisplay",

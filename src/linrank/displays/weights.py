@@ -150,13 +150,13 @@ class PairExplanationDisplay(Display):
     ) -> PairExplanationDisplay:
         """Display of rows ``pair`` of ``X`` by a `LinearModel`; ``called`` names the two rows."""
         model = getattr(model, "model_", model)
-        if not hasattr(model, "coef"):
+        if not hasattr(model, "coef") and not hasattr(model, "curve"):
             raise TypeError(
                 f"{type(model).__name__} has no weights of features: only linear models explain "
                 "a pair feature by feature"
             )
         i, j = pair
-        names = model.feature_names if names is None else names
+        names = getattr(model, "term_names", model.feature_names) if names is None else names
         told = (f"row {i}", f"row {j}") if called is None else called
         return cls(model.explain(X, qid=qid, pair=(i, j)), names, told, n)
 
@@ -233,6 +233,84 @@ def _largest(values: NDArray[Any], n: int) -> NDArray[Any]:
     """The numbers of the largest magnitudes, zeros left out unless all are."""
     order = np.argsort(-np.abs(values), kind="stable")
     return order[: min(n, max(1, np.count_nonzero(values)))]
+
+
+@dataclass(eq=False, repr=False)
+class CurvesDisplay(Display):
+    """What each feature adds to a score, as a curve of its value: those that matter most.
+
+    Parameters
+    ----------
+    lines : sequence of (array, array)
+        The points that each curve goes through: ``AdditiveModel.curve(j)``.
+    names : sequence of str, optional
+        Of the features; ``x[j]`` when absent.
+    n : int, default=6
+        How many to show, those of the largest span.
+
+    Examples
+    --------
+    >>> from linrank import CurvesDisplay
+    >>> lines = [([0.0, 1.0], [0.0, 2.0]), ([0.0, 9.0], [5.0, 1.0])]
+    >>> display = CurvesDisplay(lines, ["bm25", "age"])
+    >>> print(display.description)
+    The 2 curves of the largest span, of 2: age 4, bm25 2.
+    """
+
+    lines: Sequence[tuple[ArrayLike, ArrayLike]]
+    names: Sequence[str] | None = None
+    n: int = 6
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, names: Sequence[str] | None = None, n: int = 6
+    ) -> CurvesDisplay:
+        """Display of a fitted estimator or an `AdditiveModel`; it brings names if it knows them."""
+        model = getattr(estimator, "model_", estimator)
+        if not hasattr(model, "curve"):
+            raise TypeError(
+                f"{type(model).__name__} has no curves: pass an AdditiveModel, or an estimator "
+                "that was fitted with curves="
+            )
+        lines = [model.curve(j) for j in range(model.n_features)]
+        return cls(lines, model.feature_names if names is None else names, n)
+
+    @property
+    def title(self) -> str:
+        """What the picture is."""
+        return "Curves of the features"
+
+    @property
+    def description(self) -> str:
+        """The five largest spans, with the names of their features."""
+        n, spans = self.n_panels, self._spans
+        order = np.argsort(-spans, kind="stable")[: min(n, 5)]
+        told = ", ".join(f"{self._name(j)} {spans[j]:.4g}" for j in order)
+        return f"The {n} curves of the largest span, of {len(spans):,}: {told}."
+
+    @property
+    def n_panels(self) -> int:
+        """One for each curve that is shown."""
+        return max(1, min(self.n, len(self.lines)))
+
+    @property
+    def _spans(self) -> NDArray[Any]:
+        return np.array([float(np.ptp(np.asarray(y))) for _, y in self.lines])
+
+    @property
+    def _height(self) -> float:
+        return 0.6 + 1.6 * self.n_panels
+
+    def _name(self, j: int) -> str:
+        return readable(self.names[j]) if self.names is not None else f"x[{j}]"
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        order = np.argsort(-self._spans, kind="stable")
+        for ax, j in zip(axes, order.tolist(), strict=False):
+            x, y = (np.asarray(part, dtype=np.float64) for part in self.lines[j])
+            ax.plot(x, y - y.min(), **{"color": BLUE, **style})
+            label(ax, x=self._name(j), y="score")
+            finish(ax)
 
 
 def _listed(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:

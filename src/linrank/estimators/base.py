@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
     from linrank.export.artefact import Artefact
     from linrank.methods.base import Method, Trained
+    from linrank.models.additive import AdditiveModel
     from linrank.models.linear import LinearModel
     from linrank.parts.parts import Parts
 
@@ -549,6 +550,7 @@ class PairRanker(MethodRanker):
 class LinearRanker(FittedRanker):
     """Scores rows by coefficients, and explains the scores by them."""
 
+    coef_: NDArray[np.float64]
     _checked = "later"  # the model finds values that are not finite by their scores
 
     def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
@@ -579,9 +581,9 @@ class LinearRanker(FittedRanker):
         check_is_fitted(self, "model_")
         return export(self.model_, target, **options)
 
-    def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
+    def _adopt_model(self, model: LinearModel | AdditiveModel, data: Dataset) -> None:
         super()._adopt_model(model, data)
-        self.coef_ = model.coef
+        self._set_attributes({"coef": getattr(model, "coef", None)})  # curves have none
 
 
 def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[MethodRanker]:

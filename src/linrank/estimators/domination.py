@@ -61,6 +61,8 @@ class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
         Sweeps over the features at most, >= 1, or Newton steps; None for 1000, or 100.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         As in :class:`RankSVM`. The penalty is on the weights of the scaled features.
+    curves, n_knots, interactions
+        As in :class:`RankSVM`: an additive model, of which the l1 penalty keeps few columns.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
         What a missing value, NaN or null, means; kept in the model, so that it means the same when
         scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the

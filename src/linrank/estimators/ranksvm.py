@@ -64,6 +64,21 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
         scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
         feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
         worth, for each feature that has some in the training rows.
+    curves : {None, "quantile", "spline", "step"}, default=None
+        Learn an additive model, ``score(x) = Σ_j f_j(x_j)``, in place of a linear one, its curves
+        linear between knots. ``"quantile"``: a line and the distribution function of each feature.
+        ``"spline"``: a line and ramps between knots, any continuous curve. ``"step"``: steps at
+        the knots. All columns have variance 1. Needs dense rows in memory.
+    n_knots : int or None, default=None
+        Knots of each curve, 2 to 200, at quantiles of up to 10,000 rows; 200 for ``"quantile"``,
+        else 8 if None.
+    interactions : int, default=0
+        So many training rows, drawn by `random_state`, make a term of all features together:
+        Nyström features of the kernel ``exp(-γ‖q(a) - q(b)‖²)`` of the quantiles q, of variance 1,
+        with ``γ = 0.2 / n_features``.
+    increasing, decreasing : list of feature names or column numbers, or None, default=None
+        Features whose curves must not fall, or not rise: bounds on the weights of their columns,
+        certified like all bounds. Needs `curves`, ``solver="newton"`` and no interactions.
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
         every query counts the same.
@@ -84,7 +99,8 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
     scoring : str, default="ndcg@10"
         Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
     random_state : int, RandomState, Generator or None, default=None
-        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``; nothing else is random.
+        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, and of the rows that make
+        `interactions`; nothing else is random.
     memory_limit : int, float, str or None, default=None
         Bytes, or a size such as ``"1.5GB"``, that the process may have in memory, for a
         :class:`linrank.Store`: it is read pass after pass, one for each Hessian product. The same
@@ -102,7 +118,7 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
     ----------
     coef_ : ndarray of shape (n_features,)
         Coefficients of the raw features; ``decision_function(X) = X @ coef_`` unless
-        ``scale="query"``. Read-only.
+        ``scale="query"``. Read-only. Additive models have ``model_.curves`` in its place.
     n_iter_ : int
         Iterations of the solver.
     converged_ : bool
@@ -128,7 +144,7 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, when `X` had string column names.
-    model_ : LinearModel
+    model_ : LinearModel or AdditiveModel
         The model itself, independent of scikit-learn.
 
     Examples

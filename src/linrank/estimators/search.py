@@ -177,11 +177,14 @@ class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
         worth, for each feature that has some in the training rows.
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` makes every query count the same.
+    curves, n_knots, interactions, increasing, decreasing
+        As in :class:`linrank.RankSVM`; knots are of the training part of each fold, and the rows of
+        ``path_.coefs`` have a weight for each column.
     positive, coef_bounds
         Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
         own, from the last.
     random_state : int, RandomState, Generator or None, default=None
-        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``.
+        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, and of `interactions`.
     memory_limit : int, float, str or None, default=None
         As in :class:`linrank.RankSVM`: what the process may have in memory, for a
         :class:`linrank.Store`. Folds share its rows, and are the same for any limit.
@@ -341,6 +344,8 @@ class DominationRankerCV(SearchRanker, SparseRanker, of.DominationSearch):
         Sweeps at most for each alpha, or Newton steps; 1000 or 100 if None.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, fitted on the training part of each fold.
+    curves, n_knots, interactions
+        As in :class:`linrank.RankSVM`; knots are of the training part of each fold.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
         What a missing value, NaN or null, means; kept in the model, so that it means the same when
         scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the

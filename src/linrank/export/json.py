@@ -9,20 +9,29 @@ where there is no value; ``missing`` is null in a model that refuses missing val
 the place of the feature in the rows that the model was trained on, from 0. Scores are those of the
 model times ``factor``. Where ``scaling`` is "query", values are to be divided by their range
 within the query first.
+
+An additive model has the format "linrank-curves". In place of ``weight`` its features have lists
+``knots``, ``values`` and ``slopes``: with p the number of knots below the value x, the feature adds
+``values[p] + slopes[p]·(x - knots[max(p - 1, 0)])``, the knot being 0 where there is none. Where
+there are ``interactions``, the score has one more term, ``Σ_m coef[m]·exp(-gamma·‖landmarks[m] -
+q‖²)``; q are the functions ``quantiles`` of the features ``column``.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linrank import __version__
 from linrank.export.artefact import Artefact
+from linrank.export.curve_form import CurveForm
 
 if TYPE_CHECKING:
+    from linrank.data.curves import Function
     from linrank.export.linear_form import LinearForm
 
 PRECISION = "float64"
+CURVES = INTERACTIONS = True
 
 _SCORER = """import json
 
@@ -32,6 +41,23 @@ with open("model.json", encoding="utf-8") as file:
 def score(row):  # a dict of values by feature name
     values = ((f, row.get(f["name"])) for f in features)
     return sum(f["missing"] if x is None else f["weight"] * x for f, x in values)
+"""
+
+
+_ABOUT_CURVES = """\
+model.json has the curve of every feature that counts: with p the number of its knots below the
+value x, it adds values[p] + slopes[p] * (x - knots[max(p - 1, 0)]), the knot being 0 where there is
+none, or `missing` where the row has no value. In Python:
+
+    import bisect
+
+    def curve(f, x):
+        p = bisect.bisect_left(f["knots"], x)
+        return f["values"][p] + f["slopes"][p] * (x - (f["knots"] or [0.0])[max(p - 1, 0)])
+
+Higher is better. `interactions`, where there are any, add the sum over m of coef[m] *
+exp(-gamma * |landmarks[m] - q|^2), with q the curves `quantiles` of the values in their columns;
+missing values are filled in before.
 """
 
 
@@ -48,15 +74,18 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         ``folded``: the weights are those of raw values.
     """
     added = form.contributions.tolist() if form.missing != "error" else [None] * len(form.names)
-    columns, weights = form.columns.tolist(), form.weights.tolist()
+    own: Any = ({"weight": weight} for weight in form.weights.tolist())
+    interactions = None
+    if isinstance(form, CurveForm):
+        own, interactions = map(_curve, form.curves), form.interactions
     features = [
-        {"name": feature, "column": column, "weight": weight, "missing": missing}
-        for feature, column, weight, missing in zip(
-            form.names, columns, weights, added, strict=True
+        {"name": feature, "column": column, **each, "missing": missing}
+        for feature, column, each, missing in zip(
+            form.names, form.columns.tolist(), own, added, strict=True
         )
     ]
-    head = {
-        "format": "linrank-weights",
+    head: dict[str, Any] = {
+        "format": "linrank-curves" if isinstance(form, CurveForm) else "linrank-weights",
         "version": 1,
         "name": name,
         "linrank": __version__,
@@ -64,6 +93,8 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         "missing": form.missing,
         "scaling": form.scale,
     }
+    if interactions is not None:
+        head["interactions"] = _interactions(interactions)
     # One feature a line: readable, and a change of one weight is a change of one line.
     lines = ",\n    ".join(json.dumps(feature, ensure_ascii=False) for feature in features)
     opening = json.dumps(head, ensure_ascii=False, indent=2)[:-2]
@@ -71,7 +102,20 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     return Artefact("json", {"model.json": text.encode()}, _instructions(form))
 
 
+def _curve(function: Function) -> dict[str, list[float]]:
+    _, *parts = function
+    return {key: a.tolist() for key, a in zip(("knots", "values", "slopes"), parts, strict=True)}
+
+
+def _interactions(term: Any) -> dict[str, Any]:
+    quantiles = [{"column": function[0], **_curve(function)} for function in term.quantiles]
+    arrays = {"landmarks": term.landmarks.tolist(), "coef": term.coef.tolist()}
+    return {"gamma": term.gamma, "quantiles": quantiles, **arrays}
+
+
 def _instructions(form: LinearForm) -> str:
+    if isinstance(form, CurveForm):
+        return _ABOUT_CURVES
     scorer = "    " + _SCORER.strip().replace("\n", "\n    ")
     missing = (
         "A feature that the row lacks, or has as None, counts as missing."

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -190,6 +190,7 @@ class LinearForm:
     n_features: int
     base: int | None
     warnings: tuple[str, ...]
+    what: ClassVar[str] = "A linear model"
 
     @classmethod
     def of(
@@ -228,12 +229,12 @@ class LinearForm:
         own = model.feature_names if names is None else names
         base: int | None = model.training.get("index_base")
         called = engine_names(own, len(coef), base or 0, feature_map)
-        statistics = _statistics(model, kept)
+        statistics = statistics_of(model, kept)
         reach = _reach(statistics, fill[kept])
         factor = power_of_two(coef[kept], reach, extra[kept], precision)
         chosen = tuple(called[j] for j in kept)
         warnings = [
-            *_about_names(own, feature_map, base or 0) * named,
+            *about_names(own, feature_map, base or 0) * named,
             *_about_queries(model.scaling.kind) * (not by_query),
             *about_magnitudes(chosen, coef[kept], coef[kept] * factor, precision),
         ]
@@ -298,7 +299,7 @@ def _missing_values(model: Exportable) -> tuple[str, NDArray[np.float64], NDArra
     return missing.kind, fill, zeros if missing.weights is None else missing.weights
 
 
-def _statistics(model: Exportable, kept: NDArray[np.int64]) -> FeatureStatistics | None:
+def statistics_of(model: Exportable, kept: NDArray[np.int64]) -> FeatureStatistics | None:
     known = model.statistics
     if known is None:
         return None
@@ -332,7 +333,7 @@ def _inverse(factors: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
 
 
-def _about_names(own: Sequence[str] | None, feature_map: Any, base: int) -> list[str]:
+def about_names(own: Sequence[str] | None, feature_map: Any, base: int) -> list[str]:
     if own is not None or feature_map is not None:
         return []
     return [

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.export.artefact import Artefact
+from linrank.export.curve_form import CurveForm
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.linear_form import about_magnitudes, power_of_two, singles
 
@@ -138,9 +139,18 @@ _MOST_BYTES = 512 - len("feature-")
 
 
 def write_plugin_model(
-    form: LinearForm, name: str, normalizers: str, *, target: str, port: int, featureset: str | None
+    form: LinearForm,
+    name: str,
+    normalizers: str,
+    *,
+    target: str,
+    port: int,
+    featureset: str | None,
+    tolerance: Any,
+    steps: Any,
 ) -> Artefact:
     """The body of ``_createmodel``, and the defaults that feature queries have to bring."""
+    check_steps(form, tolerance, steps)
     featureset = name if featureset is None else featureset
     check_feature_names(target, form.names, most_bytes=_MOST_BYTES)
     check_plain_name(target, "model", name)
@@ -152,7 +162,10 @@ def write_plugin_model(
         weights, warnings = scaled.weights, [*scaled.warnings, *warnings]
         model["feature_normalizers"] = _normalizers(form, scaled)
     # The plugin wants the weights as a text that holds JSON, not as an object.
-    definition = dict(zip(form.names, weights, strict=True))
+    definition: Any = dict(zip(form.names, weights, strict=True))
+    if isinstance(form, CurveForm):
+        model["type"], (found, told) = "model/xgboost+json", form.steps(tolerance, steps)
+        definition, warnings = [_tree(*step) for step in found], [*told, *warnings]
     model["definition"] = json.dumps(definition, ensure_ascii=False, allow_nan=False)
     files = {"model.json": _json({"model": {"name": name, "model": model}})}
     defaults, lost = default_values(form)
@@ -162,6 +175,26 @@ def write_plugin_model(
         warnings.append(_about_defaults(target, form, len(defaults)))
     instructions = _instructions(target, port, name, featureset, bool(defaults), form)
     return Artefact(target, files, instructions, tuple(warnings))
+
+
+def check_steps(form: LinearForm, tolerance: Any, steps: Any) -> None:
+    """Refuse options of steps where there are none."""
+    if not isinstance(form, CurveForm) and (tolerance is not None or steps is not None):
+        raise ValueError("tolerance and steps are of curves, and the model is linear")
+
+
+def leaves(rise: float) -> list[float]:
+    """What a step adds below and above, in float32: never less than 0, as Lucene wants scores."""
+    return singles([max(0.0, -rise), max(0.0, rise)])
+
+
+def _tree(feature: str, cut: float, rise: float) -> dict[str, Any]:
+    """One split, as XGBoost dumps it: "yes" is where a value is below the condition."""
+    (condition,) = singles([np.nextafter(np.float32(cut), np.float32(np.inf))])
+    below, above = leaves(rise)
+    children = [{"nodeid": 1, "leaf": below}, {"nodeid": 2, "leaf": above}]
+    split = {"nodeid": 0, "depth": 0, "split": feature, "split_condition": condition}
+    return {**split, "yes": 1, "no": 2, "missing": 1, "children": children}
 
 
 def _json(document: dict[str, Any]) -> bytes:
@@ -219,7 +252,7 @@ def _instructions(
         },
     }
     text = (
-        f"A linear model of {len(form.names)} features for {target} with the learning-to-rank "
+        f"{form.what} of {len(form.names)} features for {target} with the learning-to-rank "
         f"plugin.\n\nThe feature set {featureset!r} must have features of these names, with the "
         f"queries whose scores the model was trained on: {listed(form.names)}. Put the model "
         "beside it:\n\n"

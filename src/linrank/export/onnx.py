@@ -14,6 +14,7 @@ from linrank.export.onnx_graph import scoring_graph
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm
 
+CURVES = True
 DENSE = True  # X has all columns of the model, those without a weight too
 NAMED = False  # and goes by their places
 

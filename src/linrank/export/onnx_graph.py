@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.export.curve_form import CurveForm
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -54,6 +56,8 @@ def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
     dtype : numpy.float32 or numpy.float64
         What the graph computes in.
     """
+    if isinstance(form, CurveForm):
+        return _curve_graph(form, dtype)
     weights = form.weights.astype(dtype)
     if form.missing == "error":
         return Graph({"weights": weights[:, None]}, (Node("MatMul", ("X", "weights"), "score"),))
@@ -69,6 +73,49 @@ def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
         Node("ReduceSum", ("added", "by_row"), "score", {"keepdims": 1}),
     )
     return Graph(constants, nodes)
+
+
+def _curve_graph(form: CurveForm, dtype: type[np.floating[Any]]) -> Graph:
+    """Pieces found by counting the knots below each value, then ``v + s (x - t)`` of each piece."""
+    sizes, pieces = np.diff(form.curves.offsets), np.concatenate
+    knots = np.full((len(sizes), max(1, int(sizes.max()))), np.inf)
+    for j, (_, t, _, _) in enumerate(form.curves):
+        knots[j, : len(t)] = t
+    origins = [t[:1].tolist() + t.tolist() or [0.0] for _, t, _, _ in form.curves]
+    constants: dict[str, NDArray[Any]] = {
+        "knots": knots.astype(dtype)[None],
+        "values": form.curves.values.astype(dtype),
+        "slopes": form.curves.slopes.astype(dtype),
+        "origins": pieces([np.array(each) for each in origins]).astype(dtype),
+        "first": (form.curves.offsets[:-1] + np.arange(len(sizes)))[None, :],
+        "if_missing": _held(form, dtype)[None, :],
+        "by_knot": np.array([2], dtype=np.int64),
+        "by_row": np.array([1], dtype=np.int64),
+    }
+    nodes = [
+        Node("Unsqueeze", ("X", "by_knot"), "each"),
+        Node("Greater", ("each", "knots"), "above"),
+        Node("Cast", ("above",), "counted", {"to": 7}),  # int64
+        Node("ReduceSum", ("counted", "by_knot"), "count", {"keepdims": 0}),
+        Node("Add", ("count", "first"), "piece"),
+        *(
+            Node("Gather", (name, "piece"), f"{name}_of")
+            for name in ("values", "slopes", "origins")
+        ),
+        Node("Sub", ("X", "origins_of"), "distance"),
+        Node("Mul", ("slopes_of", "distance"), "moved"),
+        Node("Add", ("values_of", "moved"), "heights"),
+    ]
+    if form.missing == "error":
+        del constants["if_missing"]
+    else:
+        nodes += [
+            Node("IsNaN", ("X",), "missing"),
+            Node("Where", ("missing", "if_missing", "heights"), "added"),
+        ]
+    last = "heights" if form.missing == "error" else "added"
+    nodes.append(Node("ReduceSum", (last, "by_row"), "score", {"keepdims": 1}))
+    return Graph(constants, tuple(nodes))
 
 
 def _held(form: LinearForm, dtype: type[np.floating[Any]]) -> NDArray[Any]:

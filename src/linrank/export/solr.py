@@ -10,14 +10,22 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from linrank.export.artefact import Artefact
+from linrank.export.curve_form import CurveForm
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.linear_form import singles, text
-from linrank.export.ltr_plugin import Normalizers, about_inexpressible, default_values
+from linrank.export.ltr_plugin import (
+    Normalizers,
+    about_inexpressible,
+    check_steps,
+    default_values,
+    leaves,
+)
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm
 
 NORMALIZERS = True
+CURVES = True
 _DEFAULT_STORE = "_DEFAULT_"
 _PACKAGE = "org.apache.solr.ltr"
 _ZOOKEEPER = 1_000_000  # bytes of a node, unless jute.maxbuffer says otherwise
@@ -30,6 +38,8 @@ def write(
     *,
     store: str = _DEFAULT_STORE,
     collection: str = "COLLECTION",
+    tolerance: Any = None,
+    steps: Any = None,
 ) -> Artefact:
     """The body of ``PUT schema/model-store``, and defaults to add to the feature store.
 
@@ -45,11 +55,15 @@ def write(
         The feature store that has the features.
     collection : str
         The collection that the instructions speak of.
+    tolerance, steps : float or None, int or None
+        Of curves, which are written as steps: how far these may be from a curve, or how many there
+        may be in all (default: 1000).
     """
     check_feature_names("solr", form.names)
     check_plain_name("solr", "model", name)
     check_plain_name("solr", "feature store", store)
     check_plain_name("solr", "collection", collection)
+    check_steps(form, tolerance, steps)
     weights, warnings = singles(form.weights), _about_log(form)
     features: list[dict[str, Any]] = [{"name": feature} for feature in form.names]
     if normalizers == "engine":
@@ -63,6 +77,11 @@ def write(
         "features": features,
         "params": {"weights": dict(zip(form.names, weights, strict=True))},
     }
+    if isinstance(form, CurveForm):
+        found, told = form.steps(tolerance, steps)
+        document["class"] = f"{_PACKAGE}.model.MultipleAdditiveTreesModel"
+        document["params"] = {"trees": [_tree(*step) for step in found]}
+        warnings += told
     files = {"model.json": _json(document)}
     defaults, lost = default_values(form)
     warnings += [*about_inexpressible("solr", lost), *_about_size(files["model.json"])]
@@ -70,6 +89,14 @@ def write(
         files["features.json"] = _json(_patch(defaults, store))
     instructions = _instructions(form, name, store, collection, bool(defaults))
     return Artefact("solr", files, instructions, tuple(warnings))
+
+
+def _tree(feature: str, cut: float, rise: float) -> dict[str, Any]:
+    """One split; Solr goes right where a value is above the threshold, by 1e-6 at least."""
+    (threshold,) = singles([cut])
+    below, above = (text(leaf) for leaf in leaves(rise))
+    root = {"feature": feature, "threshold": text(threshold)}
+    return {"weight": "1", "root": {**root, "left": {"value": below}, "right": {"value": above}}}
 
 
 def _json(document: Any) -> bytes:
@@ -123,7 +150,7 @@ def _instructions(
 ) -> str:
     base = f"http://localhost:8983/solr/{collection}"
     told = (
-        f"A linear model of {len(form.names)} features for Apache Solr.\n\n"
+        f"{form.what} of {len(form.names)} features for Apache Solr.\n\n"
         f"The feature store {store!r} must have features of these names, which give the values "
         f"that the model was trained on: {listed(form.names)}. Put the model beside them:\n\n"
         f"  curl -X PUT '{base}/schema/model-store' \\\n"

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.errors import did_you_mean
 from linrank.export.artefact import Artefact
+from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from linrank.data.curves import Function
     from linrank.export.linear_form import LinearForm
 
 # What columns of BigQuery may have beside letters, marks, digits, connectors and dashes.
@@ -128,6 +130,7 @@ def dialect_of(name: str) -> Dialect:
 
 
 PRECISION = "float64"
+CURVES = True
 
 # A parser nests a + b + c + ... as deep as it is long, and SQLite and DuckDB stop at a depth of
 # 1000. Sums of sums, 32 terms in each, are of depth 64 for a thousand features, 96 for 30,000; and
@@ -240,6 +243,9 @@ def _length_warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
 def _expression(form: LinearForm, dialect: Dialect, owner: str = "", qid: str = "") -> str:
     """The sum; `owner` is the alias of the table that the columns are of, with its dot."""
     columns = [owner + dialect.quoted(name) for name in form.names]
+    if isinstance(form, CurveForm):
+        absent = form.contributions.tolist() if form.missing != "error" else [None] * len(columns)
+        return _sum([_curve(*each) for each in zip(columns, form.curves, absent, strict=True)])
     weights = form.weights.tolist()
     if qid:
         fills = [None] * len(columns) if form.missing == "error" else form.fill.tolist()
@@ -256,6 +262,20 @@ def _term(column: str, weight: float, added: float | None) -> str:
     if weight == 0.0:
         return f"CASE WHEN {column} IS NULL THEN {literal(added)} ELSE 0e0 END"
     return f"COALESCE({literal(weight)} * {column}, {literal(added)})"
+
+
+def _curve(column: str, curve: Function, added: float | None) -> str:
+    """``f(x)``, or what a missing value adds where x is NULL."""
+
+    def piece(value: float, slope: float, origin: float) -> str:
+        moved = f" + {literal(slope)} * ({column} - {literal(origin)})"
+        return literal(value) + (moved if slope else "")
+
+    def choice(knot: float, below: str, above: str) -> str:
+        return f"CASE WHEN {column} > {literal(knot)} THEN {above} ELSE {below} END"
+
+    absent = "NULL" if added is None else literal(added)
+    return f"CASE WHEN {column} IS NULL THEN {absent} ELSE {decisions(curve, piece, choice)} END"
 
 
 def _scaled_term(column: str, weight: float, fill: float | None, qid: str) -> str:

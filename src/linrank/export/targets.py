@@ -11,6 +11,8 @@ whose keyword-only parameters are the target's options, and may say of itself
     DENSE = True                        features of weight 0 are written too
     NAMED = False                       the engine knows features by numbers, not names
     NORMALIZERS = True                  the engine can scale features itself
+    CURVES = True                       it takes a `CurveForm`, too
+    INTERACTIONS = True                 and their interactions
     scales_queries(options) -> bool     whether it scales within queries, given these options
 
 Nothing heavy is imported here: the command line lists the targets in its help.
@@ -81,8 +83,14 @@ def export(
         raise ValueError(f"name must be a text, the name of the model in the engine, got {name!r}")
     from linrank.export.linear_form import LinearForm
 
+    kind: Any = LinearForm
+    if hasattr(model, "curves"):
+        _check_curves(target, module, model, normalizers)
+        from linrank.export.curve_form import CurveForm
+
+        kind = CurveForm
     precision: Any = options.get("precision") or getattr(module, "PRECISION", "float32")
-    form = LinearForm.of(
+    form = kind.of(
         model,
         feature_map=feature_map,
         precision=precision,
@@ -107,6 +115,17 @@ def _check_options(target: str, options: dict[str, Any]) -> None:
         if option not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise TypeError(f"the target {target} has no option {option!r}; {has}")
+
+
+def _check_curves(target: str, module: Any, model: Any, normalizers: str) -> None:
+    """Refuse what the target cannot express of an additive model."""
+    needed = "CURVES" if model.interactions is None else "INTERACTIONS"
+    if not getattr(module, needed, False):
+        able = [name for name in TARGETS if getattr(_module(name), needed, False)]
+        told = {"CURVES": "curves", "INTERACTIONS": "interactions of features"}[needed]
+        raise ValueError(f"{target} has no way to compute {told}; these have: {', '.join(able)}")
+    if normalizers == "engine":
+        raise ValueError("curves are of raw values, which an engine must not scale; use 'folded'")
 
 
 def _check_normalizers(target: str, module: Any, normalizers: str) -> None:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from linrank.export.artefact import Artefact
+from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import check_printable, listed, refuse
 from linrank.export.linear_form import positional, text
 
 if TYPE_CHECKING:
+    from linrank.data.curves import Function
     from linrank.export.linear_form import LinearForm
 
 _PROFILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -102,6 +104,7 @@ def _arguments(text: str, at: int, room: int) -> int | None:
 
 
 PRECISION = "float64"
+CURVES = True
 _WEIGHTS = ("literal", "query")
 _PHASES = ("first", "second")
 
@@ -148,6 +151,8 @@ def write(
         )
     for feature in form.names:
         check_rank_feature(feature)
+    if weights == "query" and isinstance(form, CurveForm):
+        raise ValueError("curves are no weights that a query could give; use weights='literal'")
     numbers = _Numbers(as_inputs=weights == "query")
     terms = _terms(form, numbers)
     files = {f"{name}.profile": _profile(name, inherits, phase, terms, numbers).encode()}
@@ -182,14 +187,29 @@ def _terms(form: LinearForm, numbers: _Numbers) -> list[str]:
     Attributes may always lack a value; other features are asked only if the model has a rule.
     """
     terms = []
-    for feature, weight, missing in zip(form.names, form.weights, form.contributions, strict=True):
+    for k, (feature, weight) in enumerate(zip(form.names, form.weights, strict=True)):
         product = f"{numbers.of('w', feature, weight)} * {feature}" if weight else "0.0"
+        missing = form.contributions[k]
+        if isinstance(form, CurveForm):
+            product = _curve(feature, form.curves[k])
         if form.missing == "error" and not feature.startswith("attribute("):
             terms.append(product)
             continue
         instead = numbers.of("m", feature, missing) if missing else "0.0"
         terms.append(f"if (isNan({feature}), {instead}, {product})")
     return terms
+
+
+def _curve(feature: str, curve: Function) -> str:
+    def piece(value: float, slope: float, origin: float) -> str:
+        sign = "-" if origin >= 0.0 else "+"
+        moved = f" + {text(slope)} * ({feature} {sign} {text(abs(origin))})"
+        return text(value) + (moved if slope else "")
+
+    def choice(knot: float, below: str, above: str) -> str:
+        return f"if ({feature} > {text(knot)}, {above}, {below})"
+
+    return decisions(curve, piece, choice)
 
 
 def _profile(name: str, inherits: str, phase: str, terms: list[str], numbers: _Numbers) -> str:
@@ -227,7 +247,7 @@ def _query_profile(name: str, numbers: _Numbers) -> str:
 
 def _instructions(form: LinearForm, name: str, schema: str, numbers: _Numbers) -> str:
     told = (
-        f"A linear model of {len(form.names)} features for Vespa.\n\n"
+        f"{form.what} of {len(form.names)} features for Vespa.\n\n"
         f"Put {name}.profile into the folder schemas/{schema}/ of the application package, or its "
         f"text into schemas/{schema}.sd, and deploy: vespa deploy. Every feature must be a rank "
         "feature or a function that the inherited profile has, with the values that the model was "

@@ -243,7 +243,7 @@ def check(data: Any, model: LinearModel) -> Findings:
     if not isinstance(model, LinearModel):
         raise TypeError(
             f"check compares data with a linear model, got {type(model).__name__}; a kernel sees "
-            "distances between rows, not single features"
+            "distances between rows, a curve more than a weight"
         )
     rows, names, base = _parts(data)
     return _Comparison(model, rows, names, base).findings()

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.models.kernel import KernelModel
-    from linrank.models.linear import LinearModel
+    from linrank.models.linear import LinearModel, Model
     from linrank.search.monitor import Monitor
 
 
@@ -70,7 +69,7 @@ class Trained:
         What to say when it was not.
     """
 
-    model: LinearModel | KernelModel
+    model: Model
     result: Any
     attributes: Mapping[str, Any]
     monitor: Monitor | None = None

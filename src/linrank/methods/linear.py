@@ -16,11 +16,13 @@ from linrank.search.monitor import Monitor
 from linrank.system.resources import count, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from linrank.models.additive import AdditiveModel
+    from linrank.models.design import Design, Shape
     from linrank.parts.parts import Parts
     from linrank.solvers.result import Result
 
@@ -91,12 +93,24 @@ def ending(result: Any) -> dict[str, Any]:
     }
 
 
+def shape_of(parameters: Any) -> Shape | None:
+    """What is asked of an additive model; None where the model is to be linear."""
+    p = parameters
+    asked = ("curves", "n_knots", "interactions", "increasing", "decreasing")
+    if all(getattr(p, name, None) in (None, 0) for name in asked):
+        return None
+    from linrank.models.design import Shape  # few need it
+
+    return Shape.of(p)
+
+
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A task made ready: the scaling of its rows, and who watches the iterates.
+    """A task made ready: the columns and scaling of its rows, and who watches the iterates.
 
-    ``columns`` is the data set, or what is known of the columns of ``parts`` without their rows;
-    ``parts`` is None in memory.
+    ``columns`` is the data set, with the columns of ``design`` in place of its rows where there is
+    one, or what is known of the columns of ``parts`` without their rows; ``parts`` is None in
+    memory.
     """
 
     task: Task
@@ -104,11 +118,17 @@ class Ground:
     scaling: Scaling
     monitor: Monitor
     parts: Parts | None = None
+    design: Design | None = None
 
     @classmethod
     def of(cls, task: Task) -> Ground:
         """The scaling of all rows: one pass, or none where their statistics are known."""
-        p, data, parts = task.parameters, task.data, None
+        p, data, parts, design = task.parameters, task.data, None, None
+        sets: Sequence[Dataset] = task.sets
+        shape = shape_of(p)
+        if shape is not None:
+            design = shape.fit(data, p.n_jobs)
+            data, *sets = (design.dataset(each, p.n_jobs) for each in (data, *sets))
         if isinstance(data, Dataset):
             columns = data
             scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
@@ -119,8 +139,8 @@ class Ground:
             is_store = isinstance(data, Store)
             parts = StoreParts(data, p.memory_limit, resolve(p.n_jobs)) if is_store else data
             columns, scaling = parts.columns, scaling_of(parts, p.scale)
-        monitor = Monitor.of(p, task.sets, scaling, columns.filling)
-        return cls(task, columns, scaling, monitor, parts)
+        monitor = Monitor.of(p, sets, scaling, columns.filling, has_weights=design is None)
+        return cls(task, columns, scaling, monitor, parts, design)
 
     @property
     def store(self) -> Store | None:
@@ -146,6 +166,8 @@ class Ground:
     def start(self) -> NDArray[np.float64] | None:
         """Where the weights of the scaled columns begin."""
         model, filling = self.task.start, self.columns.filling
+        if model is not None and (self.design is not None or hasattr(model, "curves")):
+            raise ValueError("curves cannot start from an earlier fit; set warm_start=False")
         if not isinstance(model, LinearModel):
             return model
         n_features = self.columns.n_features if filling is None else filling.n_features
@@ -158,14 +180,15 @@ class Ground:
 
     def model_of(
         self, result: Any, n_pairs: int | None, settings: Mapping[str, Any]
-    ) -> LinearModel:
+    ) -> LinearModel | AdditiveModel:
         """The model of a result; ``n_pairs`` where the data cannot tell it without a pass."""
         parts = self.parts
         if parts is None:
             if self.task.preferences is not None:
                 settings = {**settings, "n_preferences": len(self.task.preferences)}
             known = {**settings, **self._index_base}
-            return LinearModel.of(result, self.columns, self.scaling, **known)
+            linear = LinearModel.of(result, self.columns, self.scaling, **known)
+            return linear if self.design is None else self.design.model(linear, self.task.data)
         sizes = {"n_rows": parts.n_rows, "n_queries": parts.n_queries, "n_pairs": n_pairs}
         known = {**settings, **sizes, **self._index_base}
         model = LinearModel.of_sizes(result, self.columns.feature_names, self.scaling, **known)
@@ -204,5 +227,5 @@ class Ground:
         return Trained(model, result, shown, self.monitor, result.converged, doubt)
 
 
-def _n_pairs(model: LinearModel) -> int:
+def _n_pairs(model: LinearModel | AdditiveModel) -> int:
     return int(model.training["n_pairs"])  # type: ignore[arg-type]

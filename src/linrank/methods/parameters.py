@@ -145,6 +145,22 @@ class Filled(Rows):
 
 
 @plain
+class Shaped(Filled):
+    """Curves and interactions beside weights, for dense rows in memory."""
+
+    curves: str | None = choose(of.CURVES, "a curve of each feature beside its weight, or steps")
+    n_knots: int | None = declare(
+        None,
+        "knots of a curve",
+        "count",
+        metavar="N",
+        told="200; spline, step: 8",
+        needs=("curves", ()),
+    )
+    interactions: int = declare(0, "landmarks of a term of all features", "natural", metavar="N")
+
+
+@plain
 class Watched:
     """What is watched while one model is trained."""
 
@@ -200,7 +216,7 @@ def weight_of_losses(help: str = "weight of the pair losses") -> Any:
 
 
 @plain
-class RankSVMTraining(PairLosses, Filled):
+class RankSVMTraining(PairLosses, Shaped):
     """What one model and a search over C have in common."""
 
     n_rounds: int = declare(
@@ -226,6 +242,20 @@ class RankSVMTraining(PairLosses, Filled):
         flags=("--bounds",),
         metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
+    )
+    increasing: Any = declare(
+        None,
+        "features whose curves must not fall, with commas",
+        "features",
+        metavar="F,...",
+        needs=("curves", ()),
+    )
+    decreasing: Any = declare(
+        None,
+        "features whose curves must not rise",
+        "features",
+        metavar="F,...",
+        needs=("curves", ()),
     )
     memory_limit: float | str | None = memory(
         "train in passes over a store, within so many 10⁶ bytes"
@@ -277,7 +307,7 @@ class PublishedParameters(Filled, Watched):
 
 
 @plain
-class DominationTraining(Filled):
+class DominationTraining(Shaped):
     """What one model and a search over alpha have in common."""
 
     margin: Any = declare(

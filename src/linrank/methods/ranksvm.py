@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from linrank.parts.recipes import RankRecipe
 
 # Of the parameters, for programs; the published baselines have some of them.
-_REPORTED = ("C", *TRAINING, "counting", "scale", "positive")
+_REPORTED = ("C", *TRAINING, "counting", "scale", "positive", "curves", "n_knots", "interactions")
 
 
 def options_of(parameters: Any) -> dict[str, Any]:
@@ -29,12 +29,14 @@ def options_of(parameters: Any) -> dict[str, Any]:
 
 def settings_of(parameters: Any, options: dict[str, Any]) -> dict[str, Any]:
     """What the model is to know of the parameters."""
-    is_bounded = parameters.coef_bounds is not None
+    p = parameters
+    is_bounded = any(x is not None for x in (p.coef_bounds, p.increasing, p.decreasing))
     return options | {"positive": bool(parameters.positive), "bounded": is_bounded}
 
 
 def _bounds(p: Any, ground: linear.Ground) -> Any:
-    return weight_bounds(p.positive, p.coef_bounds, ground.columns, ground.scaling.factors)
+    given = p.coef_bounds if ground.design is None else ground.design.bounds
+    return weight_bounds(p.positive, given, ground.columns, ground.scaling.factors)
 
 
 def recipe_of(parameters: Any, where: str, query_weight: Any) -> RankRecipe:
@@ -49,7 +51,7 @@ def train(task: Task) -> Trained:
     p, ground = task.parameters, linear.Ground.of(task)
     options = {"C": p.C, **options_of(p)}
     asked: dict[str, Any] = {
-        "bounds": _bounds(p, ground) if p.positive or p.coef_bounds is not None else None,
+        "bounds": _bounds(p, ground),
         "w0": ground.start,
         "callback": ground.monitor,
     }

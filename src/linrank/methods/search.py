@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from linrank.domination.path import PathProblem, as_alphas, check_path
 from linrank.domination.train import describe_parameters
 from linrank.kernels.functions import check_kernel_rows
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
-from linrank.methods.linear import optimum_attributes
+from linrank.methods.linear import optimum_attributes, shape_of
 from linrank.methods.parameters import defaults_of
 from linrank.methods.ranksvm import options_of, recipe_of, settings_of
 from linrank.methods.sgd import average_of
@@ -30,6 +30,9 @@ from linrank.search.kernel import as_gammas, tune_kernel
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of
+
+if TYPE_CHECKING:
+    from linrank.models.design import Design, Shape
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,13 +83,18 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
     options = values_of(p, ("scale", "positive", "coef_bounds"))
     settings = settings_of(p, training) | {"scoring": p.scoring}
     if isinstance(data, Dataset):
+        shape = shape_of(p)
         weight = query_weights(task.query_weight, data.queries)
         options |= {**training, "query_weight": weight, "n_jobs": p.n_jobs}
-        tuning = tune(data, folds, grid, **options, **_asked(p, judging))
-        path, scaling = solve_path(data, grid, **options)
+        tuning = tune(data, folds, grid, **options, **_asked(p, judging), shape=shape)
+        columns, design = _columns(data, shape, p.n_jobs)
+        if design is not None:
+            options["coef_bounds"] = design.bounds
+        path, scaling = solve_path(columns, grid, **options)
         result, known = path.results[tuning.chosen], _known(data, settings, tuning)
-        model = LinearModel.of(result, data, scaling, **known)
+        model = _model_of(LinearModel.of(result, columns, scaling, **known), design, data)
     else:
+        _refuse_shape(p)
         recipe = recipe_of(p, data.where, task.query_weight)
         options |= values_of(p, ("tol", "max_iter"))
         tuning = tune_parts(data, folds, recipe, grid, **options, **_asked(p, judging))
@@ -103,9 +111,11 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
     training = values_of(p, of.DOMINATION_PATH)
     options = {**training, **_common(task, data), "scale": p.scale}
-    whole = PathProblem.of(data, **options)
+    shape = shape_of(p)
+    columns, design = _columns(data, shape, p.n_jobs)
+    whole = PathProblem.of(columns, **options)
     alphas = as_alphas(p.alphas, whole.problem, p.n_alphas, p.eps)
-    asked = _asked(p, judging)
+    asked = {**_asked(p, judging), "shape": shape}
     tuning = tune_domination(data, folds, alphas, max_features=p.max_features, **options, **asked)
     path = whole.solve(tuning.alphas)
     result = path.results[tuning.chosen]
@@ -113,7 +123,7 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
         data, alpha=tuning.alpha, seed=options["seed"], **training, feature_induction=None
     )
     known = _known(data, settings | {"scoring": p.scoring}, tuning)
-    model = LinearModel.of(result, data, whole.scaling, **known)
+    model = _model_of(LinearModel.of(result, columns, whole.scaling, **known), design, data)
     shown = {
         **_optimum(result, model),
         **_along(path, tuning),
@@ -199,6 +209,25 @@ def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found
 
     tuning = sweep.tuning(sweep.run(train))
     return Found.of(tuning, fit(data, weights, p.n_jobs, tuning.best_params))
+
+
+def _columns(
+    data: Dataset, shape: Shape | None, n_jobs: int | None
+) -> tuple[Dataset, Design | None]:
+    """What is trained on: the data, or with the columns of a design in place of its rows."""
+    design = None if shape is None else shape.fit(data, n_jobs)
+    return (data if design is None else design.dataset(data, n_jobs)), design
+
+
+def _model_of(linear: LinearModel, design: Design | None, data: Dataset) -> Any:
+    """The model of raw rows."""
+    return linear if design is None else design.model(linear, data)
+
+
+def _refuse_shape(parameters: Any) -> None:
+    """Refuse curves where rows are read in passes."""
+    if shape_of(parameters) is not None:
+        raise ValueError(f"{of.IN_MEMORY_ONLY}, and these are read in passes; use a linear model")
 
 
 def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:

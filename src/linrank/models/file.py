@@ -328,17 +328,42 @@ _COMMON: dict[str, Field | Array] = {
     "sha256": Field((str, _NULL)),
     "feature_names": Field((list, _NULL)),
 }
+_BY_FEATURE: dict[str, Field | Array] = {
+    **_COMMON,
+    "missing": _TEXT,
+    "filled": Array(),  # values of missing="mean", weights of "indicator"
+    "statistics.weight": Field((int, float, _NULL)),
+    "statistics.n_rows": Field((int, _NULL), (1, MAX_ROWS)),
+    **{f"statistics.{key}": Array() for key in ("mean", "variance", "low", "high")},
+    "statistics.n_nonzero": Array(),
+}
+
+
+def _curves(name: str) -> dict[str, Field | Array]:
+    """Functions of single features; what belongs together is checked where they are made."""
+    whole = {"feature": _INTEGERS, "offsets": _INTEGERS}
+    parts = ("feature", "offsets", "knots", "values", "slopes")
+    return {
+        f"{name}.{part}": Array((None,), whole.get(part, ("float64",)), packed=True)
+        for part in parts
+    }
+
+
 TABLES: dict[str, dict[str, Field | Array]] = {
     "linear": {
-        **_COMMON,
-        "missing": _TEXT,
-        "filled": Array(),  # values of missing="mean", weights of "indicator"
-        "statistics.weight": Field((int, float, _NULL)),
-        "statistics.n_rows": Field((int, _NULL), (1, MAX_ROWS)),
-        **{f"statistics.{key}": Array() for key in ("mean", "variance", "low", "high")},
-        "statistics.n_nonzero": Array(),
+        **_BY_FEATURE,
         "factors": Array(),
         "coef": Array(optional=False),
+    },
+    "additive": {
+        **_BY_FEATURE,
+        "gamma": Field((int, float, _NULL)),  # of interactions; null without them
+        "n_landmarks": Field((int,), (0, MAX_ROWS)),
+        "n_quantiles": Field((int,), (0, 2**30)),
+        **_curves("curves"),
+        **_curves("quantiles"),
+        "landmarks": Array(("n_landmarks", "n_quantiles"), packed=True),
+        "coef": Array(("n_landmarks",), packed=True),
     },
     "kernel": {
         **_COMMON,
@@ -358,6 +383,9 @@ TABLES: dict[str, dict[str, Field | Array]] = {
         "factors": Array(packed=True),
     },
 }
+
+
+_KINDS = " or ".join(map(repr, TABLES))
 
 
 def _arrays_of(kind: str) -> dict[str, Array]:
@@ -427,7 +455,7 @@ def _decode(document: dict[str, Any], folder: str) -> dict[str, Any]:
         )
     kind = take(document, "kind", (str,))
     if kind not in TABLES:
-        raise Invalid(f"kind is {kind[:80]!r}, expected 'linear' or 'kernel'", FOREIGN)
+        raise Invalid(f"kind is {kind[:80]!r}, expected {_KINDS}", FOREIGN)
     check_keys(document, TABLES[kind])
     contents = {key: _value(document, key, spec) for key, spec in TABLES[kind].items()}
     for key in contents["training"]:

@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from linrank.data.missing import Filling
     from linrank.data.rows import Rows
     from linrank.export.artefact import Artefact
+    from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
+
+    Model: TypeAlias = "LinearModel | AdditiveModel | KernelModel"
 
 
 Scalar = str | int | float | bool | None
@@ -219,8 +222,93 @@ class Outcome(Protocol):
         """What there is to say of the run."""
 
 
+class FeatureModel:
+    """What linear and additive models share: rows of raw features come in, engines get them."""
+
+    feature_names: Sequence[str] | None
+    missing: Missing
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        raise NotImplementedError
+
+    def export(
+        self,
+        target: str,
+        *,
+        name: str = "linrank",
+        feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
+        normalizers: str = "folded",
+        **options: Any,
+    ) -> Artefact:
+        """The model as a search engine, a database or another program takes it.
+
+        Parameters
+        ----------
+        target : str
+            One of ``linrank.export.TARGETS``.
+        name : str
+            What the model is to be called there.
+        feature_map : mapping, path or None
+            Names of features in the engine by names in the model, or by numbers as in the training
+            file; or a file of them, a JSON object or lines of two columns.
+        normalizers : {"folded", "engine"}
+            Whether the scaling of the training is in the weights, or done by the engine.
+        **options
+            Options that the target has of its own.
+
+        Returns
+        -------
+        Artefact
+            The files, with a text on where to put them and the request that uses them. It orders
+            rows as the model does; where it cannot, an :class:`linrank.ExportWarning` says why.
+        """
+        from linrank.export.targets import export
+
+        return export(
+            self, target, name=name, feature_map=feature_map, normalizers=normalizers, **options
+        )
+
+    def _own_filling(self, data: Dataset) -> Filling | None:
+        """How a data set was filled in, if that is how the model does it."""
+        filling, own = data.filling, self.missing
+        if filling is None:
+            return None
+        if filling.n_features != self.n_features:
+            raise self._of_other_size(filling.n_features)
+        values = filling.values is own.values or (
+            filling.values is not None
+            and own.values is not None
+            and np.array_equal(filling.values, own.values)
+        )
+        if filling.kind != own.kind or not values:
+            raise ValueError(
+                f"the missing values of {data.source} were filled in by missing={filling.kind!r} "
+                f"from that data, the model was trained with missing={own.kind!r} on other data; "
+                "load it with missing='keep', and the model fills them in"
+            )
+        return filling
+
+    def _raw_rows(self, X: Any) -> Rows:
+        rows = raw_rows(X, self.feature_names, check="later")
+        if rows.shape[1] != self.n_features:
+            raise self._of_other_size(rows.shape[1])
+        return rows
+
+    def _of_other_size(self, n_features: int) -> ValueError:
+        return ValueError(
+            f"the rows have {n_features} features, the model {self.n_features}; when reading a "
+            f"file, pass n_features={self.n_features}"
+        )
+
+    def _check_values(self, rows: Rows, n_jobs: int | None) -> None:
+        missing = self.missing.is_filled
+        check_values(rows, self.feature_names, missing=missing, n_jobs=n_jobs)
+
+
 @dataclass(frozen=True, eq=False)
-class LinearModel:
+class LinearModel(FeatureModel):
     """A linear ranking function, ``score(x) = x·coef``; higher is better.
 
     Parameters
@@ -420,49 +508,12 @@ class LinearModel:
             rows = self._scaled_rows(rows, X, qid, None)
         if pair is None:
             return contributions(rows, self.coef, self.missing)
-        i, j = _checked_pair(pair, rows.shape[0])
+        i, j = checked_pair(pair, rows.shape[0])
         above, below = (rows.take(slice(k, k + 1)) for k in (i, j))
         difference = dense_contributions(above, self.coef, self.missing) - dense_contributions(
             below, self.coef, self.missing
         )
         return difference[0]
-
-    def export(
-        self,
-        target: str,
-        *,
-        name: str = "linrank",
-        feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
-        normalizers: str = "folded",
-        **options: Any,
-    ) -> Artefact:
-        """The model as a search engine, a database or another program takes it.
-
-        Parameters
-        ----------
-        target : str
-            One of ``linrank.export.TARGETS``.
-        name : str
-            What the model is to be called there.
-        feature_map : mapping, path or None
-            Names of features in the engine by names in the model, or by numbers as in the training
-            file; or a file of them, a JSON object or lines of two columns.
-        normalizers : {"folded", "engine"}
-            Whether the scaling of the training is in the weights, or done by the engine.
-        **options
-            Options that the target has of its own.
-
-        Returns
-        -------
-        Artefact
-            The files, with a text on where to put them and the request that uses them. It orders
-            rows as the model does; where it cannot, an :class:`linrank.ExportWarning` says why.
-        """
-        from linrank.export.targets import export
-
-        return export(
-            self, target, name=name, feature_map=feature_map, normalizers=normalizers, **options
-        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, to be read by :func:`load_model`.
@@ -473,7 +524,6 @@ class LinearModel:
         """
         from linrank.models import file as model_file
 
-        known = self.statistics
         contents = {
             "linrank": self.linrank_version,
             "n_features": self.n_features,
@@ -484,10 +534,8 @@ class LinearModel:
             "missing": self.missing.kind,
             "filled": self.missing.weights if self.missing.values is None else self.missing.values,
             "coef": self.coef,
+            **written_statistics(self.statistics),
         }
-        if known is not None:
-            contents |= {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
-            contents["statistics.n_nonzero"] = known.n_nonzero.astype(np.float64)
         model_file.write("linear", contents, path)
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
@@ -498,47 +546,11 @@ class LinearModel:
         plain = replace(data, filling=None, feature_names=None)
         return LinearModel(coef, scaling=scaling).predict(plain, n_jobs=n_jobs)
 
-    def _own_filling(self, data: Dataset) -> Filling | None:
-        """How a data set was filled in, if that is how the model does it."""
-        filling, own = data.filling, self.missing
-        if filling is None:
-            return None
-        if filling.n_features != self.n_features:
-            raise self._of_other_size(filling.n_features)
-        values = filling.values is own.values or (
-            filling.values is not None
-            and own.values is not None
-            and np.array_equal(filling.values, own.values)
-        )
-        if filling.kind != own.kind or not values:
-            raise ValueError(
-                f"the missing values of {data.source} were filled in by missing={filling.kind!r} "
-                f"from that data, the model was trained with missing={own.kind!r} on other data; "
-                "load it with missing='keep', and the model fills them in"
-            )
-        return filling
-
-    def _raw_rows(self, X: Any) -> Rows:
-        rows = raw_rows(X, self.feature_names, check="later")
-        if rows.shape[1] != self.n_features:
-            raise self._of_other_size(rows.shape[1])
-        return rows
-
-    def _of_other_size(self, n_features: int) -> ValueError:
-        return ValueError(
-            f"the rows have {n_features} features, the model {self.n_features}; when reading a "
-            f"file, pass n_features={self.n_features}"
-        )
-
     def _scaled_rows(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> Rows:
         """The rows divided by their ranges within queries, missing values filled in before."""
         self._check_values(rows, n_jobs)
         queries = queries_of(X, rows.shape[0], qid)
         return self.scaling.transform(self.missing.filled(rows), queries, n_jobs=n_jobs)
-
-    def _check_values(self, rows: Rows, n_jobs: int | None) -> None:
-        missing = self.missing.is_filled
-        check_values(rows, self.feature_names, missing=missing, n_jobs=n_jobs)
 
     def _complete(self, scores: NDArray[np.float64], rows: Rows) -> None:
         """Put in the scores of the rows that lack values, block by block."""
@@ -549,8 +561,8 @@ class LinearModel:
             scores[index] = scores_with_missing(rows.take(index), self.coef, added)
 
 
-def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
-    """Read a model saved by :meth:`LinearModel.save` or :meth:`KernelModel.save`.
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model saved by ``save`` of a linear, an additive or a kernel model.
 
     Parameters
     ----------
@@ -559,7 +571,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
 
     Returns
     -------
-    LinearModel or KernelModel
+    LinearModel, AdditiveModel or KernelModel
         Equal to the saved one, bit for bit.
 
     Raises
@@ -573,24 +585,35 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
     return model_file.read(path, _from_contents)
 
 
-def _from_contents(contents: dict[str, Any]) -> LinearModel | KernelModel:
+def _from_contents(contents: dict[str, Any]) -> Model:
     if contents["kind"] == "kernel":
         from linrank.models.kernel import KernelModel
 
         return KernelModel.from_contents(contents)
-    missing, filled = contents["missing"], contents["filled"]
+    if contents["kind"] == "additive":
+        from linrank.models.additive import AdditiveModel
+
+        return AdditiveModel.from_contents(contents)
     return LinearModel(
         contents["coef"],
         contents["feature_names"],
         Scaling(contents["scaling"], contents["factors"]),
         contents["training"],
         contents["linrank"],
-        Missing(missing, *((None, filled) if missing == "indicator" else (filled, None))),
-        _statistics_of(contents),
+        Missing.read(contents["missing"], contents["filled"]),
+        statistics_of(contents),
     )
 
 
-def _statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
+def written_statistics(known: ColumnStatistics | None) -> dict[str, Any]:
+    """The statistics as a file has them."""
+    if known is None:
+        return {}
+    found = {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
+    return {**found, "statistics.n_nonzero": known.n_nonzero.astype(np.float64)}
+
+
+def statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
     """The statistics of a file, if it has them."""
     found = {f.name: contents[f"statistics.{f.name}"] for f in fields(ColumnStatistics)}
     absent = [name for name, value in found.items() if value is None]
@@ -609,7 +632,7 @@ def _statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
     return ColumnStatistics(**{**found, "n_nonzero": counts.astype(np.int64)})
 
 
-def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
+def checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
     try:
         i, j = map(operator.index, pair)
     except (TypeError, ValueError):

@@ -93,6 +93,8 @@ def _why_unexplained(material: Material) -> str:
             "this is a kernel model: its score is a sum over support documents, which does not "
             "fall apart into features"
         )
+    elif material.ranking.model is not None:
+        why = "this model has curves; <code>AdditiveModel.explain</code> shares a score out"
     else:
         why = "scores were given, not the model; <code>--model</code> with a linear model explains"
     return absent(f"Pairs are shown without the share of each feature: {why}.")

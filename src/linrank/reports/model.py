@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank import __version__, _core
-from linrank.displays import ConvergenceDisplay, LabelsDisplay, PathDisplay, WeightsDisplay
+from linrank.displays import (
+    ConvergenceDisplay,
+    CurvesDisplay,
+    LabelsDisplay,
+    PathDisplay,
+    WeightsDisplay,
+)
 from linrank.metrics import parse
+from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 from linrank.reports.caveats import WORDS
 from linrank.reports.html import (
@@ -40,7 +47,11 @@ NOISE = 1e-9  # of the largest
 
 def weights(material: Material) -> tuple[str, ...]:
     """The section on weights."""
-    model = material.ranking.linear
+    additive, model = material.ranking.model, material.ranking.linear
+    if isinstance(additive, AdditiveModel):
+        told = "What the features that matter most add to a score, by their value."
+        names = material.names[: additive.n_features]
+        return told, figure(CurvesDisplay.from_estimator(additive, names=names), told)
     if model is None:
         return "Which features move documents up and down.", _why(material)
     data = fitted_to(material.test, model)

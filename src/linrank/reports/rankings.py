@@ -12,6 +12,7 @@ from linrank.data.rows import resized
 from linrank.judging.inspect import Profile
 from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
+from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.models.linear import Model
 
 Array = Any
 
@@ -37,7 +39,7 @@ class Ranking:
         What tables and pictures call it.
     scores : float64 array (n_rows,)
         Higher is better.
-    model : LinearModel, KernelModel or None
+    model : LinearModel, AdditiveModel, KernelModel or None
         What computed them; None for scores that were given.
     about : str
         Where it comes from, in a sentence without a full stop.
@@ -45,7 +47,7 @@ class Ranking:
 
     name: str
     scores: NDArray[np.float64]
-    model: LinearModel | KernelModel | None
+    model: Model | None
     about: str
 
     @property
@@ -57,7 +59,7 @@ class Ranking:
 def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | None) -> Ranking:
     """The ranking of a model, a fitted estimator or scores, one a row."""
     model = getattr(source, "model_", source)
-    if isinstance(model, (LinearModel, KernelModel)):
+    if isinstance(model, (LinearModel, AdditiveModel, KernelModel)):
         scores = model.predict(fitted_to(data, model), n_jobs=n_jobs)
         return Ranking(name, scores, model, about)
     if hasattr(model, "predict"):
@@ -83,7 +85,7 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
     return Ranking(name, scores, None, about)
 
 
-def fitted_to(data: Dataset, model: LinearModel | KernelModel) -> Dataset:
+def fitted_to(data: Dataset, model: Model) -> Dataset:
     """The data with as many features as the model: files may lack some, others count nothing."""
     if isinstance(model, KernelModel) and model.kernel.name == "precomputed":
         return data

@@ -56,6 +56,7 @@ def tune(
 
     def train(run: FoldRun) -> Judged:
         part, weight = run.part(data, query_weight)
+        bounds = {} if run.design is None else {"coef_bounds": run.design.bounds}
         path, scaling = solve_path(
             part,
             Cs,
@@ -63,7 +64,7 @@ def tune(
             n_jobs=run.n_threads,
             callback=run.is_cancelled,
             progress=run.report,
-            **options,
+            **{**options, **bounds},
         )
         return run.judge(path.coefs, data, scaling), {"path": path}
 

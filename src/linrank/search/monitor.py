@@ -180,6 +180,8 @@ class Monitor:
         sets: Sequence[Dataset],
         scaling: Scaling,
         filling: Filling | None = None,
+        *,
+        has_weights: bool = True,
     ) -> Monitor:
         """The monitor that the parameters of an estimator ask for, checked."""
         if ranker.early_stopping and not sets:
@@ -188,7 +190,9 @@ class Monitor:
             parse_scoring(ranker.scoring)  # a misspelt name is told even with nothing to score
         if ranker.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
-        return cls(ranker, sets, scaling, filling)
+        monitor = cls(ranker, sets, scaling, filling)
+        monitor._has_weights = has_weights  # or w are those of columns that no user has
+        return monitor
 
     @property
     def is_needed(self) -> bool:

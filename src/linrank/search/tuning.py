@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,12 @@ from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.options import SELECTIONS
-from linrank.search.folds import judge, judged, measured, weight_of_part
+from linrank.search.folds import Fold, judge, judged, measured, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system.resources import resolve
+
+if TYPE_CHECKING:
+    from linrank.models.design import Design, Shape
 
 Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
@@ -250,12 +253,15 @@ class Judging:
     progress : callable or None
         Called after each model with ``fold``, its place in the grid, what the method tells of it
         (``objective`` and ``gap`` most often), ``n_done`` and ``n_total``.
+    shape : Shape or None
+        What makes the columns of every fold, of its training part alone.
     """
 
     scoring: str = "ndcg@10"
     convention: str = "linrank"
     selection: str = SELECTIONS[0]
     progress: Progress | None = None
+    shape: Shape | None = None
 
     @classmethod
     def taken_from(cls, options: dict[str, Any]) -> Judging:
@@ -352,6 +358,7 @@ class FoldRun:
     def __init__(self, sweep: Sweep, k: int, n_threads: int, fixed: dict[str, Any]) -> None:
         self.k, self.n_threads, self.fold = k, n_threads, sweep.folds[k]
         self._sweep, self._fixed = sweep, fixed
+        self.design: Design | None = None
         axes = {name: values for name, values in sweep.grid.items() if name not in fixed}
         self._places: Iterator[dict[str, Any]] = (
             {name: _plain(value) for name, value in zip(axes, place, strict=True)}
@@ -366,7 +373,11 @@ class FoldRun:
         """The training rows, and the factors c_q in the order of their queries."""
         rows = self.fold.train
         part = data if rows is None else data.select(rows)
-        return part, weight_of_part(query_weight, data, part, rows)
+        weight, shape = weight_of_part(query_weight, data, part, rows), self._sweep.judging.shape
+        if shape is not None:
+            self.design = shape.fit(part, self.n_threads)
+            part = self.design.dataset(part, self.n_threads)
+        return part, weight
 
     def each(self, Cs: Array, fit: Callable[[float, Result | None], Any]) -> list[Any]:
         """``fit(C, last result)`` for one C after the other, until the search is called off."""
@@ -388,11 +399,14 @@ class FoldRun:
 
     def judge(self, coefs: Array, data: Dataset, scaling: Scaling) -> Array:
         """The measure of every row of ``coefs`` on the validation part; higher is better."""
-        how = self._sweep.judging
+        how, fold = self._sweep.judging, self.fold
+        if self.design is not None:
+            valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
+            fold = Fold(None, self.design.dataset(valid, self.n_threads))
         return judge(
             coefs,
             data,
-            self.fold,
+            fold,
             self.k,
             scaling,
             how.scoring,

@@ -1,0 +1,300 @@
+"""Curves: functions of one feature each, linear between knots, and the maps that are made of them.
+
+An additive ranker has a score ``Σ_j f_j(x_j)``. It is trained as a linear one on columns that are
+such functions themselves (`fit_curves`), whose weighted sums, feature by feature, are the f_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.scaling import Scaling
+from linrank.system.resources import cached_property, resolve
+
+if TYPE_CHECKING:
+    from linrank.data.rows import Rows
+
+Array = NDArray[Any]
+Function = tuple[int, Array, Array, Array]  # feature, knots, and value and slope of every piece
+
+MAX_KNOTS = 200
+_SAMPLE = 10_000  # rows that knots and variances are taken from
+_BLOCK_BYTES = 1 << 24  # of sparse rows that are made dense at a time
+_NO_KNOTS = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Functions ``g_c`` of one feature each.
+
+    Function c has the ascending knots ``t = knots[offsets[c]:offsets[c + 1]]``, and one piece more
+    than knots: those from ``offsets[c] + c`` on. With p the number of knots below x,
+    ``g_c(x) = values[p] + slopes[p]·(x - t[max(p - 1, 0)])``, t being 0 where there is no knot.
+    A step has pieces of slope 0; any other function of this kind is continuous.
+
+    Attributes
+    ----------
+    feature : int64 array (n_functions,)
+        What each function looks at.
+    offsets : int64 array (n_functions + 1,)
+        Where its knots are.
+    knots : float64 array (n_knots,)
+        Of all functions, those of a function ascending and at most 200.
+    values, slopes : float64 array (n_knots + n_functions,)
+        Of all pieces.
+
+    Examples
+    --------
+    >>> ramp = Curves.of([(0, *map(np.array, ([1.0, 3.0], [0.0, 0.0, 1.0], [0.0, 0.5, 0.0])))])
+    >>> ramp.columns(DenseRows(np.array([[0.0], [2.0], [9.0]]))).values.T
+    array([[0. , 0.5, 1. ]])
+    """
+
+    feature: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    knots: NDArray[np.float64]
+    values: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in ("feature", "offsets", "knots", "values", "slopes"):
+            kind = np.int64 if name in ("feature", "offsets") else np.float64
+            array = np.array(getattr(self, name), dtype=kind)
+            if array.ndim != 1 or not np.isfinite(array).all():
+                raise ValueError(f"the {name} of curves must be a vector of finite numbers")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        n, n_knots = len(self.feature), len(self.knots)
+        sizes = np.diff(self.offsets)
+        if len(self.offsets) != n + 1 or self.offsets[0] != 0 or self.offsets[-1] != n_knots:
+            raise ValueError(f"the offsets of {n} curves do not fit their {n_knots} knots")
+        if n and (sizes.min() < 0 or sizes.max() > MAX_KNOTS):
+            raise ValueError(f"a curve has from 0 to {MAX_KNOTS} knots")
+        if len(self.values) != n_knots + n or len(self.slopes) != n_knots + n:
+            raise ValueError(f"{n} curves with {n_knots} knots have {n_knots + n} pieces")
+        is_first = np.zeros(n_knots + 1, dtype=bool)
+        is_first[self.offsets] = True
+        if (~(self.knots[1:] > self.knots[:-1]) & ~is_first[1:-1]).any():
+            raise ValueError("the knots of a curve must ascend")
+
+    @classmethod
+    def of(cls, functions: Iterable[Function]) -> Curves:
+        """The functions, one after another."""
+        listed = list(functions)
+        sizes = [len(knots) for _, knots, _, _ in listed]
+        arrays = ([part[k] for part in listed] for k in (1, 2, 3))
+        joined = (np.concatenate([_NO_KNOTS, *parts]) for parts in arrays)
+        feature = np.array([part[0] for part in listed], dtype=np.int64)
+        return cls(feature, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), *joined)
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    def __getitem__(self, c: int) -> Function:
+        begin, end = self.offsets[c : c + 2]
+        pieces = slice(begin + c, end + c + 1)
+        return int(self.feature[c]), self.knots[begin:end], self.values[pieces], self.slopes[pieces]
+
+    def __iter__(self) -> Iterator[Function]:
+        return (self[c] for c in range(len(self)))
+
+    @cached_property
+    def core(self) -> Any:
+        """What the core takes."""
+        return _core.Curves(self.feature, self.offsets, self.knots, self.values, self.slopes)
+
+    def columns(self, rows: DenseRows, n_jobs: int | None = 1) -> DenseRows:
+        """All functions of dense rows, in their type."""
+        flat = self.core.columns(rows.core, resolve(n_jobs))
+        return DenseRows(np.asarray(flat).reshape(rows.shape[0], len(self)))
+
+    def sums(self, rows: DenseRows, n_jobs: int | None = 1) -> NDArray[np.float64]:
+        """``Σ_c g_c(x)`` of dense rows."""
+        return np.asarray(self.core.sums(rows.core, resolve(n_jobs)))
+
+    def polyline(self, c: int, low: float, high: float) -> tuple[Array, Array]:
+        """The points that function c goes through from ``low`` to ``high``, two at every knot."""
+        _, t, values, slopes = self[c]
+        first, last = np.searchsorted(t, [low, high])
+        inner = np.arange(first, last)
+        pieces = np.concatenate([[first], np.stack([inner, inner + 1], axis=1).ravel(), [last]])
+        x = np.concatenate([[low], np.repeat(t[inner], 2), [high]])
+        return x, values[pieces] + slopes[pieces] * (x - _origins(t)[pieces])
+
+    def scaled(self, factors: Array) -> Curves:
+        """Every function times its factor; without those whose factor is 0."""
+        parts = zip(self, factors.tolist(), strict=True)
+        return Curves.of((j, t, v * a, s * a) for (j, t, v, s), a in parts if a != 0.0)
+
+    def combined(self, weights: Array, n_features: int) -> Curves:
+        """``f_j = Σ w_c g_c`` over the functions of each feature j, for all features in order."""
+        members: list[list[int]] = [[] for _ in range(n_features)]
+        for c in np.flatnonzero(weights).tolist():
+            members[self.feature[c]].append(c)
+        return Curves.of(self._sum(j, own, weights) for j, own in enumerate(members))
+
+    def _sum(self, j: int, members: list[int], weights: Array) -> Function:
+        parts = [self[c] for c in members]
+        knots = np.unique(np.concatenate([_NO_KNOTS, *(t for _, t, _, _ in parts)]))
+        origins = _origins(knots)
+        values, slopes = np.zeros(len(origins)), np.zeros(len(origins))
+        for c, (_, t, v, s) in zip(members, parts, strict=True):
+            # The piece of g_c that holds right of each knot; the first one holds left of all.
+            piece = np.concatenate([[0], np.searchsorted(t, knots, side="right")])
+            values += weights[c] * (v[piece] + s[piece] * (origins - _origins(t)[piece]))
+            slopes += weights[c] * s[piece]
+        return j, knots, values, slopes
+
+
+def _origins(knots: Array) -> Array:
+    """Where the pieces of a function begin, the first but for its left end."""
+    return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
+
+
+def line_through(knots: Array, heights: Array) -> tuple[Array, Array]:
+    """Values and slopes of the pieces that go through these points, and are constant beyond."""
+    inner = np.diff(heights) / np.diff(knots)
+    return np.concatenate([heights[:1], heights]), np.concatenate([[0.0], inner, [0.0]])
+
+
+def choose_knots(ordered: Array, n_knots: int) -> Array:
+    """Up to ``n_knots`` different values at quantiles of a sorted sample, both ends among them.
+
+    A value that makes up more than the share of a knot, such as the 0 of a feature that is mostly
+    0, gets a knot of its own; the others are spread over the rest of the sample.
+
+    Examples
+    --------
+    >>> choose_knots(np.array([0.0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5]), 4)
+    array([0., 1., 3., 5.])
+    """
+    first = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+    values, counts = ordered[first], np.diff(first, append=len(ordered))
+    if len(values) <= n_knots:
+        return _apart(values)
+    is_heavy = counts * (n_knots - 1) >= len(ordered)
+    rest = ordered[~np.repeat(is_heavy, counts)]
+    n_rest = max(2, n_knots - int(is_heavy.sum()))
+    at_quantiles = rest[np.linspace(0, len(rest) - 1, n_rest).round().astype(np.int64)]
+    return _apart(np.unique(np.concatenate([at_quantiles, values[is_heavy]])))
+
+
+def _apart(knots: Array) -> Array:
+    """Knots without those that no slope in double precision can lead to."""
+    knots = knots.astype(np.float64)
+    with np.errstate(over="ignore", divide="ignore"):
+        is_far: Array = np.concatenate([[True], np.isfinite(1.0 / np.diff(knots))])
+    return knots[is_far]
+
+
+def dense_sample(rows: DenseRows, weight: Array | None = None) -> DenseRows:
+    """At most 10,000 rows, evenly spaced among those of positive weight."""
+    index = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0.0)
+    n_sampled = min(_SAMPLE, len(index))
+    return DenseRows(rows.values[index[np.arange(n_sampled) * len(index) // max(1, n_sampled)]])
+
+
+def quantile_curves(ordered: Array, n_knots: int = MAX_KNOTS) -> list[Function]:
+    """The distribution function of every feature; ``ordered`` has a sorted sample in each row.
+
+    Linear between knots; at a knot, the share of the sample below it and half of that at it.
+    """
+    return [_distribution(j, own, choose_knots(own, n_knots)) for j, own in enumerate(ordered)]
+
+
+def _distribution(j: int, ordered: Array, knots: Array) -> Function:
+    below, upto = (np.searchsorted(ordered, knots, side=side) for side in ("left", "right"))
+    return (j, knots, *line_through(knots, (below + upto) / (2.0 * len(ordered))))
+
+
+def _ramps(j: int, ordered: Array, knots: Array) -> list[Function]:
+    """``clip((x - t_b) / (t_{b+1} - t_b), 0, 1)`` between neighbouring knots."""
+    ends = (knots[b : b + 2] for b in range(len(knots) - 1))
+    return [(j, t, *line_through(t, np.array([0.0, 1.0]))) for t in ends]
+
+
+def _steps(j: int, ordered: Array, knots: Array) -> list[Function]:
+    """``1[x > t_b]`` for all knots but the largest, above which nothing is."""
+    return [(j, knots[b : b + 1], np.array([0.0, 1.0]), np.zeros(2)) for b in range(len(knots) - 1)]
+
+
+_SHAPES = {
+    "quantile": lambda *given: [_distribution(*given)],
+    "spline": _ramps,
+    "step": _steps,
+}
+DEFAULT_KNOTS = {"quantile": MAX_KNOTS, "spline": 8, "step": 8}
+
+
+def fit_curves(
+    kind: str | None,
+    rows: DenseRows,
+    n_features: int,
+    *,
+    n_knots: int | None = None,
+    weight: Array | None = None,
+    n_jobs: int | None = None,
+) -> Curves:
+    """The columns of an additive ranker for these rows, each of variance 1.
+
+    Parameters
+    ----------
+    kind : {None, "quantile", "spline", "step"}
+        Beside the features themselves the distribution function of each, or ramps between knots;
+        or steps at knots alone. None: the features only.
+    rows : DenseRows
+        Training rows.
+    n_features : int
+        Columns behind these, the indicators of missing values, are taken as they are.
+    n_knots : int or None
+        Of each feature; 200 for "quantile", else 8.
+    weight : float64 array (n_rows,) or None
+        Variances of features count it; knots and other variances are of a sample of the rows that
+        have any.
+    n_jobs : int or None
+        Threads.
+    """
+    whole = Scaling.fit("standard", rows, weight=weight, n_jobs=n_jobs).factors
+    assert whole is not None
+    n_lines = n_features if kind != "step" else 0
+    taken = [*range(n_lines), *range(n_features, rows.shape[1])]
+    lines = Curves.of((j, _NO_KNOTS, np.zeros(1), whole[j : j + 1]) for j in taken if whole[j])
+    if kind is None:
+        return lines
+    sample = dense_sample(rows, weight)
+    ordered = np.sort(np.ascontiguousarray(sample.values[:, :n_features].T), axis=1)
+    n_knots = DEFAULT_KNOTS[kind] if n_knots is None else n_knots
+    shape, found = _SHAPES[kind], []
+    for j in np.flatnonzero(whole[:n_features]).tolist():
+        found += shape(j, ordered[j], choose_knots(ordered[j], n_knots))
+    return Curves.of([*lines, *unit_variance(Curves.of(found), sample, n_jobs)])
+
+
+def unit_variance(curves: Curves, sample: DenseRows, n_jobs: int | None = 1) -> Curves:
+    """The functions divided by their deviation; without those that are constant on the sample."""
+    if len(curves) == 0:
+        return curves
+    scaling = Scaling.fit("standard", curves.columns(sample, n_jobs), n_jobs=n_jobs)
+    assert scaling.factors is not None
+    return curves.scaled(scaling.factors)
+
+
+def dense_blocks(rows: Rows) -> Iterator[tuple[slice, DenseRows]]:
+    """Rows as dense ones: themselves, or sparse ones block by block."""
+    n_rows, n_columns = rows.shape
+    step = n_rows
+    if isinstance(rows, CsrRows):
+        step = max(1, _BLOCK_BYTES // max(1, n_columns * rows.dtype.itemsize))
+    for begin in range(0, n_rows, max(1, step)):
+        part = slice(begin, min(begin + step, n_rows))
+        if isinstance(rows, DenseRows):
+            yield part, rows
+        else:
+            yield part, DenseRows(rows.take(part).to_user().toarray())

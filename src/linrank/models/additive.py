@@ -1,0 +1,348 @@
+"""AdditiveModel: a sum of curves, one for each feature, and of interactions if there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from linrank import __version__
+from linrank.data.curves import Curves, dense_blocks
+from linrank.data.dataset import Dataset
+from linrank.data.missing import Missing
+from linrank.data.rows import DenseRows
+from linrank.data.scaling import Scaling
+from linrank.errors import check_positive
+from linrank.kernels.functions import Kernel
+from linrank.models.kernel import vector
+from linrank.models.linear import (
+    FeatureModel,
+    check_scores,
+    checked_names,
+    checked_pair,
+    checked_training,
+    has_non_finite,
+    statistics_of,
+    written_statistics,
+)
+from linrank.system.resources import resolve
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.rows import ColumnStatistics, Rows
+    from linrank.models.linear import Scalar
+
+_BLOCK_ROWS = 1 << 13  # whose quantiles are held at a time
+INTERACTIONS = "interactions"  # what the term is called beside those of features
+_CURVES = ("feature", "offsets", "knots", "values", "slopes")
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """``Σ_m coef_m exp(-γ‖l_m - q(x)‖²)``, with q the quantiles of the features of x.
+
+    Parameters
+    ----------
+    quantiles : Curves
+        q: the distribution function of every feature that varies, of variance 1.
+    landmarks : array of shape (n_landmarks, n_quantiles)
+        The l_m, quantiles of training rows.
+    coef : array of shape (n_landmarks,)
+        Their coefficients.
+    gamma : float
+        γ > 0.
+    """
+
+    quantiles: Curves
+    landmarks: NDArray[np.float64]
+    coef: NDArray[np.float64]
+    gamma: float
+
+    def __post_init__(self) -> None:
+        check_positive("gamma", self.gamma)
+        landmarks = np.array(self.landmarks, dtype=np.float64)
+        object.__setattr__(self, "coef", vector("the coefficients of interactions", self.coef))
+        expected = (self.coef.size, len(self.quantiles))
+        if landmarks.shape != expected or not np.isfinite(landmarks).all():
+            raise ValueError(
+                f"landmarks must be finite numbers of shape {expected}, got {landmarks.shape}"
+            )
+        landmarks.flags.writeable = False
+        object.__setattr__(self, "landmarks", landmarks)
+
+    def scores(self, rows: DenseRows, n_jobs: int | None = 1) -> NDArray[np.float64]:
+        """The sum for each of some filled rows, in double precision whatever their type."""
+        kernel, landmarks = Kernel("rbf", self.gamma), DenseRows(self.landmarks)
+        scores, n_threads = np.empty(rows.shape[0]), resolve(n_jobs)
+        for begin in range(0, rows.shape[0], _BLOCK_ROWS):
+            part = slice(begin, begin + _BLOCK_ROWS)
+            block = DenseRows(rows.values[part].astype(np.float64))
+            quantiles = self.quantiles.columns(block, n_jobs)
+            scores[part] = kernel.product(quantiles, landmarks, self.coef, n_threads)
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveModel(FeatureModel):
+    """An additive ranking function, ``score(x) = Σ_j f_j(x_j)``; higher is better.
+
+    Parameters
+    ----------
+    curves : Curves
+        The f_j, linear between knots or steps, one for each feature in order.
+    feature_names : sequence of str or None
+        Names of the features, in order.
+    training : mapping of str to str, int, float, bool or None
+        Summary of the training run: ``curves``, ``C``, ``objective``, ``gap`` and so on.
+    linrank_version : str
+        The version of linrank that trained the model.
+    missing : Missing
+        What the model does with missing values: f_j is taken of what stands in for one, and the
+        weight of ``missing="indicator"`` is added.
+    statistics : ColumnStatistics or None
+        Mean, variance and range of the raw training features, as in :class:`linrank.LinearModel`.
+    interactions : Interactions or None
+        A term of all features together.
+
+    Examples
+    --------
+    >>> from linrank import RankSVM
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0]]
+    >>> ranker = RankSVM(curves="spline", n_knots=3).fit(X, [0, 1, 2, 1, 0])
+    >>> ranker.rank(X).tolist()
+    [4, 2, 1, 3, 5]
+    """
+
+    curves: Curves
+    feature_names: Sequence[str] | None = None
+    training: Mapping[str, Scalar] = field(default_factory=dict)
+    linrank_version: str = __version__
+    missing: Missing = field(default_factory=Missing)
+    statistics: ColumnStatistics | None = None
+    interactions: Interactions | None = None
+    scaling: ClassVar[Scaling] = Scaling()  # it is in the curves
+
+    def __post_init__(self) -> None:
+        n_features = len(self.curves)
+        if n_features == 0 or (self.curves.feature != np.arange(n_features)).any():
+            raise ValueError("an additive model has one curve for each feature, in their order")
+        object.__setattr__(self, "feature_names", checked_names(self.feature_names, n_features))
+        object.__setattr__(self, "training", checked_training(self.training))
+        self.missing.check_size(n_features)
+        if self.statistics is not None and self.statistics.n_columns != n_features:
+            raise ValueError(
+                f"statistics of {self.statistics.n_columns} columns for {n_features} curves"
+            )
+        if self.interactions is not None:
+            of = self.interactions.quantiles.feature
+            if len(of) and (of.min() < 0 or of.max() >= n_features):
+                raise ValueError(f"interactions are of features beyond the {n_features} there are")
+
+    def __repr__(self) -> str:
+        """Size and training in a line."""
+        told = [f"{self.n_features} features", f"{self.n_nonzero} with a curve"]
+        if self.interactions is not None:
+            told.append(f"{self.interactions.coef.size} landmarks")
+        kept = ("curves", "C", "alpha", "n_pairs")
+        told += [f"{key}={self.training[key]!r}" for key in kept if key in self.training]
+        return f"<AdditiveModel {', '.join(told)}>"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return len(self.curves)
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Whether each curve is other than constant, or missing values count."""
+        used = [bool(v.any() and len(t)) or bool(s.any()) for _, t, v, s in self.curves]
+        found: NDArray[np.bool_] = np.array(used)
+        return found if self.missing.weights is None else found | (self.missing.weights != 0.0)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features that have a part in any score but for interactions."""
+        return int(self.is_used.sum())
+
+    @property
+    def density(self) -> float:
+        """Their share of all features."""
+        return self.n_nonzero / self.n_features
+
+    def curve(self, j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The points that ``f_j`` goes through over the range of the feature in training.
+
+        Where that range is not known, from the first knot to the last. A step has two points above
+        one another at its knot.
+        """
+        _, knots, _, _ = self.curves[j]
+        if self.statistics is not None:
+            ends = self.statistics.low[j], self.statistics.high[j]
+        else:
+            ends = (knots[0], knots[-1]) if len(knots) else (0.0, 1.0)
+        return self.curves.polyline(j, *map(float, ends))
+
+    @property
+    def term_names(self) -> tuple[str, ...] | None:
+        """What the columns of :meth:`explain` are, where features have names."""
+        if self.feature_names is None:
+            return None
+        return (*self.feature_names, *((INTERACTIONS,) if self.interactions is not None else ()))
+
+    def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Scores of rows, higher is better.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows: a dataset, NumPy or SciPy matrix, or data frame. NaN and null are missing
+            values, which `missing` allows or refuses.
+        qid : array of shape (n_rows,) or None
+            Not looked at: no query matters to these scores.
+        n_jobs : int or None
+            Threads; None means all cores.
+        """
+        rows = self._known_rows(X)
+        scores = np.empty(rows.shape[0])
+        for part, block in dense_blocks(rows):
+            found = self._scores(block, n_jobs)
+            if has_non_finite(found):
+                self._check_values(block, n_jobs)
+                filled, added = self._filled(block)
+                found = self._scores(filled, n_jobs)
+                found += 0.0 if added is None else added.sum(axis=1)
+            scores[part] = found
+        return check_scores(scores)
+
+    def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
+        """What every feature contributes to a score, or to the difference of two.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,) or None
+            Not looked at.
+        pair : (int, int) or None
+            Two rows of `X` to compare.
+
+        Returns
+        -------
+        ndarray
+            Without `pair`, the ``f_j(x_ij)`` of all rows, and interactions, if there are any, in
+            one more column; they sum to the scores along each row. With ``pair=(i, j)``, the row i
+            less the row j, which sums to ``score(i) - score(j)``.
+        """
+        if isinstance(X, Dataset) and X.filling is not None:
+            raise ValueError(
+                f"the missing values of {X.source} have been filled in; load it with "
+                "missing='keep' to have them explained too"
+            )
+        rows = self._raw_rows(X)
+        self._check_values(rows, None)
+        if pair is None:
+            return np.concatenate([self._terms(block) for _, block in dense_blocks(rows)])
+        chosen = rows.take(np.array(checked_pair(pair, rows.shape[0])))
+        above, below = next(self._terms(block) for _, block in dense_blocks(chosen))
+        return above - below
+
+    def _known_rows(self, X: Any) -> Rows:
+        """The rows of X; in those that were filled in as in training, what indicators tell."""
+        if not isinstance(X, Dataset) or X.filling is None:
+            return self._raw_rows(X)
+        filling = self._own_filling(X)
+        assert filling is not None
+        whole = np.concatenate([block.values for _, block in dense_blocks(X.rows)])
+        values, absent = np.split(whole, [filling.n_features], axis=1)
+        values[:, filling.columns] = np.where(absent != 0.0, np.nan, values[:, filling.columns])
+        return DenseRows(values)
+
+    def _filled(self, rows: DenseRows) -> tuple[DenseRows, NDArray[np.float64] | None]:
+        """Rows without missing values, and what these add beside the curves."""
+        weights = self.missing.weights
+        added = None if weights is None else np.where(np.isnan(rows.values), weights, 0.0)
+        filled = self.missing.filled(rows)
+        assert isinstance(filled, DenseRows)
+        return filled, added
+
+    def _scores(self, rows: DenseRows, n_jobs: int | None) -> NDArray[np.float64]:
+        scores = self.curves.sums(rows, n_jobs)
+        if self.interactions is not None and not has_non_finite(scores):
+            scores += self.interactions.scores(rows, n_jobs)
+        return scores
+
+    def _terms(self, rows: DenseRows) -> NDArray[np.float64]:
+        """What each feature, and interactions, add to each score."""
+        rows, added = self._filled(DenseRows(rows.values.astype(np.float64)))
+        terms = self.curves.columns(rows).values
+        if added is not None:
+            terms += added
+        if self.interactions is None:
+            return terms
+        return np.column_stack([terms, self.interactions.scores(rows)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON with its arrays in base64, for :func:`linrank.load_model`."""
+        from linrank.models import file as model_file
+
+        own = {"curves": self.curves}
+        contents: dict[str, Any] = {
+            "linrank": self.linrank_version,
+            "n_features": self.n_features,
+            "scaling": self.scaling.kind,
+            "training": self.training,
+            "feature_names": self.feature_names,
+            "missing": self.missing.kind,
+            "filled": self.missing.weights if self.missing.values is None else self.missing.values,
+            **written_statistics(self.statistics),
+            "n_landmarks": 0,
+            "n_quantiles": 0,
+        }
+        if self.interactions is not None:
+            own["quantiles"] = self.interactions.quantiles
+            contents |= {
+                "n_landmarks": self.interactions.coef.size,
+                "n_quantiles": len(self.interactions.quantiles),
+                "gamma": self.interactions.gamma,
+                "landmarks": self.interactions.landmarks,
+                "coef": self.interactions.coef,
+            }
+        for name, curves in own.items():
+            contents |= {f"{name}.{part}": getattr(curves, part) for part in _CURVES}
+        model_file.write("additive", contents, path)
+
+    @classmethod
+    def from_contents(cls, contents: dict[str, Any]) -> AdditiveModel:
+        """The model of a file; raises ValueError or TypeError for what no model can be."""
+
+        def curves(name: str) -> Curves:
+            parts = {part: contents[f"{name}.{part}"] for part in _CURVES}
+            for part in (part for part, array in parts.items() if array is None):
+                raise ValueError(f"there is no array '{name}.{part}'")
+            return Curves(**parts)
+
+        if contents["scaling"] != "none":
+            raise ValueError("the scaling of an additive model is in its curves: 'none'")
+        interactions = None
+        if contents["gamma"] is not None:
+            parts = contents["landmarks"], contents["coef"]
+            if any(part is None for part in parts):
+                raise ValueError("interactions have landmarks and coefficients")
+            interactions = Interactions(curves("quantiles"), *parts, contents["gamma"])
+        model = cls(
+            curves("curves"),
+            contents["feature_names"],
+            contents["training"],
+            contents["linrank"],
+            Missing.read(contents["missing"], contents["filled"]),
+            statistics_of(contents),
+            interactions,
+        )
+        if model.n_features != contents["n_features"]:
+            raise ValueError(f"{model.n_features} curves for {contents['n_features']} features")
+        return model

@@ -1,0 +1,262 @@
+"""Design: the columns that an additive model is trained on, and the model of their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.bounds import feature_column
+from linrank.data.curves import (
+    MAX_KNOTS,
+    Curves,
+    dense_sample,
+    fit_curves,
+    quantile_curves,
+    unit_variance,
+)
+from linrank.data.dataset import Dataset
+from linrank.data.missing import Missing
+from linrank.data.rows import DenseRows
+from linrank.errors import check_natural, check_one_of
+from linrank.models.additive import AdditiveModel, Interactions
+from linrank.models.linear import known_of
+from linrank.options import CURVES, IN_MEMORY_ONLY
+from linrank.system.resources import check_fits
+from linrank.system.seeds import seed_of
+
+if TYPE_CHECKING:
+    from linrank.models.linear import LinearModel
+
+Array = NDArray[Any]
+
+_WIDTH = 0.2  # γ times the number of features, of quantiles that have variance 1
+_BLOCK_ROWS = 4096  # whose kernel with the landmarks is held at a time
+_RIDGE = 1e-6  # below it float32 knows nothing of a kernel whose largest value is 1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is asked of an additive model; see the parameters of :class:`linrank.RankSVM`."""
+
+    curves: str | None
+    n_knots: int | None
+    interactions: int
+    increasing: tuple[Any, ...]
+    decreasing: tuple[Any, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, parameters: Any) -> Shape:
+        """What the parameters ask for, checked."""
+        p = parameters
+        check_one_of("curves", p.curves, CURVES)
+        if p.n_knots is not None and p.curves is None:
+            raise ValueError(f"n_knots={p.n_knots!r} is of curves, and curves is None")
+        if p.n_knots is not None:
+            check_natural("n_knots", p.n_knots)
+            if not 2 <= p.n_knots <= MAX_KNOTS:
+                raise ValueError(f"n_knots must be from 2 to {MAX_KNOTS}, got {p.n_knots}")
+        if p.interactions:
+            check_natural("interactions", p.interactions)
+        rising, falling = (_listed(p, name) for name in ("increasing", "decreasing"))
+        if (rising or falling) and (p.curves is None or p.interactions):
+            reason = "has no curves" if p.curves is None else "has interactions, which keep no sign"
+            raise ValueError(f"increasing and decreasing are of curves, and the model {reason}")
+        _refuse(p, "scale", "query", "the curves are those of raw values")
+        for name, told in (("positive", "all"), ("coef_bounds", "some")):
+            remedy = f"keep {told} of the curves rising by increasing="
+            if getattr(p, name, None) not in (None, False):
+                raise ValueError(f"{name} is of weights, and curves have many each; {remedy}")
+        if getattr(p, "feature_induction", None) is not None:
+            raise ValueError("feature_induction adds weights, not curves; penalty='l1' chooses")
+        seed = seed_of(p.random_state) if p.interactions else 0
+        return cls(p.curves, p.n_knots, int(p.interactions), rising, falling, seed)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the model is to know of it."""
+        own = {"curves": self.curves, "n_knots": self.n_knots}
+        monotone = bool(self.increasing or self.decreasing)
+        return own | {"interactions": self.interactions, "monotone": monotone}
+
+    def fit(self, data: Dataset, n_jobs: int | None = None) -> Design:
+        """The columns for these training rows."""
+        rows = dense_rows(data)
+        n_features = rows.shape[1] if data.filling is None else data.filling.n_features
+        curves = fit_curves(
+            self.curves, rows, n_features, n_knots=self.n_knots, weight=data.weight, n_jobs=n_jobs
+        )
+        if len(curves) == 0:
+            raise ValueError("all features are constant: there is nothing to rank by")
+        nystroem = Nystroem.fit(self, rows, n_features, data.weight) if self.interactions else None
+        return Design(self, curves, n_features, nystroem, self._bounds(curves, data))
+
+    def _bounds(self, curves: Curves, data: Dataset) -> tuple[Array, Array] | None:
+        """Signs of weights: every column of a feature rises with it."""
+        if not self.increasing and not self.decreasing:
+            return None
+        rising, falling = (
+            {feature_column(feature, data, name) for feature in getattr(self, name)}
+            for name in ("increasing", "decreasing")
+        )
+        if rising & falling:
+            raise ValueError(f"column {min(rising & falling)} cannot be increasing and decreasing")
+        lower = np.where(np.isin(curves.feature, sorted(rising)), 0.0, -np.inf)
+        upper = np.where(np.isin(curves.feature, sorted(falling)), 0.0, np.inf)
+        return lower, upper
+
+
+def _listed(parameters: Any, name: str) -> tuple[Any, ...]:
+    given = getattr(parameters, name, None)
+    if given is None:
+        return ()
+    if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray, set, frozenset)):
+        raise TypeError(f"{name} must be a list of feature names or column numbers, got {given!r}")
+    return tuple(given)
+
+
+def _refuse(parameters: Any, name: str, value: Any, reason: str) -> None:
+    if getattr(parameters, name, None) == value:
+        raise ValueError(f"{name}={value!r} does not go with curves or interactions: {reason}")
+
+
+def dense_rows(data: Any) -> DenseRows:
+    """The rows of a data set; other places and storages are refused."""
+    rows = getattr(data, "rows", None)
+    if isinstance(rows, DenseRows):
+        return rows
+    what = "sparse rows" if isinstance(data, Dataset) else "a store that is read in passes"
+    raise ValueError(f"{IN_MEMORY_ONLY}, and these are {what}; use X.toarray() or a linear model")
+
+
+@dataclass(frozen=True, eq=False)
+class Nystroem:
+    """``z(x) = T⁻¹ k(L, q(x))``, ``K_LL = T T'``: ``z(a)·z(b)`` is about ``exp(-γ‖q(a) - q(b)‖²)``.
+
+    Attributes
+    ----------
+    quantiles : Curves
+        q, of variance 1.
+    landmarks : float64 array (m, n_quantiles)
+        L: those of training rows.
+    whitening : float64 array (m, m)
+        ``T⁻ᵀ``.
+    gamma : float
+        γ.
+    """
+
+    quantiles: Curves
+    landmarks: Array
+    whitening: Array
+    gamma: float
+
+    @classmethod
+    def fit(cls, shape: Shape, rows: DenseRows, n_features: int, weight: Array | None) -> Nystroem:
+        """Landmarks drawn from the rows that have any weight."""
+        sample = dense_sample(rows, weight)
+        ordered = np.sort(np.ascontiguousarray(sample.values[:, :n_features].T), axis=1)
+        quantiles = unit_variance(Curves.of(quantile_curves(ordered)), sample)
+        index = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0.0)
+        rng = np.random.default_rng(shape.seed)
+        drawn = rng.choice(index, min(shape.interactions, len(index)), replace=False)
+        taken = DenseRows(rows.values[np.sort(drawn)].astype(np.float64))
+        landmarks, gamma = quantiles.columns(taken).values, _WIDTH / n_features
+        # Rows that are alike make K_LL singular, but for what is added to k(x, x) = 1. A triangle
+        # turns the columns of the symmetric root, which no ridge can see, and costs a tenth of it.
+        kernel = _rbf(landmarks, landmarks, gamma)
+        kernel[np.diag_indices_from(kernel)] += _RIDGE
+        return cls(quantiles, landmarks, np.linalg.inv(np.linalg.cholesky(kernel)).T, gamma)
+
+    def columns(self, rows: DenseRows, n_jobs: int | None) -> Array:
+        """z of rows, in float32."""
+        landmarks, whitening = (a.astype(np.float32) for a in (self.landmarks, self.whitening))
+        found = np.empty((rows.shape[0], len(landmarks)), dtype=np.float32)
+        for begin in range(0, len(found), _BLOCK_ROWS):
+            part = slice(begin, begin + _BLOCK_ROWS)
+            quantiles = self.quantiles.columns(DenseRows(rows.values[part]), n_jobs).values
+            kernel = _rbf(quantiles.astype(np.float32, copy=False), landmarks, self.gamma)
+            np.matmul(kernel, whitening, out=found[part])
+        return found
+
+    def term(self, w: Array) -> Interactions:
+        """``w·z(x)`` as a sum over the landmarks."""
+        return Interactions(self.quantiles, self.landmarks, self.whitening @ w, self.gamma)
+
+
+def _rbf(a: Array, b: Array, gamma: float) -> Array:
+    """``exp(-γ‖a - b‖²)`` by one product of matrices, in their type."""
+    distances = a @ b.T
+    distances *= -2.0
+    distances += np.einsum("ij,ij->i", a, a)[:, None]
+    distances += np.einsum("ij,ij->i", b, b)
+    np.maximum(distances, 0.0, out=distances)
+    distances *= -gamma
+    kernel: Array = np.exp(distances, out=distances)
+    return kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Columns of rows: curves of single features, and interactions behind them.
+
+    Attributes
+    ----------
+    shape : Shape
+        What was asked for.
+    curves : Curves
+        All of them rising.
+    n_features : int
+        Of a raw row; columns behind these are indicators of missing values.
+    nystroem : Nystroem or None
+        Interactions.
+    bounds : (array, array) or None
+        Of the weights of the columns, where curves are to rise or to fall.
+    """
+
+    shape: Shape
+    curves: Curves
+    n_features: int
+    nystroem: Nystroem | None
+    bounds: tuple[Array, Array] | None
+
+    def dataset(self, data: Dataset, n_jobs: int | None = None) -> Dataset:
+        """The data with these columns in place of its rows."""
+        rows = dense_rows(data)
+        n_columns = len(self.curves) + self.shape.interactions
+        remedy = "use float32, fewer knots or fewer interactions"
+        check_fits(rows.shape[0] * n_columns * rows.dtype.itemsize, "the columns of curves", remedy)
+        columns = self.curves.columns(rows, n_jobs)
+        if self.nystroem is not None:
+            both = columns.values, self.nystroem.columns(rows, n_jobs)
+            columns = DenseRows(np.concatenate(both, axis=1, dtype=rows.dtype))
+        mapped = replace(data, rows=columns, feature_names=None, filling=None)
+        if "queries" in data.__dict__:  # which the rows have no part in
+            mapped.__dict__["queries"] = data.queries
+        return mapped
+
+    def model(self, linear: LinearModel, data: Dataset) -> AdditiveModel:
+        """The model whose columns have the weights of a linear one; ``data`` are the raw rows."""
+        n_curves, filling = len(self.curves), data.filling
+        n_columns = self.n_features if filling is None else filling.n_columns
+        whole = list(self.curves.combined(linear.coef[:n_curves], n_columns))
+        indicators = np.array([slopes[0] for _, _, _, slopes in whole[self.n_features :]])
+        _, missing = Missing.split(np.concatenate([np.zeros(self.n_features), indicators]), filling)
+        interactions = None
+        if self.nystroem is not None:
+            interactions = self.nystroem.term(linear.coef[n_curves:])
+        model = AdditiveModel(
+            Curves.of(whole[: self.n_features]),
+            data.raw_feature_names,
+            {**linear.training, **self.shape.settings},
+            missing=missing,
+            interactions=interactions,
+        )
+        is_used = model.is_used if interactions is None else np.ones(self.n_features, dtype=bool)
+        statistics, fingerprint = known_of(data, is_used)
+        return replace(
+            model, statistics=statistics, training={**model.training, "fingerprint": fingerprint}
+        )

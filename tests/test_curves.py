@@ -1,0 +1,417 @@
+"""Curves: the map is its definition, additive models are sums of it, and both survive a file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linrank import AdditiveModel, Dataset, DominationRanker, RankSVM, RankSVMCV, load_model
+from linrank.cli.main import main
+from linrank.data.curves import Curves, choose_knots, dense_sample, fit_curves
+from linrank.data.rows import DenseRows
+from linrank.errors import ModelFormatError
+
+KINDS = ("quantile", "spline", "step")
+
+
+def value(function, x):
+    """One function at one point, by the definition."""
+    _, t, values, slopes = function
+    p = sum(knot < x for knot in t)
+    origin = t[max(p - 1, 0)] if len(t) else 0.0
+    return values[p] + slopes[p] * (x - origin)
+
+
+def problem(n_queries=12, n_rows=10, n_features=4, seed=0, dtype=np.float64):
+    """Rows whose labels are a curve of the first feature, and a query for every ten."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * n_rows, n_features))
+    X[:, 1] = np.maximum(X[:, 1], 0.0)  # half zeros
+    X[:, 2] = np.round(X[:, 2])
+    X = X.astype(dtype)
+    y = np.digitize(-np.abs(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=len(X)), [-1.0, -0.3])
+    return X, y, np.repeat(np.arange(n_queries), n_rows)
+
+
+# ---- the map ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_columns_and_sums_are_the_definition(dtype, n_threads):
+    rng = np.random.default_rng(1)
+    sizes = (0, 1, 2, 7, 8, 9, 16, 63, 200)
+    functions = []
+    for c, size in enumerate(sizes):
+        t = np.sort(rng.choice(np.arange(-300, 300) / 100.0, size, replace=False))
+        functions.append((c % 3, t, rng.normal(size=size + 1), rng.normal(size=size + 1)))
+    curves = Curves.of(functions)
+    x = np.round(rng.normal(size=(301, 3)), 2).astype(dtype)  # many values are knots
+    rows = DenseRows(x)
+    expected = [[value(f, float(row[f[0]])) for f in functions] for row in x]
+    found = curves.columns(rows, n_threads).values
+    assert found.dtype == dtype
+    np.testing.assert_allclose(
+        found, np.array(expected).astype(dtype), rtol=1e-6 if dtype == np.float32 else 1e-13
+    )
+    np.testing.assert_allclose(
+        curves.sums(rows, n_threads), np.sum(expected, axis=1), rtol=1e-12, atol=1e-12
+    )
+    strided = DenseRows(np.hstack([x, x])[:, :3])
+    assert curves.sums(strided, 1).tobytes() == curves.sums(rows, n_threads).tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_column_is_its_formula_with_variance_one(kind):
+    X, _, _ = problem(n_queries=40)
+    X = np.column_stack([X, np.ones(len(X))])  # a constant feature has no column
+    curves = fit_curves(kind, DenseRows(X), 5, n_knots=6)
+    assert set(curves.feature) == {0, 1, 2, 3}
+    columns = curves.columns(DenseRows(X)).values
+    np.testing.assert_allclose(columns.std(axis=0), 1.0, rtol=1e-10)
+    assert (np.diff(np.sort(X[:, 0])) >= 0).all()
+    c = 0
+    for j in range(4) if kind != "step" else ():
+        np.testing.assert_allclose(columns[:, c], X[:, j] / X[:, j].std())
+        c += 1
+    for j in range(4):
+        x, t = X[:, j], choose_knots(np.sort(X[:, j]), 6)
+        if kind == "quantile":
+            shares = [((x < knot).mean() + (x <= knot).mean()) / 2 for knot in t]
+            shapes = [np.interp(x, t, shares)]
+        elif kind == "spline":
+            shapes = [np.clip((x - a) / (b - a), 0, 1) for a, b in itertools.pairwise(t)]
+        else:
+            shapes = [(x > knot).astype(float) for knot in t[:-1]]
+        for shape in shapes:
+            np.testing.assert_allclose(columns[:, c], shape / shape.std(), atol=1e-12)
+            c += 1
+    assert c == len(curves)
+
+
+def test_quantiles_are_those_of_scikit_learn_on_continuous_values():
+    from sklearn.preprocessing import QuantileTransformer
+
+    x = np.random.default_rng(0).gamma(1.0, size=(5000, 1))
+    curves = fit_curves("quantile", DenseRows(x), 1)
+    found = curves.columns(DenseRows(x)).values[:, 1]
+    expected = QuantileTransformer(n_quantiles=200, subsample=None).fit_transform(x)[:, 0]
+    assert np.abs(found * (expected.std() / found.std()) - expected).max() < 0.01
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=80), st.integers(2, 12))
+def test_knots_are_few_different_values_with_both_ends(values, n_knots):
+    ordered = np.sort(np.array(values, dtype=float))
+    knots = choose_knots(ordered, n_knots)
+    assert set(knots) <= set(ordered)
+    assert (np.diff(knots) > 0).all()
+    assert {ordered[0], ordered[-1]} <= set(knots)
+    assert len(knots) <= n_knots
+
+
+def test_a_feature_that_is_mostly_zero_keeps_its_knots():
+    ordered = np.sort(np.concatenate([np.zeros(900), np.arange(1, 101)]))
+    assert len(choose_knots(ordered, 8)) == 8
+
+
+def test_the_sample_is_even_and_without_rows_of_no_weight():
+    rows = DenseRows(np.arange(25_000.0)[:, None])
+    assert dense_sample(rows).values[:3, 0].tolist() == [0.0, 2.0, 5.0]
+    weight = np.zeros(25_000)
+    weight[7:9] = 1.0
+    assert dense_sample(rows, weight).values[:, 0].tolist() == [7.0, 8.0]
+
+
+def test_combined_curves_are_weighted_sums():
+    X, _, _ = problem()
+    curves = fit_curves("spline", DenseRows(X), 4)
+    w = np.random.default_rng(0).normal(size=len(curves))
+    w[::3] = 0.0
+    fresh = np.random.default_rng(5).normal(size=(200, 4)) * 3.0
+    whole = curves.combined(w, 4)
+    assert whole.feature.tolist() == [0, 1, 2, 3]
+    expected = curves.columns(DenseRows(fresh)).values @ w
+    np.testing.assert_allclose(whole.sums(DenseRows(fresh)), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"knots": [1.0, 1.0, 0.0]}, "ascend"),
+        ({"knots": [2.0, 1.0, 0.0]}, "ascend"),
+        ({"knots": [0.0, np.nan, 0.0]}, "finite"),
+        ({"slopes": [0.0, np.inf, 0.0, 0.0, 0.0]}, "finite"),
+        ({"offsets": [0, 2, 4]}, "offsets"),
+        ({"offsets": [0, 4, 3]}, "knots"),
+        ({"offsets": [1, 2, 3]}, "offsets"),
+        ({"values": [0.0]}, "pieces"),
+    ],
+)
+def test_curves_that_are_none_are_refused(broken, said):
+    parts = {
+        "feature": [0, 1],
+        "offsets": [0, 2, 3],
+        "knots": [0.0, 1.0, 0.0],
+        "values": np.zeros(5),
+        "slopes": np.zeros(5),
+    }
+    Curves(**parts)
+    with pytest.raises(ValueError, match=said):
+        Curves(**(parts | broken))
+
+
+# ---- models -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_is_the_linear_one_on_the_columns(kind):
+    X, y, qid = problem()
+    ranker = RankSVM(C=0.1, curves=kind, n_knots=5).fit(X, y, qid=qid)
+    columns = fit_curves(kind, DenseRows(X), 4, n_knots=5).columns(DenseRows(X)).values
+    linear = RankSVM(C=0.1).fit(columns, y, qid=qid)
+    np.testing.assert_allclose(ranker.predict(X), linear.predict(columns), rtol=1e-8, atol=1e-8)
+    assert ranker.objective_ == linear.objective_
+    assert ranker.duality_gap_ == linear.duality_gap_
+    assert isinstance(ranker.model_, AdditiveModel)
+    assert not hasattr(ranker, "coef_")
+    assert ranker.model_.training["curves"] == kind
+    assert ranker.score(X, y, qid=qid) > RankSVM().fit(X, y, qid=qid).score(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("interactions", [0, 20])
+@pytest.mark.parametrize("missing", ["error", "zero", "mean", "indicator"])
+def test_explanations_sum_to_scores_and_models_survive_a_file(tmp_path, missing, interactions):
+    X, y, qid = problem()
+    if missing != "error":
+        X[::7, 0] = np.nan
+    options = {"curves": "quantile", "interactions": interactions, "random_state": 3}
+    ranker = RankSVM(missing=missing, **options).fit(X, y, qid=qid)
+    scores, terms = ranker.predict(X), ranker.explain(X)
+    assert terms.shape == (len(X), 4 + bool(interactions))
+    np.testing.assert_allclose(terms.sum(axis=1), scores, rtol=1e-9, atol=1e-9)
+    pair = ranker.explain(X, pair=(3, -1))
+    np.testing.assert_allclose(pair.sum(), scores[3] - scores[-1], rtol=1e-9, atol=1e-9)
+    ranker.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.predict(X).tobytes() == scores.tobytes()
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
+    assert ranker.model_.n_nonzero == 4
+    assert repr(loaded) == repr(ranker.model_)
+    filled = Dataset.of(X, y, qid=qid, missing=missing)
+    np.testing.assert_allclose(loaded.predict(filled), scores, rtol=1e-9, atol=1e-9)
+
+
+def test_scores_do_not_depend_on_how_rows_are_stored():
+    from scipy.sparse import csr_array
+
+    X, y, qid = problem(dtype=np.float32)
+    ranker = RankSVM(curves="spline", interactions=15, random_state=0).fit(X, y, qid=qid)
+    scores = ranker.predict(X)
+    assert ranker.predict(X.astype(np.float64)).tobytes() == scores.tobytes()
+    np.testing.assert_allclose(ranker.predict(csr_array(X)), scores, rtol=1e-12)
+    assert ranker.model_.predict(X, n_jobs=1).tobytes() == scores.tobytes()
+    again = RankSVM(curves="spline", interactions=15, random_state=0).fit(X, y, qid=qid)
+    assert again.predict(X).tobytes() == scores.tobytes()
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 10_000))
+def test_monotone_curves_are_monotone_on_fresh_points(seed):
+    X, y, qid = problem(seed=seed)
+    kind = KINDS[seed % 3]
+    ranker = RankSVM(curves=kind, increasing=[0], decreasing=[3], n_knots=7).fit(X, y, qid=qid)
+    fresh = np.sort(np.random.default_rng(seed + 1).normal(scale=2.0, size=300))
+    for j, sign in ((0, 1.0), (3, -1.0)):
+        rows = np.zeros((300, 4))
+        rows[:, j] = fresh
+        f = sign * ranker.explain(rows)[:, j]
+        assert (np.diff(f) >= -1e-12 * max(1.0, np.abs(f).max())).all()
+    assert ranker.duality_gap_ <= 1e-2 * ranker.objective_
+    free = RankSVM(curves=kind, n_knots=7).fit(X, y, qid=qid)
+    assert free.objective_ - free.duality_gap_ <= ranker.objective_
+
+
+def test_features_go_by_their_names_too():
+    import pandas as pd
+
+    X, y, qid = problem()
+    frame = pd.DataFrame(X, columns=["bm25", "clicks", "age", "length"])
+    named = RankSVM(curves="spline", increasing=["bm25"]).fit(frame, y, qid=qid)
+    numbered = RankSVM(curves="spline", increasing=[0]).fit(X, y, qid=qid)
+    assert named.predict(frame).tobytes() == numbered.predict(X).tobytes()
+    assert named.model_.term_names == ("bm25", "clicks", "age", "length")
+    with pytest.raises(ValueError, match="increasing names 'bm52', which is no feature"):
+        RankSVM(curves="spline", increasing=["bm52"]).fit(frame, y, qid=qid)
+
+
+def test_interactions_learn_what_no_sum_over_features_can():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    options = {"C": 10.0, "random_state": 0}
+    alone = RankSVM(curves="quantile", **options).fit(X, y).score(X, y)
+    together = RankSVM(curves="quantile", interactions=100, **options).fit(X, y).score(X, y)
+    assert alone < 0.7
+    assert together > 0.9
+
+
+def test_domination_chooses_curves_by_its_penalty():
+    X, y, qid = problem(n_features=8)
+    ranker = DominationRanker(alpha=30.0, curves="spline").fit(X, y, qid=qid)
+    assert 0 < ranker.n_nonzero_ < 8
+    assert ranker.model_.is_used[0]
+    assert ranker.density_ == ranker.n_nonzero_ / 8
+
+
+def test_a_search_maps_every_fold_by_its_training_part():
+    X, y, qid = problem()
+    train, valid = np.flatnonzero(qid < 8), np.flatnonzero(qid >= 8)
+    options = {"curves": "step", "n_knots": 4, "increasing": [1]}
+    search = RankSVMCV([0.01, 1.0], cv=[(train, valid)], scoring="pairwise_accuracy", **options)
+    search.fit(X, y, qid=qid)
+    for k, C in enumerate((0.01, 1.0)):
+        alone = RankSVM(C, tol=1e-4, **options).fit(X[train], y[train], qid=qid[train])
+        score = alone.score(X[valid], y[valid], qid=qid[valid])
+        assert search.scores_[0, k] == pytest.approx(score, abs=0.02)
+    assert isinstance(search.model_, AdditiveModel)
+    whole = RankSVM(search.C_, **options).fit(X, y, qid=qid)
+    np.testing.assert_allclose(search.predict(X), whole.predict(X), atol=0.05)
+
+
+def test_validation_data_are_mapped_as_the_training_data():
+    X, y, qid = problem()
+    ranker = RankSVM(curves="spline", scoring="pairwise_accuracy")
+    ranker.fit(X, y, qid=qid, X_val=X, y_val=y, qid_val=qid)
+    assert ranker.history_["val_pairwise_accuracy"][-1] == ranker.score(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"curves": "splines"}, "curves must be None"),
+        ({"n_knots": 5}, "curves is None"),
+        ({"curves": "spline", "n_knots": 201}, "from 2 to 200"),
+        ({"increasing": [0]}, "has no curves"),
+        ({"curves": "spline", "interactions": 5, "decreasing": [0]}, "keep no sign"),
+        ({"curves": "spline", "increasing": [0], "decreasing": [0]}, "cannot be increasing and"),
+        ({"curves": "spline", "increasing": [9]}, "increasing has the column 9"),
+        ({"curves": "spline", "scale": "query"}, "does not go with curves"),
+        ({"curves": "spline", "positive": True}, "increasing="),
+        ({"curves": "spline", "coef_bounds": {0: (0, None)}}, "increasing="),
+        ({"interactions": -1}, "interactions must be an integer"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, said):
+    X, y, qid = problem()
+    with pytest.raises(ValueError, match=said):
+        RankSVM(**options).fit(X, y, qid=qid)
+
+
+def test_sparse_rows_and_warm_starts_are_refused():
+    from scipy.sparse import csr_array
+
+    X, y, qid = problem()
+    with pytest.raises(ValueError, match="dense rows in memory, and these are sparse"):
+        RankSVM(curves="spline").fit(csr_array(X), y, qid=qid)
+    ranker = RankSVM(curves="spline", warm_start=True).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="set warm_start=False"):
+        ranker.fit(X, y, qid=qid)
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def saved(tmp_path, **options):
+    X, y, qid = problem()
+    path = tmp_path / "model.json"
+    RankSVM(curves="spline", n_knots=4, **options).fit(X, y, qid=qid).save(path)
+    return path, json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("key", "broken"),
+    [
+        ("curves.knots", None),
+        ("curves.offsets", {"dtype": "int64", "shape": [1], "data": "AAAAAAAAAAA="}),
+        ("curves.feature", {"dtype": "float64", "shape": [1], "data": "AAAAAAAAAAA="}),
+        ("n_features", 5),
+        ("scaling", "standard"),
+        ("gamma", -1.0),
+        ("gamma", 1.0),
+        ("landmarks", None),
+        ("n_landmarks", 3),
+        ("coef", {"dtype": "float64", "shape": [1], "data": "AAAAAAAAAAA="}),
+        ("kind", "curved"),
+    ],
+)
+def test_hostile_files_are_refused(tmp_path, key, broken):
+    interactions = 10 if key in ("landmarks", "n_landmarks", "coef") or broken == -1.0 else 0
+    path, document = saved(tmp_path, interactions=interactions, random_state=0)
+    path.write_text(json.dumps(document | {key: broken}))
+    with pytest.raises(ModelFormatError, match=r"model\.json"):
+        load_model(path)
+
+
+def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
+    X, y, qid = problem()
+    lines = [
+        f"{label} qid:{q} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()))
+        for label, q, row in zip(y, qid, X, strict=True)
+    ]
+    data, model, scores = (str(tmp_path / name) for name in ("data.txt", "model.json", "scores"))
+    (tmp_path / "data.txt").write_text("\n".join(lines) + "\n")
+    options = ["--curves", "spline", "--n-knots", "5", "--increasing", "2", "--dtype", "float64"]
+    assert main(["train", data, model, *options, "-q"]) == 0
+    assert main(["predict", data, model, scores, "-q", "--dtype", "float64"]) == 0
+    expected = RankSVM(curves="spline", n_knots=5, increasing=[1]).fit(X, y, qid=qid)
+    found = np.array((tmp_path / "scores").read_text().split(), dtype=float)
+    np.testing.assert_allclose(found, expected.predict(X), rtol=1e-9)
+    capsys.readouterr()
+    assert main(["inspect", model]) == 0
+    told = capsys.readouterr().out
+    assert "additive" in told
+    assert "rises" in told
+    assert "4 with a curve" in told
+    assert main(["inspect", model, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["family"] == "additive"
+    assert len(report["curves"][0]["x"]) >= 4
+    assert main(["train", data, model, "--n-knots", "5"]) == 2
+
+
+def test_pictures_of_curves_and_of_pairs():
+    from linrank import CurvesDisplay, LinearModel, PairExplanationDisplay
+
+    X, y, qid = problem()
+    ranker = RankSVM(curves="spline", interactions=10, random_state=0).fit(X, y, qid=qid)
+    assert CurvesDisplay.from_estimator(ranker, n=2).n_panels == 2
+    pair = PairExplanationDisplay.from_model(ranker, X, (0, 1))
+    scores = ranker.predict(X)
+    np.testing.assert_allclose(np.sum(pair.contributions), scores[0] - scores[1], rtol=1e-9)
+    with pytest.raises(TypeError, match="has no curves"):
+        CurvesDisplay.from_estimator(LinearModel([1.0]))
+
+
+def test_a_report_on_curves(tmp_path):
+    from linrank import report
+
+    X, y, qid = problem()
+    ranker = RankSVM(curves="spline").fit(X, y, qid=qid)
+    page = report(Dataset.of(X, y, qid=qid), model=ranker.model_)
+    page.save(tmp_path / "page.html")
+    assert "by their value" in (tmp_path / "page.html").read_text()
+
+
+def test_what_compares_features_of_linear_models_refuses_curves():
+    from linrank import check
+
+    X, y, qid = problem()
+    model = RankSVM(curves="spline").fit(X, y, qid=qid).model_
+    with pytest.raises(TypeError, match="linear model, got AdditiveModel"):
+        check(X, model)
