@@ -86,7 +86,10 @@ FILES = {
     "version 0": (changed(version=0), "'version' is 0, expected 1 to"),
     "version as text": (changed(version="1"), "'version' is a str, expected int"),
     "version as boolean": (changed(version=True), "'version' is a bool, expected int"),
-    "another kind": (changed(kind="tree"), "kind is 'tree', expected 'linear' or 'additive'"),
+    "another kind": (
+        changed(kind="tree"),
+        "kind is 'tree', expected 'linear' or 'additive' or 'kernel'",
+    ),
     "unknown key": (changed(intercept=3.0), "unknown key 'intercept'"),
     "duplicate key": (json.dumps(VALID)[:-1] + ', "coef": [9, 9]}', "'coef' occurs twice"),
     "duplicate nested key": (raw("training", '{"C": 1, "C": 2}'), "'C' occurs twice"),

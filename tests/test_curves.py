@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linrank import AdditiveModel, Dataset, DominationRanker, RankSVM, RankSVMCV, load_model
 from linrank.cli.main import main
@@ -273,9 +274,9 @@ def test_a_search_maps_every_fold_by_its_training_part():
     X, y, qid = problem()
     train, valid = np.flatnonzero(qid < 8), np.flatnonzero(qid >= 8)
     options = {"curves": "step", "n_knots": 4, "increasing": [1]}
-    search = RankSVMCV([0.01, 1.0], cv=[(train, valid)], scoring="pairwise_accuracy", **options)
+    search = RankSVMCV([0.001, 1.0], cv=[(train, valid)], scoring="pairwise_accuracy", **options)
     search.fit(X, y, qid=qid)
-    for k, C in enumerate((0.01, 1.0)):
+    for k, C in enumerate((0.001, 1.0)):
         alone = RankSVM(C, tol=1e-4, **options).fit(X[train], y[train], qid=qid[train])
         score = alone.score(X[valid], y[valid], qid=qid[valid])
         assert search.scores_[0, k] == pytest.approx(score, abs=0.02)
@@ -415,3 +416,13 @@ def test_what_compares_features_of_linear_models_refuses_curves():
     model = RankSVM(curves="spline").fit(X, y, qid=qid).model_
     with pytest.raises(TypeError, match="linear model, got AdditiveModel"):
         check(X, model)
+
+
+@parametrize_with_checks(
+    [RankSVM(curves="quantile"), DominationRanker(curves="step")],
+    expected_failed_checks=lambda ranker: {
+        "check_sample_weight_equivalence_on_dense_data": "knots are those of rows, not of weights"
+    },
+)
+def test_estimators_with_curves_are_those_of_scikit_learn(estimator, check):
+    check(estimator)

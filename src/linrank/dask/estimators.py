@@ -26,6 +26,7 @@ from linrank.methods.parameters import (
     plain,
 )
 from linrank.metrics import parse_scoring
+from linrank.options import IN_MEMORY_ONLY
 from linrank.parts.path import certified_path
 from linrank.parts.search import folds_of
 from linrank.ranksvm.path import PathResult, as_Cs
@@ -55,8 +56,8 @@ _REMEDIES = {
     "n_closest": "it counts listed pairs; use pairs='all' or 'adjacent'",
     "n_random": "it counts listed pairs; use pairs='all' or 'adjacent'",
     "random_state": "nothing is random here",
-    "curvature": "it is of coordinate descent",
-    "order": "it is of coordinate descent",
+    **dict.fromkeys(("curves", "n_knots", "interactions"), IN_MEMORY_ONLY),
+    **dict.fromkeys(("increasing", "decreasing"), IN_MEMORY_ONLY),
 }
 
 

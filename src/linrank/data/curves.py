@@ -257,7 +257,7 @@ def fit_curves(
         Of each feature; 200 for "quantile", else 8.
     weight : float64 array (n_rows,) or None
         Variances of features count it; knots and other variances are of a sample of the rows that
-        have any.
+        have any, whatever it is.
     n_jobs : int or None
         Threads.
     """

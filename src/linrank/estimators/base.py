@@ -176,7 +176,8 @@ class RankerMixin:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.estimator_type = "ranker"
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
+        is_curved = getattr(self, "curves", None) or getattr(self, "interactions", 0)
+        tags.input_tags.sparse = not is_curved
         tags.input_tags.allow_nan = getattr(self, "missing", "error") != "error"
         return tags
 

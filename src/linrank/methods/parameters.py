@@ -197,8 +197,7 @@ class PairLosses:
     )
     pair_weighting: str = declare(
         of.PAIR_WEIGHTINGS[0],
-        "by 1 (uniform), the difference of labels (grade_diff), that of 2^label (gain_diff), or by "
-        "what swapping two rows changes in a measure (ndcg@20, map, mrr, err@10, p@5, ...)",
+        "uniform, grade_diff, gain_diff (of 2^label), or what a swap changes in ndcg@20, map, ...",
         "weighting",
         metavar="NAME",
     )
@@ -219,12 +218,7 @@ def weight_of_losses(help: str = "weight of the pair losses") -> Any:
 class RankSVMTraining(PairLosses, Shaped):
     """What one model and a search over C have in common."""
 
-    n_rounds: int = declare(
-        1,
-        "rankings that weigh pairs by a measure, each by the model of the last",
-        "count",
-        metavar="N",
-    )
+    n_rounds: int = 1
     solver: str = choose(of.SOLVERS, "Newton's method, cutting planes, or a published method")
     tol: float | None = tolerance(
         "stop within TOL·F of the minimum, or tron at ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
@@ -268,7 +262,7 @@ class RankSVMParameters(RankSVMTraining, Watched):
 
     C: float | str = declare(
         1.0,
-        "weight of the pair losses; auto: 10 over the sum of the weights of all pairs",
+        "weight of the pair losses; auto: 10 / Σ of the weights of all pairs",
         "weight",
         flags=("-c", "--C"),
         metavar="C|auto",
