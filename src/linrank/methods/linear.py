@@ -131,7 +131,8 @@ class Ground:
             data, *sets = (design.dataset(each, p.n_jobs) for each in (data, *sets))
         if isinstance(data, Dataset):
             columns = data
-            scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
+            scale = p.scale if design is None else "none"  # its columns have variance 1
+            scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
         else:
             from linrank.parts.path import scaling_of  # costs 40 ms, and few need it
             from linrank.parts.stores import StoreParts

@@ -86,6 +86,8 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
         shape = shape_of(p)
         weight = query_weights(task.query_weight, data.queries)
         options |= {**training, "query_weight": weight, "n_jobs": p.n_jobs}
+        if shape is not None:
+            options["scale"] = "none"  # the columns of curves have variance 1
         tuning = tune(data, folds, grid, **options, **_asked(p, judging), shape=shape)
         columns, design = _columns(data, shape, p.n_jobs)
         if design is not None:
@@ -110,8 +112,9 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     p, data = task.parameters, task.data
     check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
     training = values_of(p, of.DOMINATION_PATH)
-    options = {**training, **_common(task, data), "scale": p.scale}
     shape = shape_of(p)
+    scale = p.scale if shape is None else "none"
+    options = {**training, **_common(task, data), "scale": scale}
     columns, design = _columns(data, shape, p.n_jobs)
     whole = PathProblem.of(columns, **options)
     alphas = as_alphas(p.alphas, whole.problem, p.n_alphas, p.eps)

@@ -35,6 +35,7 @@ Array = NDArray[Any]
 
 _WIDTH = 0.2  # γ times the number of features, of quantiles that have variance 1
 _BLOCK_ROWS = 4096  # whose kernel with the landmarks is held at a time
+_SCALED_ROWS = 2000  # that tell the variance of the columns
 _RIDGE = 1e-6  # below it float32 knows nothing of a kernel whose largest value is 1
 
 
@@ -135,7 +136,7 @@ def dense_rows(data: Any) -> DenseRows:
 
 @dataclass(frozen=True, eq=False)
 class Nystroem:
-    """``z(x) = T⁻¹ k(L, q(x))``, ``K_LL = T T'``: ``z(a)·z(b)`` is about ``exp(-γ‖q(a) - q(b)‖²)``.
+    """``z(x) = T⁻¹ k(L, q(x))``: ``z(a)·z(b)`` is about ``c exp(-γ‖q(a) - q(b)‖²)``, c a constant.
 
     Attributes
     ----------
@@ -169,7 +170,13 @@ class Nystroem:
         # turns the columns of the symmetric root, which no ridge can see, and costs a tenth of it.
         kernel = _rbf(landmarks, landmarks, gamma)
         kernel[np.diag_indices_from(kernel)] += _RIDGE
-        return cls(quantiles, landmarks, np.linalg.inv(np.linalg.cholesky(kernel)).T, gamma)
+        whitening = np.linalg.inv(np.linalg.cholesky(kernel)).T
+        # One factor for all columns, so that their mean variance is 1: they stay a rotation of the
+        # kernel's own, and weigh as much beside curves as curves do beside each other.
+        values = sample.values[:: max(1, len(sample.values) // _SCALED_ROWS)]
+        z = _rbf(quantiles.columns(DenseRows(values)).values, landmarks, gamma) @ whitening
+        whitening /= max(np.sqrt(z.var(axis=0).mean()), _RIDGE)
+        return cls(quantiles, landmarks, whitening, gamma)
 
     def columns(self, rows: DenseRows, n_jobs: int | None) -> Array:
         """z of rows, in float32."""
