@@ -40,6 +40,7 @@ from linrank.errors import ExportWarning as ExportWarning
 from linrank.errors import ModelFormatError as ModelFormatError
 from linrank.errors import NoPairsError as NoPairsError
 from linrank.errors import TooFewPairsError as TooFewPairsError
+from linrank.estimators.auto import AutoRanker as AutoRanker
 from linrank.estimators.base import RankerMixin as RankerMixin
 from linrank.estimators.domination import DominationRanker as DominationRanker
 from linrank.estimators.kernel import KernelRankSVM as KernelRankSVM

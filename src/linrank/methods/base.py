@@ -240,3 +240,14 @@ KERNEL = _own(
     of.KernelParameters,
     of.KernelSearch,
 )
+AUTO = register(
+    Method(
+        "auto",
+        "linear, curves, interactions or few weights: what ranks unseen queries best",
+        of.AutoParameters,
+        Later("linrank.methods.auto:train"),
+        Later("linrank.methods.auto:describe"),
+        of.AutoSearch,
+        Later("linrank.methods.auto:search_auto"),
+    )
+)

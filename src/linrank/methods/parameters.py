@@ -613,3 +613,39 @@ class KernelSearch(KernelTraining, Choosing):
     gammas: Any = grid(
         "values of γ", told="4^-3 to 4^3 times that of scale", needs=("kernel", _having("gamma"))
     )
+
+
+# ---- the choice among methods -------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class AutoParameters(Filled):
+    """Parameters of `linrank.AutoRanker` as a method that trains."""
+
+    metric: str = of.SCORING
+    time_limit: float | None = declare(
+        None,
+        "try no further kind of model that would take longer",
+        "positive",
+        metavar="SECONDS",
+    )
+    selection: str = choose(
+        of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"
+    )
+
+
+@dataclass(eq=False, repr=False)
+class AutoSearch(AutoParameters):
+    """Parameters of `linrank.AutoRanker`."""
+
+    _: dataclasses.KW_ONLY
+    cv: Any = None
+
+    @property
+    def scoring(self) -> str:
+        """The metric, as other searches call it."""
+        return self.metric
+
+    @scoring.setter
+    def scoring(self, name: str) -> None:
+        self.metric = name

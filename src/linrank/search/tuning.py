@@ -52,6 +52,8 @@ class Tuning:
         What else is known of each model: "n_nonzero", "converged", "n_iter".
     paths : tuple of PathResult
         The path of each fold, where the method follows one.
+    simplest_first : bool
+        Whether names, too, begin with the simplest model.
     """
 
     grid: Grid
@@ -59,6 +61,7 @@ class Tuning:
     selection: str = "best"
     facts: Mapping[str, Array] = field(default_factory=dict, repr=False)
     paths: tuple[Any, ...] = field(default=(), repr=False)
+    simplest_first: bool = False
 
     def __getattr__(self, name: str) -> Any:
         known = vars(self)  # empty while a copy is being unpickled
@@ -193,10 +196,9 @@ class Tuning:
         of_best = self._by_fold(self.scores)
         error = of_best.std(ddof=1) / np.sqrt(len(of_best))
         is_simpler = np.zeros(mean.shape, dtype=bool)
-        axes = zip(self.grid.values(), best, strict=True)
-        is_simpler[tuple(slice(0 if isinstance(v, np.ndarray) else k, k + 1) for v, k in axes)] = (
-            True
-        )
+        ordered = [self.simplest_first or isinstance(v, np.ndarray) for v in self.grid.values()]
+        places = zip(ordered, best, strict=True)
+        is_simpler[tuple(slice(0 if whole else k, k + 1) for whole, k in places)] = True
         return self._first(is_simpler & (mean >= mean[best] - error))
 
     def _by_fold(self, values: Array) -> Array:
