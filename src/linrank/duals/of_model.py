@@ -21,7 +21,7 @@ from linrank.duals.dual_matrix import (
 )
 from linrank.duals.hinge import hinge_entries
 from linrank.errors import check_positive
-from linrank.lowrank.thresholding import svt
+from linrank.lowrank.proximal import svt
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.options import LOSSES

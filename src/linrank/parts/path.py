@@ -21,10 +21,9 @@ from linrank.io.store.store import Store
 from linrank.models.linear import LinearModel
 from linrank.options import SELECTED_PAIRS
 from linrank.parts.chunk import tree_sum
-from linrank.parts.parts import Parts
+from linrank.parts.parts import Parts, StoreParts
 from linrank.parts.recipes import RANK_KINDS, RankRecipe, only_queries, rank_recipe
 from linrank.parts.risk import sizes_of
-from linrank.parts.stores import StoreParts
 from linrank.parts.train import train_path_chunks
 from linrank.ranksvm.path import PathResult, as_Cs, reporting, solve_path
 from linrank.solvers.result import Callback, Result

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.query_folds import query_folds, row_folds
+from linrank.data.queries import query_folds, row_folds
 from linrank.data.rows import Design, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, Measure, parse

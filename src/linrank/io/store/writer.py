@@ -17,8 +17,7 @@ from linrank.data.queries import as_sizes
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.io.comments import Comments, Words
 from linrank.io.store.batch import Block, Pending, as_words
-from linrank.io.store.folder import NewFolder
-from linrank.io.store.layout import STATISTICS, Layout, StoredArray
+from linrank.io.store.layout import STATISTICS, Layout, NewFolder, StoredArray
 from linrank.io.store.manifest import Manifest
 from linrank.io.store.read import checksum
 from linrank.system.resources import resolve
