@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.displays import Display
-    from linrank.reports.caveats import Caveat
+    from linrank.judging.inspect import Finding
     from linrank.system.tables import Table
 
 
@@ -114,7 +114,7 @@ def tiles(entries: Iterable[tuple[str, str, str]]) -> str:
     return f'<dl class="tiles">\n{cards}</dl>'
 
 
-def notices(caveats: Sequence[Caveat]) -> str:
+def notices(caveats: Sequence[Finding]) -> str:
     """Caveats, the grave ones marked by a word as well as by colour."""
     if not caveats:
         return ""
