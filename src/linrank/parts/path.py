@@ -64,9 +64,7 @@ def path_of_parts(
     coef_bounds: Any = None,
     kept: Sequence[Array] | None = None,
     progress: Callable[[Result], None] | None = None,
-    tol: float | None = None,
-    max_iter: int | None = None,
-    callback: Callback | None = None,
+    **options: Any,
 ) -> PartsPath:
     """Train for every C; ``Cs`` as `linrank.ranksvm.path.as_Cs` returns them.
 
@@ -82,8 +80,8 @@ def path_of_parts(
         The queries to train on, part by part; all if None.
     progress : callable, optional
         Called with the result of each C.
-    tol, max_iter, callback
-        As in `linrank.parts.train.train_path_chunks`.
+    **options
+        ``tol``, ``max_iter`` and ``callback``, as in `linrank.parts.train.train_path_chunks`.
     """
     scaling = scaling_of(parts, scale, kept)
     recipe = replace(recipe, by_query=scaling.needs_queries)
@@ -92,13 +90,11 @@ def path_of_parts(
             chunks,
             recipe,
             Cs.tolist(),
-            tol=tol,
-            max_iter=max_iter,
             scale=scaling.factors,
             bounds=weight_bounds(positive, coef_bounds, parts.columns, scaling.factors),
             capacity=parts.capacity,
             n_threads=parts.n_threads,
-            callback=callback,
+            **options,
         )
         results = list(reporting(found, progress))
         n_pairs = sum(size.n_pairs for size in sizes_of(chunks))
