@@ -16,7 +16,7 @@ import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
 from linrank.io.tables import arrow as values
-from linrank.io.tables import csv
+from linrank.io.tables import columns, csv
 from linrank.io.tables.columns import columns_of, plain_numbers
 from linrank.io.tables.matrix import Matrix
 from linrank.io.write.files import write
@@ -84,8 +84,8 @@ def test_ids_do_not_change_with_the_frame():
 def test_chunks_are_joined_as_what_has_room_for_all(monkeypatch):
     """Plain string arrays end at 2 GiB, all document ids of a table need not."""
     joined = []
-    one_array = values.one_array
-    monkeypatch.setattr(values, "one_array", lambda c: joined.append(str(c.type)) or one_array(c))
+    one_array = columns.one_array
+    monkeypatch.setattr(columns, "one_array", lambda c: joined.append(str(c.type)) or one_array(c))
     column = pa.chunked_array([["a"], ["b", None]])
     assert values.as_docids(column, "d", "t")[1] == "docid = b"
     assert values.as_query_ids(pa.chunked_array([["a"], ["b"]]), "q", "t").tolist() == ["a", "b"]
