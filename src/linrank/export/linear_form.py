@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linrank.export.feature_map import engine_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from linrank.data.missing import Missing
     from linrank.data.rows import ColumnStatistics
-    from linrank.data.scaling import Scaling
     from linrank.export.feature_map import FeatureMap
 
 # Binary exponents of the smallest normal and of the largest number.
@@ -105,50 +103,14 @@ def positional(value: float) -> str:
 _SHOWN = 3  # names that a warning lists
 
 
-class Exportable(Protocol):
-    """What is asked of a model; LinearModel has it."""
-
-    @property
-    def coef(self) -> NDArray[np.float64]:
-        """Weights of the raw features."""
-
-    @property
-    def feature_names(self) -> Sequence[str] | None:
-        """Names of the features, if they have any."""
-
-    @property
-    def scaling(self) -> Scaling:
-        """How the features were scaled."""
-
-    @property
-    def training(self) -> Mapping[str, Any]:
-        """Summary of the training run."""
-
-    @property
-    def missing(self) -> Missing:
-        """What the model does with missing values."""
-
-    @property
-    def statistics(self) -> ColumnStatistics | None:
-        """Of the raw training features."""
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureStatistics:
-    """What is known of the raw training values of each exported feature."""
-
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class LinearForm:
     """What there is to write of a model, one entry for each exported feature.
 
     Attributes
     ----------
+    target : str
+        The engine.
     names : tuple of str
         Names in the engine.
     columns : int64 array
@@ -167,7 +129,7 @@ class LinearForm:
         How the features were scaled when the model was trained.
     divisors : float64 array or None
         What ``standard`` and ``minmax`` divide by: ``1 / d_j``, deviation or range in training.
-    statistics : FeatureStatistics or None
+    statistics : ColumnStatistics or None
         Of the training values of these features.
     n_features : int
         Features of the model, exported or not.
@@ -177,6 +139,7 @@ class LinearForm:
         What an engine cannot know of this model.
     """
 
+    target: str
     names: tuple[str, ...]
     columns: NDArray[np.int64]
     weights: NDArray[np.float64]
@@ -186,7 +149,7 @@ class LinearForm:
     missing: str
     scale: str
     divisors: NDArray[np.float64] | None
-    statistics: FeatureStatistics | None
+    statistics: ColumnStatistics | None
     n_features: int
     base: int | None
     warnings: tuple[str, ...]
@@ -194,10 +157,10 @@ class LinearForm:
     @classmethod
     def of(
         cls,
-        model: Exportable,
+        model: Any,
         *,
+        target: str = "linrank",
         feature_map: FeatureMap | None = None,
-        names: Sequence[str] | None = None,
         precision: str = "float32",
         dense: bool = False,
         named: bool = True,
@@ -209,10 +172,10 @@ class LinearForm:
         ----------
         model : LinearModel
             A trained model.
+        target : str
+            The engine, by its name.
         feature_map : mapping, path or None
             Names in the engine by names, or numbers, in the model.
-        names : sequence of str or None
-            Names of all features in place of the model's.
         precision : {"float32", "float64"}
             What the engine computes in.
         dense : bool
@@ -225,10 +188,10 @@ class LinearForm:
         coef = _coefficients(model)
         missing, fill, extra = _missing_values(model)
         kept = np.arange(len(coef)) if dense else np.flatnonzero((coef != 0.0) | (extra != 0.0))
-        own = model.feature_names if names is None else names
+        own = model.feature_names
         base: int | None = model.training.get("index_base")
         called = engine_names(own, len(coef), base or 0, feature_map)
-        statistics = _statistics(model, kept)
+        statistics = None if model.statistics is None else model.statistics.of_columns(kept)
         reach = _reach(statistics, fill[kept])
         factor = power_of_two(coef[kept], reach, extra[kept], precision)
         chosen = tuple(called[j] for j in kept)
@@ -239,6 +202,7 @@ class LinearForm:
         ]
         factors = model.scaling.factors
         form = cls(
+            target=target,
             names=chosen,
             columns=kept,
             weights=coef[kept] * factor,
@@ -291,23 +255,15 @@ def _coefficients(model: Any) -> NDArray[np.float64]:
     return coef
 
 
-def _missing_values(model: Exportable) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
+def _missing_values(model: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
     """The model's rule for missing values, what stands in for them, and what they add to that."""
     zeros, missing = np.zeros(len(model.coef)), model.missing
     fill = zeros if missing.values is None else missing.values
     return missing.kind, fill, zeros if missing.weights is None else missing.weights
 
 
-def _statistics(model: Exportable, kept: NDArray[np.int64]) -> FeatureStatistics | None:
-    known = model.statistics
-    if known is None:
-        return None
-    parts = (known.mean, known.variance, known.low, known.high)
-    return FeatureStatistics(*(part[kept] for part in parts))
-
-
 def _reach(
-    statistics: FeatureStatistics | None, fill: NDArray[np.float64]
+    statistics: ColumnStatistics | None, fill: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
     """The largest value of each feature, without its sign, that training saw or filled in."""
     if statistics is None:

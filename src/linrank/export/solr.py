@@ -6,13 +6,17 @@ Solr computes in float32 and knows no intercept. A feature without a value takes
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from linrank.export.artefact import Artefact
+from linrank.export.elasticsearch import (
+    Normalizers,
+    about_inexpressible,
+    default_values,
+    json_text,
+)
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.linear_form import singles, text
-from linrank.export.ltr_plugin import Normalizers, about_inexpressible, default_values
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm
@@ -63,17 +67,13 @@ def write(
         "features": features,
         "params": {"weights": dict(zip(form.names, weights, strict=True))},
     }
-    files = {"model.json": _json(document)}
+    files = {"model.json": json_text(document)}
     defaults, lost = default_values(form)
-    warnings += [*about_inexpressible("solr", lost), *_about_size(files["model.json"])]
+    warnings += [*about_inexpressible(form, lost), *_about_size(files["model.json"])]
     if defaults:
-        files["features.json"] = _json(_patch(defaults, store))
+        files["features.json"] = json_text(_patch(defaults, store))
     instructions = _instructions(form, name, store, collection, bool(defaults))
     return Artefact("solr", files, instructions, tuple(warnings))
-
-
-def _json(document: Any) -> bytes:
-    return (json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
 
 
 def _add_normalizers(features: list[dict[str, Any]], scaled: Normalizers) -> None:

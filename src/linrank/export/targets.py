@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
     from linrank.export.feature_map import FeatureMap
 
-# Name -> what it is, for help texts; the module has the same name.
+# Name -> what it is, for help texts; the module has the same name, unless two share one.
 TARGETS = {
     "elasticsearch": "Elasticsearch with the learning-to-rank plugin",
     "opensearch": "OpenSearch with the learning-to-rank plugin",
@@ -43,6 +43,7 @@ TARGETS = {
     "json": "names and weights, for a program of one's own",
 }
 ALIASES = {"es": "elasticsearch", "os": "opensearch"}
+MODULES = {"opensearch": "elasticsearch"}
 NORMALIZERS = ("folded", "engine")
 
 
@@ -84,6 +85,7 @@ def export(
     precision: Any = options.get("precision") or getattr(module, "PRECISION", "float32")
     form = LinearForm.of(
         model,
+        target=target,
         feature_map=feature_map,
         precision=precision,
         dense=getattr(module, "DENSE", False),
@@ -98,7 +100,7 @@ def export(
 
 
 def _module(target: str) -> Any:
-    return import_module(f"linrank.export.{target}")
+    return import_module(f"linrank.export.{MODULES.get(target, target)}")
 
 
 def _check_options(target: str, options: dict[str, Any]) -> None:

@@ -18,8 +18,15 @@ from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, Design, StreamedRows, without_offsets
 from linrank.errors import NoPairsError, check_numbers, check_one_of
-from linrank.losses.base import Hinge, Huber, ScoreLoss, SquaredHinge
-from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.base import (
+    Hinge,
+    Huber,
+    PreferenceHinge,
+    PreferenceHuber,
+    PreferenceSquaredHinge,
+    ScoreLoss,
+    SquaredHinge,
+)
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs, chosen
 from linrank.published import counting as published
