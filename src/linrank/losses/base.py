@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,32 +53,12 @@ class Errors:
     gradient: float  # 2-norm
 
 
-class LossPoint(Protocol):
-    """The loss at one vector of scores; what the sweep found there is kept for the products."""
-
-    @property
-    def value(self) -> float:
-        """``L(z) = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``."""
-
-    @property
-    def sum_of_slacks(self) -> float:
-        """``Σ ω ξ`` over the violated pairs."""
-
-    @property
-    def n_violations(self) -> float:
-        """``Σ ω`` over the violated pairs, those with ``ξ > 0``."""
-
-    @property
-    def total_curvature(self) -> float:
-        """``Σ ω l''(ξ)``, the scale of the Hessian."""
-
-    @property
-    def gradient(self) -> Array:
-        """``∂L/∂z``, by position."""
-
-
 class ScoreLoss:
     """A convex function of the scores, once differentiable; blind to the rows.
+
+    Its points have ``value = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``, over the violated pairs, those with
+    ``ξ > 0``, ``sum_of_slacks = Σ ω ξ`` and ``n_violations = Σ ω``, ``total_curvature = Σ ω l''(ξ)``
+    and ``gradient = ∂L/∂z`` by position; what a sweep found there is kept for the products.
 
     Parameters
     ----------

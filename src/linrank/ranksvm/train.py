@@ -152,15 +152,8 @@ def _from_sample(
     return start, guess
 
 
-class Weighable(Plannable, Protocol):
-    """What `carried` asks of a problem, and of its samples, which are dataclasses."""
-
-    @property
-    def C(self) -> float: ...
-
-
-def carried(problem: Weighable) -> conjugate.Preconditioner:
-    """The preconditioner of a path.
+def carried(problem: Any) -> conjugate.Preconditioner:
+    """The preconditioner of a path; the problem is `Plannable`, and has a C.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
     that of a sample, four times as large each time it disappoints.
