@@ -56,9 +56,9 @@ class Errors:
 class ScoreLoss:
     """A convex function of the scores, once differentiable; blind to the rows.
 
-    Its points have ``value = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``, over the violated pairs, those with
-    ``ξ > 0``, ``sum_of_slacks = Σ ω ξ`` and ``n_violations = Σ ω``, ``total_curvature = Σ ω l''(ξ)``
-    and ``gradient = ∂L/∂z`` by position; what a sweep found there is kept for the products.
+    Its points have ``value = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``; over the violated pairs, those with
+    ``ξ > 0``, ``sum_of_slacks = Σ ω ξ`` and ``n_violations = Σ ω``; ``total_curvature``, which is
+    ``Σ ω l''(ξ)``; and ``gradient = ∂L/∂z`` by position. What a sweep found is kept for products.
 
     Parameters
     ----------
