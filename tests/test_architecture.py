@@ -162,7 +162,7 @@ def test_threads_start_in_one_place(path):
 
 
 # Where files of a scratch folder are written, which nobody else sees.
-OF_A_SCRATCH = {"cli/streams.py", "export/artefact.py", "io/store/folder.py", "io/store/spill.py"}
+OF_A_SCRATCH = {"cli/streams.py", "export/artefact.py", "io/store/layout.py", "io/store/spill.py"}
 OF_A_SCRATCH |= {"io/store/convert_text.py"}
 OF_A_SCRATCH |= {f"judging/contest/{name}.py" for name in ("methods", "runner")}
 WRITES = re.compile(

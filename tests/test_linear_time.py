@@ -13,7 +13,7 @@ import linrank
 from linrank.errors import did_you_mean
 from linrank.export.vespa import check_rank_feature
 from linrank.io.comments import Comments
-from linrank.io.preference_text import load_preferences
+from linrank.io.judgements import load_preferences
 from linrank.io.store.manifest import read_manifest
 from linrank.io.svmlight import _HEADER
 from linrank.metrics.names import parse as parse_metric

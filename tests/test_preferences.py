@@ -13,7 +13,7 @@ from hypothesis_profiles import examples
 from linrank import Preferences, RankSVM, make_ranking, reference
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
-from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.base import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.ranksvm.train import sample_preferences, train
 from linrank.solvers.conjugate import Diagonal, Explicit, Plain

@@ -16,8 +16,8 @@ import linrank
 from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
 from linrank.judging.inspect import Profile
 from linrank.reports.caveats import data_caveats, leakage_message
+from linrank.reports.html import interval, p_value, percent, power, push, short
 from linrank.reports.material import pushes
-from linrank.reports.numbers import interval, p_value, percent, power, push, short
 from linrank.reports.rankings import best_single_feature
 from real_data import mq2008, real_file
 

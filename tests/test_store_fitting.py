@@ -14,8 +14,8 @@ import pytest
 
 import linrank
 from linrank.io.store.store import Store
+from linrank.parts.parts import _SPARE
 from linrank.parts.passes import Budget
-from linrank.parts.stores import _SPARE
 from linrank.system.resources import resident
 
 TIGHT = (64 << 20) + 1_000_000  # beside what the process has: room for two small chunks, no more

@@ -101,7 +101,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store")
     append(writer)
-    monkeypatch.setattr("linrank.io.store.folder.os.fsync", interrupt)
+    monkeypatch.setattr("linrank.io.store.layout.os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         writer.finish()
     assert os.listdir(tmp_path) == []
@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store", chunk_bytes=16)
     append(writer)
-    monkeypatch.setattr("linrank.io.store.folder.os.write", full)
+    monkeypatch.setattr("linrank.io.store.layout.os.write", full)
     with pytest.raises(OSError, match="No space left") as caught:
         append(writer)
     monkeypatch.undo()

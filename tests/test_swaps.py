@@ -10,7 +10,7 @@ import linrank
 from linrank.data import rows as design
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.base import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.swaps import (
     LONGEST,
     SwapHinge,

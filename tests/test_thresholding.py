@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hypothesis_profiles import examples
-from linrank.lowrank import thresholding
-from linrank.lowrank.thresholding import leading, svt
+from linrank.lowrank import proximal as thresholding
+from linrank.lowrank.proximal import leading, svt
 from plain_regularized import plain_svt
 
 

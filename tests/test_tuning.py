@@ -25,8 +25,7 @@ from linrank import (
     ranksvm_path,
 )
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries
-from linrank.data.query_folds import query_folds, row_folds
+from linrank.data.queries import Queries, query_folds, row_folds
 from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.search import folds as validation

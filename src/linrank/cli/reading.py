@@ -262,7 +262,7 @@ def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset
 
 def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferences:
     """The preferences of a file between rows of the data."""
-    from linrank.io.preference_text import load_preferences
+    from linrank.io.judgements import load_preferences
 
     preferences = load_preferences(path, n_rows=data.n_rows)
     if data.qid is not None and not across_queries:

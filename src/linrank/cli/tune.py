@@ -215,8 +215,8 @@ def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fo
 
 def _parts(store: Any, args: argparse.Namespace) -> tuple[Any, Any]:
     """A store as parts within the limit, and folds of them."""
+    from linrank.parts.parts import StoreParts
     from linrank.parts.search import folds_of
-    from linrank.parts.stores import StoreParts
     from linrank.system.resources import resolve
 
     args.scoring = args.scoring or METRICS[0]

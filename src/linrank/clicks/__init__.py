@@ -13,8 +13,8 @@ from linrank.clicks.propensity import (
     ips_relevance,
     ips_weights,
     power_law,
+    simulate_clicks,
 )
-from linrank.clicks.simulation import simulate_clicks
 
 __all__ = [
     "STRATEGIES",

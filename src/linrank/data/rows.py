@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -95,30 +95,20 @@ class ColumnStatistics:
 
     def of_first(self, n_columns: int) -> ColumnStatistics:
         """The statistics of the first columns only."""
-        if n_columns == self.n_columns:
-            return self
-        first = slice(n_columns)
-        return ColumnStatistics(
-            self.weight,
-            self.n_rows,
-            self.mean[first],
-            self.variance[first],
-            self.low[first],
-            self.high[first],
-            self.n_nonzero[first],
-        )
+        return self if n_columns == self.n_columns else self.of_columns(slice(n_columns))
+
+    def of_columns(self, columns: slice | NDArray[np.int64]) -> ColumnStatistics:
+        """The statistics of some columns."""
+        return self._changed(lambda values: values[columns])
 
     def masked(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
         """The statistics of some columns, 0 in the place of the others."""
-        return ColumnStatistics(
-            self.weight,
-            self.n_rows,
-            np.where(kept, self.mean, 0.0),
-            np.where(kept, self.variance, 0.0),
-            np.where(kept, self.low, 0.0),
-            np.where(kept, self.high, 0.0),
-            np.where(kept, self.n_nonzero, 0),
-        )
+        return self._changed(lambda values: np.where(kept, values, 0))
+
+    def _changed(self, change: Callable[[Array], Array]) -> ColumnStatistics:
+        """The same rows, every array of numbers by column changed alike."""
+        columns = (self.mean, self.variance, self.low, self.high, self.n_nonzero)
+        return ColumnStatistics(self.weight, self.n_rows, *map(change, columns))
 
     def widened(self, n_columns: int) -> ColumnStatistics:
         """The same rows with more columns, in which all of them are 0."""

@@ -312,20 +312,8 @@ class Log(History):
         return self.append(lambda: point.w, entry)
 
     def result(self, point: PenalisedPoint, n_sweeps: int, verdict: Verdict) -> Result:
-        stopped, message = verdict
-        return Result(
-            w=point.w,
-            value=point.value,
-            gap=point.gap,
-            gradient_norm=point.kkt_residual,
-            kkt_residual=point.kkt_residual,
-            n_iter=n_sweeps,
-            n_hvp=0,
-            converged=stopped == "tolerance",
-            stopped=stopped,
-            message=message,
-            history=self.history,
-        )
+        ending = {**self.ending(*verdict, point.kkt_residual), "n_iter": n_sweeps}
+        return Result(w=point.w, value=point.value, gap=point.gap, **ending)
 
 
 def descend(

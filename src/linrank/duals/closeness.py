@@ -200,10 +200,9 @@ def of_model(
     qid: Any,
     epsilon: float | None,
     *,
-    group: Any = None,
-    sample_weight: Any = None,
     query_weight: Any = None,
     n_jobs: int | None = None,
+    **rows: Any,
 ) -> TrainedPairs:
     """Of a fitted ranker or its model; the hinge of a linear one has exact duals."""
     inner = getattr(model, "model_", model)
@@ -213,7 +212,7 @@ def of_model(
             "support_distribution takes a fitted RankSVM or KernelRankSVM, its model, or a "
             f"DualMatrix; got {type(model).__name__}"
         )
-    data = as_dataset(X, y, qid, group, sample_weight, n_jobs)
+    data = as_dataset(X, y, qid, n_jobs=n_jobs, **rows)
     if isinstance(inner, LinearModel) and training["loss"] == "hinge":
         if training.get("pairs") in SELECTED_PAIRS and _is_listed(training, data):
             raise ValueError(
@@ -233,17 +232,16 @@ def of_scores(
     qid: Any,
     epsilon: float | None,
     *,
-    group: Any = None,
-    sample_weight: Any = None,
     query_weight: Any = None,
     n_jobs: int | None = None,
+    **rows: Any,
 ) -> TrainedPairs:
     """Of the scores of the training rows and the settings of the training."""
     column = as_array(scores, "scores").astype(np.float64, copy=False)
     if column.ndim != 1:
         raise ValueError(f"scores must be 1-D, one for each row; got shape {column.shape}")
     check_one_of("loss", settings.get("loss", LOSSES[0]), LOSSES)
-    data = as_dataset(column[:, np.newaxis], y, qid, group, sample_weight, n_jobs)
+    data = as_dataset(column[:, np.newaxis], y, qid, n_jobs=n_jobs, **rows)
     return _of_scores(settings, data, column, query_weight, epsilon)
 
 

@@ -21,7 +21,7 @@ from linrank.duals.dual_matrix import (
 )
 from linrank.duals.hinge import hinge_entries
 from linrank.errors import check_positive
-from linrank.lowrank.thresholding import svt
+from linrank.lowrank.proximal import svt
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.options import LOSSES
@@ -174,7 +174,12 @@ def _kind(model: Any, linear: LinearModel) -> str:
 
 
 def as_dataset(
-    X: Any, y: Any, qid: Any, group: Any, sample_weight: Any, n_jobs: int | None
+    X: Any,
+    y: Any,
+    qid: Any,
+    group: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
 ) -> Dataset:
     if not isinstance(X, Dataset):
         return Dataset.of(X, y, qid=qid, group=group, sample_weight=sample_weight, n_jobs=n_jobs)

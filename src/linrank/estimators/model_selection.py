@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries
-from linrank.data.query_folds import query_folds
+from linrank.data.queries import Queries, query_folds
 from linrank.estimators.base import RankerMixin
 from linrank.metrics import convention as named_convention
 from linrank.metrics import evaluate, parse, parse_scoring

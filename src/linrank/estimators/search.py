@@ -13,8 +13,8 @@ from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.outline import columns_of, is_limited
 from linrank.methods import parameters as of
 from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Task
+from linrank.parts.parts import StoreParts
 from linrank.parts.search import folds_of
-from linrank.parts.stores import StoreParts
 from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell
 from linrank.system.resources import resolve

@@ -217,6 +217,7 @@ class Finding:
 
     code: str
     message: str
+    grave: bool = False
 
 
 def findings(profile: Profile) -> list[Finding]:

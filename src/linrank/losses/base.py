@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.preferences import Preferences
 from linrank.data.rows import Design, StreamedRows
 from linrank.pairs import Pairs
 
@@ -51,32 +53,12 @@ class Errors:
     gradient: float  # 2-norm
 
 
-class LossPoint(Protocol):
-    """The loss at one vector of scores; what the sweep found there is kept for the products."""
-
-    @property
-    def value(self) -> float:
-        """``L(z) = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``."""
-
-    @property
-    def sum_of_slacks(self) -> float:
-        """``Σ ω ξ`` over the violated pairs."""
-
-    @property
-    def n_violations(self) -> float:
-        """``Σ ω`` over the violated pairs, those with ``ξ > 0``."""
-
-    @property
-    def total_curvature(self) -> float:
-        """``Σ ω l''(ξ)``, the scale of the Hessian."""
-
-    @property
-    def gradient(self) -> Array:
-        """``∂L/∂z``, by position."""
-
-
 class ScoreLoss:
     """A convex function of the scores, once differentiable; blind to the rows.
+
+    Its points have ``value = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``; over the violated pairs, those with
+    ``ξ > 0``, ``sum_of_slacks = Σ ω ξ`` and ``n_violations = Σ ω``; ``total_curvature``, which is
+    ``Σ ω l''(ξ)``; and ``gradient = ∂L/∂z`` by position. What a sweep found is kept for products.
 
     Parameters
     ----------
@@ -276,4 +258,93 @@ class Huber(HuberKind, SweptLoss):
 
     def __init__(self, pairs: Pairs, epsilon: float, n_threads: int = 1) -> None:
         super().__init__(pairs, n_threads)
+        self.epsilon = epsilon
+
+
+# ---- losses over preferences that are listed pair by pair ---------------------------------------
+
+
+class PreferenceLoss(ScoreLoss):
+    """``L(z) = Σ_t ω_t l(1 - z_win + z_lose)``: O(p) for p preferences, a point or a product.
+
+    Only rows that some preference names have a position: the others are never touched.
+
+    Parameters
+    ----------
+    preferences : Preferences
+        Winners, losers and weights ω, by row.
+    n_rows : int
+        Rows of the matrix.
+    n_threads : int
+        Threads of every sweep; the result does not depend on it.
+    """
+
+    name: str
+
+    def __init__(self, preferences: Preferences, n_rows: int, n_threads: int = 1) -> None:
+        is_named = np.zeros(n_rows, dtype=bool)
+        is_named[preferences.winners] = is_named[preferences.losers] = True
+        order = None if is_named.all() else np.flatnonzero(is_named)
+        super().__init__(order, n_rows if order is None else len(order), n_threads)
+        self.preferences = preferences
+        position = np.cumsum(is_named) - 1
+        self._list = _core.preference_list(
+            position[preferences.winners],
+            position[preferences.losers],
+            preferences.weight,
+            self.n_positions,
+        )
+
+    @property
+    def mean_weight(self) -> float:
+        return self.total_weight / max(1, len(self.preferences))
+
+    @property
+    def total_weight(self) -> float:
+        return self.preferences.total_weight()
+
+    def at(self, z: Array, near: Any = None) -> _core.PreferencePoint:
+        return _core.preference_point(self._list, self.name, self.epsilon, z, self.n_threads)
+
+    def curvature(self, point: _core.PreferencePoint, v: Array) -> Array:
+        return point.multiply(v, self.n_threads)
+
+    def hessian_matrix(self, rows: Design, point: _core.PreferencePoint) -> Array:
+        """``XᵀΛX`` in full, Λ the Laplacian of the curved preferences."""
+        n = rows.shape[1]
+        flat = _core.preference_hessian_matrix(rows.core, self.order, point, self.n_threads)
+        return flat.reshape(n, n)
+
+    def hessian_diagonal(self, rows: Design, point: _core.PreferencePoint) -> Array:
+        """The diagonal of ``XᵀΛX``, exact up to rounding."""
+        return _core.preference_hessian_diagonal(rows.core, self.order, point, self.n_threads)
+
+
+class PreferenceSquaredHinge(SquaredHingeKind, PreferenceLoss):
+    """``l(ξ) = max(0, ξ)²``."""
+
+
+class PreferenceHinge(HingeKind, PreferenceLoss):
+    """``l(ξ) = max(0, ξ)``."""
+
+
+class PreferenceHuber(HuberKind, PreferenceLoss):
+    """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``.
+
+    Parameters
+    ----------
+    preferences : Preferences
+        Winners, losers and weights ω, by row.
+    n_rows : int
+        Rows of the matrix.
+    epsilon : float
+        ε, in (0, 1].
+    n_threads : int
+        Threads of every sweep; the result does not depend on it.
+    """
+
+    def __init__(
+        self, preferences: Preferences, n_rows: int, epsilon: float, n_threads: int = 1
+    ) -> None:
+        super().__init__(preferences, n_rows, n_threads)
         self.epsilon = epsilon

@@ -178,19 +178,11 @@ def _result(splitting: Splitting, log: _Log, verdict: Verdict) -> RegularizedRes
     ranks = np.zeros(rectangles.pairs.queries.n_queries, dtype=np.int64)
     ranks[rectangles.query] = by_block
     residual = log.history["kkt_residual"][log.kept]
-    stopped, message = verdict
     return RegularizedResult(
         w=w,
         value=value,
         gap=max(rounding, value + rounding - log.bound),
-        gradient_norm=residual,
-        kkt_residual=residual,
-        n_iter=log.n_iter,
-        n_hvp=0,
-        converged=stopped == "tolerance",
-        stopped=stopped,
-        message=message,
-        history=log.history,
+        **log.ending(*verdict, residual),
         duals=replace(rectangles, values=splitting.best),
         ranks=ranks,
         kept=log.kept,

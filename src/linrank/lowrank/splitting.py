@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank._core import dot
-from linrank.lowrank.proximal import ProximalProblem
+from linrank.lowrank.proximal import Leading, ProximalProblem, leading
 from linrank.lowrank.rectangles import Rectangles
-from linrank.lowrank.thresholding import Leading, leading
 
 Array = NDArray[Any]
 

@@ -134,8 +134,8 @@ class Ground:
             scale = p.scale if design is None else "none"  # its columns have variance 1
             scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
         else:
+            from linrank.parts.parts import StoreParts
             from linrank.parts.path import scaling_of  # costs 40 ms, and few need it
-            from linrank.parts.stores import StoreParts
 
             is_store = isinstance(data, Store)
             parts = StoreParts(data, p.memory_limit, resolve(p.n_jobs)) if is_store else data

@@ -12,11 +12,11 @@ from linrank.metrics.conventions import Convention
 from linrank.metrics.measures import (
     AllPairsError,
     ConcordanceIndex,
-    DominatedError,
     DominationError,
     Gamma,
     Measure,
     PairwiseAccuracy,
+    RowError,
     SomersD,
 )
 
@@ -79,7 +79,7 @@ class Counts:
         """Whether pairs are to be counted, and rows."""
         return (
             any(isinstance(m, _OF_PAIRS) for m in measures),
-            any(isinstance(m, (DominationError, DominatedError)) for m in measures),
+            any(isinstance(m, RowError) for m in measures),
         )
 
     @classmethod
@@ -97,8 +97,10 @@ class Counts:
         if isinstance(measure, _OF_PAIRS) and self.pairs is not None:
             twice, total = pair_share(measure, self.pairs, chosen)
             return _share(twice, 2 * total, measure.over)
-        rows = {DominationError: self.dominating, DominatedError: self.dominated}.get(type(measure))
-        if rows is None or not isinstance(measure, (DominationError, DominatedError)):
+        if not isinstance(measure, RowError):
+            return None
+        rows = self.dominating if isinstance(measure, DominationError) else self.dominated
+        if rows is None:
             return None
         wrong = rows.wrong + (rows.tied if measure.ties == "error" else 0)
         return _share(wrong, rows.total, measure.over)

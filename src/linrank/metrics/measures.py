@@ -61,7 +61,40 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class NDCG(Measure):
+class TruncatedMeasure(Measure):
+    """Of the first k rows of the ranking, or of all."""
+
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class MeasureAtDepth(TruncatedMeasure):
+    """Of the first k rows, whose number must be given."""
+
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
+
+
+@dataclass(frozen=True)
+class PairMeasure(Measure):
+    """Of pairs: what a tie is, and over what the mean is taken."""
+
+    ties: PairTies | None = None
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class RowError(Measure):
+    """The share of rows that stand wrong; options as `PairMeasure` has them, of rows."""
+
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = ROW_CHOICES
+    higher_is_better: ClassVar[bool] = False
+    ties: Literal["right", "error"] | None = None
+    over: Literal["rows", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class NDCG(TruncatedMeasure):
     """``DCG@k / IDCG@k`` with ``DCG@k = Σ_{i<=k} gain(y_i) · discount(i)``.
 
     ``gain`` is 2^y - 1 (exponential) or y (linear); ``discount`` is 1/log2(i+1) (standard) or
@@ -69,8 +102,6 @@ class NDCG(Measure):
     """
 
     name: ClassVar[str] = "ndcg"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
-    k: int | None = None
     gain: Gain | None = None
     discount: Discount | None = None
     empty: Empty | None = None
@@ -87,62 +118,52 @@ class MeanNDCG(Measure):
 
 
 @dataclass(frozen=True)
-class AveragePrecision(Measure):
+class AveragePrecision(TruncatedMeasure):
     """``(1/#relevant) Σ_{i<=k, relevant} (#relevant in the first i)/i``; relevant: y >= ``rel``."""
 
     name: ClassVar[str] = "map"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
-    k: int | None = None
     rel: float | None = None
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
-class Precision(Measure):
+class Precision(MeasureAtDepth):
     """``(#relevant in the first k) / k``."""
 
     name: ClassVar[str] = "p"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
-    k: int | None = None
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class Recall(Measure):
+class Recall(MeasureAtDepth):
     """``(#relevant in the first k) / #relevant``."""
 
     name: ClassVar[str] = "recall"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
-    k: int | None = None
     rel: float | None = None
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
-class ReciprocalRank(Measure):
+class ReciprocalRank(TruncatedMeasure):
     """``1 / rank of the first relevant row``, 0 if none is among the first k."""
 
     name: ClassVar[str] = "mrr"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
-    k: int | None = None
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class ERR(Measure):
+class ERR(TruncatedMeasure):
     """``Σ_{i<=k} (1/i) R_i Π_{t<i} (1 - R_t)`` with ``R = (2^y - 1) / 2^y_max``.
 
     ``y_max`` is the highest grade there is; without it, the highest label of all queries.
     """
 
     name: ClassVar[str] = "err"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
-    k: int | None = None
     y_max: float | None = None
 
 
 @dataclass(frozen=True)
-class RankBiasedPrecision(Measure):
+class RankBiasedPrecision(TruncatedMeasure):
     """``(1 - p) Σ_{i<=k, relevant} p^(i-1)``: what a reader finds who goes on with chance ``p``.
 
     Relevance is yes or no (y >= ``rel``), as in Moffat & Zobel (2008); ``p`` is 0.8 if not given. A
@@ -150,24 +171,20 @@ class RankBiasedPrecision(Measure):
     """
 
     name: ClassVar[str] = "rbp"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
-    k: int | None = None
     p: float | None = None
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class Success(Measure):
+class Success(MeasureAtDepth):
     """1 if a relevant row is among the first k, else 0; also known as the hit rate."""
 
     name: ClassVar[str] = "success"
-    cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
-    k: int | None = None
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class PairwiseAccuracy(Measure):
+class PairwiseAccuracy(PairMeasure):
     """Share of the pairs ``y_i > y_j`` of a query with ``s_i > s_j``.
 
     ``ties`` says what a pair with equal scores is: an error, half right, or skipped. ``over``
@@ -175,22 +192,18 @@ class PairwiseAccuracy(Measure):
     """
 
     name: ClassVar[str] = "pairwise_accuracy"
-    ties: PairTies | None = None
-    over: Literal["pairs", "queries"] | None = None
 
 
 @dataclass(frozen=True)
-class AllPairsError(Measure):
+class AllPairsError(PairMeasure):
     """``1 - PairwiseAccuracy``, with the same options: lower is better."""
 
     name: ClassVar[str] = "all_pairs_error"
     higher_is_better: ClassVar[bool] = False
-    ties: PairTies | None = None
-    over: Literal["pairs", "queries"] | None = None
 
 
 @dataclass(frozen=True)
-class DominationError(Measure):
+class DominationError(RowError):
     """Share of the rows with rows below them that are not above all of these: lower is better.
 
     ``#{i: max_{D(i)} s_j > s_i} / #{i: D(i) ≠ ∅}``, ``D(i)`` being the rows of lower label in i's
@@ -199,14 +212,10 @@ class DominationError(Measure):
     """
 
     name: ClassVar[str] = "domination_error"
-    choices: ClassVar[Mapping[str, tuple[str, ...]]] = ROW_CHOICES
-    higher_is_better: ClassVar[bool] = False
-    ties: Literal["right", "error"] | None = None
-    over: Literal["rows", "queries"] | None = None
 
 
 @dataclass(frozen=True)
-class DominatedError(Measure):
+class DominatedError(RowError):
     """Share of the rows with rows above them that are not below all of these: lower is better.
 
     ``#{j: min_{i: j ∈ D(i)} s_i < s_j}`` over the number of rows with such an i; options as in
@@ -214,10 +223,6 @@ class DominatedError(Measure):
     """
 
     name: ClassVar[str] = "dominated_error"
-    choices: ClassVar[Mapping[str, tuple[str, ...]]] = ROW_CHOICES
-    higher_is_better: ClassVar[bool] = False
-    ties: Literal["right", "error"] | None = None
-    over: Literal["rows", "queries"] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -48,11 +49,18 @@ class Sizes:
         return len(self.lengths)
 
 
-class Terms(Protocol):
+class Terms(ABC):
     """The terms that a chunk adds to the objective: pairs of labels, or layers."""
 
+    compared: Any  # Pairs or a Layering
+
+    @abstractmethod
     def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
         """The loss of the chunk's scores, smoothed within ``epsilon`` where it has a kink."""
+
+    @abstractmethod
+    def weight(self) -> float:
+        """What the losses weigh in all, as `Sizes` says."""
 
 
 @dataclass(frozen=True, eq=False)

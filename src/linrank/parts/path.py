@@ -21,10 +21,9 @@ from linrank.io.store.store import Store
 from linrank.models.linear import LinearModel
 from linrank.options import SELECTED_PAIRS
 from linrank.parts.chunk import tree_sum
-from linrank.parts.parts import Parts
+from linrank.parts.parts import Parts, StoreParts
 from linrank.parts.recipes import RANK_KINDS, RankRecipe, only_queries, rank_recipe
 from linrank.parts.risk import sizes_of
-from linrank.parts.stores import StoreParts
 from linrank.parts.train import train_path_chunks
 from linrank.ranksvm.path import PathResult, as_Cs, reporting, solve_path
 from linrank.solvers.result import Callback, Result
@@ -65,9 +64,7 @@ def path_of_parts(
     coef_bounds: Any = None,
     kept: Sequence[Array] | None = None,
     progress: Callable[[Result], None] | None = None,
-    tol: float | None = None,
-    max_iter: int | None = None,
-    callback: Callback | None = None,
+    **options: Any,
 ) -> PartsPath:
     """Train for every C; ``Cs`` as `linrank.ranksvm.path.as_Cs` returns them.
 
@@ -83,8 +80,8 @@ def path_of_parts(
         The queries to train on, part by part; all if None.
     progress : callable, optional
         Called with the result of each C.
-    tol, max_iter, callback
-        As in `linrank.parts.train.train_path_chunks`.
+    **options
+        ``tol``, ``max_iter`` and ``callback``, as in `linrank.parts.train.train_path_chunks`.
     """
     scaling = scaling_of(parts, scale, kept)
     recipe = replace(recipe, by_query=scaling.needs_queries)
@@ -93,13 +90,11 @@ def path_of_parts(
             chunks,
             recipe,
             Cs.tolist(),
-            tol=tol,
-            max_iter=max_iter,
             scale=scaling.factors,
             bounds=weight_bounds(positive, coef_bounds, parts.columns, scaling.factors),
             capacity=parts.capacity,
             n_threads=parts.n_threads,
-            callback=callback,
+            **options,
         )
         results = list(reporting(found, progress))
         n_pairs = sum(size.n_pairs for size in sizes_of(chunks))

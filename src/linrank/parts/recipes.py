@@ -6,9 +6,10 @@ about the loss.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,21 +38,47 @@ RANK_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization", "solver"
 Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms
 
 
-class Recipe(Protocol):
-    """What makes chunks, and problems of samples of them."""
+@dataclass(frozen=True, eq=False)
+class Recipe(ABC):
+    """What makes chunks, and problems of samples of them.
 
-    @property
-    def loss(self) -> str: ...
-    @property
-    def by_query(self) -> bool:
-        """Whether rows are scaled within their query, in a copy."""
+    Attributes
+    ----------
+    loss : str
+        Its name.
+    query_weight : mapping or None
+        From query id to weight.
+    by_query : bool
+        Whether rows are divided by their ranges within the query, in a copy (``scale="query"``).
+    seed : int
+        Of the samples: that of training in memory, so that they are the same.
+    """
 
-    @property
-    def seed(self) -> int:
-        """Of the samples: that of training in memory, so that they are the same."""
+    loss: str = ""
+    query_weight: Mapping[Any, float] | None = field(default=None, kw_only=True)
+    by_query: bool = field(default=False, kw_only=True)
+    seed: ClassVar[int]
+
+    @abstractmethod
+    def terms(self, data: Dataset, query_weight: Array | None) -> Terms | None:
+        """What the rows add to the objective; None, or a NoPairsError, where that is nothing."""
+
+    @abstractmethod
+    def joined(self, queries: Queries, parts: list[Any]) -> Terms:
+        """What stands for ``parts``, the terms of some queries each, one after the other."""
+
+    @abstractmethod
+    def _problem(
+        self, rows: Rows, compared: Any, C: float, scale: Array | None, box: Box | None, n: int
+    ) -> Plannable:
+        """The problem of these rows, on ``n`` threads."""
 
     def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
-        """The data with its rows as the loss is to see them."""
+        """The data with its rows as the loss is to see them: scaled, and without offsets."""
+        if self.by_query:
+            data = Scaling("query").transformed(data, n_jobs=n_threads)
+        rows = without_offsets(data.rows)
+        return data if rows is data.rows else replace(data, rows=rows)
 
     def chunk(self, data: Dataset, n_threads: int = 1, kept: Array | None = None) -> Chunk:
         """The chunk of the queries of a data set where the mask ``kept`` is true; all if None.
@@ -59,9 +86,35 @@ class Recipe(Protocol):
         Rows of other queries are neither copied nor swept: the queries left are a selection of
         positions. So a chunk has the samples, and the sums, of a data set of these queries alone.
         """
+        data = _with_queries(self.prepared(data, n_threads), kept)
+        try:
+            terms = self.terms(data, part_query_weights(self.query_weight, data.queries))
+        except NoPairsError:
+            terms = None
+        rows, n_rows = data.rows, data.queries.n_rows
+        queries = data.queries if terms is None else terms.compared.queries
+        sizes = Sizes(
+            rows.shape[1],
+            n_rows,
+            0 if terms is None else terms.compared.n_pairs,
+            rows.nbytes * n_rows // max(1, rows.shape[0]),
+            rows.is_sparse,
+            0.0 if terms is None else terms.weight(),
+            np.diff(queries.offsets),
+            queries.n_levels,
+        )
+        return Chunk(rows, terms, sizes)
 
     def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
-        """Rows of some queries, as `linrank.ranksvm.train.draw_rows` draws them."""
+        """Rows of some queries in the order of their positions, and their terms.
+
+        They are those that `linrank.ranksvm.train.draw_rows` draws.
+        """
+        assert chunk.terms is not None  # queries with pairs are drawn
+        whole = chunk.terms.compared
+        sample, positions, weight = draw_rows(whole.queries, queries, limit, seed, first)
+        alone = Queries(sample.offsets, None, sample.levels, sample.n_levels)
+        return chunk.rows.take(np.asarray(sample.order)), whole.on(alone, positions, weight)
 
     def problem(
         self,
@@ -73,102 +126,83 @@ class Recipe(Protocol):
         n_threads: int,
     ) -> Plannable:
         """The problem of the pieces, its losses scaled up to those of the whole, ``weight``."""
+        parts = [part for _, part in pieces]
+        queries = Queries(
+            join_offsets([part.queries.offsets for part in parts]),
+            None,
+            np.concatenate([part.queries.levels for part in parts]),
+            np.concatenate([part.queries.n_levels for part in parts]),
+        )
+        terms = self.joined(queries, parts)
+        own = terms.weight()
+        scaled = C * weight / own if own > 0.0 else C
+        rows = join_rows([rows for rows, _ in pieces])
+        return self._problem(rows, terms.compared, scaled, scale, box, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
-class PairTerms:
+class PairTerms(Terms):
     """The pairs of the labels of a chunk."""
 
-    pairs: Pairs
+    compared: Pairs
     kind: str
 
     def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
         if self.kind == "hinge":
-            return Huber(self.pairs, epsilon, n_threads)
-        return SquaredHinge(self.pairs, n_threads)
+            return Huber(self.compared, epsilon, n_threads)
+        return SquaredHinge(self.compared, n_threads)
+
+    def weight(self) -> float:
+        return self.compared.total_weight()
 
 
 @dataclass(frozen=True, eq=False)
-class RankRecipe:
-    """Chunks of a RankSVM; the fields are parameters of `linrank.RankSVM`.
-
-    ``query_weight`` is a mapping from query id to weight. ``by_query`` says whether rows are
-    divided by their ranges within the query (``scale="query"``).
-    """
+class RankRecipe(Recipe):
+    """Chunks of a RankSVM; the fields are parameters of `linrank.RankSVM`."""
 
     loss: str = "squared_hinge"
     pairs: str = "all"
     pair_weighting: str = "uniform"
     query_normalization: str | None = None
-    query_weight: Mapping[Any, float] | None = None
-    by_query: bool = False
     seed: ClassVar[int] = problem.SAMPLE_SEED
 
-    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
-        return _prepared(data, self.by_query, n_threads)
+    def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
+        pairs, _ = chosen(
+            data,
+            pairs=self.pairs,
+            pair_weighting=self.pair_weighting,
+            query_weight=query_weight,
+            query_normalization=self.query_normalization,
+        )
+        return None if pairs is None else PairTerms(pairs, self.loss)
 
-    def chunk(self, data: Dataset, n_threads: int = 1, kept: Array | None = None) -> Chunk:
-        data = _with_queries(self.prepared(data, n_threads), kept)
-        try:
-            pairs, _ = chosen(
-                data,
-                pairs=self.pairs,
-                pair_weighting=self.pair_weighting,
-                query_weight=part_query_weights(self.query_weight, data.queries),
-                query_normalization=self.query_normalization,
-            )
-        except NoPairsError:
-            pairs = None
-        if pairs is None:
-            return _made(data, data.queries, None, 0, 0.0)
-        terms = PairTerms(pairs, self.loss)
-        return _made(data, data.queries, terms, pairs.n_pairs, pairs.total_weight())
+    def joined(self, queries: Queries, parts: list[Any]) -> PairTerms:
+        own = _joined(parts, "row_weight", "query_weight", "gain")
+        return PairTerms(Pairs(queries, **own, adjacent=parts[0].adjacent), self.loss)
 
-    def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
-        assert isinstance(chunk.terms, PairTerms)  # queries with pairs are drawn
-        return _drawn(chunk.rows, chunk.terms.pairs, queries, limit, seed, first)
-
-    def problem(
-        self,
-        pieces: Sequence[Piece],
-        C: float,
-        weight: float,
-        scale: Array | None,
-        box: Box | None,
-        n_threads: int,
+    def _problem(
+        self, rows: Rows, pairs: Pairs, C: float, scale: Array | None, box: Box | None, n: int
     ) -> problem.Problem:
-        rows = join_rows([rows for rows, _ in pieces])
-        parts: list[Pairs] = [pairs for _, pairs in pieces]
-        pairs = Pairs(
-            _joined([part.queries for part in parts]),
-            join_optional([part.row_weight for part in parts]),
-            join_optional([part.query_weight for part in parts]),
-            join_optional([part.gain for part in parts]),
-            parts[0].adjacent,
-        )
-        own = pairs.total_weight()
-        n_threads = useful_threads(rows.nbytes, n_threads)
-        return problem.Problem(
-            rows, pairs, C * weight / own if own > 0 else C, scale, n_threads, self.loss, box=box
-        )
+        n_threads = useful_threads(rows.nbytes, n)
+        return problem.Problem(rows, pairs, C, scale, n_threads, self.loss, box=box)
 
 
 @dataclass(frozen=True, eq=False)
-class LayerTerms:
+class LayerTerms(Terms):
     """The layers of a chunk."""
 
-    layering: Layering
+    compared: Layering
 
     def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
-        return DominationLoss(self.layering, n_threads)
+        return DominationLoss(self.compared, n_threads)
 
-    def at_zero(self) -> float:
-        """The loss where all scores are 0."""
-        return _at_zero(self.layering)
+    def weight(self) -> float:
+        zeros = np.zeros(self.compared.queries.n_rows)
+        return float(DominationLoss(self.compared).at(zeros).value)
 
 
 @dataclass(frozen=True, eq=False)
-class DominationRecipe:
+class DominationRecipe(Recipe):
     """Chunks for the domination loss; the fields are parameters of `linrank.DominationRanker`.
 
     ``margin`` is a number, a name or a tuple: whatever needs no other chunk than the one at hand.
@@ -176,101 +210,26 @@ class DominationRecipe:
 
     layers: str | Callable[[Array], Any] = "labels"
     margin: Any = None
-    query_weight: Mapping[Any, float] | None = None
-    by_query: bool = False
-    loss: ClassVar[str] = "domination"
+    loss: str = field(default="domination", init=False)
     seed: ClassVar[int] = newton.SAMPLE_SEED
 
-    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
-        return _prepared(data, self.by_query, n_threads)
+    def terms(self, data: Dataset, query_weight: Array | None) -> LayerTerms:
+        how = {"layers": self.layers, "margin": self.margin, "query_weight": query_weight}
+        return LayerTerms(Layering.of(data, **how))
 
-    def chunk(self, data: Dataset, n_threads: int = 1, kept: Array | None = None) -> Chunk:
-        data = _with_queries(self.prepared(data, n_threads), kept)
-        try:
-            layering = Layering.of(
-                data,
-                layers=self.layers,
-                margin=self.margin,
-                query_weight=part_query_weights(self.query_weight, data.queries),
-            )
-        except NoPairsError:
-            return _made(data, data.queries, None, 0, 0.0)
-        terms = LayerTerms(layering)
-        return _made(data, layering.queries, terms, layering.n_pairs, terms.at_zero())
-
-    def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
-        assert isinstance(chunk.terms, LayerTerms)  # queries with pairs are drawn
-        return _drawn(chunk.rows, chunk.terms.layering, queries, limit, seed, first)
-
-    def problem(
-        self,
-        pieces: Sequence[Piece],
-        C: float,
-        weight: float,
-        scale: Array | None,
-        box: Box | None,
-        n_threads: int,
-    ) -> newton.RidgeProblem:
-        rows = join_rows([rows for rows, _ in pieces])
-        parts: list[Layering] = [layering for _, layering in pieces]
-        layering = Layering(
-            _joined([part.queries for part in parts]),
-            join_optional([part.shift for part in parts]),
-            join_optional([part.row_weight for part in parts]),
-            join_optional([part.query_weight for part in parts]),
+    def joined(self, queries: Queries, parts: list[Any]) -> LayerTerms:
+        return LayerTerms(
+            Layering(queries, **_joined(parts, "shift", "row_weight", "query_weight"))
         )
-        own = _at_zero(layering)
-        factor = weight / own if own > 0.0 else 1.0
-        return newton.RidgeProblem(rows, layering, factor * C, scale, n_threads)
+
+    def _problem(
+        self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
+    ) -> newton.RidgeProblem:
+        return newton.RidgeProblem(rows, layering, C, scale, n)
 
 
-def _prepared(data: Dataset, by_query: bool, n_threads: int) -> Dataset:
-    """The data with its rows scaled within queries, or as they are, and without offsets."""
-    if by_query:
-        data = Scaling("query").transformed(data, n_jobs=n_threads)
-    rows = without_offsets(data.rows)
-    return data if rows is data.rows else replace(data, rows=rows)
-
-
-def _made(
-    data: Dataset, queries: Queries, terms: Terms | None, n_pairs: int, weight: float
-) -> Chunk:
-    rows, n_rows = data.rows, data.queries.n_rows
-    sizes = Sizes(
-        rows.shape[1],
-        n_rows,
-        n_pairs,
-        rows.nbytes * n_rows // max(1, rows.shape[0]),
-        rows.is_sparse,
-        weight,
-        np.diff(queries.offsets),
-        queries.n_levels,
-    )
-    return Chunk(rows, terms, sizes)
-
-
-def _drawn(
-    rows: Rows, terms: Pairs | Layering, queries: Array, limit: int, seed: int, first: int
-) -> Piece:
-    """Rows of some queries in the order of their positions, and their terms."""
-    sample, positions, weight = draw_rows(terms.queries, queries, limit, seed, first)
-    order = sample.order
-    own = terms.on(Queries(sample.offsets, None, sample.levels, sample.n_levels), positions, weight)
-    return rows.take(np.asarray(order)), own
-
-
-def _joined(parts: Sequence[Queries]) -> Queries:
-    return Queries(
-        join_offsets([part.offsets for part in parts]),
-        None,
-        np.concatenate([part.levels for part in parts]),
-        np.concatenate([part.n_levels for part in parts]),
-    )
-
-
-def _at_zero(layering: Layering) -> float:
-    zeros = np.zeros(layering.queries.n_rows)
-    return float(DominationLoss(layering).at(zeros).value)
+def _joined(parts: list[Any], *names: str) -> dict[str, Any]:
+    return {name: join_optional([getattr(part, name) for part in parts]) for name in names}
 
 
 def _with_queries(data: Dataset, mask: Array | None) -> Dataset:
@@ -356,7 +315,7 @@ def domination_recipe(
             f"a margin by table or by row speaks of all rows together and cannot be had from "
             f"{where}; give a number, 'linear', 'log' or a function of the labels"
         )
-    return DominationRecipe(layers, margin, _by_id(query_weight))
+    return DominationRecipe(layers, margin, query_weight=_by_id(query_weight))
 
 
 def _by_id(weight: Any) -> Mapping[Any, float] | None:

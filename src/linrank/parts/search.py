@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.query_folds import fold_of_queries
+from linrank.data.queries import fold_of_queries
 from linrank.data.scaling import Scaling
 from linrank.metrics import ERR, Measure, parse
 from linrank.parts.parts import Parts

@@ -59,12 +59,10 @@ def train_rank_chunks(
     C: float = 1.0,
     tol: float | None = None,
     max_iter: int | None = None,
-    scale: Array | None = None,
     bounds: tuple[Array, Array] | None = None,
     w0: Array | None = None,
-    capacity: int = 1 << 62,
-    n_threads: int = 1,
     callback: Callback | None = None,
+    **how: Any,
 ) -> tuple[Result, ChunkedProblem]:
     """Minimise the RankSVM objective of all chunks by Newton's method.
 
@@ -74,21 +72,17 @@ def train_rank_chunks(
         The chunks, made by ``recipe``.
     recipe : RankRecipe
         The losses.
-    C, tol, max_iter, scale, bounds, w0, callback
+    C, tol, max_iter, bounds, w0, callback
         As in `linrank.ranksvm.train.train`, with its defaults.
-    capacity : int
-        Rows that a sample for the preconditioner may have.
-    n_threads : int
-        Threads of the work on that sample.
+    **how
+        ``scale``, and ``capacity`` and ``n_threads`` of samples, as in `ChunkedProblem`.
     """
     check_numbers(C, tol, max_iter)
     started = time.perf_counter()
     if tol is None:
         tol = 1e-3 if recipe.loss == "hinge" else 1e-4
     box = None if bounds is None else Box(*bounds)
-    problem = ChunkedProblem(
-        gathering, recipe, sizes_of(gathering), float(C), scale, box, capacity, n_threads
-    )
+    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(C), box=box, **how)
     problem.check()
     start, preconditioner = plan(problem, w0)
     result = newton(
@@ -112,20 +106,16 @@ def train_domination_chunks(
     alpha: float = 1.0,
     tol: float | None = None,
     max_iter: int | None = None,
-    scale: Array | None = None,
     w0: Array | None = None,
-    capacity: int = 1 << 62,
-    n_threads: int = 1,
     callback: Callback | None = None,
+    **how: Any,
 ) -> tuple[Result, ChunkedProblem]:
     """Minimise ``L(X D w) + alpha‖w‖²`` over all chunks, L the domination loss.
 
     Parameters are those of `train_rank_chunks`, and alpha > 0.
     """
     C = 1.0 / (2.0 * alpha)
-    problem = ChunkedProblem(
-        gathering, recipe, sizes_of(gathering), C, scale, None, capacity, n_threads
-    )
+    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), C, **how)
     problem.check()
     result = minimise(
         problem,
@@ -145,11 +135,9 @@ def train_path_chunks(
     *,
     tol: float | None = None,
     max_iter: int | None = None,
-    scale: Array | None = None,
     bounds: tuple[Array, Array] | None = None,
-    capacity: int = 1 << 62,
-    n_threads: int = 1,
     callback: Callback | None = None,
+    **how: Any,
 ) -> Iterator[Result]:
     """Minimise the objective of `train_rank_chunks` for every C of the ascending ``Cs``.
 
@@ -161,11 +149,10 @@ def train_path_chunks(
         check_numbers(C, tol, max_iter)
     if tol is None:
         tol = 1e-3 if recipe.loss == "hinge" else 1e-4
-    options: dict[str, Any] = {"scale": scale, "capacity": capacity, "n_threads": n_threads}
     if recipe.loss == "hinge" or bounds is not None:
-        fit = partial(_fit, gathering, recipe, max_iter=max_iter, bounds=bounds, **options)
+        fit = partial(_fit, gathering, recipe, max_iter=max_iter, bounds=bounds, **how)
         return one_by_one(fit, Cs, tol, callback, by_gap=recipe.loss == "hinge")
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(Cs[0]), **options)
+    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(Cs[0]), **how)
     problem.check()
     return follow(
         problem.objective().at(np.zeros(problem.rows.shape[1])),

@@ -18,8 +18,15 @@ from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, Design, StreamedRows, without_offsets
 from linrank.errors import NoPairsError, check_natural, check_numbers, check_one_of
-from linrank.losses.base import Hinge, Huber, ScoreLoss, SquaredHinge
-from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.base import (
+    Hinge,
+    Huber,
+    PreferenceHinge,
+    PreferenceHuber,
+    PreferenceSquaredHinge,
+    ScoreLoss,
+    SquaredHinge,
+)
 from linrank.losses.swaps import SwapHinge, SwapHuber, Swaps, SwapSquaredHinge, swap_measure
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs, chosen
@@ -146,15 +153,8 @@ def _from_sample(
     return start, guess
 
 
-class Weighable(Plannable, Protocol):
-    """What `carried` asks of a problem, and of its samples, which are dataclasses."""
-
-    @property
-    def C(self) -> float: ...
-
-
-def carried(problem: Weighable) -> conjugate.Preconditioner:
-    """The preconditioner of a path.
+def carried(problem: Any) -> conjugate.Preconditioner:
+    """The preconditioner of a path; the problem is `Plannable`, and has a C.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
     that of a sample, four times as large each time it disappoints.

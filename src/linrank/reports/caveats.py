@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linrank.judging.inspect import Overlap, Profile, findings, shared_queries
+from linrank.judging.inspect import Finding, Overlap, Profile, findings, shared_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,15 +17,6 @@ FEW_QUERIES = 30  # below this an interval by resampling is too narrow
 # What has been dealt with already, or is said elsewhere: the report scales, and names conventions.
 _SETTLED = {"scales-differ", "huge-values"}
 _GRAVE = {"label-like-feature", "no-pairs"}
-
-
-@dataclass(frozen=True)
-class Caveat:
-    """One thing to know, with the code that ``linrank inspect`` has for it."""
-
-    code: str
-    message: str
-    grave: bool = False
 
 
 def leakage(parts: Mapping[str, Dataset]) -> dict[tuple[str, str], Overlap]:
@@ -60,11 +50,11 @@ def leakage_message(one: str, other: str, overlap: Overlap) -> str:
 WORDS = {"train": "training", "valid": "validation", "test": "test"}
 
 
-def leakage_caveats(found: Mapping[tuple[str, str], Overlap]) -> Iterator[Caveat]:
+def leakage_caveats(found: Mapping[tuple[str, str], Overlap]) -> Iterator[Finding]:
     """One for each two parts that share queries."""
     for (one, other), overlap in found.items():
         code = "leakage" if overlap.n_rows else "shared-ids"
-        yield Caveat(code, leakage_message(one, other, overlap), grave=overlap.n_rows > 0)
+        yield Finding(code, leakage_message(one, other, overlap), grave=overlap.n_rows > 0)
 
 
 def data_caveats(
@@ -72,7 +62,7 @@ def data_caveats(
     profiles: Mapping[str, Profile],
     found: Mapping[tuple[str, str], Overlap],
     scaled: bool,
-) -> Iterator[Caveat]:
+) -> Iterator[Finding]:
     """Leakage, then what ``linrank inspect`` finds in each part, each finding once."""
     yield from leakage_caveats(found)
     found_in: dict[str, dict[str, str]] = {}
@@ -81,10 +71,10 @@ def data_caveats(
             if not (scaled and finding.code in _SETTLED):
                 found_in.setdefault(finding.code, {})[name] = finding.message
     for code, messages in found_in.items():
-        yield Caveat(code, _said(messages), grave=code in _GRAVE)
+        yield Finding(code, _said(messages), grave=code in _GRAVE)
     n_queries = parts["test"].queries.n_queries
     if n_queries < FEW_QUERIES and parts["test"].qid is not None:
-        yield Caveat(
+        yield Finding(
             "few-queries",
             f"There are {n_queries} test queries: intervals and p values of so few are rough.",
         )
@@ -101,10 +91,12 @@ def _said(messages: Mapping[str, str]) -> str:
     return f"{told} So it is in the {names} data{also}."
 
 
-def training_caveats(training: Training) -> Iterator[Caveat]:
+def training_caveats(training: Training) -> Iterator[Finding]:
     """A grid whose end is the best, a fit that stopped early."""
     if training.tuning.edge is not None:
         told = training.tuning.edge
-        yield Caveat("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
+        yield Finding("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
     if not training.result.converged:
-        yield Caveat("not-converged", f"The fit is not converged: {training.result.message}.", True)
+        yield Finding(
+            "not-converged", f"The fit is not converged: {training.result.message}.", True
+        )

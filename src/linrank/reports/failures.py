@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank.models.kernel import KernelModel
-from linrank.reports.html import absent, bar, details, paragraph, row, rows_table, text
-from linrank.reports.numbers import percent, push, short, value
+from linrank.reports.html import (
+    absent,
+    bar,
+    details,
+    paragraph,
+    percent,
+    push,
+    row,
+    rows_table,
+    short,
+    text,
+    value,
+)
 from linrank.system.resources import count
 
 if TYPE_CHECKING:

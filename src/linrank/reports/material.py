@@ -13,12 +13,12 @@ from linrank.data.dataset import Dataset
 from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, resized
 from linrank.judging.compare import Comparison, compare_evaluations
-from linrank.judging.inspect import Profile
+from linrank.judging.inspect import Finding, Profile
 from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
-from linrank.reports.caveats import Caveat, data_caveats, leakage, training_caveats
+from linrank.reports.caveats import data_caveats, leakage, training_caveats
 from linrank.reports.diagnosis import LARGEST_GRADE, QueryDiagnosis, worst_queries
 from linrank.reports.fits import Training, train
 from linrank.reports.rankings import Ranking, best_single_feature, fitted_to, ranking_of
@@ -225,7 +225,7 @@ class Material:
         If the report trained the model.
     overlaps : dict
         Queries that parts share.
-    caveats : tuple of Caveat
+    caveats : tuple of Finding
         What to know before believing the numbers, the gravest first.
     """
 
@@ -241,7 +241,7 @@ class Material:
     pushes: Pushes | None
     training: Training | None
     overlaps: dict[tuple[str, str], Overlap]
-    caveats: tuple[Caveat, ...]
+    caveats: tuple[Finding, ...]
     options: Options
 
     @property
@@ -455,14 +455,14 @@ def _may_lack_zeros(test: Dataset, width: int) -> bool:
     return width > test.n_features and not isinstance(test.rows, DenseRows)
 
 
-def _width_caveats(test: Dataset, one: Ranking | None) -> list[Caveat]:
+def _width_caveats(test: Dataset, one: Ranking | None) -> list[Finding]:
     """Features of the test data that a model does not know, or the other way round."""
     width = getattr(one.model, "n_features", test.n_features) if one else test.n_features
     if one is None or width == test.n_features:
         return []
     kind = "count nothing" if width < test.n_features else "are taken as 0"
     return [
-        Caveat(
+        Finding(
             "feature-counts",
             f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
             f"those that only one of them has {kind}. Is it a model of other data?",

@@ -27,10 +27,12 @@ from linrank.reports.html import (
     details,
     figure,
     paragraph,
+    power,
+    short,
     table,
     text,
+    value,
 )
-from linrank.reports.numbers import power, short, value
 from linrank.reports.rankings import fitted_to
 from linrank.system.resources import count
 from linrank.system.tables import Column, Table

@@ -15,13 +15,18 @@ from linrank.reports.html import (
     clear,
     columns,
     figure,
+    interval,
     notices,
+    p_value,
     paragraph,
+    percent,
+    power,
+    signed,
     table,
     text,
     tiles,
+    value,
 )
-from linrank.reports.numbers import interval, p_value, percent, power, signed, value
 from linrank.system.resources import count
 from linrank.system.tables import Column, Table
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.query_folds import query_folds, row_folds
+from linrank.data.queries import query_folds, row_folds
 from linrank.data.rows import Design, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, Measure, parse
@@ -30,14 +30,13 @@ def model_scores(
     data: Dataset,
     scaling: Scaling,
     scoring: str,
-    *,
-    convention: str = "linrank",
     n_jobs: int | None = None,
+    **rules: str,
 ) -> Array:
     """The measure of every row of ``coefs``, folded already, on the rows of ``data``."""
     coefs = resized_models(coefs, data.n_features)
     scores = score_matrix(coefs, data, scaling, n_jobs)
-    return measured(coefs, scores, data, scoring, convention=convention, n_jobs=n_jobs)
+    return measured(coefs, scores, data, scoring, n_jobs=n_jobs, **rules)
 
 
 def measured(
@@ -226,20 +225,18 @@ def judge(
     k: int,
     scaling: Scaling,
     scoring: str,
-    *,
-    convention: str = "linrank",
-    n_jobs: int | None = None,
+    **how: Any,
 ) -> Array:
     """The measure of every row of ``coefs`` on the validation part of fold k, higher is better.
 
-    An error has a minus sign, as the scores of scikit-learn's scorers have.
+    An error has a minus sign, as the scores of scikit-learn's scorers have. ``how`` are the
+    convention and the threads, as `measured` has them.
     """
-    how: dict[str, Any] = {"convention": convention, "n_jobs": n_jobs}
     is_elsewhere = isinstance(data.rows, StreamedRows)
     if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
         valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
         return judged(model_scores(coefs, valid, scaling, scoring, **how), valid, k, scoring)
-    scores = _score_matrix(data.rows, coefs, resolve(n_jobs), fold.valid)
+    scores = _score_matrix(data.rows, coefs, resolve(how.get("n_jobs")), fold.valid)
     qid = None if data.qid is None else data.qid[fold.valid]
     valid = Dataset(data.rows.take(slice(0, 0)), data.labels[fold.valid], qid)  # no rows any more
     return judged(measured(coefs, scores, valid, scoring, **how), valid, k, scoring)

@@ -401,28 +401,21 @@ class FoldRun:
 
     def judge(self, coefs: Array, data: Dataset, scaling: Scaling) -> Array:
         """The measure of every row of ``coefs`` on the validation part; higher is better."""
-        how, fold = self._sweep.judging, self.fold
+        (scoring, how), fold = self._measure, self.fold
         if self.design is not None:
             valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
             fold = Fold(None, self.design.dataset(valid, self.n_threads))
-        return judge(
-            coefs,
-            data,
-            fold,
-            self.k,
-            scaling,
-            how.scoring,
-            convention=how.convention,
-            n_jobs=self.n_threads,
-        )
+        return judge(coefs, data, fold, self.k, scaling, scoring, **how)
 
     def judge_scores(self, coefs: Array, scores: Array, valid: Dataset) -> Array:
         """The same by the scores (n_models, n_rows) that the models give to the rows."""
-        how = self._sweep.judging
-        values = measured(
-            coefs, scores, valid, how.scoring, convention=how.convention, n_jobs=self.n_threads
-        )
-        return judged(values, valid, self.k, how.scoring)
+        scoring, how = self._measure
+        return judged(measured(coefs, scores, valid, scoring, **how), valid, self.k, scoring)
+
+    @property
+    def _measure(self) -> tuple[str, dict[str, Any]]:
+        judging = self._sweep.judging
+        return judging.scoring, {"convention": judging.convention, "n_jobs": self.n_threads}
 
 
 def side_by_side(

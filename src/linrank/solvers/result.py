@@ -229,6 +229,19 @@ class History:
         # The solver goes on from the weights that the callback looks at.
         return bool(self.callback({**entry, "w": read_only(weights()), "n_iter": self.n_iter}))
 
+    def ending(self, stopped: Reason, message: str, residual: float) -> dict[str, Any]:
+        """What the result says of a descent that takes no products with a Hessian."""
+        return {
+            "gradient_norm": residual,
+            "kkt_residual": residual,
+            "n_iter": self.n_iter,
+            "n_hvp": 0,
+            "converged": stopped == "tolerance",
+            "stopped": stopped,
+            "message": message,
+            "history": self.history,
+        }
+
 
 class Recorder(History):
     """The history of a solver whose points are certified."""

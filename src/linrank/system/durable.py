@@ -17,7 +17,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import IO, Any
 
 _PREFIX = ".linrank-"
@@ -237,12 +236,7 @@ class Scratch:
     def __enter__(self) -> Scratch:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 

@@ -16,7 +16,7 @@ from linrank.io.comments import Comments, naming_documents
 from linrank.io.store.batch import Batch, Shape, Span
 from linrank.io.store.budget import Budget
 from linrank.io.store.convert_text import TemporaryFiles, writer_of
-from linrank.io.store.folder import check_target
+from linrank.io.store.layout import check_target
 from linrank.io.store.spill import Apart, Background, Grouped, Output, Sink, Together
 from linrank.io.store.store import Store
 

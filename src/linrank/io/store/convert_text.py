@@ -20,7 +20,7 @@ from linrank.errors import DataFormatError
 from linrank.io.blocks import LongLineError, Part, TextBlocks, name_of, open_blocks, standard_input
 from linrank.io.store.batch import Batch, Shape, TextSurvey, batch_of
 from linrank.io.store.budget import Budget
-from linrank.io.store.folder import check_target
+from linrank.io.store.layout import check_target
 from linrank.io.store.spill import Apart, Background, Grouped, Output, Sink, Together
 from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter

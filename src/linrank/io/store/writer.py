@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,7 @@ from linrank.data.queries import as_sizes
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.io.comments import Comments, Words
 from linrank.io.store.batch import Block, Pending, as_words
-from linrank.io.store.folder import NewFolder
-from linrank.io.store.layout import STATISTICS, Layout, StoredArray
+from linrank.io.store.layout import STATISTICS, Layout, NewFolder, StoredArray
 from linrank.io.store.manifest import Manifest
 from linrank.io.store.read import checksum
 from linrank.system.resources import resolve
@@ -370,12 +368,7 @@ class StoreWriter:
     def __enter__(self) -> StoreWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Whatever was not finished is removed."""
         self.abort()
 

@@ -11,7 +11,7 @@ from linrank.data.frames import sparse_part
 from linrank.errors import DataFormatError
 from linrank.io.tables.arrow import Table
 from linrank.io.tables.columns import arrow
-from linrank.io.tables.faults import reading
+from linrank.io.tables.csv import reading
 from linrank.io.tables.formats import Roles, is_arrow_stream, parquet_parts
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
-from linrank.io.tables.arrow import Form, Table, read_table
+from linrank.io.tables.arrow import Form, Table, ahead, read_table
 from linrank.io.tables.columns import columns_of
 from linrank.io.tables.formats import Roles, TableOptions, assign
-from linrank.io.tables.prefetch import ahead
 
 Note = Callable[[str], object]
 Progress = Callable[[int, "int | None"], object]
