@@ -330,8 +330,8 @@ def _left_aside(given: Protocol, protocol: Protocol) -> list[str]:
         return []
     n_queries = min(given.n_queries(fold.valid) for fold in given.folds)
     return [
-        f"a validation part of {n_queries:,} queries, fewer than {MANY}, is left aside: it would not "
-        "tell candidates apart. To learn from its queries, join it to the training part"
+        f"a validation part of {n_queries:,} queries, fewer than {MANY}, is left aside: it would "
+        "not tell candidates apart. To learn from its queries, join it to the training part"
     ]
 
 
