@@ -47,6 +47,13 @@ def test_three_files(subsets, capsys, tmp_path):
     assert "best-feature" in page.read_text()
 
 
+def test_two_files_are_chosen_on_by_cross_validation(subsets, capsys):
+    assert main(["compare", *subsets[:2], *FAST, "--json", "-q"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["selection"] == "in 5-fold cross-validation over the training queries"
+    assert found["sources"] == subsets[:2]
+
+
 def test_folds_as_json(subsets, capsys):
     assert main(["compare", "--folds", *subsets, *FAST, "--json", "-q"]) == 0
     out, err = capsys.readouterr()
@@ -62,9 +69,9 @@ def test_folds_as_json(subsets, capsys):
 def test_every_fit_is_told_of_with_v(subsets, capsys):
     assert main(["compare", *subsets[:3], *FAST, "-v"]) == 0
     lines = capsys.readouterr().err.splitlines()
-    told = [line for line in lines if "on validation in" in line]
+    told = [line for line in lines if ": chosen by ndcg@10 0." in line]
     assert len(told) == 2
-    assert any("best-feature, fold 1: ndcg@10 0." in line for line in told)
+    assert any("best-feature, fold 1: chosen" in line for line in told)
 
 
 def test_leaks_are_warned_of(subsets, capsys):
@@ -131,7 +138,7 @@ def test_the_list_of_methods(capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["{0}", "{1}"], 2, "give TRAIN VALID TEST, three files, got 2"),
+        (["{0}"], 2, "give TRAIN VALID TEST or TRAIN TEST, got 1 files"),
         (["--folds", "{0}", "{1}"], 2, "--folds needs at least 3 files (LETOR has 5), got 2"),
         (["{0}", "--folds", "{0}", "{1}", "{2}"], 2, "not both"),
         (["{0}", "{1}", "-"], 2, "cannot be standard input"),

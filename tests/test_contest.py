@@ -16,9 +16,10 @@ from scipy.sparse import csr_array
 from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
 from linrank.judging.contest.methods import Contestant, contestants
-from linrank.judging.contest.outcome import Outcome
+from linrank.judging.contest.outcome import Entry, Outcome, chosen
 from linrank.judging.contest.runner import _Board
 from linrank.metrics import Evaluation
+from linrank.search.folds import deal
 from real_data import mq2008
 
 
@@ -41,31 +42,117 @@ def temporary(tmp_path, monkeypatch):
 
 def contest_of(parts, *names, **options):
     options = {"baseline": "first_feature", "metrics": ["map", "ndcg@5"], "n_jobs": 2} | options
+    options = {"selection": "validation"} | options
     return compare_methods(*parts[:3], methods=[method("first_feature"), *names], **options)
 
 
 # ---- what goes well -----------------------------------------------------------------------------
 
 
-def test_the_figures_are_those_of_fits_by_hand(parts):
-    contest = compare_methods(*parts[:3], methods=["ranksvm"], metrics="map", scoring="map")
-    train, valid, test = parts[:3]
+@pytest.fixture(scope="module")
+def many():
+    """Parts of one ranking, with enough validation queries to choose by."""
+    data = make_ranking(n_queries=240, n_features=4, noise=0.5, random_state=0)
+    ids = np.asarray(data.qid)
+    return [data.select(chosen) for chosen in (ids < 20, (ids >= 20) & (ids < 220), ids >= 220)]
+
+
+def measured(fit, data):
+    return evaluate(data.y, fit.predict(data.X), qid=data.qid, metrics="map")["map"]
+
+
+def test_the_figures_are_those_of_fits_by_hand(many):
+    contest = compare_methods(*many, methods=["ranksvm"], metrics="map", scoring="map")
+    train, valid, test = many
     Cs = 2.0 ** np.arange(-20, 11)
     fits = [
         RankSVM(C=C, scale="standard", tol=1e-8).fit(train.X, train.y, qid=train.qid) for C in Cs
     ]
-
-    def measured(fit, data):
-        return evaluate(data.y, fit.predict(data.X), qid=data.qid, metrics="map")["map"]
-
     on_validation = [measured(fit, valid) for fit in fits]
     (outcome,) = contest["ranksvm"].outcomes
     assert outcome.score == pytest.approx(max(on_validation), abs=2e-3)
-    chosen = fits[int(np.argmin(abs(Cs - outcome.parameters["C"])))]
+    chosen = fits[int(np.argmin(abs(Cs - outcome.parameters.get("C", 1.0))))]
     assert contest["ranksvm"].evaluation["map"] == pytest.approx(measured(chosen, test), abs=2e-3)
-    assert outcome.n_candidates == 31
+    assert outcome.n_candidates == 32
     assert outcome.fit_seconds > 0
     assert outcome.search_seconds > 0
+
+
+def test_few_validation_queries_leave_the_choice_to_folds_of_the_training_queries(parts):
+    """The same candidate as by hand, trained on the whole training part and nothing else."""
+    train, valid, test = parts[:3]
+    contest = compare_methods(train, valid, test, methods=["ranksvm"], metrics="map", scoring="map")
+    held_out = np.empty(train.n_rows)
+    by_C = {}
+    for C in 2.0 ** np.arange(-20, 11):
+        for fold in deal(train, 5):
+            rows, others = train.select(fold.train), train.select(fold.valid)
+            fit = RankSVM(C=C, scale="standard", tol=1e-8).fit(rows.X, rows.y, qid=rows.qid)
+            held_out[fold.valid] = fit.predict(others.X)
+        by_C[C] = evaluate(train.y, held_out, qid=train.qid, metrics="map")["map"]
+    (outcome,) = contest["ranksvm"].outcomes
+    assert outcome.score == pytest.approx(max(by_C.values()), abs=5e-3)
+    C = outcome.parameters.get("C", 1.0)
+    assert by_C[C] == pytest.approx(outcome.score, abs=5e-3)
+    chosen = RankSVM(C=C, scale="standard", tol=1e-8).fit(train.X, train.y, qid=train.qid)
+    assert contest["ranksvm"].evaluation["map"] == pytest.approx(measured(chosen, test), abs=2e-3)
+    without = compare_methods(train, test=test, methods=["ranksvm"], metrics="map", scoring="map")
+    assert without["ranksvm"].evaluation.means == contest["ranksvm"].evaluation.means
+
+
+def witnessed(path, *data):
+    """What two methods of the same candidates were trained on."""
+    methods = [
+        replace(method("witness"), name=name, settings={"path": str(path / name)})
+        for name in ("one", "other")
+    ]
+    contest = compare_methods(*data, methods=methods, baseline="one", metrics="map")
+    return contest, [(path / m.name).read_text().splitlines() for m in methods]
+
+
+def test_all_methods_are_trained_on_the_same_folds_and_shown_no_more(parts, tmp_path):
+    contest, (one, other) = witnessed(tmp_path, *parts[:3])
+    assert one == other
+    seen = [json.loads(line) for line in one]
+    # Two candidates on five folds; the first, which is the best, on all rows, and again for time.
+    assert sorted(k for k, *_ in seen) == [1] * 7 + [2] * 5
+    assert not any(has_part for _, has_part, _ in seen)
+    sizes = [len(rows) for _, _, rows in seen]
+    assert sorted(sizes)[-2:] == [parts[0].n_rows] * 2
+    assert sum(sizes[:5]) == 4 * parts[0].n_rows
+    text, told = " ".join(contest.to_text().split()), contest.to_dict()
+    assert "the best in 5-fold cross-validation over the training queries by ndcg@10" in text
+    assert "a validation part of 15 queries, fewer than 200, is left aside" in text
+    assert told["selection"] == "in 5-fold cross-validation over the training queries"
+    assert told["methods"][0]["folds"][0]["n_candidates"] == 2
+    assert told["methods"][0]["folds"][0]["parameters"] == {"k": 1}
+
+
+def test_many_validation_queries_choose(many, tmp_path):
+    contest, (one, other) = witnessed(tmp_path, *many)
+    assert one == other
+    seen = [json.loads(line) for line in one]
+    assert [(k, has_part) for k, has_part, _ in seen] == [(1, True), (2, True), (1, True)]
+    assert all(len(rows) == many[0].n_rows for _, _, rows in seen)
+    assert contest.to_dict()["selection"] == "on the validation part"
+    assert "left aside" not in contest.to_text()
+
+
+def test_the_validation_part_chooses_where_the_training_queries_are_fewer(parts):
+    train = parts[0].select(np.asarray(parts[0].qid) < 4)
+    contest = contest_of([train, *parts[1:]], selection="auto")
+    assert contest.selection == "on the validation part"
+    with pytest.raises(ValueError, match="4 training queries are too few for 5-fold"):
+        compare_methods(train, test=parts[1], methods=["random"], baseline="random")
+
+
+def test_the_candidates_chosen_on_folds_are_told_together(parts):
+    def entry(*chosen):
+        outcomes = tuple(Outcome("done", parameters=each) for each in chosen)
+        return Entry(method("equal"), outcomes, None)
+
+    assert chosen(entry({}, {})) == "defaults"
+    assert chosen(entry({"C": 1.0}, {"C": 0.5}, {})) == "C 0.5–1 (2 folds); defaults (1 fold)"
 
 
 def test_folds_are_pooled_over_their_queries(parts):
@@ -85,7 +172,7 @@ def test_folds_are_pooled_over_their_queries(parts):
     assert found.means == pytest.approx(by_hand.means, abs=1e-12)
     assert found.n_queries == 60
     assert len(contest["first_feature"].outcomes) == 4
-    assert "4 folds of 4 subsets, 2 to train, 1 to choose, 1 to test" in contest.to_text()
+    assert "4 folds of 4 subsets, 2 to train, 1 to test" in contest.to_text()
 
 
 def test_rows_in_any_order_give_the_same_figures(parts):
@@ -244,7 +331,10 @@ def test_a_method_that_fails_on_a_fold_has_no_result(parts):
     even = [p.select(np.arange(p.n_rows - p.n_rows % 2)) for p in parts]
     even[1] = even[1].select(np.arange(even[1].n_rows - 1))
     contest = compare_methods(
-        folds=even, methods=[method("last_fold_fails"), method("equal")], baseline="equal"
+        folds=even,
+        methods=[method("last_fold_fails"), method("equal")],
+        baseline="equal",
+        selection="validation",
     )
     entry = contest["last_fold_fails"]
     assert [o.status for o in entry.outcomes] == ["failed", "failed", "done", "done"]
@@ -278,16 +368,19 @@ def test_leaks_are_warned_of_and_kept(parts):
     ("options", "message"),
     [
         ({"budget": 0}, "budget must be a finite number > 0, got 0"),
+        ({"selection": "test"}, "selection must be 'auto', 'validation' or 'cross-validation'"),
+        ({"valid": None, "selection": "validation"}, "needs a validation part"),
         ({"scale": "query"}, "scale must be 'standard', 'minmax' or 'none', got 'query'"),
         ({"metrics": []}, "metrics is empty"),
         ({"metrics": "ndgc@10"}, "Did you mean 'ndcg'"),
         ({"scoring": "dominated_error"}, "counts rows that are only tied as right"),
-        ({"folds": []}, "give the three parts"),
+        ({"folds": []}, "give the parts train, test"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(parts, options, message):
+    given = dict(zip(("train", "valid", "test"), parts, strict=False)) | options
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        compare_methods(*parts[:3], methods=["random"], baseline="random", **options)
+        compare_methods(**given, methods=["random"], baseline="random")
 
 
 def test_arrays_are_no_datasets(parts):
@@ -358,6 +451,7 @@ def test_mq2008_has_the_picture_of_lee_and_lin():
         mq2008(4),
         mq2008(5),
         methods=["ranksvm", "svr-l2"],
+        selection="validation",
         scoring="pairwise_accuracy",
         metrics="pairwise_accuracy",
     )

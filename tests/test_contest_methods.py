@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from linrank import Dataset, RankSVM, evaluate, make_ranking
 from linrank.judging.contest.methods import (
+    BEST,
+    N_FOLDS,
     Trial,
     chosen_methods,
     contestants,
@@ -44,7 +49,7 @@ def candidates(name, trial, most=2):
     method = METHODS[name]
     if method.needs is not None:
         pytest.importorskip(method.needs)
-    return [(point, train()) for point, train in islice(method.models(trial), most)]
+    return [(point, method.model(trial, point)) for point in method.points(trial)[:most]]
 
 
 # ---- every method -------------------------------------------------------------------------------
@@ -113,52 +118,125 @@ def test_the_candidates_of_ranksvm_are_its_fits():
         expected = ranker.predict(trial.valid.X)
         scores = model.predict(trial.valid)
         assert np.linalg.norm(scores - expected) < 0.02 * np.linalg.norm(expected)
-        again = model.again().predict(trial.valid)
-        assert np.linalg.norm(again - expected) < 0.02 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize(
-    "name", ["gbdt", "lightgbm", "xgboost-pairwise", "xgboost-ndcg", "catboost"]
-)
+# ---- candidates of the rivals -------------------------------------------------------------------
+
+BOOSTERS = ["gbdt", "lightgbm", "xgboost-pairwise", "xgboost-ndcg", "catboost"]
+
+
+def plain(name, data):
+    """The scores of what a user of the library gets who sets nothing."""
+    if name == "forest":
+        from sklearn.ensemble import RandomForestRegressor
+
+        return RandomForestRegressor(random_state=3).fit(data.X, data.y).predict
+    if name == "gbdt":
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        return HistGradientBoostingRegressor().fit(data.X, data.y).predict
+    sizes = np.diff(data.queries.offsets)
+    if name == "lightgbm":
+        ranker = pytest.importorskip("lightgbm").LGBMRanker()
+    else:
+        ranker = pytest.importorskip("xgboost").XGBRanker(objective="rank:ndcg")
+    return ranker.fit(data.X, data.y, group=sizes).predict
+
+
+@pytest.mark.parametrize("name", ["forest", "gbdt", "lightgbm", "xgboost-ndcg"])
+def test_the_defaults_are_what_a_library_gives_without_settings(name):
+    trial = small_trial()
+    assert {} in METHODS[name].points(trial)
+    expected = plain(name, trial.train)(trial.valid.X)
+    scores = METHODS[name].model(trial, {}).predict(trial.valid)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+
+
+# What a worker needs and what changes no model.
+TECHNICAL = {
+    "lightgbm": {"n_jobs", "deterministic", "random_state", "verbose"},
+    "xgboost": {"objective", "n_jobs", "random_state", "verbosity"},
+    "catboost": {"thread_count", "random_seed", "allow_writing_files", "verbose"},
+}
+
+
+class Recorder:
+    """In place of a library's ranker: remembers how it was made."""
+
+    made: ClassVar[list[dict]] = []
+
+    def __init__(self, **parameters):
+        self.made.append(parameters)
+
+    def fit(self, X, y, **_):
+        self.booster_ = self
+        return self
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost-ndcg", "xgboost-pairwise", "catboost"])
+def test_a_ranker_is_made_with_nothing_and_with_a_regularised_setting(name, monkeypatch):
+    package = METHODS[name].needs
+    rankers = ("LGBMRanker", "XGBRanker", "CatBoostRanker")
+    fake = SimpleNamespace(**dict.fromkeys(rankers, Recorder))
+    monkeypatch.setitem(sys.modules, package, fake)
+    monkeypatch.setattr(Recorder, "made", [])
+    trial = replace(small_trial(), valid=None)
+    points = METHODS[name].points(trial)
+    for point in points:
+        METHODS[name].model(trial, point)
+    own = [{k: v for k, v in p.items() if k not in TECHNICAL[package]} for p in Recorder.made]
+    assert own == points
+    assert {} in own
+    gentle = next(each for each in own if each.get("n_estimators") == 300 and "subsample" in each)
+    assert gentle["learning_rate"] == 0.02
+    assert (gentle["subsample"], gentle.get("colsample_bytree", gentle.get("rsm"))) == (0.7, 0.5)
+    if package == "lightgbm":
+        assert (gentle["num_leaves"], gentle["min_child_samples"]) == (7, 100)
+        assert gentle["subsample_freq"] == 1
+    elif package == "xgboost":
+        assert {each["objective"] for each in Recorder.made} == {f"rank:{name[8:]}"}
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_nothing_is_stopped_early_without_a_validation_part(name):
+    trial = small_trial()
+    with_part, without = (METHODS[name].points(t) for t in (trial, replace(trial, valid=None)))
+    stopped = [point for point in with_part if BEST in point.values()]
+    assert [point for point in with_part if point not in stopped] == without
+    assert bool(stopped) == (name in BOOSTERS)
+    if METHODS[name].family == "linrank":
+        assert without[0] == {}
+        assert len(without) > 1
+
+
+def stopped(name, trial):
+    if METHODS[name].needs is not None:
+        pytest.importorskip(METHODS[name].needs)
+    point = next(p for p in METHODS[name].points(trial) if BEST in p.values())
+    return point, METHODS[name].model(trial, point)
+
+
+class Spied(Trial):
+    """Remembers what was judged."""
+
+    def judge(self, scores):
+        self.last.setdefault("judged", []).append(super().judge(scores))
+        return self.last["judged"][-1]
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
 def test_boosters_stop_at_their_best_round_on_validation(name):
-    """The model kept is that of the round whose measure was the best of those tried."""
-    trial = small_trial("map")
-    seen = []
-    judge = Trial.judge
-
-    class Spied(Trial):
-        def judge(self, scores):
-            seen.append(judge(self, scores))
-            return seen[-1]
-
-    spied = Spied(trial.train, trial.valid, "map", RULES, "standard", 3)
-    ((_, model),) = candidates(name, spied, 1)
-    assert len(seen) > model.found["rounds"] > 0
-    assert trial.judge(model.predict(trial.valid)) == pytest.approx(max(seen), abs=1e-12)
-
-
-@pytest.mark.parametrize("name", ["gbdt", "lightgbm", "xgboost-ndcg", "catboost"])
-def test_the_fit_of_a_booster_that_is_timed_is_the_chosen_one_and_no_more(name):
-    """Not the rounds after the best, and no look at the validation part."""
-    looks = []
-
-    class Spied(Trial):
-        def judge(self, scores):
-            looks.append(super().judge(scores))
-            return looks[-1]
-
-    trial = small_trial("map")
-    spied = Spied(trial.train, trial.valid, "map", RULES, "standard", 3)
-    ((_, model),) = candidates(name, spied, 1)
-    before = len(looks)
-    again = model.again()
-    rows = trial.valid.X
-    if name == "xgboost-ndcg":
-        import xgboost
-
-        rows = xgboost.DMatrix(rows)
-    np.testing.assert_allclose(again.predict(rows), model.predict(trial.valid), rtol=1e-6)
-    assert len(looks) == before
+    """By the measure of the contest; with that number the same model comes without a look."""
+    plain = small_trial("map")
+    trial = Spied(plain.train, plain.valid, "map", RULES, "standard", 3)
+    point, model = stopped(name, trial)
+    judged = trial.last["judged"]
+    assert len(judged) == 500
+    assert model.found == {"n_estimators": int(np.argmax(judged)) + 1}
+    assert plain.judge(model.predict(trial.valid)) == pytest.approx(max(judged), abs=1e-6)
+    again = METHODS[name].model(trial, {**point, **model.found})
+    np.testing.assert_allclose(again.predict(trial.valid), model.predict(trial.valid), rtol=1e-6)
+    assert len(judged) == 500
 
 
 @pytest.mark.parametrize("name", ["xgboost-pairwise", "catboost"])
@@ -220,6 +298,29 @@ def test_a_method_without_a_grid_takes_part_if_it_is_named():
     ((point, _),) = candidates("published", small_trial())
     assert point == {}
     assert [m.name for m in chosen_methods(["regularized"])] == ["regularized"]
+
+
+# ---- what candidates are judged on --------------------------------------------------------------
+
+
+def test_without_a_validation_part_every_training_query_is_held_out_once():
+    trial = replace(small_trial(), valid=None)
+    parts, again = trial.parts(), trial.parts()
+    assert len(parts) == N_FOLDS
+    held_out = np.concatenate([rows for _, _, rows in parts])
+    assert sorted(held_out) == list(range(trial.train.n_rows))
+    for (inner, data, rows), (_, _, same) in zip(parts, again, strict=True):
+        assert set(data.qid).isdisjoint(inner.train.qid)
+        assert inner.valid is None
+        np.testing.assert_array_equal(data.labels, trial.train.labels[rows])
+        np.testing.assert_array_equal(rows, same)
+    assert trial.judge(trial.train.labels) > trial.judge(-trial.train.labels)
+
+
+def test_a_validation_part_is_all_that_candidates_are_judged_on():
+    trial = small_trial()
+    ((part, data, rows),) = trial.parts()
+    assert (part, data, rows) == (trial, trial.valid, slice(None))
 
 
 # ---- names --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from linrank.data.dataset import join_rows
 from linrank.data.rows import as_rows
 from linrank.judging.contest.contest import check_protocol, leaks
 from linrank.judging.contest.methods import Trial, fair_convention
-from linrank.judging.contest.runner import rotation, three_parts
+from linrank.judging.contest.runner import one_split, rotation
 from linrank.judging.contest.worker import read_joined, write_subset
 from linrank.metrics import CONVENTIONS, evaluate
 
@@ -60,7 +60,7 @@ def test_two_subsets_are_no_folds():
 
 
 def test_good_parts_give_no_warning():
-    assert checked(three_parts(part(0), part(1), part(2))) == []
+    assert checked(one_split(part(0), part(1), part(2))) == []
 
 
 def test_different_numbers_of_features_name_the_files_and_the_remedy(tmp_path):
@@ -68,10 +68,10 @@ def test_different_numbers_of_features_name_the_files_and_the_remedy(tmp_path):
     for name, features in (("a.txt", "1:1 2:2"), ("b.txt", "1:1 2:5"), ("c.txt", "1:1")):
         (tmp_path / name).write_text(f"1 qid:{name} {features}\n0 qid:{name} 1:3\n")
         paths.append(tmp_path / name)
-    protocol = three_parts(*map(load, paths))
+    protocol = one_split(*map(load, paths))
     with pytest.raises(ValueError, match=r"a\.txt 2, .*b\.txt 2, .*c\.txt 1; .*--n-features 2"):
         checked(protocol)
-    (said,) = checked(three_parts(*(load(path, n_features=2) for path in paths)))
+    (said,) = checked(one_split(*(load(path, n_features=2) for path in paths)))
     assert "single query" in said
 
 
@@ -80,35 +80,35 @@ def test_features_counted_from_0_and_from_1_do_not_mix(tmp_path):
     zero.write_text("1 qid:1 0:1 1:2\n0 qid:1 0:3\n")
     one.write_text("1 qid:2 1:1 2:2\n0 qid:2 1:3\n")
     with pytest.raises(ValueError, match=r"zero\.txt has a feature 0 and .*one\.txt has none"):
-        checked(three_parts(load(zero), load(one), load(one)))
+        checked(one_split(load(zero), load(one), load(one)))
 
 
 def test_a_part_without_pairs_is_named():
     flat = replace(part(2), labels=np.ones(part(2).n_rows))
     with pytest.raises(NoPairsError, match=r"test has no pair.*6 queries"):
-        checked(three_parts(part(0), part(1), flat))
+        checked(one_split(part(0), part(1), flat))
 
 
 def test_a_measure_that_no_query_counts_in_is_named():
     bad = replace(part(1), labels=part(1).labels - 10.0)
     with pytest.raises(ValueError, match="negative label"):
-        checked(three_parts(part(0), bad, part(2)))
-    assert checked(three_parts(part(0), bad, part(2)), scoring="pairwise_accuracy") == []
+        checked(one_split(part(0), bad, part(2)))
+    assert checked(one_split(part(0), bad, part(2)), scoring="pairwise_accuracy") == []
 
 
 @pytest.mark.parametrize("name", ["kendall_tau", "gamma", "pairwise_accuracy(ties=skip)"])
 def test_measures_that_ties_leave_undefined_are_measures(name):
-    assert checked(three_parts(part(0), part(1), part(2)), name, (name,)) == []
+    assert checked(one_split(part(0), part(1), part(2)), name, (name,)) == []
 
 
 def test_labels_that_a_measure_refuses_are_told_with_their_file():
     bad = replace(part(2), labels=part(2).labels - 10.0)
     with pytest.raises(ValueError, match=r"test, to test by: .*negative label"):
-        checked(three_parts(part(0), part(1), bad), metrics=("ndcg@10",))
+        checked(one_split(part(0), part(1), bad), metrics=("ndcg@10",))
 
 
 def test_a_measure_that_favours_ties_is_warned_of():
-    three = three_parts(part(0), part(1), part(2))
+    three = one_split(part(0), part(1), part(2))
     (said,) = checked(three, metrics=("map", "domination_error"))
     assert "domination_error(ties=error)" in said
     assert checked(three, metrics=("domination_error(ties=error)", "all_pairs_error")) == []
@@ -116,9 +116,9 @@ def test_a_measure_that_favours_ties_is_warned_of():
 
 def test_a_single_test_query_is_warned_of():
     one, bare = part(2, n_queries=1), Dataset.of(part(2).X, part(2).y)
-    (said,) = checked(three_parts(part(0), part(1), one))
+    (said,) = checked(one_split(part(0), part(1), one))
     assert said.startswith("test has a single query: no interval")
-    (said,) = checked(three_parts(part(0), part(1), bare))
+    (said,) = checked(one_split(part(0), part(1), bare))
     assert "no qid" in said
     assert checked(rotation([part(0), one, bare])) == []
 
@@ -127,13 +127,13 @@ def test_a_single_test_query_is_warned_of():
 def test_queries_that_are_also_trained_on_are_counted(n_shared, verb):
     train, valid = part(0, first_id=0), part(1, first_id=50)
     test = part(2, first_id=6 - n_shared)
-    (said,) = leaks(three_parts(train, valid, test))
+    (said,) = leaks(one_split(train, valid, test))
     assert f"{n_shared} of the 6 query ids of test also {verb} in train, such as" in said
     assert "leaks" in said
 
 
 def test_leaks_between_validation_and_test_count_too():
-    (said,) = leaks(three_parts(part(0), part(1), part(2, first_id=100)))
+    (said,) = leaks(one_split(part(0), part(1), part(2, first_id=100)))
     assert "6 of the 6 query ids of test also occur in valid" in said
 
 
@@ -147,20 +147,20 @@ def test_subsets_that_are_never_apart_cannot_leak():
 
 def test_the_same_rows_are_proof_whatever_the_ids():
     train = part(0)
-    (said,) = leaks(three_parts(train, part(1), replace(train, qid=np.asarray(train.qid) + 7)))
+    (said,) = leaks(one_split(train, part(1), replace(train, qid=np.asarray(train.qid) + 7)))
     assert said.startswith("6 of the 6 queries of test are in train too, row by row")
 
 
 def test_parts_without_query_ids_leak_by_their_rows_only():
     first, second, third = (Dataset.of(part(k).X, part(k).y) for k in range(3))
-    assert leaks(three_parts(first, second, third)) == []
-    (said,) = leaks(three_parts(first, second, first))
+    assert leaks(one_split(first, second, third)) == []
+    (said,) = leaks(one_split(first, second, first))
     assert said.startswith("1 of the 1 queries of test is in train too")
 
 
 def test_row_weights_are_not_dropped_in_silence():
     weighted = replace(part(0), weight=np.ones(part(0).n_rows))
-    (said,) = checked(three_parts(weighted, part(1), part(2)))
+    (said,) = checked(one_split(weighted, part(1), part(2)))
     assert said.startswith("the weights of the rows of train are left out")
 
 

@@ -92,8 +92,8 @@ def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
             return
         name = f"{state['method']}, fold {state['fold']}"
         if state["status"] == "done":
-            score = f"{state['scoring']} {abs(state['score']):.4f} on validation"
-            console.detail(f"{done}  {name}: {score} in {seconds(state['seconds'])}")
+            score = f"{state['scoring']} {abs(state['score']):.4f}"
+            console.detail(f"{done}  {name}: chosen by {score} in {seconds(state['seconds'])}")
         else:
             console.say(state["status"], f" {name}: {state['why']}")
 
@@ -186,13 +186,15 @@ def show_methods(as_json: bool) -> None:
 
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")
 SCALES = ("standard", "minmax", "none")
+SELECTIONS = ("auto", "validation", "cross-validation")
 
 DESCRIPTION = """\
-Train every method on the same data, choose its parameters on validation queries, measure it on test
-queries that it has not seen, and compare all of them with one: time, size, metrics with intervals,
-significance. Each method of each fold runs in a process of its own, -j at a time.
+Train every method on the same data, choose among its defaults and other candidates, measure it on
+test queries that it has not seen, and compare all of them with one: time, size, metrics with
+intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
+method of each fold runs in a process of its own, -j at a time.
 
-  linrank compare TRAIN VALID TEST            one split
+  linrank compare TRAIN [VALID] TEST          one split
   linrank compare --folds S1 S2 S3 S4 S5      LETOR's rotation: three train, one chooses, one tests
   linrank compare TEST --models A.json B.json --scores C.txt      no training
 """
@@ -201,7 +203,7 @@ significance. Each method of each fold runs in a process of its own, -j at a tim
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("files", metavar="FILE", nargs="*", help="TRAIN VALID TEST, or TEST")
+    parser.add_argument("files", metavar="FILE", nargs="*", help="TRAIN [VALID] TEST, or TEST")
     parser.add_argument("--folds", nargs="+", metavar="S", help="subsets of whole queries instead")
     parser.add_argument(
         "--models", nargs="+", default=[], metavar="MODEL", help="models to compare"
@@ -218,6 +220,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="METRIC",
         help="parameters are chosen by this (default: ndcg@10, of negative labels "
         "pairwise_accuracy)",
+    )
+    group.add_argument(
+        "--selection",
+        choices=SELECTIONS,
+        help="on what: VALID, or folds of TRAIN (default: auto, VALID if it has 200 queries)",
     )
     group.add_argument(
         "--scale",
@@ -272,15 +279,15 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         parser.error("with --models or --scores, give one FILE: the rows to rank")
     if args.folds and args.files:
         parser.error("give the files after --folds, or TRAIN VALID TEST, not both")
-    if not at_hand and not args.folds and len(args.files) != 3:
+    if not at_hand and not args.folds and len(args.files) not in (2, 3):
         parser.error(
-            f"give TRAIN VALID TEST, three files, got {len(args.files)}; or --folds S1 S2 ...; or "
-            "TEST --models A.json ..."
+            f"give TRAIN VALID TEST or TRAIN TEST, got {len(args.files)} files; or --folds S1 S2 "
+            "...; or TEST --models A.json ..."
         )
     if args.folds and len(args.folds) < 3:
         parser.error(f"--folds needs at least 3 files (LETOR has 5), got {len(args.folds)}")
     if at_hand:
-        for name in ("methods", "without", "scoring", "scale", "budget"):
+        for name in ("methods", "without", "scoring", "selection", "scale", "budget"):
             if getattr(args, name) is not None:
                 parser.error(f"--{name} is for training; --models and --scores are compared as is")
     inputs = [*args.files, *(args.folds or []), *args.models, *args.scores]
@@ -313,15 +320,19 @@ def _run_contest(args: argparse.Namespace) -> int:
     scoring = None if args.scoring is None else parse_scoring(args.scoring)
     console = Console(quiet=args.quiet, verbose=args.verbose)
     parts = _read_parts(args.folds or args.files, args, console)
+    given: dict[str, Any] = {"folds": parts}
+    if not args.folds:
+        valid = parts[1] if len(parts) == 3 else None
+        given = {"train": parts[0], "valid": valid, "test": parts[-1]}
     with say_warnings(console):
         contest = compare_methods(
-            *([] if args.folds else parts),
-            folds=parts if args.folds else None,
+            **given,
             methods=chosen,
             baseline=baseline,
             metrics=args.metrics,
             scoring=scoring,
             convention=args.convention,
+            selection=args.selection or SELECTIONS[0],
             scale=args.scale or SCALES[0],
             budget=args.budget or 300.0,
             correction=args.correction,

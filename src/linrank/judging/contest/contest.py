@@ -21,12 +21,14 @@ from linrank.judging.contest.methods import (
 )
 from linrank.judging.contest.outcome import Contest, Entry, Outcome, Rules
 from linrank.judging.contest.runner import (
+    MANY,
+    SELECTIONS,
     Fold,
     Progress,
     Protocol,
+    one_split,
     rotation,
     run_all,
-    three_parts,
 )
 from linrank.judging.inspect import Overlap, shared_queries
 from linrank.metrics import Convention, Evaluation, Measure, parse, parse_scoring
@@ -42,7 +44,8 @@ def check_protocol(
     _check_features(protocol)
     _check_pairs(protocol)
     for fold in protocol.folds:
-        _check_measurable(protocol, fold.valid[0], (scoring,), convention, "choose by")
+        for part in fold.valid or fold.train:
+            _check_measurable(protocol, part, (scoring,), convention, "choose by")
         _check_measurable(protocol, fold.test[0], metrics, convention, "test by")
     return [*leaks(protocol), *_weights(protocol), *_single_query(protocol), *_lenient(metrics)]
 
@@ -179,6 +182,7 @@ def compare_methods(
     baseline: str = BASELINE,
     metrics: str | Measure | Iterable[str | Measure] | None = None,
     scoring: str | Measure | None = None,
+    selection: str = "auto",
     convention: str | Convention = "linrank",
     scale: str = "standard",
     budget: float = 300.0,
@@ -191,14 +195,18 @@ def compare_methods(
 ) -> Contest:
     """Train every method on the same data and compare them on queries that none has seen.
 
-    Each method tries the candidates of a small grid; the one with the best ``scoring`` on the
-    validation part is measured on the test part. Every method of every fold runs in a process of
-    its own with one thread, so that a crash or a lack of time costs one row of the table.
+    Each method tries its plain defaults and a few other candidates; the one with the best
+    ``scoring`` is measured on the test part. All are trained on the training part alone, and
+    chosen alike: on a validation part of at least 200 queries, else by 5-fold cross-validation
+    over the training queries, with the same folds and no early stopping. Every method of every
+    fold runs in a process of its own with one thread, so that a crash or a lack of time costs one
+    row of the table.
 
     Parameters
     ----------
     train, valid, test : Dataset
-        The three parts, as :func:`linrank.load` or ``Dataset.of`` makes them.
+        The parts, as :func:`linrank.load` or ``Dataset.of`` makes them. Without ``valid``, or
+        where it has fewer than 200 queries, cross-validation chooses.
     folds : sequence of Dataset, instead of the three
         Subsets of whole queries, five as a rule. Fold 1 trains on all but the last two, chooses on
         the last but one and tests on the last; the others go round, so that each query is tested
@@ -215,6 +223,9 @@ def compare_methods(
     scoring : str
         The measure that candidates are chosen by; by default ndcg@10, or pairwise_accuracy where
         labels are negative.
+    selection : {"auto", "validation", "cross-validation"}
+        What chooses: as above; the validation part however small, as benchmarks prescribe it; or
+        the folds in any case.
     convention : str or Convention
         Whose rules. Rows with equal scores, which other conventions leave in input order, count as
         the average over their orders here.
@@ -246,7 +257,9 @@ def compare_methods(
     >>> [entry.name for entry in contest.entries], contest.comparison.baseline
     (['ranksvm', 'random'], 'ranksvm')
     """
-    protocol = _protocol(train, valid, test, folds)
+    check_one_of("selection", selection, SELECTIONS)
+    given = _protocol(train, valid, test, folds)
+    protocol = given.selecting(selection)
     chosen = chosen_methods(methods, without, baseline)
     if scoring is None:
         scoring = USUAL_METRICS[0] if _has_gains(protocol.subsets) else USUAL_METRICS[-1]
@@ -282,8 +295,9 @@ def compare_methods(
         baseline,
         rules,
         protocol.describe(),
+        protocol.selection,
         protocol.names,
-        (*remarks, *more),
+        (*remarks, *([] if selection != "auto" else _left_aside(given, protocol)), *more),
         time.monotonic() - start,
     )
 
@@ -294,19 +308,31 @@ def _protocol(
     test: Dataset | None,
     folds: Sequence[Dataset] | None,
 ) -> Protocol:
-    parts = [train, valid, test]
-    n_given = sum(part is not None for part in parts)
-    if (folds is None and n_given < 3) or (folds is not None and n_given):
-        raise ValueError(
-            "give the three parts train, valid and test, or folds (a sequence of subsets)"
-        )
-    given = [part for part in parts if part is not None] if folds is None else list(folds)
-    for part in given:
+    parts = [part for part in (train, valid, test) if part is not None]
+    for part in [*parts, *(folds or [])]:
         if not isinstance(part, Dataset):
             raise TypeError(
                 f"parts must be datasets, as linrank.load and Dataset.of make them, got {part!r}"
             )
-    return three_parts(*given) if folds is None else rotation(given)
+    if folds is not None and not parts:
+        return rotation(list(folds))
+    if folds is not None or train is None or test is None:
+        raise ValueError(
+            "give the parts train, test and, to choose by, valid, or folds (a sequence of subsets)"
+        )
+    return one_split(train, valid, test)
+
+
+def _left_aside(given: Protocol, protocol: Protocol) -> list[str]:
+    """What becomes of a validation part that nothing is chosen by."""
+    fold = given.folds[0]
+    if not fold.valid or protocol.folds[0].valid:
+        return []
+    n_queries = min(given.n_queries(fold.valid) for fold in given.folds)
+    return [
+        f"a validation part of {n_queries:,} queries, fewer than {MANY}, is left aside: it would "
+        "not tell candidates apart. To learn from its queries, join it to the training part"
+    ]
 
 
 def usual_metrics(subsets: Sequence[Dataset]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import product
@@ -27,10 +27,13 @@ from linrank.metrics import Convention, convention, parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
+from linrank.search.folds import deal
 
 Array = NDArray[Any]
 
 BASELINE = "ranksvm"
+BEST = "best"  # in a grid: as many rounds as are best on validation; left out where there is none
+N_FOLDS = 5  # of the training queries, where there is no validation part to choose by
 
 
 def fair_convention(name: str | Convention) -> Convention:
@@ -49,8 +52,11 @@ class Trial:
 
     Attributes
     ----------
-    train, valid : Dataset
-        The rows of a query come together, in both.
+    train : Dataset
+        The rows of a query come together.
+    valid : Dataset or None
+        The rows that candidates are judged on; None where cross-validation over the training
+        queries chooses, so that nothing is there to stop a training by.
     scoring : str
         The measure that candidates are chosen by.
     convention : Convention
@@ -64,7 +70,7 @@ class Trial:
     """
 
     train: Dataset
-    valid: Dataset
+    valid: Dataset | None
     scoring: str
     convention: Convention
     scale: str = "standard"
@@ -75,12 +81,14 @@ class Trial:
     def judge(self, scores: Any) -> float:
         """The measure of scores of the validation rows, signed so that higher is better.
 
+        In cross-validation, of the training rows, each scored by a model that has not seen it.
         Scores that it cannot judge, as equal ones by Kendall's τ, are worse than all others.
         """
         measure = parse(self.scoring)
+        data = self.train if self.valid is None else self.valid
         result = evaluate_queries(
-            self.valid.queries,
-            self.valid.labels,
+            data.queries,
+            data.labels,
             np.asarray(scores, dtype=np.float64),
             metrics=measure,
             convention=self.convention,
@@ -90,6 +98,22 @@ class Trial:
         if np.isnan(value):
             return -np.inf
         return value if measure.higher_is_better else 0.0 - value
+
+    def parts(self) -> Sequence[tuple[Trial, Dataset, Any]]:
+        """What candidates are trained on, the rows that they score, and which of the judged ones.
+
+        The folds depend on the sizes of the training queries alone: they are the same for all.
+        """
+        if self.valid is not None:
+            return [(self, self.valid, slice(None))]
+        data, folds = self.train, deal(self.train, N_FOLDS)
+        trials = [replace(self.anew(), train=data.select(fold.train)) for fold in folds]
+        held_out = [np.asarray(fold.valid) for fold in folds]
+        return [(t, data.select(rows), rows) for t, rows in zip(trials, held_out, strict=True)]
+
+    def anew(self) -> Trial:
+        """The same without what candidates have left."""
+        return replace(self, last={}, _kept={})
 
     def once(self, make: Callable[..., Any], *given: Any) -> Any:
         """``make(trial, *given)``, made for the first candidate and kept for the others."""
@@ -119,16 +143,13 @@ class Model:
     size : callable
         Its `Size`; called for models that are kept.
     found : mapping of str to str, int or float
-        Parameters that its training chose, beside those of the grid.
-    again : callable or None
-        Trains it once more with what was found and no more: timed if it is chosen, in place of
-        the training, which for boosters holds rounds that are not kept and their validation.
+        Parameters that its training chose, beside or in place of those of the grid: with them,
+        ``fit`` gives the same model and searches no more.
     """
 
     predict: Callable[[Dataset], Array]
     size: Callable[[], Size]
     found: Mapping[str, Any] = field(default_factory=dict)
-    again: Callable[[], object] | None = None
 
     @classmethod
     def of(
@@ -179,9 +200,9 @@ class Contestant:
         ``"module:function"``. The function takes a `Trial` and, by name, a value of each axis of
         the grid, and returns a `Model` or whatever ``predict(X)`` tells the scores of.
     grid : dict
-        Values by the name of the parameter, the most regularised first: among equals on
-        validation the first is taken. In place of values, ``"module:function"`` of a function that
-        finds them in a `Trial`.
+        Values by the name of the parameter, the most regularised first: among equals the first
+        is taken. In place of values, ``"module:function"`` of a function that finds them in a
+        `Trial`. The value `BEST` is tried where there is a validation part.
     needs : str or None
         A package that must be there.
     settings : dict
@@ -190,6 +211,8 @@ class Contestant:
         What to know of the candidates beyond the grid.
     is_usual : bool
         Whether it is one of "all".
+    also : sequence of dict
+        Candidates of their own, tried before the grid: ``{}`` for the plain defaults.
     """
 
     name: str
@@ -201,6 +224,7 @@ class Contestant:
     settings: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
     is_usual: bool = True
+    also: Sequence[Mapping[str, Any]] = ()
 
     @property
     def is_missing(self) -> bool:
@@ -209,25 +233,37 @@ class Contestant:
 
     @property
     def candidates(self) -> str:
-        """The grid in words."""
+        """The candidates in words."""
         axes = " × ".join(_in_words(name, values) for name, values in self.grid.items())
-        return "; ".join(part for part in (axes, self.note) if part) or "none"
+        told = [*map(point_in_words, self.also), axes, self.note]
+        return "; ".join(part for part in told if part) or "none"
 
-    def models(self, trial: Trial) -> Iterator[tuple[dict[str, Any], Callable[[], Model]]]:
-        """Every point of the grid, and what trains the model of it."""
-        fit, settings = _named(self.fit), dict(self.settings)
-        axes = {
-            name: _named(values)(trial, **settings) if isinstance(values, str) else values
-            for name, values in self.grid.items()
-        }
-        for place in product(*axes.values()):
-            point = dict(zip(axes, place, strict=True))
+    def points(self, trial: Trial) -> Sequence[dict[str, Any]]:
+        """The parameters of every candidate."""
+        axes: dict[str, Sequence[Any]] = {}
+        for name, values in self.grid.items():
+            if isinstance(values, str):
+                values = _named(values)(trial, **self.settings)
+            axes[name] = [v for v in values if v != BEST or trial.valid is not None]
+        grid = [dict(zip(axes, place, strict=True)) for place in product(*axes.values())]
+        also = [dict(point) for point in self.also]
+        return also + [point for point in grid if point not in also]
 
-            def train(point: dict[str, Any] = point) -> Model:
-                model = fit(trial, **settings, **point)
-                return model if isinstance(model, Model) else Model.of(model)
+    def model(self, trial: Trial, point: Mapping[str, Any]) -> Model:
+        """The candidate, trained."""
+        model = _named(self.fit)(trial, **{**self.settings, **point})
+        return model if isinstance(model, Model) else Model.of(model)
 
-            yield point, train
+
+def point_in_words(point: Mapping[str, Any]) -> str:
+    """What a candidate changes.
+
+    Examples
+    --------
+    >>> point_in_words({"C": 1 / 3, "loss": "hinge"}), point_in_words({})
+    ('C 0.333, loss hinge', 'defaults')
+    """
+    return ", ".join(_in_words(name, [value]) for name, value in point.items()) or "defaults"
 
 
 def _in_words(name: str, values: Sequence[Any] | str) -> str:
@@ -257,7 +293,8 @@ def _powers(base: float, first: int, last: int) -> tuple[float, ...]:
 
 
 # What a registered method is tried with, where its own grid and defaults do not suit a contest: by
-# name of the contestant, changes of the parameters, and the grid.
+# name of the contestant, changes of the parameters, and the grid, which may be empty. The changes
+# alone are a candidate too.
 _HERE = __name__
 _C, _WARM = _powers(2, -20, 10), {"warm_start": True}
 _TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
@@ -302,7 +339,8 @@ def own_contestants() -> Iterator[Contestant]:
                 f"{_HERE}:own",
                 grid,
                 settings={**named, **changes},
-                is_usual=bool(grid),
+                is_usual=bool(grid) or method.name in _TRIED,
+                also=[{}],
             )
 
 
@@ -310,24 +348,20 @@ def _where(thing: Any) -> str:
     return str(thing.where) if isinstance(thing, Later) else f"{thing.__module__}:{thing.__name__}"
 
 
-def own(trial: Trial, train: str, parameters: str, **given: Any) -> Model:
+def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel | KernelModel:
     """A model of one of linrank's methods, by the names of what was registered.
 
-    With ``warm_start`` it begins where the last candidate ended; timed is a fit from the beginning.
+    With ``warm_start`` it begins where the last candidate ended.
     """
-    declared, last = _named(parameters), trial.last
+    declared = _named(parameters)
     of_all = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
     known = {each.name for each in fields(declared)}
     shared = {name: value for name, value in of_all.items() if name in known}
-    chosen = declared(**shared, **given)
-
-    def fit(start: LinearModel | None = None) -> Any:
-        return _named(train)(Task(trial.train, chosen, start=start)).model
-
-    if not given.get("warm_start"):
-        return Model.of(fit())
-    last["model"] = fit(last.get("model"))
-    return Model.of(last["model"], again=fit)
+    start = trial.last.get("model") if given.get("warm_start") else None
+    task = Task(trial.train, declared(**shared, **given), start=start)
+    model: LinearModel | KernelModel = _named(train)(task).model
+    trial.last["model"] = model
+    return model
 
 
 def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:

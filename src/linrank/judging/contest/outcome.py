@@ -48,7 +48,7 @@ class Outcome:
     parameters : dict
         Of the chosen candidate.
     score : float or None
-        The measure of the chosen candidate on the validation part, higher is better.
+        The measure that the candidate was chosen by, higher is better.
     fit_seconds : float or None
         Processor time of one fit with the chosen parameters.
     search_seconds : float
@@ -186,6 +186,8 @@ class Contest(Tabled):
         scoring, convention, scale, seed and budget.
     protocol : str
         How the data were divided, in words.
+    selection : str
+        What candidates were chosen by: the validation part, or cross-validation.
     sources : tuple of str
         Where they came from.
     remarks : tuple of str
@@ -200,6 +202,7 @@ class Contest(Tabled):
     baseline: str
     rules: Rules
     protocol: str
+    selection: str
     sources: tuple[str, ...]
     remarks: tuple[str, ...]
     seconds: float
@@ -219,6 +222,7 @@ class Contest(Tabled):
         """Return plain Python values, ready for JSON; None for what is undefined."""
         return {
             "protocol": self.protocol,
+            "selection": self.selection,
             "sources": list(self.sources),
             "baseline": self.baseline,
             "metrics": list(self.metrics),
@@ -259,7 +263,8 @@ def _quality(contest: Contest, comparison: Comparison) -> Table:
     table = details(comparison, contest.metrics[0])
     empty = [""] * (len(table.columns) - 3)
     lost = [[e.name, "—", *empty, "no result"] for e in contest.entries if not e.has_result]
-    title = f"{table.title}; {contest.protocol}; the best on validation by {contest.rules.scoring}"
+    chosen = f"the best {contest.selection} by {contest.rules.scoring}"
+    title = f"{table.title}; {contest.protocol}; {chosen}"
     return replace(table, rows=[*table.rows, *lost], title=title)
 
 
@@ -294,12 +299,16 @@ def _cost_row(entry: Entry) -> list[str]:
 
 
 def chosen(entry: Entry) -> str:
-    """The parameters: the value where folds agree, else the range or the values that occur."""
+    """The candidates: of those alike, the range or the values that occur, and on how many folds."""
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for outcome in entry.outcomes:
+        alike.setdefault(tuple(outcome.parameters), []).append(outcome.parameters)
     parts = []
-    for name in entry.outcomes[0].parameters:
-        values = list(dict.fromkeys(outcome.parameters.get(name) for outcome in entry.outcomes))
-        parts.append(f"{name} {_values(values)}")
-    return ", ".join(parts)
+    for names, found in alike.items():
+        values = {name: list(dict.fromkeys(each[name] for each in found)) for name in names}
+        told = ", ".join(f"{name} {_values(values[name])}" for name in names) or "defaults"
+        parts.append(told if len(alike) == 1 else f"{told} ({_counted(len(found), 'folds')})")
+    return "; ".join(parts)
 
 
 def _values(values: Sequence[Any]) -> str:
@@ -325,10 +334,11 @@ def legend_of(contest: Contest) -> list[str]:
     if contest.comparison is not None:
         lines += notes(contest.comparison)
     lines += [
-        f"chosen: each method's candidate with the best {rules.scoring} on the validation part; "
-        "the test part is looked at once, with that model.",
-        "one fit: with the chosen parameters; search: all candidates, validation included; model: "
-        "its saved form.",
+        f"chosen: each method's candidate with the best {rules.scoring} {contest.selection}, the "
+        "same for all methods; trained on the training part; the test part is looked at once, with "
+        "that model. candidates: how many were tried, each method's defaults among them.",
+        "one fit: with the chosen parameters; search: all candidates, judging included; model: its "
+        "saved form.",
         f"features: scaled ({rules.scale}, from the training part) for linear methods and kernels, "
         "as they are for trees."
         if rules.scale != "none"

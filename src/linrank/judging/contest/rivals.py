@@ -1,13 +1,17 @@
 """The rivals: scikit-learn's regressors, libraries of gradient boosting, and plain baselines.
 
-Trees are blind to the scale of a feature and get the features as they are. Each library stops by
-the measure of the contest on the validation part, not by a measure of its own: all methods are
-chosen by the same number.
+Among the candidates of each are its plain defaults, what a library gives without settings, and a
+regularised setting for few data. Trees are blind to the scale of a feature and get the features as
+they are. Rounds that are best on validation are so by the measure of the contest, not by one of
+the library's own: all methods are chosen by the same number.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -17,13 +21,13 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.scaling import Scaling
-from linrank.judging.contest.methods import Contestant, Model, Size, Trial
+from linrank.judging.contest.methods import BEST, Contestant, Model, Size, Trial
 from linrank.models.linear import LinearModel
 
 Array = NDArray[Any]
 
-_ROUNDS, _PATIENCE, _FEWER_ROUNDS = 500, 50, 300
-_HIGHEST = 31  # XGBoost's gains 2^y - 1 end there
+_ROUNDS = 500
+_HIGHEST = 30  # LightGBM's gains 2^y - 1 end there, XGBoost's one later
 
 
 # ---- regressors, which take labels for numbers and see no queries -------------------------------
@@ -55,52 +59,61 @@ def _scaled(trial: Trial) -> tuple[Any, Scaling]:
     return X - X.mean(axis=0) if isinstance(X, np.ndarray) else X, scaling
 
 
-def forest(trial: Trial, min_samples_leaf: int, max_features: str) -> Model:
+def forest(trial: Trial, **given: Any) -> Model:
     """Trees on samples of the rows, averaged; on the features as they are."""
     from sklearn.ensemble import RandomForestRegressor
 
-    model = RandomForestRegressor(
-        300,
-        min_samples_leaf=min_samples_leaf,
-        max_features={"sqrt": "sqrt", "third": 1 / 3}[max_features],
-        random_state=trial.seed,
-        n_jobs=1,
-    )
+    model = RandomForestRegressor(random_state=trial.seed, n_jobs=1, **given)
     model.fit(trial.train.X, trial.train.labels)
     return Model.of(
         model, n_leaves=lambda: int(sum(tree.get_n_leaves() for tree in model.estimators_))
     )
 
 
-def gbdt(trial: Trial, max_leaf_nodes: int, learning_rate: float) -> Model:
-    """Boosted trees; the round that is best on validation ends them."""
+# ---- gradient boosting, on the labels or on pairs -----------------------------------------------
+
+
+def _boosted(
+    trial: Trial,
+    given: dict[str, Any],
+    train: Callable[..., Any],
+    predict: Callable[[Any, Dataset], Array],
+    stages: Callable[[Any, Dataset], Iterable[Array]],
+    n_leaves: Callable[[Any], int],
+) -> Model:
+    """The booster that ``train`` makes with the parameters given.
+
+    If these leave the rounds to validation, with those whose scores, the sums that ``stages``
+    yields, are the best there.
+    """
+    found = {}
+    if given.get("n_estimators") == BEST:
+        assert trial.valid is not None
+        longest = train(**{**given, "n_estimators": _ROUNDS})
+        judged = [trial.judge(scores) for scores in stages(longest, trial.valid)]
+        found = {"n_estimators": int(np.argmax(judged)) + 1}
+    model = train(**{**given, **found})
+    return Model.of(model, partial(predict, model), partial(n_leaves, model), found=found)
+
+
+def gbdt(trial: Trial, **given: Any) -> Model:
+    """Boosted trees on the labels."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    X, labels = trial.once(_dense_train), trial.train.labels
+    def train(n_estimators: int | None = None, **more: Any) -> Any:
+        if n_estimators is not None:
+            more |= {"max_iter": n_estimators, "early_stopping": False}
+        model = HistGradientBoostingRegressor(random_state=trial.seed, **more)
+        return model.fit(trial.once(_dense_train), trial.train.labels)
 
-    def fit(n_rounds: int) -> Any:
-        return HistGradientBoostingRegressor(
-            learning_rate=learning_rate,
-            max_leaf_nodes=max_leaf_nodes,
-            max_iter=n_rounds,
-            early_stopping=False,
-            random_state=trial.seed,
-        ).fit(X, labels)
-
-    model = fit(_FEWER_ROUNDS)
-    n_rounds = _best_round(trial, model.staged_predict(_dense(trial.valid)))
-    del model._predictors[n_rounds:]  # what follows would be scored too
-    return Model.of(
-        model,
-        lambda data: np.asarray(model.predict(_dense(data))),
-        lambda: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
-        found={"rounds": n_rounds},
-        again=lambda: fit(n_rounds),
+    return _boosted(
+        trial,
+        given,
+        train,
+        lambda model, data: np.asarray(model.predict(_dense(data))),
+        lambda model, data: model.staged_predict(_dense(data)),
+        lambda model: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
     )
-
-
-def _best_round(trial: Trial, stages: Any) -> int:
-    return int(np.argmax([trial.judge(scores) for scores in stages])) + 1
 
 
 def _dense_train(trial: Trial) -> Array:
@@ -123,144 +136,97 @@ def _dense(data: Dataset) -> Array:
     return dense
 
 
-# ---- gradient boosting that learns to rank ------------------------------------------------------
-
-
-def lightgbm(trial: Trial, num_leaves: int, learning_rate: float) -> Model:
+def lightgbm(trial: Trial, **given: Any) -> Model:
     """LightGBM's lambdarank."""
     import lightgbm
 
-    train, valid, gains = trial.once(_lightgbm_data)
-    parameters = {
-        "objective": "lambdarank",
-        "metric": "None",
-        "label_gain": gains,
-        "num_leaves": num_leaves,
-        "learning_rate": learning_rate,
-        "num_threads": 1,
+    X, labels = _matrix(trial.train), _grades(trial.train)
+    fixed: dict[str, Any] = {
+        "n_jobs": 1,
         "deterministic": True,
-        "seed": trial.seed,
+        "random_state": trial.seed,
         "verbose": -1,
     }
-    booster = lightgbm.train(
-        parameters,
+    if labels.max() > _HIGHEST:
+        fixed["label_gain"] = np.arange(labels.max() + 1.0).tolist()
+
+    def train(**more: Any) -> Any:
+        ranker = lightgbm.LGBMRanker(**fixed, **more)
+        return ranker.fit(X, labels, group=_sizes(trial.train)).booster_
+
+    def predict(model: Any, data: Dataset, **rounds: int) -> Array:
+        return np.asarray(model.predict(_matrix(data), num_threads=1, **rounds))
+
+    return _boosted(
+        trial,
+        given,
         train,
-        _ROUNDS,
-        valid_sets=[valid],
-        feval=lambda scores, _: ("scoring", trial.judge(scores), True),
-        callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
-    )
-    n_rounds = booster.best_iteration
-    model = lightgbm.Booster(model_str=booster.model_to_string(num_iteration=n_rounds))
-    return Model.of(
-        model,
-        lambda data: np.asarray(model.predict(_matrix(data), num_threads=1)),
-        lambda: sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"]),
-        found={"rounds": n_rounds},
-        again=lambda: lightgbm.train(parameters, train, n_rounds),
+        predict,
+        lambda model, data: accumulate(
+            predict(model, data, start_iteration=k, num_iteration=1) for k in range(_ROUNDS)
+        ),
+        lambda model: sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"]),
     )
 
 
-def _lightgbm_data(trial: Trial) -> tuple[Any, Any, list[float]]:
-    """Both parts, and the gain of each grade: 2^y - 1, or y beyond 31, where 2^y is too much."""
-    import lightgbm
-
-    both = (trial.train, trial.valid)
-    labels = [_grades(data) for data in both]
-    sizes = [np.diff(data.queries.offsets) for data in both]
-    train, valid = (_matrix(data) for data in both)
-    train = lightgbm.Dataset(train, labels[0], group=sizes[0], params={"verbose": -1})
-    highest = int(max(map(np.max, labels)))
-    gains = [2.0**y - 1.0 if highest <= _HIGHEST else float(y) for y in range(highest + 1)]
-    return train, lightgbm.Dataset(valid, labels[1], group=sizes[1], reference=train), gains
-
-
-def xgboost(trial: Trial, objective: str, max_depth: int, eta: float) -> Model:
+def xgboost(trial: Trial, objective: str, **given: Any) -> Model:
     """XGBoost's LambdaMART: pairs weigh the same, or what they change in NDCG."""
     import xgboost
 
-    train, valid = trial.once(_xgboost_data, objective)
-    parameters = {
+    data = trial.train
+    # Pairs have an order whatever the labels are; gains need grades.
+    labels = data.labels if objective == "rank:pairwise" else _grades(data)
+    fixed: dict[str, Any] = {
         "objective": objective,
-        "max_depth": max_depth,
-        "eta": eta,
-        "nthread": 1,
-        "seed": trial.seed,
-        "tree_method": "hist",
-        "disable_default_eval_metric": 1,
+        "n_jobs": 1,
+        "random_state": trial.seed,
         "verbosity": 0,
     }
-    if float(max(trial.train.labels.max(), trial.valid.labels.max())) > _HIGHEST:
-        parameters["ndcg_exp_gain"] = False
-    stop = xgboost.callback.EarlyStopping(rounds=_PATIENCE, maximize=True, save_best=True)
-    booster = xgboost.train(
-        parameters,
+    if labels.max() > _HIGHEST:
+        fixed["ndcg_exp_gain"] = False
+
+    def train(**more: Any) -> Any:
+        ranker = xgboost.XGBRanker(**fixed, **more)
+        return ranker.fit(_matrix(data), labels, group=_sizes(data))
+
+    def predict(model: Any, data: Dataset, **rounds: Any) -> Array:
+        return np.asarray(model.predict(_matrix(data), **rounds))
+
+    return _boosted(
+        trial,
+        given,
         train,
-        _ROUNDS,
-        evals=[(valid, "valid")],
-        custom_metric=lambda scores, _: ("scoring", trial.judge(scores)),
-        callbacks=[stop],
-        verbose_eval=False,
-    )
-    n_rounds = booster.num_boosted_rounds()  # the last is the best: others are not kept
-    return Model.of(
-        booster,
-        lambda data: np.asarray(booster.predict(xgboost.DMatrix(_matrix(data), nthread=1))),
-        lambda: sum(tree.count("leaf=") for tree in booster.get_dump()),
-        found={"rounds": n_rounds},
-        again=lambda: xgboost.train(parameters, train, n_rounds),
+        predict,
+        lambda model, data: accumulate(
+            predict(model, data, iteration_range=(k, k + 1)) for k in range(_ROUNDS)
+        ),
+        lambda model: sum(tree.count("leaf=") for tree in model.get_booster().get_dump()),
     )
 
 
-def _xgboost_data(trial: Trial, objective: str) -> list[Any]:
-    import xgboost
-
-    matrices = []
-    for data in (trial.train, trial.valid):
-        # Pairs have an order whatever the labels are; gains need grades.
-        labels = data.labels if objective == "rank:pairwise" else _grades(data)
-        matrices.append(xgboost.DMatrix(_matrix(data), labels, nthread=1))
-        matrices[-1].set_group(np.diff(data.queries.offsets))
-    return matrices
-
-
-def catboost(trial: Trial, depth: int, learning_rate: float) -> Model:
-    """CatBoost's YetiRank; the round that is best on validation ends it."""
+def catboost(trial: Trial, **given: Any) -> Model:
+    """CatBoost's YetiRank."""
     import catboost
 
-    pool = trial.once(_catboost_data)
+    group = np.repeat(np.arange(trial.train.queries.n_queries), _sizes(trial.train))
+    fixed = {"thread_count": 1, "random_seed": trial.seed, "allow_writing_files": False}
 
-    def fit(n_rounds: int) -> Any:
-        parameters = {
-            "loss_function": "YetiRank",
-            "learning_rate": learning_rate,
-            "depth": depth,
-            "iterations": n_rounds,
-            "thread_count": 1,
-            "random_seed": trial.seed,
-            "verbose": False,
-            "allow_writing_files": False,
-        }
-        return catboost.CatBoost(parameters).fit(pool)
+    def train(**more: Any) -> Any:
+        ranker = catboost.CatBoostRanker(verbose=False, **fixed, **more)
+        return ranker.fit(_matrix(trial.train), trial.train.labels, group_id=group)
 
-    model = fit(_FEWER_ROUNDS)
-    n_rounds = _best_round(trial, model.staged_predict(_matrix(trial.valid), thread_count=1))
-    model.shrink(n_rounds)
-    return Model.of(
-        model,
-        lambda data: np.asarray(model.predict(_matrix(data), thread_count=1)),
-        lambda: int(np.sum(model.get_tree_leaf_counts())),
-        found={"rounds": n_rounds},
-        again=lambda: fit(n_rounds),
+    return _boosted(
+        trial,
+        given,
+        train,
+        lambda model, data: np.asarray(model.predict(_matrix(data))),
+        lambda model, data: model.staged_predict(_matrix(data), thread_count=1),
+        lambda model: int(np.sum(model.get_tree_leaf_counts())),
     )
 
 
-def _catboost_data(trial: Trial) -> Any:
-    import catboost
-
-    queries = trial.train.queries
-    group = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-    return catboost.Pool(_matrix(trial.train), trial.train.labels, group_id=group)
+def _sizes(data: Dataset) -> Array:
+    return np.diff(data.queries.offsets)
 
 
 def _matrix(data: Dataset) -> Any:
@@ -291,13 +257,13 @@ def _grades(data: Dataset) -> Array:
 _MOST = 20  # features that are tried on validation
 
 
-def best_feature(trial: Trial, feature: int) -> Model:
+def best_feature(trial: Trial, feature: int, order: str | None = None) -> Model:
     """A single feature, ascending or descending as it orders the training pairs."""
     data = trial.train
     place = feature - (0 if data.index_base == 0 else 1)
+    order = order or ("descending" if trial.once(_pulls)[place] > 0 else "ascending")
     coef = np.zeros(data.n_features)
-    coef[place] = np.sign(trial.once(_pulls)[place])
-    order = "descending" if coef[place] > 0 else "ascending"
+    coef[place] = 1.0 if order == "descending" else -1.0
     return Model.of(LinearModel(coef), found={"order": order})
 
 
@@ -343,9 +309,12 @@ def random_order(trial: Trial) -> Model:
 
 _HERE, _SKLEARN = __name__, "scikit-learn"
 _ABSOLUTE, _SQUARED = "epsilon_insensitive", "squared_epsilon_insensitive"
-_SHARES, _RATES, _LEAVES, _DEPTHS = (0.0, 0.1), (0.05, 0.1), (7, 15, 31), (3, 4, 6)
-_STOPPED = f"rounds up to {_ROUNDS}, stopped after {_PATIENCE} without gain on validation"
-_BEST = f"up to {_FEWER_ROUNDS} rounds, the best on validation"
+_SHARES, _LEAVES, _DEPTHS = (0.0, 0.1), (7, 15, 31), (3, 4, 6)
+_SLOWLY = {"learning_rate": (0.05,), "n_estimators": (100, 300, BEST)}
+_STOPPED = f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by"
+# For few data: many small steps, each by a small tree that sees half of the features and some of
+# the rows, with many rows to a leaf where a library counts them.
+_GENTLE: dict[str, Any] = {"n_estimators": 300, "learning_rate": 0.02}
 
 RIVALS: tuple[Contestant, ...] = (
     Contestant(
@@ -367,26 +336,39 @@ RIVALS: tuple[Contestant, ...] = (
     Contestant(
         "forest",
         _SKLEARN,
-        "RandomForestRegressor on the labels, 300 trees",
+        "RandomForestRegressor on the labels",
         f"{_HERE}:forest",
-        {"min_samples_leaf": (20, 5), "max_features": ("sqrt", "third")},
+        {"n_estimators": (300,), "min_samples_leaf": (20, 5), "max_features": ("sqrt", 1 / 3)},
+        also=[{}],
     ),
     Contestant(
         "gbdt",
         _SKLEARN,
         "HistGradientBoostingRegressor on the labels",
         f"{_HERE}:gbdt",
-        {"max_leaf_nodes": _LEAVES, "learning_rate": _RATES},
-        note=_BEST,
+        {"max_leaf_nodes": _LEAVES, **_SLOWLY},
+        note=_STOPPED,
+        also=[{**_GENTLE, "max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5}, {}],
     ),
     Contestant(
         "lightgbm",
         "LightGBM",
         "gradient boosting, lambdarank",
         f"{_HERE}:lightgbm",
-        {"num_leaves": _LEAVES, "learning_rate": _RATES},
+        {"num_leaves": _LEAVES, **_SLOWLY},
         "lightgbm",
         note=_STOPPED,
+        also=[
+            {
+                **_GENTLE,
+                "num_leaves": 7,
+                "min_child_samples": 100,
+                "colsample_bytree": 0.5,
+                "subsample": 0.7,
+                "subsample_freq": 1,
+            },
+            {},
+        ],
     ),
     *(
         Contestant(
@@ -394,10 +376,19 @@ RIVALS: tuple[Contestant, ...] = (
             "XGBoost",
             f"gradient boosting, rank:{objective}",
             f"{_HERE}:xgboost",
-            {"max_depth": _DEPTHS, "eta": _RATES},
+            {"max_depth": _DEPTHS, **_SLOWLY},
             "xgboost",
             {"objective": f"rank:{objective}"},
             _STOPPED,
+            also=[
+                {
+                    **_GENTLE,
+                    "max_depth": 3,
+                    "colsample_bytree": 0.5,
+                    "subsample": 0.7,
+                },
+                {},
+            ],
         )
         for objective in ("pairwise", "ndcg")
     ),
@@ -406,9 +397,19 @@ RIVALS: tuple[Contestant, ...] = (
         "CatBoost",
         "gradient boosting, YetiRank",
         f"{_HERE}:catboost",
-        {"depth": (4, 6), "learning_rate": _RATES},
+        {"depth": (4, 6), **_SLOWLY},
         "catboost",
-        note=_BEST,
+        note=_STOPPED,
+        also=[
+            {
+                **_GENTLE,
+                "depth": 3,
+                "rsm": 0.5,
+                "bootstrap_type": "Bernoulli",
+                "subsample": 0.7,
+            },
+            {},
+        ],
     ),
     Contestant(
         "best-feature",

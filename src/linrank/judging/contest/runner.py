@@ -12,19 +12,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.judging.contest.methods import Contestant, Size
+from linrank.judging.contest.methods import N_FOLDS, Contestant, Size
 from linrank.judging.contest.outcome import Outcome, Rules
 from linrank.judging.contest.worker import write_subset
 from linrank.system.durable import Scratch
 
 Progress = Callable[[dict[str, Any]], None]
 
+SELECTIONS = ("auto", "validation", "cross-validation")
+MANY = 200  # queries of a validation part that tell candidates apart
 _LOOK = 0.2  # seconds between two looks at the clock
 _START_UP = 60.0  # seconds that importing the libraries may take, beside the budget
 _PROGRAM = (
@@ -36,7 +38,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 @dataclass(frozen=True)
 class Fold:
-    """Numbers of the subsets that make up each part."""
+    """Numbers of the subsets that make up each part; none to choose by for cross-validation."""
 
     train: tuple[int, ...]
     valid: tuple[int, ...]
@@ -60,20 +62,53 @@ class Protocol:
     names: tuple[str, ...]
     folds: tuple[Fold, ...]
 
+    def n_queries(self, part: Sequence[int]) -> int:
+        """Of these subsets together."""
+        return sum(self.subsets[number].queries.n_queries for number in part)
+
+    def selecting(self, selection: str) -> Protocol:
+        """The same without validation parts, if not these but cross-validation is to choose.
+
+        That is so by default where a part has few queries: the best of many candidates on few
+        queries, or of many rounds, is the one that was lucky there.
+        """
+        n_valid = min(self.n_queries(fold.valid) for fold in self.folds)
+        n_train = min(self.n_queries(fold.train) for fold in self.folds)
+        is_enough = n_valid >= MANY or (n_valid > 0 and n_train < N_FOLDS)
+        if {"auto": is_enough, "validation": True, "cross-validation": False}[selection]:
+            if n_valid == 0:
+                raise ValueError("selection='validation' needs a validation part; give one")
+            return self
+        if n_train < N_FOLDS:
+            raise ValueError(
+                f"{n_train} training queries are too few for {N_FOLDS}-fold cross-validation; give "
+                "a validation part to choose on"
+            )
+        return replace(self, folds=tuple(replace(fold, valid=()) for fold in self.folds))
+
+    @property
+    def selection(self) -> str:
+        """What candidates are chosen by, in a few words."""
+        by_folds = f"in {N_FOLDS}-fold cross-validation over the training queries"
+        return "on the validation part" if self.folds[0].valid else by_folds
+
     def describe(self) -> str:
         """The protocol in a few words."""
         if len(self.folds) == 1:
             return "one split"
         fold = self.folds[0]
+        choose = f"{len(fold.valid)} to choose, " if fold.valid else ""
         return (
             f"{len(self.folds)} folds of {len(self.subsets)} subsets, {len(fold.train)} to train, "
-            f"{len(fold.valid)} to choose, {len(fold.test)} to test"
+            f"{choose}{len(fold.test)} to test"
         )
 
 
-def three_parts(train: Dataset, valid: Dataset, test: Dataset) -> Protocol:
-    """One split."""
-    return _rotated((train, valid, test), ("train", "valid", "test"), 1)
+def one_split(train: Dataset, valid: Dataset | None, test: Dataset) -> Protocol:
+    """One fold of three parts, or of two."""
+    if valid is None:
+        return _named((train, test), ("train", "test"), [Fold((0,), (), (1,))])
+    return _named((train, valid, test), ("train", "valid", "test"), [Fold((0,), (1,), (2,))])
 
 
 def rotation(subsets: Sequence[Dataset]) -> Protocol:
@@ -95,18 +130,17 @@ def rotation(subsets: Sequence[Dataset]) -> Protocol:
             f"folds need at least 3 subsets, one each to train, to choose and to test; got {n} "
             "(LETOR has 5)"
         )
-    return _rotated(subsets, [f"S{k + 1}" for k in range(n)], n)
+    circles = [tuple((k + i) % n for i in range(n)) for k in range(n)]
+    folds = [Fold(circle[:-2], circle[-2:-1], circle[-1:]) for circle in circles]
+    return _named(subsets, [f"S{k + 1}" for k in range(n)], folds)
 
 
-def _rotated(subsets: Sequence[Dataset], names: Sequence[str], n_folds: int) -> Protocol:
-    """The first folds; subsets that are files are known by these, the others by the names."""
+def _named(subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]) -> Protocol:
+    """The protocol; subsets that are files are known by these, the others by the names."""
     sources = [
         name if data.source.startswith("<") else data.source
         for name, data in zip(names, subsets, strict=True)
     ]
-    n = len(subsets)
-    circles = [tuple((k + i) % n for i in range(n)) for k in range(n_folds)]
-    folds = [Fold(circle[:-2], circle[-2:-1], circle[-1:]) for circle in circles]
     return Protocol(tuple(subsets), tuple(sources), tuple(folds))
 
 

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -84,12 +84,13 @@ def main(path: str) -> None:
     try:
         with open(path, encoding="utf-8") as file:
             job = json.load(file)
-        train, valid, test = (read_joined(job["folder"], numbers) for numbers in job["parts"])
+        train, valid, test = job["parts"]
+        known = read_joined(job["folder"], valid) if valid else None
         job["rules"]["convention"] = Convention(**job["rules"]["convention"])
-        trial = Trial(train, valid, **job["rules"])
-        models = Contestant(**job["method"]).models(trial)
+        trial = Trial(read_joined(job["folder"], train), known, **job["rules"])
+        rows = read_joined(job["folder"], test)
         tell({"began": True})
-        search(models, trial, test, tell)
+        search(Contestant(**job["method"]), trial, rows, tell)
     except Exception as error:  # whatever a method of others may raise: its row will say so
         import traceback
 
@@ -99,32 +100,29 @@ def main(path: str) -> None:
         tell({"status": "failed", "why": why})
 
 
-def search(
-    models: Iterator[tuple[dict[str, Any], Callable[[], Model]]],
-    trial: Trial,
-    test: Dataset,
-    tell: Tell,
-    folder: str = ".",
-) -> None:
+def search(method: Contestant, trial: Trial, test: Dataset, tell: Tell, folder: str = ".") -> None:
     """Judge each candidate; tell of the best so far, its scores of the test rows in a file.
 
     Every file has a name of its own, which is told: whoever ends this between the file and the
     message still has the scores of the candidate that was told of last.
     """
     start, best, best_score, name = time.process_time(), None, -np.inf, ""
-    for n_seen, (point, train) in enumerate(models, start=1):
-        began = time.process_time()
-        model = train()
-        took = time.process_time() - began
-        scores = np.asarray(model.predict(trial.valid), dtype=np.float64)
+    parts = trial.parts()
+    scores = np.empty(sum(held_out.n_rows for _, held_out, _ in parts))
+    for n_seen, point in enumerate(method.points(trial), start=1):
+        for part, held_out, rows in parts:
+            model, took = _timed(method, part, point)
+            scores[rows] = model.predict(held_out)
         score = trial.judge(scores) if np.isfinite(scores).all() else -np.inf
         # Of those that differ by rounding only, the first: the most regularised.
         if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
-            best, best_score, last = model, score, name
+            if trial.valid is None:  # so far there are models of the folds only
+                model, took = _timed(method, trial, point)
+            best, best_score, last = {**point, **model.found}, score, name
             name = f"scores-{n_seen}.npy"
             np.save(os.path.join(folder, name), np.asarray(model.predict(test), np.float64))
             about = {
-                "parameters": {**point, **model.found},
+                "parameters": best,
                 "score": score if np.isfinite(score) else None,
                 "fit_seconds": took,
                 "size": asdict(model.size()),
@@ -137,11 +135,15 @@ def search(
         raise ValueError("the method has come up with no model")
     if not np.isfinite(best_score):
         raise ValueError("no candidate gives finite scores that the measure can judge")
-    if best.again is not None:
-        start = time.process_time()
-        best.again()
-        tell({"fit_seconds": time.process_time() - start})
     tell({"status": "done"})
+    # One fit is one from the beginning, without what other candidates have left or looked for.
+    tell({"fit_seconds": _timed(method, trial.anew(), best)[1]})
+
+
+def _timed(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:
+    began = time.process_time()
+    model = method.model(trial, point)
+    return model, time.process_time() - began
 
 
 def _messages() -> Tell:
