@@ -45,7 +45,7 @@ from linrank.cli.streams import (
     write_model,
     write_standard,
 )
-from linrank.methods.base import METHODS, Method, Task
+from linrank.methods.base import AUTO, METHODS, Method, Task
 from linrank.options import WITH_GAMMA
 from linrank.system.durable import replacing
 from linrank.system.resources import count, seconds
@@ -74,7 +74,7 @@ as in 0.01,0.1,1; a number may be a power, as in 2^-3.
 def configure(parser: Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
     searched = {name: method for name, method in METHODS.items() if method.search is not None}
-    asked = method_asked(arguments, parser)
+    asked = AUTO.name if "--auto" in arguments else method_asked(arguments, parser)
     if asked is not None and asked not in searched:
         parser.error(f"--method {asked} has no grid; tune takes {', '.join(searched)}")
     method = searched[asked or next(iter(searched))]
@@ -85,6 +85,9 @@ def configure(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument("-o", "--output", metavar="MODEL", help="model file to write, or -")
     parser.add_argument(
         "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(searched))})"
+    )
+    parser.add_argument(
+        "--auto", dest="method", action="store_const", const=AUTO.name, help="as --method auto"
     )
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--valid", metavar="FILE", help="measure on this data file")

@@ -297,11 +297,16 @@ def _powers(base: float, first: int, last: int) -> tuple[float, ...]:
 # alone are a candidate too.
 _HERE = __name__
 _C, _WARM = _powers(2, -20, 10), {"warm_start": True}
+_BY_NDCG = {"pair_weighting": "ndcg@20", "C": "auto"}
+_PER_QUERY = {"C": f"{_HERE}:weights_per_query"}
 _TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "ranksvm": {
         "ranksvm": (_WARM, {"C": _C}),
         "ranksvm-hinge": ({**_WARM, "loss": "hinge"}, {"C": _powers(2, -20, 3)}),
         "ranksvm-closest": ({**_WARM, "pairs": "closest"}, {"C": _C}),
+        "ranksvm-ndcg": (_BY_NDCG, _PER_QUERY),
+        "curves": ({**_BY_NDCG, "curves": "quantile"}, _PER_QUERY),
+        "interactions": ({**_BY_NDCG, "curves": "quantile", "interactions": 300}, _PER_QUERY),
     },
     "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _powers(10, 3, -7)})},
     "domination": {
@@ -362,6 +367,12 @@ def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel 
     model: LinearModel | KernelModel = _named(train)(task).model
     trial.last["model"] = model
     return model
+
+
+def weights_per_query(trial: Trial, **_: Any) -> list[float]:
+    """C where the weights of all pairs sum to the number of queries that have any."""
+    n_queries = max(1, int((trial.train.queries.n_levels > 1).sum()))
+    return [weight / n_queries for weight in (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)]
 
 
 def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
