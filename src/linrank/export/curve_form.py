@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from linrank.data.curves import Curves, Function
 from linrank.data.rows import DenseRows
-from linrank.export.feature_map import engine_names
-from linrank.export.linear_form import LinearForm, about_names, statistics_of
+from linrank.export.linear_form import LinearForm
 
 Array = NDArray[Any]
 Step = tuple[str, float, float]  # feature, where it is, how high
@@ -42,44 +41,24 @@ class CurveForm(LinearForm):
         cls,
         model: Any,
         *,
+        target: str = "linrank",
         feature_map: Any = None,
-        names: Any = None,
         precision: str = "float64",
         dense: bool = False,
         named: bool = True,
         by_query: bool = False,
     ) -> CurveForm:
         """The form of a model; the arguments are those of `LinearForm.of`."""
-        n, is_used = model.n_features, model.is_used
+        is_used = model.is_used
         if not is_used.any() and model.interactions is None:
             raise ValueError(
                 "all curves of the model are constant, so that every row scores alike: there is "
                 "nothing to export; train with a larger C or a weaker penalty"
             )
-        kept = np.arange(n) if dense or model.interactions else np.flatnonzero(is_used)
-        own = model.feature_names if names is None else names
-        base: int | None = model.training.get("index_base")
-        called = engine_names(own, n, base or 0, feature_map)
-        zeros, missing = np.zeros(n), model.missing
-        fill = zeros if missing.values is None else missing.values
-        extra = zeros if missing.weights is None else missing.weights
-        return cls(
-            names=tuple(called[j] for j in kept),
-            columns=kept,
-            weights=np.zeros(len(kept)),
-            factor=1.0,
-            fill=fill[kept],
-            extra=extra[kept],
-            missing=missing.kind,
-            scale="none",
-            divisors=None,
-            statistics=statistics_of(model, kept),
-            n_features=n,
-            base=base,
-            warnings=tuple(about_names(own, feature_map, base or 0) * named),
-            curves=Curves.of((k, *model.curves[j][1:]) for k, j in enumerate(kept.tolist())),
-            interactions=model.interactions,
-        )
+        kept = np.arange(len(is_used)) if dense or model.interactions else np.flatnonzero(is_used)
+        curves = Curves.of((k, *model.curves[j][1:]) for k, j in enumerate(kept.tolist()))
+        own = {"curves": curves, "interactions": model.interactions}
+        return cls.of_features(model, kept, target, feature_map, named, **own)
 
     @property
     def contributions(self) -> NDArray[np.float64]:

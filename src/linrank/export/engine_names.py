@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from linrank.export.artefact import Artefact
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -81,7 +83,7 @@ _MOST = 2**31 - 1  # a Java or C int
 _DIGITS = 10  # of that; Python refuses to read thousands
 
 
-def feature_numbers(form: LinearForm, target: str) -> NDArray[np.int64]:
+def feature_numbers(form: LinearForm) -> NDArray[np.int64]:
     """The number of each feature, from 1: its name if all names are numbers, else its column.
 
     So a feature map can give other numbers: those of an engine's feature set.
@@ -92,8 +94,8 @@ def feature_numbers(form: LinearForm, target: str) -> NDArray[np.int64]:
     for name, is_number in zip(form.names, are_numbers, strict=True):
         if not is_number or len(name) > _DIGITS or not 1 <= int(name) <= _MOST:
             raise ValueError(
-                f"{target} knows features by numbers from 1, and {name!r} is none, while others "
-                "are; give the numbers of all features by a feature map"
+                f"{form.target} knows features by numbers from 1, and {name!r} is none, while "
+                "others are; give the numbers of all features by a feature map"
             )
     numbers = np.array([int(name) for name in form.names], dtype=np.int64)
     found, counts = np.unique(numbers, return_counts=True)
@@ -103,28 +105,31 @@ def feature_numbers(form: LinearForm, target: str) -> NDArray[np.int64]:
             repr(name) for name, k in zip(form.names, numbers, strict=True) if k == number
         )
         raise ValueError(
-            f"{target} knows features by numbers, and {same} are one; give each a number of its "
-            "own by a feature map"
+            f"{form.target} knows features by numbers, and {same} are one; give each a number of "
+            "its own by a feature map"
         )
     return numbers
 
 
-def about_shift(form: LinearForm, target: str) -> list[str]:
-    """A training file whose features begin at 0 does not have the program's numbers."""
-    if form.base != 0 or any(name.isdecimal() for name in form.names):
-        return []
-    return [
-        f"the features of the training file are numbered from 0, those of {target} from 1: feature "
-        "0 of the file is feature 1 here"
-    ]
+def numbered_artefact(
+    form: LinearForm, numbers: NDArray[np.int64], content: str, instructions: str
+) -> Artefact:
+    """The file of a program that knows features by numbers and takes 0 for a missing value.
 
-
-def about_fills(form: LinearForm, target: str) -> list[str]:
-    """Missing values that the program takes for 0, and the model does not."""
+    ``instructions`` have a place for the number of ``{features}`` and one for their ``{names}``.
+    """
+    warnings = []
+    if form.base == 0 and not any(name.isdecimal() for name in form.names):
+        warnings.append(
+            f"the features of the training file are numbered from 0, those of {form.target} from "
+            "1: feature 0 of the file is feature 1 here"
+        )
     n = int(np.count_nonzero(form.contributions))
-    if not n:
-        return []
-    return [
-        f"the model fills in missing values (missing={form.missing!r}) where {target} takes 0: "
-        f"fill in those of {n} of the features before"
-    ]
+    if n:
+        warnings.append(
+            f"the model fills in missing values (missing={form.missing!r}) where {form.target} "
+            f"takes 0: fill in those of {n} of the features before"
+        )
+    names = listed([f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)])
+    told = instructions.format(features=len(form.names), names=names)
+    return Artefact(form.target, {"model.txt": content.encode()}, told, tuple(warnings))

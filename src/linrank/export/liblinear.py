@@ -6,17 +6,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linrank.export.artefact import Artefact
-from linrank.export.engine_names import about_fills, about_shift, feature_numbers, listed
+from linrank.export.engine_names import feature_numbers, numbered_artefact
 from linrank.export.linear_form import text
 from linrank.system.resources import check_fits
 
 if TYPE_CHECKING:
+    from linrank.export.artefact import Artefact
     from linrank.export.linear_form import LinearForm
 
 NAMED = False
 PRECISION = "float64"
 _LINE = 24  # bytes of a weight
+_INSTRUCTIONS = (
+    "A linear model of {features} features as a regression model of LIBLINEAR.\n\n"
+    "Features by number: {names}. Score rows in LIBSVM's format without qid:; what "
+    "it predicts are the scores, and the accuracy that it prints means nothing:\n\n"
+    "  predict test.txt model.txt scores.txt\n\n"
+    "Programs that read such files, like the example of Solr's learning-to-rank module, take "
+    "the lines after w, one weight for each feature. Raw values, not scaled by svm-scale.\n"
+)
 
 
 def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
@@ -33,7 +41,7 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     normalizers : {"folded"}
         Scaling is in the weights.
     """
-    numbers = feature_numbers(form, "liblinear")
+    numbers = feature_numbers(form)
     mapped = not np.array_equal(numbers, form.columns + 1)
     n_features = int(numbers.max()) if mapped else form.n_features
     check_fits(_LINE * n_features, f"a text of {n_features:,} weights", "use smaller numbers")
@@ -47,18 +55,5 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         "w",
         *(f"{text(weight)} " for weight in weights),
     ]
-    content = ("\n".join(lines) + "\n").encode()
-    warnings = (*about_shift(form, "liblinear"), *about_fills(form, "liblinear"))
-    return Artefact("liblinear", {"model.txt": content}, _instructions(form, numbers), warnings)
-
-
-def _instructions(form: LinearForm, numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
-    features = [f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)]
-    return (
-        f"A linear model of {len(form.names)} features as a regression model of LIBLINEAR.\n\n"
-        f"Features by number: {listed(features)}. Score rows in LIBSVM's format without qid:; what "
-        "it predicts are the scores, and the accuracy that it prints means nothing:\n\n"
-        "  predict test.txt model.txt scores.txt\n\n"
-        "Programs that read such files, like the example of Solr's learning-to-rank module, take "
-        "the lines after w, one weight for each feature. Raw values, not scaled by svm-scale.\n"
-    )
+    content = "\n".join(lines) + "\n"
+    return numbered_artefact(form, numbers, content, _INSTRUCTIONS)

@@ -9,21 +9,19 @@ that the arithmetic of an engine cannot hold are multiplied by a power of two, w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from linrank.export.feature_map import engine_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from linrank.data.missing import Missing
     from linrank.data.rows import ColumnStatistics
-    from linrank.data.scaling import Scaling
     from linrank.export.feature_map import FeatureMap
 
 # Binary exponents of the smallest normal and of the largest number.
@@ -104,43 +102,7 @@ def positional(value: float) -> str:
 
 _SHOWN = 3  # names that a warning lists
 
-
-class Exportable(Protocol):
-    """What is asked of a model; LinearModel has it."""
-
-    @property
-    def coef(self) -> NDArray[np.float64]:
-        """Weights of the raw features."""
-
-    @property
-    def feature_names(self) -> Sequence[str] | None:
-        """Names of the features, if they have any."""
-
-    @property
-    def scaling(self) -> Scaling:
-        """How the features were scaled."""
-
-    @property
-    def training(self) -> Mapping[str, Any]:
-        """Summary of the training run."""
-
-    @property
-    def missing(self) -> Missing:
-        """What the model does with missing values."""
-
-    @property
-    def statistics(self) -> ColumnStatistics | None:
-        """Of the raw training features."""
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureStatistics:
-    """What is known of the raw training values of each exported feature."""
-
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+Form = TypeVar("Form", bound="LinearForm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +111,8 @@ class LinearForm:
 
     Attributes
     ----------
+    target : str
+        The engine.
     names : tuple of str
         Names in the engine.
     columns : int64 array
@@ -167,7 +131,7 @@ class LinearForm:
         How the features were scaled when the model was trained.
     divisors : float64 array or None
         What ``standard`` and ``minmax`` divide by: ``1 / d_j``, deviation or range in training.
-    statistics : FeatureStatistics or None
+    statistics : ColumnStatistics or None
         Of the training values of these features.
     n_features : int
         Features of the model, exported or not.
@@ -177,6 +141,7 @@ class LinearForm:
         What an engine cannot know of this model.
     """
 
+    target: str
     names: tuple[str, ...]
     columns: NDArray[np.int64]
     weights: NDArray[np.float64]
@@ -186,7 +151,7 @@ class LinearForm:
     missing: str
     scale: str
     divisors: NDArray[np.float64] | None
-    statistics: FeatureStatistics | None
+    statistics: ColumnStatistics | None
     n_features: int
     base: int | None
     warnings: tuple[str, ...]
@@ -195,10 +160,10 @@ class LinearForm:
     @classmethod
     def of(
         cls,
-        model: Exportable,
+        model: Any,
         *,
+        target: str = "linrank",
         feature_map: FeatureMap | None = None,
-        names: Sequence[str] | None = None,
         precision: str = "float32",
         dense: bool = False,
         named: bool = True,
@@ -210,10 +175,10 @@ class LinearForm:
         ----------
         model : LinearModel
             A trained model.
+        target : str
+            The engine, by its name.
         feature_map : mapping, path or None
             Names in the engine by names, or numbers, in the model.
-        names : sequence of str or None
-            Names of all features in place of the model's.
         precision : {"float32", "float64"}
             What the engine computes in.
         dense : bool
@@ -224,38 +189,62 @@ class LinearForm:
             Whether the engine scales within queries itself where the model does.
         """
         coef = _coefficients(model)
-        missing, fill, extra = _missing_values(model)
+        _, extra = _missing_values(model)
         kept = np.arange(len(coef)) if dense else np.flatnonzero((coef != 0.0) | (extra != 0.0))
-        own = model.feature_names if names is None else names
-        base: int | None = model.training.get("index_base")
-        called = engine_names(own, len(coef), base or 0, feature_map)
-        statistics = statistics_of(model, kept)
-        reach = _reach(statistics, fill[kept])
-        factor = power_of_two(coef[kept], reach, extra[kept], precision)
-        chosen = tuple(called[j] for j in kept)
+        form = cls.of_features(model, kept, target, feature_map, named)
+        factor = power_of_two(coef[kept], _reach(form.statistics, form.fill), form.extra, precision)
+        factors, weights = model.scaling.factors, coef[kept] * factor
         warnings = [
-            *about_names(own, feature_map, base or 0) * named,
+            *form.warnings,
             *_about_queries(model.scaling.kind) * (not by_query),
-            *about_magnitudes(chosen, coef[kept], coef[kept] * factor, precision),
+            *about_magnitudes(form.names, coef[kept], weights, precision),
         ]
-        factors = model.scaling.factors
-        form = cls(
-            names=chosen,
-            columns=kept,
-            weights=coef[kept] * factor,
+        form = replace(
+            form,
+            weights=weights,
             factor=factor,
-            fill=fill[kept],
-            extra=extra[kept] * factor,
-            missing=missing,
+            extra=form.extra * factor,
             scale=model.scaling.kind,
             divisors=None if factors is None else _inverse(factors[kept]),
-            statistics=statistics,
-            n_features=len(coef),
-            base=base,
             warnings=tuple(warnings),
         )
         _check_contributions(form)
         return form
+
+    @classmethod
+    def of_features(
+        cls: type[Form],
+        model: Any,
+        kept: NDArray[np.int64],
+        target: str,
+        feature_map: FeatureMap | None,
+        named: bool,
+        **own: Any,
+    ) -> Form:
+        """Names, missing values and statistics of some features, without weights yet.
+
+        ``own`` are the attributes that a derived form has beside those of this one.
+        """
+        base: int | None = model.training.get("index_base")
+        called = engine_names(model.feature_names, model.n_features, base or 0, feature_map)
+        fill, extra = _missing_values(model)
+        return cls(
+            target=target,
+            names=tuple(called[j] for j in kept),
+            columns=kept,
+            weights=np.zeros(len(kept)),
+            factor=1.0,
+            fill=fill[kept],
+            extra=extra[kept],
+            missing=model.missing.kind,
+            scale="none",
+            divisors=None,
+            statistics=None if model.statistics is None else model.statistics.of_columns(kept),
+            n_features=model.n_features,
+            base=base,
+            warnings=tuple(_about_names(model.feature_names, feature_map, base or 0) * named),
+            **own,
+        )
 
     @property
     def contributions(self) -> NDArray[np.float64]:
@@ -292,23 +281,15 @@ def _coefficients(model: Any) -> NDArray[np.float64]:
     return coef
 
 
-def _missing_values(model: Exportable) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
-    """The model's rule for missing values, what stands in for them, and what they add to that."""
-    zeros, missing = np.zeros(len(model.coef)), model.missing
+def _missing_values(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What stands in for missing values, and what they add to that."""
+    zeros, missing = np.zeros(model.n_features), model.missing
     fill = zeros if missing.values is None else missing.values
-    return missing.kind, fill, zeros if missing.weights is None else missing.weights
-
-
-def statistics_of(model: Exportable, kept: NDArray[np.int64]) -> FeatureStatistics | None:
-    known = model.statistics
-    if known is None:
-        return None
-    parts = (known.mean, known.variance, known.low, known.high)
-    return FeatureStatistics(*(part[kept] for part in parts))
+    return fill, zeros if missing.weights is None else missing.weights
 
 
 def _reach(
-    statistics: FeatureStatistics | None, fill: NDArray[np.float64]
+    statistics: ColumnStatistics | None, fill: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
     """The largest value of each feature, without its sign, that training saw or filled in."""
     if statistics is None:
@@ -333,7 +314,7 @@ def _inverse(factors: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
 
 
-def about_names(own: Sequence[str] | None, feature_map: Any, base: int) -> list[str]:
+def _about_names(own: Sequence[str] | None, feature_map: Any, base: int) -> list[str]:
     if own is not None or feature_map is not None:
         return []
     return [

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linrank.export.artefact import Artefact
-from linrank.export.engine_names import about_fills, about_shift, feature_numbers, listed
+from linrank.export.engine_names import feature_numbers, numbered_artefact
 from linrank.export.linear_form import text
 
 if TYPE_CHECKING:
+    from linrank.export.artefact import Artefact
     from linrank.export.linear_form import LinearForm
 
 NAMED = False
@@ -30,6 +30,15 @@ _HEADER = """\
 ## Regularized = false
 ## Slack = 0.001
 """
+_INSTRUCTIONS = (
+    "A linear model of {features} features as RankLib's Coordinate Ascent.\n\n"
+    "Features by number: {names}. Score rows in RankLib's format, which must name "
+    "all of these features in each row:\n\n"
+    "  java -jar RankLib.jar -load model.txt -rank test.txt -score scores.txt\n\n"
+    "The learning-to-rank plugins of Elasticsearch and OpenSearch take the text as the "
+    "definition of a model of type model/ranklib; the numbers are then places in the feature "
+    "set, from 1. Do not pass -norm: the weights are those of raw values.\n"
+)
 
 
 def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
@@ -44,22 +53,8 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     normalizers : {"folded"}
         Scaling is in the weights.
     """
-    numbers = feature_numbers(form, "ranklib")
+    numbers = feature_numbers(form)
     order = np.argsort(numbers, kind="stable")
     line = " ".join(f"{numbers[k]}:{text(form.weights[k])}" for k in order)
-    content = f"{_HEADER}{line}\n".encode()
-    warnings = (*about_shift(form, "ranklib"), *about_fills(form, "ranklib"))
-    return Artefact("ranklib", {"model.txt": content}, _instructions(form, numbers), warnings)
-
-
-def _instructions(form: LinearForm, numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
-    features = [f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)]
-    return (
-        f"A linear model of {len(form.names)} features as RankLib's Coordinate Ascent.\n\n"
-        f"Features by number: {listed(features)}. Score rows in RankLib's format, which must name "
-        "all of these features in each row:\n\n"
-        "  java -jar RankLib.jar -load model.txt -rank test.txt -score scores.txt\n\n"
-        "The learning-to-rank plugins of Elasticsearch and OpenSearch take the text as the "
-        "definition of a model of type model/ranklib; the numbers are then places in the feature "
-        "set, from 1. Do not pass -norm: the weights are those of raw values.\n"
-    )
+    content = f"{_HEADER}{line}\n"
+    return numbered_artefact(form, numbers, content, _INSTRUCTIONS)

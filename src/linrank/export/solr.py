@@ -6,20 +6,20 @@ Solr computes in float32 and knows no intercept. A feature without a value takes
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
-from linrank.export.engine_names import check_feature_names, check_plain_name, listed
-from linrank.export.linear_form import singles, text
-from linrank.export.ltr_plugin import (
+from linrank.export.elasticsearch import (
     Normalizers,
     about_inexpressible,
     check_steps,
     default_values,
+    json_text,
     leaves,
 )
+from linrank.export.engine_names import check_feature_names, check_plain_name, listed
+from linrank.export.linear_form import singles, text
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm
@@ -82,11 +82,11 @@ def write(
         document["class"] = f"{_PACKAGE}.model.MultipleAdditiveTreesModel"
         document["params"] = {"trees": [_tree(*step) for step in found]}
         warnings += told
-    files = {"model.json": _json(document)}
+    files = {"model.json": json_text(document)}
     defaults, lost = default_values(form)
-    warnings += [*about_inexpressible("solr", lost), *_about_size(files["model.json"])]
+    warnings += [*about_inexpressible(form, lost), *_about_size(files["model.json"])]
     if defaults:
-        files["features.json"] = _json(_patch(defaults, store))
+        files["features.json"] = json_text(_patch(defaults, store))
     instructions = _instructions(form, name, store, collection, bool(defaults))
     return Artefact("solr", files, instructions, tuple(warnings))
 
@@ -97,10 +97,6 @@ def _tree(feature: str, cut: float, rise: float) -> dict[str, Any]:
     below, above = (text(leaf) for leaf in leaves(rise))
     root = {"feature": feature, "threshold": text(threshold)}
     return {"weight": "1", "root": {**root, "left": {"value": below}, "right": {"value": above}}}
-
-
-def _json(document: Any) -> bytes:
-    return (json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
 
 
 def _add_normalizers(features: list[dict[str, Any]], scaled: Normalizers) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
     from linrank.export.feature_map import FeatureMap
 
-# Name -> what it is, for help texts; the module has the same name.
+# Name -> what it is, for help texts; the module has the same name, unless two share one.
 TARGETS = {
     "elasticsearch": "Elasticsearch with the learning-to-rank plugin",
     "opensearch": "OpenSearch with the learning-to-rank plugin",
@@ -45,6 +45,7 @@ TARGETS = {
     "json": "names and weights, for a program of one's own",
 }
 ALIASES = {"es": "elasticsearch", "os": "opensearch"}
+MODULES = {"opensearch": "elasticsearch"}
 NORMALIZERS = ("folded", "engine")
 
 
@@ -92,6 +93,7 @@ def export(
     precision: Any = options.get("precision") or getattr(module, "PRECISION", "float32")
     form = kind.of(
         model,
+        target=target,
         feature_map=feature_map,
         precision=precision,
         dense=getattr(module, "DENSE", False),
@@ -106,7 +108,7 @@ def export(
 
 
 def _module(target: str) -> Any:
-    return import_module(f"linrank.export.{target}")
+    return import_module(f"linrank.export.{MODULES.get(target, target)}")
 
 
 def _check_options(target: str, options: dict[str, Any]) -> None:
