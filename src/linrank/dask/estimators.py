@@ -29,6 +29,7 @@ from linrank.metrics import parse_scoring
 from linrank.options import IN_MEMORY_ONLY
 from linrank.parts.path import certified_path
 from linrank.parts.search import folds_of
+from linrank.parts.train import weighs_by_measure
 from linrank.ranksvm.path import PathResult, as_Cs
 from linrank.search.folds import as_folds
 
@@ -229,7 +230,7 @@ class ClusterTrainer(ClusterRanker, MethodRanker):
             The fitted estimator.
         """
         self._check(query_weight)
-        kept = {"checkpoint": self.checkpoint, "resume": resume}
+        kept = {"checkpoint": self.checkpoint, "resume": resume, "keep": weighs_by_measure(self)}
         with self._place(X, y, qid, sample_weight, **kept) as place:
             validation = (X_val, y_val, qid_val, None, None, None)
             sets = self._validation_sets(place.columns, validation)
