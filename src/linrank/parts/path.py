@@ -85,7 +85,7 @@ def path_of_parts(
     """
     scaling = scaling_of(parts, scale, kept)
     recipe = replace(recipe, by_query=scaling.needs_queries)
-    how = {
+    how: dict[str, Any] = {
         "scale": scaling.factors,
         "bounds": weight_bounds(positive, coef_bounds, parts.columns, scaling.factors),
         "capacity": parts.capacity,

@@ -35,7 +35,7 @@ Array = NDArray[Any]
 def train_parts(
     fit: Callable[..., tuple[Result, ChunkedProblem]],
     parts: Parts,
-    recipe: RankRecipe | DominationRecipe,
+    recipe: Any,
     scaling: Scaling,
     **options: Any,
 ) -> tuple[Result, int]:
@@ -44,8 +44,8 @@ def train_parts(
     ``fit`` is `train_rank_chunks` or `train_domination_chunks`, ``options`` are its own.
     """
     recipe = replace(recipe, by_query=scaling.needs_queries)
-    how = {"scale": scaling.factors, "capacity": parts.capacity, "n_threads": parts.n_threads}
-    n_pairs = None
+    how: dict[str, Any] = {"scale": scaling.factors, "capacity": parts.capacity}
+    how["n_threads"], n_pairs = parts.n_threads, 0
     if weighs_by_measure(recipe):
         recipe, start, n_pairs = swap_recipe(parts, recipe, bounds=options["bounds"], **how)
         options["w0"] = start if options["w0"] is None else options["w0"]
@@ -61,7 +61,7 @@ def weighs_by_measure(recipe: Any) -> bool:
 
 def swap_recipe(
     parts: Parts, recipe: RankRecipe, kept: Sequence[Array] | None = None, **how: Any
-) -> tuple[SwapRecipe, Array, int]:
+) -> tuple[RankRecipe, Array | None, int]:
     """The recipe of the last round of weighting by a measure, as `ranksvm.train.swapped_pairs`.
 
     Beside it where its training may begin, and the number of pairs of the labels. ``how`` are the

@@ -536,11 +536,11 @@ class Problem:
 
 def loss_of_pairs(kind: str, epsilon: float, pairs: Pairs | Swaps, n_threads: int = 1) -> ScoreLoss:
     """The loss of swept pairs, the hinge smoothed within ``epsilon`` of its kink."""
-    if kind == "hinge":
-        huber: Any = SwapHuber if isinstance(pairs, Swaps) else Huber
-        return huber(pairs, epsilon, n_threads)
-    squared: Any = SwapSquaredHinge if isinstance(pairs, Swaps) else SquaredHinge
-    return squared(pairs, n_threads)
+    if isinstance(pairs, Swaps):
+        if kind == "hinge":
+            return SwapHuber(pairs, epsilon, n_threads)
+        return SwapSquaredHinge(pairs, n_threads)
+    return Huber(pairs, epsilon, n_threads) if kind == "hinge" else SquaredHinge(pairs, n_threads)
 
 
 def _place(kept: Array, rows: Array) -> Array:
