@@ -173,10 +173,12 @@ class Passes:
         self.close()
 
     def close(self) -> None:
-        """Stop reading; the buffers go with this object."""
+        """Stop reading, and free what was read: the memory is wanted for the next passes."""
         for _, _, future in self._ahead:
             future.cancel()
         self._reader.shutdown(wait=True)
+        for held in (self._ahead, self._kept, self._buffers):
+            held.clear()
 
     def total(self, task: Task, *args: Any) -> Any:
         chunks = self._pass(range(self.n_chunks))

@@ -44,8 +44,12 @@ def train_parts(
     ``fit`` is `train_rank_chunks` or `train_domination_chunks`, ``options`` are its own.
     """
     recipe = replace(recipe, by_query=scaling.needs_queries)
-    how: dict[str, Any] = {"scale": scaling.factors, "capacity": parts.capacity}
-    how["n_threads"], n_pairs = parts.n_threads, 0
+    n_pairs = 0
+    how: dict[str, Any] = {
+        "scale": scaling.factors,
+        "capacity": parts.capacity,
+        "n_threads": parts.n_threads,
+    }
     if weighs_by_measure(recipe):
         recipe, start, n_pairs = swap_recipe(parts, recipe, bounds=options["bounds"], **how)
         options["w0"] = start if options["w0"] is None else options["w0"]
