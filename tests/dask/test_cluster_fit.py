@@ -237,3 +237,32 @@ def test_partitions_of_one_label_add_nothing(client):
     X = da.from_array(data.X, chunks=(tuple(sizes), -1))
     parts = Arrays(X, *(da.from_array(v, chunks=(tuple(sizes),)) for v in data[1:]))
     assert_same(on_cluster(parts), in_memory(data))
+
+
+@pytest.mark.parametrize("on_split", ["repair", "gather"])
+@pytest.mark.parametrize("weighting", ["ndcg@3", "err"])
+def test_pairs_weighted_by_a_measure_are_those_of_memory(client, weighting, on_split):
+    data = ranking(40, seed=11)
+    options = {"pair_weighting": weighting, "C": "auto", "n_rounds": 2, "scale": "standard"}
+    ranker = on_cluster(as_dask_arrays(data, 4), on_split=on_split, **options)
+    expected = in_memory(data, **options)
+    assert_same(ranker, expected)
+    np.testing.assert_allclose(ranker.model_.training["C"], expected.model_.training["C"])
+
+
+def test_a_fit_whose_pairs_a_measure_weighs_is_resumed_and_searched(client, tmp_path):
+    """The weights do not depend on where the solver starts: a checkpoint is of the same problem."""
+    data = ranking(40, seed=12)
+    parts, options = as_dask_arrays(data, 4), {"pair_weighting": "ndcg@3", "n_rounds": 2}
+    ranker = linrank.dask.RankSVM(**EXACT, **options, checkpoint=tmp_path / "kept")
+    with pytest.warns(linrank.ConvergenceWarning):
+        clone(ranker).set_params(max_iter=1).fit(
+            parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight
+        )
+    ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+    assert_same(ranker, in_memory(data, **options))
+    search = {"Cs": [0.01, 0.3], "cv": 2, "tol": 1e-10, **options}
+    found = linrank.dask.RankSVMCV(**search).fit(parts.X, parts.y, qid=parts.qid)
+    expected = linrank.RankSVMCV(**search).fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_allclose(found.scores_, expected.scores_)
+    assert_same(found, expected)

@@ -29,6 +29,7 @@ from linrank.metrics import parse_scoring
 from linrank.options import IN_MEMORY_ONLY
 from linrank.parts.path import certified_path
 from linrank.parts.search import folds_of
+from linrank.parts.train import weighs_by_measure
 from linrank.ranksvm.path import PathResult, as_Cs
 from linrank.search.folds import as_folds
 
@@ -229,7 +230,7 @@ class ClusterTrainer(ClusterRanker, MethodRanker):
             The fitted estimator.
         """
         self._check(query_weight)
-        kept = {"checkpoint": self.checkpoint, "resume": resume}
+        kept = {"checkpoint": self.checkpoint, "resume": resume, "keep": weighs_by_measure(self)}
         with self._place(X, y, qid, sample_weight, **kept) as place:
             validation = (X_val, y_val, qid_val, None, None, None)
             sets = self._validation_sets(place.columns, validation)
@@ -251,8 +252,10 @@ class RankSVM(ClusterTrainer, _OnCluster):
 
     Parameters
     ----------
-    C, loss, pairs, pair_weighting, tol, max_iter, scale, query_normalization, positive, coef_bounds
+    C, loss, pairs, pair_weighting, n_rounds, tol, max_iter, scale, query_normalization
         As in :class:`linrank.RankSVM`; of `pairs` ``"all"`` and ``"adjacent"``.
+    positive, coef_bounds
+        Bounds of the coefficients, as there.
     warm_start, early_stopping, n_iter_no_change, scoring, callback, verbose
         As in :class:`linrank.RankSVM`. Validation data are in memory.
     n_jobs : int or None, default=None
@@ -342,8 +345,10 @@ class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
     Cs, cv, scoring, selection
         As in :class:`linrank.RankSVMCV`. Folds are those that the same rows in memory would have;
         validation data ``cv=(X_val, y_val, qid_val)`` are in memory.
-    loss, pairs, pair_weighting, tol, max_iter, scale, query_normalization, positive, coef_bounds
+    loss, pairs, pair_weighting, n_rounds, tol, max_iter, scale, query_normalization
         As in :class:`linrank.RankSVMCV`; of `pairs` ``"all"`` and ``"adjacent"``.
+    positive, coef_bounds
+        Bounds of the coefficients, as there.
     n_jobs : int or None, default=None
         Threads of what is done here; a worker uses its own threads.
     verbose : int, default=0
@@ -424,8 +429,10 @@ def ranksvm_path(
     ----------
     X, y, qid, sample_weight, query_weight
         The data, as in :meth:`linrank.dask.RankSVM.fit`.
-    Cs, loss, pair_weighting, tol, max_iter, scale, query_normalization, positive, coef_bounds
+    Cs, loss, pair_weighting, n_rounds, tol, max_iter, scale, query_normalization
         As in :func:`linrank.ranksvm_path`.
+    positive, coef_bounds
+        Bounds of the coefficients, as there.
     pairs, n_closest, n_random, random_state
         As there; ``"closest"`` and ``"pruned"`` where scores are gathered only (`on_split`).
     client : dask.distributed.Client or None

@@ -26,7 +26,7 @@ from linrank.stochastic.checkpoint import check_replaceable, load, save
 Array = NDArray[Any]
 # The parameters that decide on the objective, as far as a method has them.
 _OBJECTIVE = (
-    *("C", "loss", "pairs", "pair_weighting", "query_normalization"),
+    *("C", "loss", "pairs", "pair_weighting", "n_rounds", "query_normalization"),
     *("alpha", "layers", "margin", "scale"),
 )
 _KIND = "weights of a fit on a cluster"

@@ -50,6 +50,15 @@ def swap_measure(name: str) -> Measure:
     return measure
 
 
+def check_longest(measure: Measure, n_rows: int) -> None:
+    """Refuse a measure without a cut-off for a query of too many rows."""
+    if getattr(measure, "k", None) is None and n_rows > LONGEST:
+        raise ValueError(
+            f"pair_weighting='{measure}' compares every row of a query with all others, and a "
+            f"query has {n_rows} rows; name a cut-off, as in '{measure.name}@100'"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Swaps:
     """The pairs of a ranking: positions t < j of a query, ``t < depth``, with ``g_t != g_j``.
@@ -88,21 +97,19 @@ class Swaps:
         row_weight: Array | None = None,
         query_weight: Array | None = None,
         query_normalization: str | None = None,
+        share: float | None = None,
         n_threads: int = 1,
     ) -> Swaps:
         """The pairs of the ranking by ``scores``; labels, scores and row weights are by row.
 
         All weights are scaled so that they sum to the weights of the queries that have any: a C
         means the same whatever the measure. With ``query_normalization="pairs"`` they do so in
-        each query.
+        each query. Where the queries are a part of others, ``share`` is the scale that is common
+        to all of them.
         """
         cutoff = getattr(measure, "k", None)
         lengths = np.diff(queries.offsets)
-        if cutoff is None and lengths.max() > LONGEST:
-            raise ValueError(
-                f"pair_weighting='{measure}' compares every row of a query with all others, and a "
-                f"query has {lengths.max()} rows; name a cut-off, as in '{measure.name}@100'"
-            )
+        check_longest(measure, int(lengths.max()))
         ranked = _ranked(queries, scores, n_threads)
         order = ranked.order if ranked.order is not None else np.arange(ranked.n_rows)
         depth = np.minimum(lengths, LONGEST if cutoff is None else cutoff).astype(np.int32)
@@ -117,9 +124,11 @@ class Swaps:
             c = c * query_weight
         if query_normalization == "pairs":
             c = c / np.where(by_query > 0, by_query, 1.0)
-        else:
+        elif share is None:
             total = float(by_query @ c)
             c = c * (c.sum() / total if total > 0 else 1.0)
+        else:
+            c = c * share
         return replace(swaps, factor=swaps.factor * np.repeat(c, lengths))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -170,9 +179,9 @@ class Swaps:
 
 def _ranked(queries: Queries, scores: Array, n_threads: int) -> Queries:
     """The same queries, the rows of each by descending score; ties as they were given."""
-    place = _core.ranks_within_queries(scores, queries.offsets, queries.order, n_threads) - 1
-    start = np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
-    by_position = start + queries.gather(place)
+    own = queries.gather(scores)
+    place = _core.ranks_within_queries(own, queries.offsets, None, n_threads) - 1
+    by_position = np.repeat(queries.offsets[:-1], np.diff(queries.offsets)) + place
     order = np.empty(queries.n_rows, dtype=np.int64)
     rows = np.arange(queries.n_rows) if queries.order is None else queries.order
     order[by_position] = rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linrank.pairs.choice import (
     Pairs,
+    check_total,
     choose_pairs,
     chosen,
     chosen_sizes,
@@ -15,6 +16,7 @@ from linrank.pairs.choice import (
 
 __all__ = [
     "Pairs",
+    "check_total",
     "choose_pairs",
     "chosen",
     "chosen_sizes",

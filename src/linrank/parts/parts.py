@@ -85,8 +85,9 @@ def passes_over(
     limit = allowed(memory_limit)
     assert limit is not None  # a limit that was given
     matrices = _matrix_bytes(store.n_features, store.n_chunks)
-    used, copies = resident(), 2 if recipe is not None and recipe.by_query else 1
-    free, least = limit - used - _SPARE - matrices, Budget.least(store, copies)
+    used = resident()
+    sizes = (1, 0) if recipe is None else (2 if recipe.by_query else 1, recipe.row_bytes)
+    free, least = limit - used - _SPARE - matrices, Budget.least(store, *sizes)
     if free < least:
         raise MemoryError(
             f"memory_limit={memory_limit!r} is too small for {store.path}: the process has "
@@ -96,7 +97,7 @@ def passes_over(
             f"{describe_bytes(limit - free + least)}, or write the store with smaller chunks "
             "(--chunk-size, chunk_bytes=)"
         )
-    budget = Budget.of(store, free, copies)
+    budget = Budget.of(store, free, *sizes)
     if recipe is None:  # data sets are read once
         budget = replace(budget, n_states=0, n_kept=0)
     return Passes(store, recipe, budget, n_threads, kept)

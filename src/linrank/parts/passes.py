@@ -62,24 +62,24 @@ class Budget:
     n_kept: int
 
     @staticmethod
-    def least(source: Source, copies: int = 1) -> int:
+    def least(source: Source, copies: int = 1, row_bytes: int = 0) -> int:
         """Bytes that passes need.
 
         One chunk is read while ``copies`` of another are worked on; a sample is as large as one,
-        and twice that while its pieces are put together.
+        and twice that while its pieces are put together. ``row_bytes`` are those of a recipe.
         """
-        largest = max(chunk.nbytes for chunk in source.chunks)
-        return (3 + copies) * largest + WORK_OF_A_ROW * max(map(_length, source.chunks))
+        largest, work = max(chunk.nbytes for chunk in source.chunks), WORK_OF_A_ROW + row_bytes
+        return (3 + copies) * largest + work * max(map(_length, source.chunks))
 
     @classmethod
-    def of(cls, source: Source, n_bytes: int, copies: int = 1) -> Budget:
-        """What ``n_bytes`` allow; ``copies`` of a chunk are worked on at a time.
+    def of(cls, source: Source, n_bytes: int, copies: int = 1, row_bytes: int = 0) -> Budget:
+        """What ``n_bytes`` allow; the rest is as in `least`.
 
         State comes before features: it saves a sort in every pass at a tenth of the memory.
         """
         n_bytes_of = [chunk.nbytes for chunk in source.chunks]
         n_rows_of = [_length(chunk) for chunk in source.chunks]
-        largest, least = max(n_bytes_of), cls.least(source, copies)
+        largest, least = max(n_bytes_of), cls.least(source, copies, row_bytes)
         if n_bytes < least:
             raise MemoryError(
                 f"{describe_bytes(max(0, n_bytes))} are left for training, and chunks of "
@@ -88,7 +88,8 @@ class Budget:
         free, n_buffers = n_bytes - least, 2
         if len(n_bytes_of) > 2 and free >= largest:
             n_buffers, free = 3, free - largest
-        n_states, free = _first([STATE_OF_A_ROW * n_rows for n_rows in n_rows_of], free)
+        state = STATE_OF_A_ROW + row_bytes
+        n_states, free = _first([state * n_rows for n_rows in n_rows_of], free)
         n_kept, free = _first(n_bytes_of[:n_states], free)
         return cls(n_buffers, n_states, n_kept)
 
@@ -172,10 +173,12 @@ class Passes:
         self.close()
 
     def close(self) -> None:
-        """Stop reading; the buffers go with this object."""
+        """Stop reading, and free what was read: the memory is wanted for the next passes."""
         for _, _, future in self._ahead:
             future.cancel()
         self._reader.shutdown(wait=True)
+        for held in (self._ahead, self._kept, self._buffers):
+            held.clear()
 
     def total(self, task: Task, *args: Any) -> Any:
         chunks = self._pass(range(self.n_chunks))

@@ -24,7 +24,7 @@ from linrank.parts.chunk import tree_sum
 from linrank.parts.parts import Parts, StoreParts
 from linrank.parts.recipes import RANK_KINDS, RankRecipe, only_queries, rank_recipe
 from linrank.parts.risk import sizes_of
-from linrank.parts.train import train_path_chunks
+from linrank.parts.train import swap_recipe, train_path_chunks, weighs_by_measure
 from linrank.ranksvm.path import PathResult, as_Cs, reporting, solve_path
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import resolve
@@ -85,19 +85,19 @@ def path_of_parts(
     """
     scaling = scaling_of(parts, scale, kept)
     recipe = replace(recipe, by_query=scaling.needs_queries)
+    how: dict[str, Any] = {
+        "scale": scaling.factors,
+        "bounds": weight_bounds(positive, coef_bounds, parts.columns, scaling.factors),
+        "capacity": parts.capacity,
+        "n_threads": parts.n_threads,
+    }
+    n_pairs = 0
+    if weighs_by_measure(recipe):
+        recipe, _, n_pairs = swap_recipe(parts, recipe, kept, **how)
     with parts.opened(recipe, kept) as chunks:
-        found = train_path_chunks(
-            chunks,
-            recipe,
-            Cs.tolist(),
-            scale=scaling.factors,
-            bounds=weight_bounds(positive, coef_bounds, parts.columns, scaling.factors),
-            capacity=parts.capacity,
-            n_threads=parts.n_threads,
-            **options,
-        )
+        found = train_path_chunks(chunks, recipe, Cs.tolist(), **how, **options)
         results = list(reporting(found, progress))
-        n_pairs = sum(size.n_pairs for size in sizes_of(chunks))
+        n_pairs = n_pairs or sum(size.n_pairs for size in sizes_of(chunks))
     path = PathResult.of(Cs, results, scaling, n_features=parts.columns.n_features)
     return PartsPath(path, scaling, n_pairs)
 
@@ -134,6 +134,7 @@ def ranksvm_path(
     n_closest: int | str = "auto",
     n_random: int | str = "auto",
     pair_weighting: str = "uniform",
+    n_rounds: int = 1,
     solver: str = "newton",
     tol: float | None = None,
     max_iter: int | None = None,
@@ -163,7 +164,7 @@ def ranksvm_path(
     Cs : "auto" or array of float
         Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-15, 2^-14,
         ..., 2^10.
-    loss, pairs, n_closest, n_random, pair_weighting, solver
+    loss, pairs, n_closest, n_random, pair_weighting, n_rounds, solver
         As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
         for; other combinations fit one C after the other, each from the last.
     tol : float or None, default=None
@@ -219,6 +220,7 @@ def ranksvm_path(
         loss=loss,
         pairs=pairs,
         pair_weighting=pair_weighting,
+        n_rounds=n_rounds,
         solver=solver,
         query_normalization=query_normalization,
         tol=tol,

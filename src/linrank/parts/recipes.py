@@ -21,11 +21,12 @@ from linrank.data.rows import Rows, without_offsets
 from linrank.data.scaling import Scaling
 from linrank.domination import newton
 from linrank.domination.train import check_parameters, choose_solver
-from linrank.errors import NoPairsError
-from linrank.losses.base import Huber, ScoreLoss, SquaredHinge
+from linrank.errors import NoPairsError, check_natural
+from linrank.losses.base import ScoreLoss
 from linrank.losses.domination import DominationLoss
+from linrank.losses.swaps import Swaps
 from linrank.options import SELECTED_PAIRS
-from linrank.pairs import Pairs, chosen
+from linrank.pairs import Pairs, check_total, chosen
 from linrank.pairs.layering import Layering, is_by_row, is_table
 from linrank.parts.chunk import Chunk, Sizes, Terms
 from linrank.ranksvm import train as problem
@@ -34,7 +35,7 @@ from linrank.system.resources import useful_threads
 
 Array = NDArray[Any]
 # Parameters of a RankSVM that decide on its recipe.
-RANK_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization", "solver")
+RANK_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization", "n_rounds", "solver")
 Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms
 
 
@@ -52,12 +53,15 @@ class Recipe(ABC):
         Whether rows are divided by their ranges within the query, in a copy (``scale="query"``).
     seed : int
         Of the samples: that of training in memory, so that they are the same.
+    row_bytes : int
+        What terms take for a row beyond what `linrank.parts.passes` counts for all.
     """
 
     loss: str = ""
     query_weight: Mapping[Any, float] | None = field(default=None, kw_only=True)
     by_query: bool = field(default=False, kw_only=True)
     seed: ClassVar[int]
+    row_bytes: ClassVar[int] = 0
 
     @abstractmethod
     def terms(self, data: Dataset, query_weight: Array | None) -> Terms | None:
@@ -112,7 +116,8 @@ class Recipe(ABC):
         """
         assert chunk.terms is not None  # queries with pairs are drawn
         whole = chunk.terms.compared
-        sample, positions, weight = draw_rows(whole.queries, queries, limit, seed, first)
+        n_first = whole.depth if isinstance(whole, Swaps) else None
+        sample, positions, weight = draw_rows(whole.queries, queries, limit, seed, first, n_first)
         alone = Queries(sample.offsets, None, sample.levels, sample.n_levels)
         return chunk.rows.take(np.asarray(sample.order)), whole.on(alone, positions, weight)
 
@@ -142,15 +147,13 @@ class Recipe(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PairTerms(Terms):
-    """The pairs of the labels of a chunk."""
+    """The pairs of the labels of a chunk, or of a ranking of its rows."""
 
-    compared: Pairs
+    compared: Pairs | Swaps
     kind: str
 
     def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
-        if self.kind == "hinge":
-            return Huber(self.compared, epsilon, n_threads)
-        return SquaredHinge(self.compared, n_threads)
+        return problem.loss_of_pairs(self.kind, epsilon, self.compared, n_threads)
 
     def weight(self) -> float:
         return self.compared.total_weight()
@@ -164,6 +167,7 @@ class RankRecipe(Recipe):
     pairs: str = "all"
     pair_weighting: str = "uniform"
     query_normalization: str | None = None
+    n_rounds: int = 1
     seed: ClassVar[int] = problem.SAMPLE_SEED
 
     def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
@@ -181,10 +185,62 @@ class RankRecipe(Recipe):
         return PairTerms(Pairs(queries, **own, adjacent=parts[0].adjacent), self.loss)
 
     def _problem(
-        self, rows: Rows, pairs: Pairs, C: float, scale: Array | None, box: Box | None, n: int
+        self, rows: Rows, pairs: Any, C: float, scale: Array | None, box: Box | None, n: int
     ) -> problem.Problem:
         n_threads = useful_threads(rows.nbytes, n)
         return problem.Problem(rows, pairs, C, scale, n_threads, self.loss, box=box)
+
+
+@dataclass(frozen=True, eq=False)
+class SwapRecipe(RankRecipe):
+    """Chunks of a RankSVM whose pairs a measure weighs: those of the ranking by a model.
+
+    Attributes
+    ----------
+    measure : Measure
+        Of which nothing depends on other chunks.
+    ranking : float64 array (n_features,)
+        Weights of the columns: the model.
+    share : float
+        The scale of all weights, as in `linrank.losses.swaps.Swaps.of`.
+    """
+
+    measure: Any = field(kw_only=True)
+    ranking: Array = field(kw_only=True)
+    share: float = 1.0
+    row_bytes: ClassVar[int] = 160
+
+    def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
+        if data.queries.n_pairs == 0:
+            return None
+        swaps = Swaps.of(
+            data.queries,
+            data.labels,
+            data.rows.scores(self.ranking, None, 1),
+            self.measure,
+            row_weight=data.weight,
+            query_weight=query_weight,
+            query_normalization=self.query_normalization,
+            share=self.share,
+        )
+        check_total(swaps.total_weight(), self.pair_weighting)
+        return PairTerms(swaps, self.loss)
+
+    def joined(self, queries: Queries, parts: list[Any]) -> PairTerms:
+        names = ("depth", "gain", "first", "second", "factor", "row_weight")
+        return PairTerms(Swaps(queries, **_joined(parts, *names)), self.loss)
+
+    def totals(self, chunk: Chunk, n_threads: int = 1) -> Array:
+        """A task: the weights of the queries that have pairs, and those of the pairs, summed."""
+        if chunk.terms is None:
+            return np.zeros(2)
+        swaps = chunk.terms.compared
+        by_query, given = (
+            swaps.weight_by_query(),
+            part_query_weights(self.query_weight, swaps.queries),
+        )
+        c = np.ones(len(by_query)) if given is None else given
+        return np.array([c[by_query > 0].sum(), by_query.sum()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +319,7 @@ def rank_recipe(where: str, query_weight: Any = None, **given: Any) -> RankRecip
     problem.check_choices(
         recipe.loss, recipe.pairs, recipe.pair_weighting, solver, recipe.query_normalization
     )
+    check_natural("n_rounds", recipe.n_rounds)
     if solver != "newton":
         raise ValueError(
             f"solver={solver!r} reads rows that are all in memory, not {where}; use solver='newton'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.queries import fold_of_queries
 from linrank.data.scaling import Scaling
-from linrank.metrics import ERR, Measure, parse
+from linrank.metrics import Measure, parse
 from linrank.parts.parts import Parts
 from linrank.parts.path import path_of_parts
 from linrank.parts.recipes import RankRecipe, only_queries
+from linrank.parts.train import with_highest_label
 from linrank.search.folds import Fold, as_folds, evaluations, judge, resized_models, score_matrix
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 
@@ -140,11 +141,8 @@ def _judged(
 ) -> Array:
     """The measure of the models on the queries that fold k holds out; higher is better."""
     own = [(np.flatnonzero(mask),) if mask.any() else None for mask in valid]
-    measure = parse(scoring)
     with parts.opened(None) as data:
-        if isinstance(measure, ERR) and measure.y_max is None:  # the highest label of all parts
-            highest = [h for h in data.each(highest_label, per_chunk=own) if h is not None]
-            measure = replace(measure, y_max=max(0.0, *highest))
+        measure = with_highest_label(parse(scoring), data, valid)
         args = (coefs, scaling, measure, convention)
         measured = data.each(measure_queries, *args, per_chunk=own)
     found = [part for part in measured if part is not None]
@@ -157,11 +155,6 @@ def _judged(
         )
     values: Array = np.array([math.fsum(row) for row in numerator.tolist()]) / denominator
     return values if measure.higher_is_better else 0.0 - values
-
-
-def highest_label(data: Dataset, kept: Array, *, n_threads: int = 1) -> float:
-    """The largest label of the queries ``kept``; -inf where there are none."""
-    return float(data.labels[data.queries.select(kept).order].max(initial=-np.inf))
 
 
 def measure_queries(

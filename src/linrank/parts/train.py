@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import Box
+from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.domination.newton import minimise
 from linrank.errors import check_numbers
+from linrank.losses.swaps import check_longest, swap_measure
+from linrank.metrics import ERR, Measure
+from linrank.options import PAIR_WEIGHTINGS
 from linrank.parts.chunk import Gathering
 from linrank.parts.parts import Parts
-from linrank.parts.recipes import DominationRecipe, RankRecipe
+from linrank.parts.recipes import DominationRecipe, RankRecipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import one_by_one
-from linrank.ranksvm.train import carried, is_small, plan
+from linrank.ranksvm.train import AUTO_WEIGHT, START, carried, is_small, plan
 from linrank.solvers.continuation import follow
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
@@ -31,7 +35,7 @@ Array = NDArray[Any]
 def train_parts(
     fit: Callable[..., tuple[Result, ChunkedProblem]],
     parts: Parts,
-    recipe: RankRecipe | DominationRecipe,
+    recipe: Any,
     scaling: Scaling,
     **options: Any,
 ) -> tuple[Result, int]:
@@ -40,23 +44,73 @@ def train_parts(
     ``fit`` is `train_rank_chunks` or `train_domination_chunks`, ``options`` are its own.
     """
     recipe = replace(recipe, by_query=scaling.needs_queries)
+    n_pairs = 0
+    how: dict[str, Any] = {
+        "scale": scaling.factors,
+        "capacity": parts.capacity,
+        "n_threads": parts.n_threads,
+    }
+    if weighs_by_measure(recipe):
+        recipe, start, n_pairs = swap_recipe(parts, recipe, bounds=options["bounds"], **how)
+        options["w0"] = start if options["w0"] is None else options["w0"]
     with parts.opened(recipe) as chunks:
-        result, problem = fit(
-            chunks,
-            recipe,
-            scale=scaling.factors,
-            capacity=parts.capacity,
-            n_threads=parts.n_threads,
-            **options,
-        )
-    return result, problem.n_pairs
+        result, problem = fit(chunks, recipe, **how, **options)
+    return result, n_pairs or problem.n_pairs
+
+
+def weighs_by_measure(recipe: Any) -> bool:
+    """Whether pairs are to weigh what swapping them changes in a measure."""
+    return getattr(recipe, "pair_weighting", PAIR_WEIGHTINGS[0]) not in PAIR_WEIGHTINGS
+
+
+def swap_recipe(
+    parts: Parts, recipe: RankRecipe, kept: Sequence[Array] | None = None, **how: Any
+) -> tuple[RankRecipe, Array | None, int]:
+    """The recipe of the last round of weighting by a measure, as `ranksvm.train.swapped_pairs`.
+
+    Beside it where its training may begin, and the number of pairs of the labels. ``how`` are the
+    options of `train_rank_chunks`.
+    """
+    measure, scale = swap_measure(recipe.pair_weighting), how.get("scale")
+    check_longest(measure, max(int(part.max(initial=0)) for part in parts.lengths))
+    with parts.opened(None) as data:
+        measure = with_highest_label(measure, data, kept)
+    step = replace(recipe, pair_weighting=PAIR_WEIGHTINGS[0], query_normalization="pairs")
+    w, n_pairs = None, 0
+    for _ in range(recipe.n_rounds):
+        with parts.opened(step, kept) as chunks:
+            found, problem = train_rank_chunks(chunks, step, C="auto", tol=START, w0=w, **how)
+        w, n_pairs = found.w, n_pairs or problem.n_pairs
+        ranking = w if scale is None else scale * w
+        step = SwapRecipe(**vars(recipe), measure=measure, ranking=ranking)
+        if recipe.query_normalization is None:
+            with parts.opened(step, kept) as chunks:
+                n_queries, weight = chunks.total(step.totals)
+            step = replace(step, share=n_queries / weight if weight > 0 else 1.0)
+    return step, w, n_pairs
+
+
+def with_highest_label(
+    measure: Measure, data: Gathering, kept: Sequence[Array] | None = None
+) -> Measure:
+    """The measure with the highest label of the queries of all data sets, if it looks at that."""
+    if not isinstance(measure, ERR) or measure.y_max is not None:
+        return measure
+    own = None if kept is None else [(np.flatnonzero(mask),) for mask in kept]
+    return replace(measure, y_max=max(0.0, *data.each(highest_label, per_chunk=own)))
+
+
+def highest_label(data: Dataset, kept: Array | None = None, *, n_threads: int = 1) -> float:
+    """The largest label of the queries ``kept``, all if None; -inf where there are none."""
+    labels = data.labels if kept is None else data.labels[data.queries.select(kept).order]
+    return float(labels.max(initial=-np.inf))
 
 
 def train_rank_chunks(
     gathering: Gathering,
     recipe: RankRecipe,
     *,
-    C: float = 1.0,
+    C: float | str = 1.0,
     tol: float | None = None,
     max_iter: int | None = None,
     bounds: tuple[Array, Array] | None = None,
@@ -77,13 +131,14 @@ def train_rank_chunks(
     **how
         ``scale``, and ``capacity`` and ``n_threads`` of samples, as in `ChunkedProblem`.
     """
-    check_numbers(C, tol, max_iter)
+    check_numbers(1.0 if C == "auto" else C, tol, max_iter)
     started = time.perf_counter()
     if tol is None:
         tol = 1e-3 if recipe.loss == "hinge" else 1e-4
     box = None if bounds is None else Box(*bounds)
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(C), box=box, **how)
+    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 1.0, box=box, **how)
     problem.check()
+    problem = replace(problem, C=AUTO_WEIGHT / problem.weight if C == "auto" else float(C))
     start, preconditioner = plan(problem, w0)
     result = newton(
         problem.objective(),
@@ -96,7 +151,7 @@ def train_rank_chunks(
         sharpen=problem.sharpening(tol),
         proven=is_small(problem),
     )
-    return result, problem
+    return replace(result, C=problem.C), problem
 
 
 def train_domination_chunks(

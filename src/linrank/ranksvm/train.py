@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,9 +28,16 @@ from linrank.losses.base import (
     ScoreLoss,
     SquaredHinge,
 )
-from linrank.losses.swaps import SwapHinge, SwapHuber, Swaps, SwapSquaredHinge, swap_measure
+from linrank.losses.swaps import (
+    SwapHinge,
+    SwapHuber,
+    Swaps,
+    SwapSquaredHinge,
+    check_longest,
+    swap_measure,
+)
 from linrank.objective import Ridge, Risk, Sum
-from linrank.pairs import Pairs, chosen
+from linrank.pairs import Pairs, check_total, chosen
 from linrank.published import counting as published
 from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
@@ -419,13 +427,11 @@ class Problem:
 
     def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
         """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
-        is_swapped = isinstance(self.pairs, Swaps)
+        of_pairs = partial(loss_of_pairs, self.loss, epsilon)
         if self.loss != "hinge":
-            of_pairs: Any = SwapSquaredHinge if is_swapped else SquaredHinge
             return self._losses_of(of_pairs, PreferenceSquaredHinge)
-        huber: Any = SwapHuber if is_swapped else Huber
         return self._losses_of(
-            lambda pairs, n_threads: huber(pairs, epsilon, n_threads),
+            of_pairs,
             lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
         )
 
@@ -528,6 +534,15 @@ class Problem:
         return replace(self, preferences=some, n_threads=n_threads)
 
 
+def loss_of_pairs(kind: str, epsilon: float, pairs: Pairs | Swaps, n_threads: int = 1) -> ScoreLoss:
+    """The loss of swept pairs, the hinge smoothed within ``epsilon`` of its kink."""
+    if isinstance(pairs, Swaps):
+        if kind == "hinge":
+            return SwapHuber(pairs, epsilon, n_threads)
+        return SwapSquaredHinge(pairs, n_threads)
+    return Huber(pairs, epsilon, n_threads) if kind == "hinge" else SquaredHinge(pairs, n_threads)
+
+
 def _place(kept: Array, rows: Array) -> Array:
     """Where the rows are among those kept, which ascend."""
     return np.searchsorted(kept, rows).astype(np.int64, copy=False)
@@ -555,13 +570,14 @@ def swapped_pairs(
 
     The first round takes the ranking of a model of all pairs, every query of the same weight; each
     further one that of the round before. These models have ``C="auto"``: only the last problem has
-    a C of its own, so that the weights are the same along a path. ``options`` are further ones of
-    `train`.
+    a C of its own, so that the weights are the same along a path, and they begin at 0, so that the
+    problem does not depend on where its solver starts. ``options`` are further ones of `train`.
     """
     wanted = swap_measure(measure)
+    check_longest(wanted, int(np.diff(data.queries.offsets).max()))
     query_weight, normalization = options.get("query_weight"), options.pop("normalization", None)
     n_threads = useful_threads(data.rows.nbytes, resolve(options.get("n_jobs")))
-    found = train(data, C="auto", query_normalization="pairs", tol=_START, **options)
+    found = train(data, C="auto", query_normalization="pairs", tol=START, **options)
     for k in range(n_rounds):
         w = found.w if options.get("scale") is None else options["scale"] * found.w
         swaps = Swaps.of(
@@ -574,12 +590,14 @@ def swapped_pairs(
             query_normalization=normalization,
             n_threads=n_threads,
         )
+        if options.get("preferences") is None:
+            check_total(swaps.total_weight(), measure)
         if k + 1 < n_rounds:
-            found = train(data, C="auto", tol=_START, swaps=swaps, w0=found.w, **options)
+            found = train(data, C="auto", tol=START, swaps=swaps, w0=found.w, **options)
     return swaps, found.w
 
 
-_START = 1e-3  # tolerance of the models whose rankings weigh pairs
+START = 1e-3  # tolerance of the models whose rankings weigh pairs
 _NARROW = 1e-5  # tolerance of the hinge below which bands get so steep that products need doubles
 
 
@@ -691,7 +709,6 @@ def train(
             normalization=query_normalization,
             preferences=preferences,
             bounds=bounds,
-            w0=w0,
             n_jobs=n_jobs,
         )
         w0 = start if w0 is None else w0
