@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from cli_files import write_svmlight
-from linrank import RankSVMCV
+from linrank import AutoRanker, RankSVMCV
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
 from linrank.io.svmlight import load
@@ -286,6 +286,17 @@ def test_bad_values_end_with_1(files, tmp_path, capsys):
         captured = capsys.readouterr()
         assert captured.err.count("\n") == 1
         assert message in captured.err
+
+
+def test_auto_does_what_the_estimator_does(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--method", "auto", "--folds", "3", "--scoring", "ndcg@5", "--seed", "0"]
+    told = report(capsys, files["train"], *options, "-o", model)
+    data = load(files["train"])
+    truth = AutoRanker("ndcg@5", cv=3, random_state=0).fit(data.X, data.y, qid=data.qid)
+    assert told["score"] == pytest.approx(truth.best_score_)
+    assert (told["chosen"], told["model"]) == (truth.best_params_["model"], model)
+    assert_allclose(load_model(model).predict(data.X), truth.predict(data.X), rtol=1e-9)
 
 
 def test_ctrl_c_leaves_no_file(tmp_path):

@@ -235,7 +235,9 @@ def _chosen_parameters(method: Method, parameters: Any, found: Any) -> Any:
     names = {field.name for field in dataclasses.fields(method.parameters)}
     shared = [f.name for f in dataclasses.fields(parameters) if f.name in names]
     values = {name: getattr(parameters, name) for name in shared}
-    return method.parameters(**{**values, **found.best_params})
+    # A kind of model is no parameter: the method that chooses among kinds describes it by itself.
+    chosen = {name: value for name, value in found.best_params.items() if name in names}
+    return method.parameters(**{**values, **chosen})
 
 
 def _line(state: dict[str, Any], n_folds: int) -> str:

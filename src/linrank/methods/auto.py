@@ -225,7 +225,8 @@ def describe(trained: Trained, parameters: Any) -> Description:
         linear.optimum_line(result),
         *linear.converged_lines(trained),
     ]
-    names = ("model", "metric", "score", "C", "alpha", "pair_weighting", "curves", "interactions")
-    facts = {name: known[name] for name in names if name in known}
+    names = ("metric", "score", "C", "alpha", "pair_weighting", "curves", "interactions")
+    # "model" is the name of a file where facts are printed.
+    facts = {"chosen": known["model"], **{name: known[name] for name in names if name in known}}
     facts |= {"objective": result.value, "duality_gap": result.gap, **linear.ending(result)}
     return Description(tuple(lines), facts)
