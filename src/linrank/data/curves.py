@@ -7,7 +7,7 @@ such functions themselves (`fit_curves`), whose weighted sums, feature by featur
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +104,10 @@ class Curves:
 
     def __iter__(self) -> Iterator[Function]:
         return (self[c] for c in range(len(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is cached belongs to the core, and is made again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def core(self) -> Any:

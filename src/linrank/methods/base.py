@@ -243,7 +243,7 @@ KERNEL = _own(
 AUTO = register(
     Method(
         "auto",
-        "linear, curves, interactions or few weights: what ranks unseen queries best",
+        "linear, curves or interactions: what ranks unseen queries best",
         of.AutoParameters,
         Later("linrank.methods.auto:train"),
         Later("linrank.methods.auto:describe"),

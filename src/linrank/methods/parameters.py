@@ -262,7 +262,7 @@ class RankSVMParameters(RankSVMTraining, Watched):
 
     C: float | str = declare(
         1.0,
-        "weight of the pair losses; auto: 10 / Σ of the weights of all pairs",
+        "weight of the losses, or auto: 10 / Σω",
         "weight",
         flags=("-c", "--C"),
         metavar="C|auto",

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
 from linrank.methods.base import METHODS, Later, Task
@@ -363,7 +364,12 @@ def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel 
     known = {each.name for each in fields(declared)}
     shared = {name: value for name, value in of_all.items() if name in known}
     start = trial.last.get("model") if given.get("warm_start") else None
-    task = Task(trial.train, declared(**shared, **given), start=start)
+    data = trial.train
+    if "curves" in given and data.rows.is_sparse:
+        from linrank.judging.contest.rivals import dense
+
+        data = replace(data, rows=as_rows(dense(data)))
+    task = Task(data, declared(**shared, **given), start=start)
     model: LinearModel | KernelModel = _named(train)(task).model
     trial.last["model"] = model
     return model

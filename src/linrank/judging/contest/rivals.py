@@ -110,17 +110,17 @@ def gbdt(trial: Trial, **given: Any) -> Model:
         trial,
         given,
         train,
-        lambda model, data: np.asarray(model.predict(_dense(data))),
-        lambda model, data: model.staged_predict(_dense(data)),
+        lambda model, data: np.asarray(model.predict(dense(data))),
+        lambda model, data: model.staged_predict(dense(data)),
         lambda model: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
     )
 
 
 def _dense_train(trial: Trial) -> Array:
-    return _dense(trial.train)
+    return dense(trial.train)
 
 
-def _dense(data: Dataset) -> Array:
+def dense(data: Dataset) -> Array:
     """The rows as an array; scikit-learn's histograms take no sparse ones."""
     X = data.X
     if isinstance(X, np.ndarray):
@@ -129,11 +129,11 @@ def _dense(data: Dataset) -> Array:
 
     check_fits(
         data.n_rows * data.n_features * 8,
-        f"{data.n_rows} sparse rows made dense, as gbdt needs them,",
+        f"{data.n_rows} sparse rows made dense, as some methods need them,",
         "leave it out",
     )
-    dense: Array = X.toarray()
-    return dense
+    rows: Array = X.toarray()
+    return rows
 
 
 def lightgbm(trial: Trial, **given: Any) -> Model:
