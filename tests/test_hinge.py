@@ -151,7 +151,7 @@ def test_the_estimator_has_the_options():
     [
         ({"loss": "logistic"}, "loss must be 'squared_hinge' or 'hinge', got 'logistic'"),
         ({"pairs": "some"}, "pairs must be 'all', 'adjacent', 'closest' or 'pruned', got 'some'"),
-        ({"pair_weighting": "ndcg"}, "pair_weighting must be 'uniform', 'grade_diff' or"),
+        ({"pair_weighting": "auc"}, "pair_weighting must be 'uniform', 'grade_diff', "),
         ({"solver": "tron", "loss": "hinge"}, "solver='tron' is a published method"),
         ({"solver": "tron", "pairs": "adjacent"}, "Use solver='newton'"),
         ({"C": 0.0}, "C must be a finite number > 0, got 0.0"),

@@ -259,13 +259,15 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
 # Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 def weighting(text: str) -> str:
     """A way of weighting pairs by their labels, or a measure."""
-    if text not in PAIR_WEIGHTINGS:
-        from linrank.losses.swaps import swap_measure  # it takes NumPy, and few need it
+    plain = text.replace("-", "_")
+    if plain in PAIR_WEIGHTINGS:
+        return plain
+    from linrank.losses.swaps import swap_measure  # it takes NumPy, and few need it
 
-        try:
-            swap_measure(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
+    try:
+        swap_measure(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return text
 
 

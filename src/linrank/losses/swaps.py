@@ -40,13 +40,17 @@ LONGEST = 20_000
 
 def swap_measure(name: str) -> Measure:
     """The measure that weighs pairs, by name; ValueError for one that no swap of rows defines."""
-    measure = parse(name)
+    try:
+        measure = parse(name)
+    except (TypeError, ValueError):
+        measure = None
     if type(measure) not in _EFFECTS:
         known = ", ".join(kind.name for kind in _EFFECTS)
         raise ValueError(
-            f"pair_weighting={name!r}: pairs are weighted by 'uniform', 'grade_diff', 'gain_diff' "
-            f"or a measure that is defined by the places of rows: {known}, as in 'ndcg@20'"
+            f"pair_weighting must be 'uniform', 'grade_diff', 'gain_diff' or a measure that is "
+            f"defined by the places of rows ({known}), as in 'ndcg@20'; got {name!r}"
         )
+    assert measure is not None
     return measure
 
 
