@@ -252,6 +252,7 @@ rng = np.random.default_rng(0)
 A = sp.random(2000, 60, 0.1, format="csr", random_state=0)
 y, q, s = rng.normal(size=2000), np.repeat(np.arange(20), 100), rng.normal(size=2000)
 kept = [a.copy() for a in (A.indices, A.indptr, y, s, A.data)]
+linrank.RankSVM(C=1e-3).fit(A, y, qid=q)  # imports take seconds on a busy machine
 done = False
 def write():
     while not done:
