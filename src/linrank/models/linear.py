@@ -231,7 +231,7 @@ class FeatureModel:
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not say how many features it has")
 
     def export(
         self,

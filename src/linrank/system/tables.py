@@ -180,7 +180,7 @@ class Tabled:
 
     def sheet(self) -> Sheet:
         """Return the tables and the legend."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not say what its tables are")
 
     def to_text(self, width: int | None = None) -> str:
         """Return tables for a terminal, ``width`` columns wide, and a legend."""
