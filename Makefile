@@ -28,13 +28,16 @@ SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.h
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: help demo test test-all browser databases fuzzers bench reproduce lint docs stub style sanitize threads fuzz explore clean FORCE
+.PHONY: help demo wheel test test-all browser databases fuzzers bench reproduce lint docs docs-check stub style sanitize threads fuzz explore clean FORCE
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write a report
+demo: $(VENV)/.linrank  ## Train on a small sample, print the tables, write a report
 	$(BIN)/python -m linrank.demo $(DEMO_DIR)
+
+wheel: $(VENV)/.wheel  ## Build a wheel for old glibc with zig, tag it, try it in an empty environment: dist/
+	$(BIN)/python packaging/build_wheel.py
 
 # CI runs this. pytest comes last, so that its summary is the last thing printed.
 test: FUZZ_SECONDS = 2
@@ -67,6 +70,9 @@ lint: style sanitize threads fuzz explore  ## Style, types, the core under ASan 
 docs: $(VENV)/.linrank $(VENV)/.docs  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+docs-check: docs $(VENV)/.test  ## Look at every page of the site in Chromium (`make browser`), at desk and phone width
+	$(BIN)/python -m pytest -m slow tests/test_site_in_browser.py
 
 stub: $(VENV)/.linrank  ## Regenerate src/linrank/_core.pyi from the built module
 	$(BIN)/python -m nanobind.stubgen -q -m linrank._core -o src/linrank/_core.pyi
@@ -117,26 +123,36 @@ explore: $(VENV)/.build $(VENV)/.linrank $(VENV)/.test  ## Fuzz guided by covera
 EXPLORE = -max_total_time=$(FUZZ_SECONDS) -max_len=256 -entropic=0 -print_funcs=0 -verbosity=0 -print_final_stats=1
 
 clean:  ## Remove everything that make has written
-	rm -rf $(VENV) build dist docs/_build docs/reference/generated $(DEMO_DIR) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/reference/generated docs/gallery docs/reproduced $(DEMO_DIR) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # ---- the environment: one stamp for each step, so that nothing is installed twice ----------------
 
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.10 with venv found; set PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install 'pip>=25.1'  # the first one that knows --group
+	@echo "make: making the environment $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install 'pip>=25.1'  # the first one that knows --group
 	@touch $@
 
 # Stamps of the dependency groups of pyproject.toml.
-DEPENDENCY_GROUPS := build test lint docs fuzz
+DEPENDENCY_GROUPS := build wheel test lint docs fuzz
 $(DEPENDENCY_GROUPS:%=$(VENV)/.%): $(VENV)/.%: pyproject.toml $(VENV)/.made
-	$(PIP) install --group $*
+	@echo "make: installing what '$*' needs"
+	@$(PIP) install --group $*
 	@touch $@
 
 # Without isolation the tools of .venv build linrank: the build folder stays valid between calls.
 $(VENV)/.linrank: $(SOURCES) $(VENV)/.sources $(VENV)/.build
-	$(PIP) install --no-build-isolation '.[plot]'
+	@mkdir -p build
+	@echo "make: installing linrank; its core compiles for a few minutes"
+	@{ $(BIN)/python -m pip --disable-pip-version-check install -v --no-build-isolation '.[plot]' \
+	    || touch build/failed; } 2>&1 | tee build/install.log | sed -un $(STAGES)
+	@! rm build/failed 2> /dev/null || { cat build/install.log >&2; exit 1; }
 	@touch $@
+
+# Of all that pip tells, what shows a newcomer that it lives; the rest is in build/install.log.
+STAGES = -e 's/^Collecting \([A-Za-z0-9_-]*\).*/  fetching \1/p' \
+    -e 's|^ *\(\[[0-9]*/[0-9]*\]\) Building.*|  compiled \1|p'
 
 $(VENV)/.sources: FORCE | $(VENV)/.made
 	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@

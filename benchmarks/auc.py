@@ -22,11 +22,13 @@ from linrank import RankSVM, evaluate
 from linrank.io.svmlight import load as read_svmlight
 from report import Table, main
 
+EQUAL = {"scale": "none", "pair_weighting": "uniform", "query_normalization": "pairs"}
+
 GRID = 2.0 ** np.arange(-12, 13, 2)
 SPLITS = (1, 2, 3)  # seeds
 MODELS: dict[str, Callable[[float, int], Any]] = {
-    "RankSVM, squared hinge": lambda C, n: RankSVM(C=C * n, query_normalization="pairs"),
-    "RankSVM, hinge": lambda C, n: RankSVM(C=C * n, loss="hinge", query_normalization="pairs"),
+    "RankSVM, squared hinge": lambda C, n: RankSVM(**EQUAL, C=C * n),
+    "RankSVM, hinge": lambda C, n: RankSVM(**EQUAL, C=C * n, loss="hinge"),
     "LogisticRegression": lambda C, n: LogisticRegression(C=C, max_iter=1000),
     "LogisticRegression, balanced": lambda C, n: LogisticRegression(
         C=C, max_iter=1000, class_weight="balanced"

@@ -39,7 +39,7 @@ def measure(quick: bool) -> list[Table]:
             "point on the cluster",
         ],
         notes=[
-            "one partition a worker, one thread a worker; in process: the same chunks, as many "
+            "one partition per worker, one thread per worker; in process: the same chunks, as many "
             "threads as workers"
         ],
     )
@@ -112,7 +112,7 @@ def _two_workers(quick: bool) -> Table:
         goal = ratio(times, 1.6 if name == "fit" else None)
         table.add(name, spread(one), spread(two), goal, ratio(inside[0] / inside[1]))
     n_rounds = found[1][0][4]
-    table.notes.append(f"{n_rounds} rounds a fit; the start is found at the client")
+    table.notes.append(f"{n_rounds} rounds per fit; the start is found at the client")
     return table
 
 

@@ -20,8 +20,7 @@ import problems
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.ranksvm.train import train
-from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.run import switch_plan
+from linrank.stochastic.descent import Descent, Learner, switch_plan
 from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler, pair_sampler
 from linrank.stochastic.train import ExactObjective
 from report import Table, main

@@ -16,6 +16,7 @@ from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix,
 from linrank.duals.dual_matrix import DualMatrix
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
+from linrank.options import PAPERS
 from linrank.ranksvm.train import train
 from protocol import MEASURES, PARTS, Array, Parts, measured
 from report import Table, main
@@ -194,9 +195,11 @@ def _duals(parts: Parts, C: float) -> list[DualMatrix]:
     fitted = [
         model.fit(data.X, data.y, qid=data.qid)
         for model in (
-            FactorizedRankSVM(C=C, tol=TOL, max_iter=EPOCHS, keep_factors=True, random_state=1),
-            RegularizedRankSVM(gamma=1.0, lam=0.1 / C, C=C, tol=TOL, keep_duals=True),
-            RankSVM(C=C, loss="hinge", tol=1e-6),
+            FactorizedRankSVM(
+                scale="none", C=C, tol=TOL, max_iter=EPOCHS, keep_factors=True, random_state=1
+            ),
+            RegularizedRankSVM(scale="none", gamma=1.0, lam=0.1 / C, C=C, tol=TOL, keep_duals=True),
+            RankSVM(**{**PAPERS, "C": C}, loss="hinge", tol=1e-6),
         )
     ]
     return [dual_matrix(model, data, thresholded=k == 1) for k, model in enumerate(fitted)]
@@ -219,7 +222,9 @@ def energies(parts: Parts, Cs: Sequence[float]) -> Table:
         ],
     )
     for C in Cs:
-        model = RankSVM(C=C, loss="hinge", tol=1e-6).fit(data.X, data.y, qid=data.qid)
+        model = RankSVM(**{**PAPERS, "C": C}, loss="hinge", tol=1e-6).fit(
+            data.X, data.y, qid=data.qid
+        )
         dual = dual_matrix(model, data)
         found = rank_profile(dual, baseline="shuffled")
         matrices = {

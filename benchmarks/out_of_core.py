@@ -24,9 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter
+from linrank.options import PAPERS
 from linrank.parts.passes import Passes
 from report import Table, main
 
@@ -42,24 +44,14 @@ def write_store(path: str, n_bytes: int) -> Store:
     truth = np.zeros(N_FEATURES, dtype=np.float32)
     truth[:10] = rng.normal(size=10)
     n = BLOCK * ROWS_OF_A_QUERY
-    with StoreWriter(
-        path,
-        storage="dense",
-        dtype=np.dtype(np.float32),
-        n_features=N_FEATURES,
-        has_ids=True,
-        has_weights=False,
-        has_comments=False,
-        feature_names=None,
-        index_base=None,
-    ) as writer:
+    with StoreWriter(path) as writer:
         for block in range(n_blocks):
             X = rng.standard_normal((n, N_FEATURES), dtype=np.float32)
             X[:, 10:60] += X[:, :50] * 0.5
             noisy = X @ truth + 3.0 * rng.standard_normal(n, dtype=np.float32)
             y = np.digitize(noisy, [2.0, 4.0, 6.0, 8.0]).astype(np.float64)
-            ids = np.arange(block * BLOCK, (block + 1) * BLOCK)
-            writer.append(DenseRows(X), y, None, np.full(BLOCK, ROWS_OF_A_QUERY), ids, None)
+            qid = block * BLOCK + np.repeat(np.arange(BLOCK), ROWS_OF_A_QUERY)
+            writer.append(Dataset(DenseRows(X), y, qid))
         return writer.finish()
 
 
@@ -107,7 +99,7 @@ def train(path: str, limit: int) -> dict[str, Any]:
     started = time.perf_counter()
     store = Store(path)
     allowed = min(int(0.8 * limit), store.nbytes // 2 + 350_000_000)
-    ranker = linrank.RankSVM(C=1e-3, memory_limit=allowed).fit(store)
+    ranker = linrank.RankSVM(**{**PAPERS, "C": 1e-3}, memory_limit=allowed).fit(store)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {
         "seconds": time.perf_counter() - started,

@@ -30,8 +30,9 @@ from clusters import (
     sparse_block,
 )
 from costs import Cluster, Constants, Data, Rounds, predict, predict_passes
-from linrank.dask.gathering import DaskChunks
+from linrank.dask.clients import Watch
 from linrank.dask.parts import DaskParts
+from linrank.dask.rounds import DaskChunks
 from linrank.data.dataset import Dataset
 from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter
@@ -39,11 +40,12 @@ from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.parts import risk as tasks
 from linrank.parts.chunk import MemoryChunks
-from linrank.parts.passes import Budget, Passes, sample_capacity
+from linrank.parts.passes import Passes, sample_capacity
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.train import train_rank_chunks
 from linrank.ranksvm.train import plan
+from linrank.system.reading import Plan
 from out_of_core import disk_rate
 from report import Table, main, seconds
 
@@ -93,13 +95,13 @@ def _rounds(note: Callable[[str, float, str], None], quick: bool) -> None:
             addresses = list(client.scheduler_info()["workers"])
             held = [client.submit(float, k, workers=[a], pure=False) for k, a in
                     enumerate(addresses)]  # fmt: skip
-            chunks = DaskChunks(client, held)
+            chunks = DaskChunks(Watch(client), held)
             chunks.total(nothing, N_FEATURES)
             times[n_workers] = statistics.median(
                 seconds(lambda chunks=chunks: chunks.total(nothing, N_FEATURES), 100)
             )
-    note("round", times[1], "s a round")
-    note("task", max(0.0, times[most] - times[1]) / (most - 1), "s a task")
+    note("round", times[1], "s per round")
+    note("task", max(0.0, times[most] - times[1]) / (most - 1), "s per task")
 
 
 def _bytes(note: Callable[[str, float, str], None], quick: bool) -> None:
@@ -108,15 +110,15 @@ def _bytes(note: Callable[[str, float, str], None], quick: bool) -> None:
     n_bytes = 8 * (large - small)
     with running(2) as client:
         here, there = client.scheduler_info()["workers"]
-        chunks = DaskChunks(client, [client.submit(float, 0, workers=[here], pure=False)])
+        chunks = DaskChunks(Watch(client), [client.submit(float, 0, workers=[here], pure=False)])
 
         def times(call: Callable[[int], object]) -> float:
             one, two = (statistics.median(seconds(lambda n=n: call(n), 9)) for n in (small, large))
             return max(0.0, two - one) / n_bytes
 
-        note("sent", times(lambda n: chunks.total(nothing, 1, np.zeros(n))), "s a byte")
-        note("reply", times(lambda n: chunks.total(nothing, n)), "s a byte")
-        note("fetched", _fetched(client, here, there, small, large), "s a byte")
+        note("sent", times(lambda n: chunks.total(nothing, 1, np.zeros(n))), "s per byte")
+        note("reply", times(lambda n: chunks.total(nothing, n)), "s per byte")
+        note("fetched", _fetched(client, here, there, small, large), "s per byte")
 
 
 def _fetched(client: Any, here: str, there: str, small: int, large: int) -> float:
@@ -141,7 +143,7 @@ def _work(note: Callable[[str, float, str], None], size: float) -> None:
     w = _vector(N_FEATURES)
     wide.at(w, 1.0, 1)
     spent = min(seconds(lambda: tasks.hessian(wide, w, 1.0), 2))
-    note("hessian", spent / (wide.sizes.n_rows * N_FEATURES**2), "s a row and squared feature")
+    note("hessian", spent / (wide.sizes.n_rows * N_FEATURES**2), "s per row and squared feature")
     both = []
     for n_threads in (1, 2):
         wide.state = None  # it knows the number of threads
@@ -155,7 +157,7 @@ def _sparse_work(note: Callable[[str, float, str], None], size: float) -> None:
     few, w = chunk_of(sparse_block(91, ROWS_OF_A_QUERY, n, k)), _vector(n)
     few.at(w, 1.0, 1)
     spent = statistics.median(seconds(lambda: tasks.product(few, w, 1.0, w), 9))
-    note("feature", spent / n, "s a feature and chunk")
+    note("feature", spent / n, "s per feature and chunk")
     sparse = {
         entries: chunk_of(sparse_block(90, _rows(size * 500_000), n, entries))
         for entries in (k // 4, k)
@@ -184,8 +186,8 @@ def _note_rate(
         by_row[entries] = max(0.0, statistics.median(times) - fixed) / chunk.sizes.n_rows
     (few, short), (many, long) = by_row.items()
     entry = max(0.0, long - short) / (many - few)
-    note(f"{storage}{kind}_row", max(0.0, long - entry * many), "s a row")
-    note(f"{storage}{kind}_entry", entry, "s an entry")
+    note(f"{storage}{kind}_row", max(0.0, long - entry * many), "s per row")
+    note(f"{storage}{kind}_entry", entry, "s per entry")
 
 
 def _reading(note: Callable[[str, float, str], None], folder: Path, size: float) -> None:
@@ -193,10 +195,10 @@ def _reading(note: Callable[[str, float, str], None], folder: Path, size: float)
     store = _store(folder / "constants", _rows(size * 1_200_000))
     os.sync()
     values = str(folder / "constants" / "values.bin")
-    note("disk", 1.0 / statistics.median(disk_rate(values) for _ in range(3)), "s a byte")
+    note("disk", 1.0 / statistics.median(disk_rate(values) for _ in range(3)), "s per byte")
     n_bytes = sum(chunk.nbytes for chunk in store.chunks)
     spent = seconds(lambda: [RECIPE.chunk(store.read(i)) for i in range(store.n_chunks)], 3)
-    note("loaded", statistics.median(spent) / n_bytes, "s a byte")
+    note("loaded", statistics.median(spent) / n_bytes, "s per byte")
     shutil.rmtree(folder / "constants")
 
 
@@ -208,17 +210,17 @@ def _at_client(note: Callable[[str, float, str], None], size: float) -> None:
     sizes = sizes_of(chunks)
     problem = ChunkedProblem(chunks, RECIPE, sizes, C, n_threads=2)
     spent = statistics.median(seconds(lambda: plan(problem, None), 3))
-    note("sample", spent / (problem.n_rows // 20), "s a row of the sample")
+    note("sample", spent / (problem.n_rows // 20), "s per row of the sample")
     n_rows = int(size * 4_000_000)
     rng = np.random.default_rng(3)
     data = Dataset.of(np.zeros((n_rows, 1), np.float32), rng.integers(0, 5, n_rows).astype(float))
     loss = SquaredHinge(Pairs(data.queries), 2)
     z, u = rng.standard_normal((2, n_rows))
     spent = statistics.median(seconds(lambda: loss.at(z).gradient, 3))
-    note("sweep_point", spent / n_rows, "s a row")
+    note("sweep_point", spent / n_rows, "s per row")
     point = loss.at(z)
     spent = statistics.median(seconds(lambda: loss.curvature(point, u), 3))
-    note("sweep_product", spent / n_rows, "s a row")
+    note("sweep_product", spent / n_rows, "s per row")
 
 
 def _vector(n: int) -> Any:
@@ -231,23 +233,11 @@ def _rows(n: float) -> int:
 
 
 def _store(path: Path, n_rows: int, chunk_rows: int = 120_000) -> Store:
-    with StoreWriter(
-        str(path),
-        storage="dense",
-        dtype=np.dtype(np.float32),
-        n_features=N_FEATURES,
-        has_ids=True,
-        has_weights=False,
-        has_comments=False,
-        feature_names=None,
-        index_base=None,
-    ) as writer:
+    with StoreWriter(str(path)) as writer:
         for number, begin in enumerate(range(0, n_rows, chunk_rows)):
             n = min(chunk_rows, n_rows - begin)
             X, y, qid = dense_block(number, n)
-            data = Dataset.of(X, y, qid=qid)
-            sizes = np.diff(data.queries.offsets)
-            writer.append(data.rows, data.labels, None, sizes, data.queries.ids, None)
+            writer.append(Dataset.of(X, y, qid=qid))
         return writer.finish()
 
 
@@ -307,8 +297,8 @@ def _check_passes(table: Table, c: Constants, folder: Path, n_rows: int) -> None
     store = _store(folder / "check", n_rows)
     os.sync()
     capacity = sample_capacity(store)
-    budget = Budget(n_buffers=3, n_states=store.n_chunks, n_kept=0)
-    with Passes(store, RECIPE, budget, n_threads=2) as passes:
+    plan = Plan(n_buffers=3, n_states=store.n_chunks, n_kept=0)
+    with Passes(store, RECIPE, plan, n_threads=2) as passes:
         rounds, spent = _fitted(Timed(passes), n_rows, capacity)
     shutil.rmtree(folder / "check")
     shape = Data(n_rows, N_FEATURES, N_FEATURES)

@@ -40,11 +40,11 @@ THREADS = 2  # of a worker: machines like the one that was measured
 MEMORY = 24e9  # bytes of it
 MEANINGS = {
     "round": "a round of tasks on one worker, without work",
-    "task": "each further task of a round",
-    "sent": "an argument on its way to a worker",
-    "reply": "a result on its way to the client",
+    "task": "each additional task of a round",
+    "sent": "sending an argument to a worker",
+    "reply": "sending a result to the client",
     "fetched": "from one worker to another",
-    "product_row": "Hessian product, dense, state at hand",
+    "product_row": "Hessian product, dense, with known state",
     "product_entry": "",
     "point_row": "value, gradient and state at a new w, dense",
     "point_entry": "",
@@ -52,12 +52,12 @@ MEANINGS = {
     "sparse_product_entry": "",
     "sparse_point_row": "value, gradient and state, sparse",
     "sparse_point_entry": "",
-    "feature": "vectors of a chunk, whatever its rows",
+    "feature": "vectors of a chunk, for any number of rows",
     "hessian": "explicit Hessian, beyond the point",
-    "crowding": "two cores at work in one memory",
+    "crowding": "slowdown by two cores sharing memory",
     "disk": "sequential read past the cache",
-    "loaded": "chunk of a store, cached: read, checked, made ready",
-    "sample": "start from a sample, at the client, two threads",
+    "loaded": "loading a cached chunk of a store, with checks",
+    "sample": "start from a sample, on the client, two threads",
     "sweep_product": "one giant query without its features, two threads",
     "sweep_point": "",
 }
@@ -178,7 +178,7 @@ def fits(text: str, like: Data, cases: Sequence[tuple[float, int]]) -> str:
             fit.seconds,
         ])  # fmt: skip
     columns = [
-        *("rows", "workers", "GB", "partitions", "GB a worker", "loading, s"),
+        *("rows", "workers", "GB", "partitions", "GB per worker", "loading, s"),
         *("product, s = work + latency + traffic", "rounds", "messages", "GB moved", "fit, s"),
     ]
     return table(columns, shown)
@@ -208,14 +208,17 @@ def out_of_core(text: str) -> str:
                 kind, _count(n_rows), data.n_bytes / 1e9, n_read / 1e9,
                 one.seconds - none.seconds, rounds.n, fit.seconds, fit.seconds / 3600,
             ])  # fmt: skip
-    columns = ["storage", "rows", "GB", "GB read a pass", "product, s", "passes", "fit, s", "hours"]
+    columns = [
+        *("storage", "rows", "GB", "GB read per pass"),
+        *("product, s", "passes", "fit, s", "hours"),
+    ]
     return table(columns, shown)
 
 
 def regimes(text: str) -> str:
     """Where each way of training ends, for rows of either storage."""
     c, shown = constants_of(text), []
-    for name, data in (("dense, 136", DENSE), ("sparse, 10^6, 100 a row", SPARSE)):
+    for name, data in (("dense, 136", DENSE), ("sparse, 10^6, 100 per row", SPARSE)):
         state = 64  # bytes a row beside its features
         most = 0.75 * MEMORY / (data.row_bytes + state)
         reads = data.row_bytes * c.disk
@@ -226,8 +229,8 @@ def regimes(text: str) -> str:
             least_for(0.8, data, 50, c) / 1e6,
         ])  # fmt: skip
     columns = [
-        *("rows", "fit into 24 GB", "product, ns a row", "disk, ns a row"),
-        *("MB a worker: half", "four fifths", "four fifths of 50"),
+        *("rows", "fit into 24 GB", "product, ns per row", "disk, ns per row"),
+        *("MB per worker: half", "four fifths", "four fifths of 50"),
     ]
     return table(columns, shown)
 
@@ -246,7 +249,7 @@ def giant(text: str) -> str:
             product.seconds, product.work, point.seconds, whole.seconds,
         ])  # fmt: skip
     columns = [
-        *("rows", "GB at the client", "GB moved a product", "product, s", "of it work, s"),
+        *("rows", "GB at the client", "GB moved per product", "product, s", "of it work, s"),
         *("point, s", "product of short queries, s"),
     ]
     return table(columns, shown)

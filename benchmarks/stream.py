@@ -17,9 +17,11 @@ from pathlib import Path
 import numpy as np
 
 import linrank
+from linrank.options import PAPERS
 from report import Table, main
 
 MEMORY = 200  # MB
+PROGRAM = 50  # MB of them
 N_FEATURES = 46
 ROWS_PER_QUERY = 40
 BLOCK = 20_000  # rows
@@ -90,7 +92,14 @@ def train(n_bytes: int, folder: str) -> tuple[float, float, np.ndarray, dict]:
     model = Path(folder) / "model.json"
     generate = [sys.executable, __file__, "--write", str(n_bytes)]
     learn = [sys.executable, "-c", CHILD, "train", "-", str(model), "--method", "sgd", "--stream"]
-    learn += ["--memory", str(MEMORY), "--average", "-q", "--checkpoint", f"{folder}/state"]
+    learn += [
+        "--memory-limit",
+        str(MEMORY - PROGRAM),
+        "--average",
+        "-q",
+        "--checkpoint",
+        f"{folder}/state",
+    ]
     start = time.perf_counter()
     with subprocess.Popen(generate, stdout=subprocess.PIPE) as source:
         done = subprocess.run(learn, stdin=source.stdout, stderr=subprocess.PIPE, check=True)
@@ -106,7 +115,7 @@ def measure(quick: bool) -> list[Table]:
         took, peak, coef, summary = train(n_bytes, folder)
     held_out = data_of(range(10**6, 10**6 + 5))  # blocks that the stream does not reach
     known = data_of(range(IN_MEMORY // BLOCK // (10 if quick else 1)))
-    exact = linrank.RankSVM(loss="hinge").fit(known.X, known.y, qid=known.qid)
+    exact = linrank.RankSVM(**PAPERS, loss="hinge").fit(known.X, known.y, qid=known.qid)
     table = Table(
         f"{n_bytes / 1e9:g} GB of text through a pipe, trained within {MEMORY} MB",
         ["what", "figure"],

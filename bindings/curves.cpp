@@ -57,6 +57,53 @@ nb::object sums(const BoundCurves &bound, const BoundRows &x, int n_threads) {
     });
 }
 
+/// Dense rows, and the piece of each function that every one of them is in.
+struct BoundPieces {
+    BoundCurves bound;
+    BoundRows x;
+    std::vector<std::uint8_t> pieces;
+
+    BoundPieces(const BoundCurves &curves, const BoundRows &rows, int n_threads) : bound(curves), x(rows) {
+        const Curves known = bound.view(n_columns(x.rows));
+        for (std::int64_t c = 0; c < known.size(); ++c)
+            if (known.offsets[c + 1] - known.offsets[c] > 255)
+                throw std::invalid_argument("a curve has more than 255 knots");
+        pieces.resize(std::size_t(n_rows(x.rows) * known.size()));
+        of_dense(x, [&](const auto &view) {
+            unlocked([&] { find_pieces(view, known, pieces.data(), n_threads); });
+            return true;
+        });
+    }
+};
+
+nb::object piece_scores(const BoundPieces &at, Vector<double> values, Vector<double> slopes,
+                        Vector<double> lines, const OptionalOrder &given, int n_threads) {
+    const BoundCurves bound{at.bound.feature, at.bound.offsets, at.bound.knots, values, slopes};
+    const Curves curves = bound.view(n_columns(at.x.rows));
+    require_length(lines.shape(0), curves.size(), "lines");
+    const Positions positions(at.x, given);
+    return of_dense({positions.rows, {}}, [&](const auto &view) {
+        std::vector<double> out(std::size_t(positions.size()));
+        unlocked([&] {
+            sum_pieces(view, positions.order, curves, at.pieces.data(), span_of(lines), out, n_threads);
+        });
+        return to_numpy(std::move(out));
+    });
+}
+
+nb::object piece_slopes(const BoundPieces &at, Vector<double> r, const OptionalOrder &given, int n_threads) {
+    const Curves curves = at.bound.view(n_columns(at.x.rows));
+    const Positions positions(at.x, given);
+    require_length(r.shape(0), positions.size(), "r");
+    return of_dense({positions.rows, {}}, [&](const auto &view) {
+        std::vector<double> out(2 * curves.values.size() + curves.feature.size());
+        unlocked([&] {
+            add_pieces(view, positions.order, curves, at.pieces.data(), span_of(r), out, n_threads);
+        });
+        return to_numpy(std::move(out));
+    });
+}
+
 }  // namespace
 
 void bind_curves(nb::module_ &m) {
@@ -74,4 +121,13 @@ void bind_curves(nb::module_ &m) {
              "All functions of all rows, row by row, in the type of the rows.")
         .def("sums", &sums, nb::arg("rows"), nb::arg("n_threads"),
              "The sum of all functions, for every row.");
+    nb::class_<BoundPieces>(m, "Pieces", "Dense rows, and the piece of each function that every one is in.")
+        .def(nb::init<const BoundCurves &, const BoundRows &, int>(), nb::arg("curves"), nb::arg("rows"),
+             nb::arg("n_threads"))
+        .def("scores", &piece_scores, nb::arg("values").noconvert(), nb::arg("slopes").noconvert(),
+             nb::arg("lines").noconvert(), nb::arg("order").noconvert().none(), nb::arg("n_threads"),
+             "The sum of functions with these pieces, and of lines, for every position.")
+        .def("slopes", &piece_slopes, nb::arg("r").noconvert(), nb::arg("order").noconvert().none(),
+             nb::arg("n_threads"),
+             "Sums of r over the positions in each piece, their first moments, and those of features.");
 }

@@ -19,11 +19,6 @@ void bind_products(nb::module_ &m) {
         return to_numpy(std::move(out));
     }, nb::arg("rows"), nb::arg("w").noconvert(), nb::arg("order").noconvert().none(),
        nb::arg("n_threads"), "X w, by position.");
-    m.def("column_extents", [](const BoundRows &rows, int n_threads) {
-        ColumnExtents found = unlocked([&] { return column_extents(rows.rows, n_threads); });
-        return nb::make_tuple(to_numpy(std::move(found.norm)), to_numpy(std::move(found.largest)));
-    }, nb::arg("rows"), nb::arg("n_threads"),
-       "(norm, largest size) of every column; a norm is not finite where a value is not, or its square.");
     m.def("longest_sums", [](const BoundRows &rows) {
         const LongestSums found = longest_sums(rows.rows);
         return nb::make_tuple(found.score, found.slope);

@@ -101,7 +101,7 @@ std::unique_ptr<PairSampler> cell_sampler(Ints rows, Ints winner_first, Ints n_w
 }
 
 /// The rows that the positions name may be those of a larger matrix, so only their sign can be checked.
-LevelledQueries checked_queries(const Ints &offsets, const OptionalOrder &order, const Vector<std::int32_t> &levels,
+LevelledQueries levelled_queries(const Ints &offsets, const OptionalOrder &order, const Vector<std::int32_t> &levels,
                                 const Vector<std::int32_t> &n_levels) {
     check_offsets(span_of(offsets), levels.shape(0));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
@@ -122,7 +122,7 @@ void check_weights(const Doubles &weights, std::int64_t n, const char *name) {
 std::unique_ptr<PairSampler> level_sampler(Ints offsets, OptionalOrder order, Vector<std::int32_t> levels,
                                            Vector<std::int32_t> n_levels, Doubles query_weight,
                                            std::optional<Doubles> row_weight) {
-    const LevelledQueries queries = checked_queries(offsets, order, levels, n_levels);
+    const LevelledQueries queries = levelled_queries(offsets, order, levels, n_levels);
     check_weights(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
     if (row_weight) check_weights(*row_weight, std::int64_t(levels.shape(0)), "row_weight");
     return unlocked([&] { return make_level_sampler(queries, span_of(query_weight), span_of(row_weight)); });
@@ -130,14 +130,14 @@ std::unique_ptr<PairSampler> level_sampler(Ints offsets, OptionalOrder order, Ve
 
 std::unique_ptr<PairSampler> query_level_sampler(Ints offsets, OptionalOrder order, Vector<std::int32_t> levels,
                                                  Vector<std::int32_t> n_levels, Doubles query_weight) {
-    const LevelledQueries queries = checked_queries(offsets, order, levels, n_levels);
+    const LevelledQueries queries = levelled_queries(offsets, order, levels, n_levels);
     check_weights(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
     return unlocked([&] { return make_query_level_sampler(queries, span_of(query_weight)); });
 }
 
 std::unique_ptr<PairSampler> rejection_sampler(Ints offsets, OptionalOrder order, Vector<std::int32_t> levels,
                                                Vector<std::int32_t> n_levels, std::optional<Vector<bool>> keep) {
-    const LevelledQueries queries = checked_queries(offsets, order, levels, n_levels);
+    const LevelledQueries queries = levelled_queries(offsets, order, levels, n_levels);
     if (keep) require_length(keep->shape(0), std::int64_t(n_levels.shape(0)), "keep");
     return unlocked([&] { return make_rejection_sampler(queries, span_of(keep)); });
 }

@@ -1,26 +1,43 @@
-// What the columns range over.
+// Scans of columns, and scaling within queries.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
+#include "column_scan.hpp"
 #include "module.hpp"
 #include "scaling.hpp"
 
 namespace {
 
-using Doubles = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+/// What the scan found, by the names of ColumnScan.
+nb::dict scan(const BoundRows &x, std::optional<Vector<double>> weight, int n_threads) {
+    if (weight) require_length(weight->shape(0), n_rows(x.rows), "weight");
+    ColumnScan found = unlocked([&] { return scan_columns(x.rows, span_of(weight), n_threads); });
+    nb::dict out;
+    out["mean"] = to_numpy(std::move(found.mean));
+    out["variance"] = to_numpy(std::move(found.variance));
+    out["low"] = to_numpy(std::move(found.low));
+    out["high"] = to_numpy(std::move(found.high));
+    out["norms"] = to_numpy(std::move(found.norms));
+    out["largest"] = to_numpy(std::move(found.largest));
+    out["n_nonzero"] = to_numpy(std::move(found.n_nonzero));
+    out["n_missing"] = to_numpy(std::move(found.n_missing));
+    out["checksum"] = found.checksum;
+    return out;
+}
 
-std::tuple<Doubles, Doubles, Doubles, Doubles> summarise(const BoundRows &x,
-                                                         std::optional<Vector<double>> weight,
-                                                         int n_threads) {
-    if (weight && static_cast<std::int64_t>(weight->size()) != n_rows(x.rows))
-        throw std::invalid_argument("there must be one weight per row");
-    ColumnSummary summary =
-        unlocked([&] { return summarise_columns(x.rows, span_of(weight), n_threads); });
-    return {to_numpy(std::move(summary.mean)), to_numpy(std::move(summary.variance)),
-            to_numpy(std::move(summary.minimum)), to_numpy(std::move(summary.maximum))};
+/// What lies outside of a range, by the names of ColumnStrays.
+nb::dict strays(const BoundRows &x, Vector<double> floor, Vector<double> ceiling, int n_threads) {
+    require_length(floor.shape(0), n_columns(x.rows), "floor");
+    require_length(ceiling.shape(0), n_columns(x.rows), "ceiling");
+    ColumnStrays found =
+        unlocked([&] { return find_strays(x.rows, span_of(floor), span_of(ceiling), n_threads); });
+    nb::dict out;
+    out["n_outside"] = to_numpy(std::move(found.n_outside));
+    out["excess"] = to_numpy(std::move(found.excess));
+    out["worst"] = to_numpy(std::move(found.worst));
+    out["worst_row"] = to_numpy(std::move(found.worst_row));
+    out["first_missing"] = to_numpy(std::move(found.first_missing));
+    return out;
 }
 
 nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets, OptionalOrder order,
@@ -44,14 +61,10 @@ nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets, Optio
 }  // namespace
 
 void bind_scaling(nb::module_ &m) {
-    m.def("summarise_columns", &summarise, nb::arg("rows"), nb::arg("weight").noconvert().none(),
-          nb::arg("n_threads"),
-          "(mean, variance, minimum, maximum) of every column, absent entries being 0.");
-    m.def("count_nonzero",
-          [](const BoundRows &x, int n_threads) {
-              return to_numpy(unlocked([&] { return count_nonzero(x.rows, n_threads); }));
-          },
-          nb::arg("rows"), nb::arg("n_threads"), "How many values of every column are not 0.");
+    m.def("scan_columns", &scan, nb::arg("rows"), nb::arg("weight").noconvert().none(), nb::arg("n_threads"),
+          "Moments, ranges, norms and counts of every column, absent entries being 0, and the checksum of the rows.");
+    m.def("find_strays", &strays, nb::arg("rows"), nb::arg("floor").noconvert(), nb::arg("ceiling").noconvert(),
+          nb::arg("n_threads"), "Values of every column below its floor, above its ceiling, or missing.");
     m.def("scale_queries", &scale_queries, nb::arg("rows"), nb::arg("offsets").noconvert(),
           nb::arg("order").noconvert().none(), nb::arg("n_threads"),
           "The stored entries, each divided by the range of its column within its query.");

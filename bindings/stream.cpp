@@ -53,7 +53,7 @@ auto add_rows(Shared &shared, Integers ids, Vector<double> labels, Integers size
     return to_tuple(unlocked([&] { return index->add(span_of(ids), own, span_of(sizes)); }));
 }
 
-auto state_of(Shared &shared) {
+auto index_state(Shared &shared) {
     const InUse index(shared);
     if (index->n_used() != index->n_rows()) throw std::invalid_argument("call compact() first");
     StreamIndex::State state = index->state();
@@ -109,7 +109,7 @@ void bind_stream(nb::module_ &m) {
         .def_prop_ro("n_used", [](Shared &shared) { return InUse(shared)->n_used(); },
                      "Positions in use, gaps included.")
         .def_prop_ro("n_forgotten", [](Shared &shared) { return InUse(shared)->n_forgotten(); })
-        .def("state", &state_of, "(ids, labels, sizes, recency, n_forgotten), without gaps only.")
+        .def("state", &index_state, "(ids, labels, sizes, recency, n_forgotten), without gaps only.")
         .def_static("restore", &restored, nb::arg("rows_per_level"), nb::arg("rows_per_query"),
                     nb::arg("ids").noconvert(), nb::arg("labels").noconvert(),
                     nb::arg("sizes").noconvert(), nb::arg("recency").noconvert(),

@@ -6,6 +6,8 @@
 
 #ifdef LINRANK_X86
 #include <nmmintrin.h>
+
+#include "processor.hpp"
 #endif
 
 namespace linrank {
@@ -53,26 +55,39 @@ std::uint32_t remainder_by_tables(std::uint32_t r, const std::uint8_t *p, std::s
     return r;
 }
 
+/// The product of two polynomials modulo the one above, bits reversed as there.
+std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+    std::uint32_t product = 0;
+    for (std::uint32_t bit = 1u << 31; bit; bit >>= 1) {
+        if (a & bit) product ^= b;
+        b = (b >> 1) ^ (b & 1u ? polynomial : 0u);
+    }
+    return product;
+}
+
+/// x^(8n): what a remainder is multiplied by when n bytes of zeros follow.
+std::uint32_t power_of_bytes(std::uint64_t n) {
+    std::uint32_t power = 1u << 31, square = 1u << 23;  // x⁰, x⁸
+    for (; n > 0; n >>= 1) {
+        if (n & 1u) power = multiply(square, power);
+        square = multiply(square, square);
+    }
+    return power;
+}
+
 #ifdef LINRANK_X86
 // The instruction takes a word a cycle but answers after three cycles: three blocks that lie one
 // behind the other are summed side by side, then joined.
-constexpr std::size_t block = 8192;
+constexpr std::size_t lane = 1024;
 
 /// What a remainder becomes by a block of zeros, a linear map: a table for each of its four bytes.
 struct BlockOfZeros {
     std::array<Table, 4> images{};
 
     BlockOfZeros() {
-        std::array<std::uint32_t, 32> of_bit{};
-        for (std::uint32_t bit = 0; bit < 32; ++bit) {
-            std::uint32_t r = 1u << bit;
-            for (std::size_t k = 0; k < block; ++k) r = step(r, 0);
-            of_bit[bit] = r;
-        }
-        for (std::size_t k = 0; k < 4; ++k)
-            for (std::uint32_t b = 0; b < 256; ++b)
-                for (std::uint32_t bit = 0; bit < 8; ++bit)
-                    if (b >> bit & 1u) images[k][b] ^= of_bit[8 * k + bit];
+        const std::uint32_t power = power_of_bytes(lane);
+        for (std::uint32_t k = 0; k < 4; ++k)
+            for (std::uint32_t b = 0; b < 256; ++b) images[k][b] = multiply(power, b << 8 * k);
     }
 
     std::uint32_t operator()(std::uint32_t r) const {
@@ -81,17 +96,17 @@ struct BlockOfZeros {
     }
 };
 
-__attribute__((target("sse4.2"))) std::uint32_t remainder_by_instruction(std::uint32_t start,
+__attribute__((target("sse4.2,crc32"))) std::uint32_t remainder_by_instruction(std::uint32_t start,
                                                                          const std::uint8_t *p,
                                                                          std::size_t n) {
     static const BlockOfZeros after_block;
     std::uint64_t r = start;
-    for (; n >= 3 * block; p += 3 * block, n -= 3 * block) {
+    for (; n >= 3 * lane; p += 3 * lane, n -= 3 * lane) {
         std::uint64_t second = 0, third = 0;
-        for (std::size_t k = 0; k < block; k += 8) {
+        for (std::size_t k = 0; k < lane; k += 8) {
             r = _mm_crc32_u64(r, load(p + k));
-            second = _mm_crc32_u64(second, load(p + block + k));
-            third = _mm_crc32_u64(third, load(p + 2 * block + k));
+            second = _mm_crc32_u64(second, load(p + lane + k));
+            third = _mm_crc32_u64(third, load(p + 2 * lane + k));
         }
         const std::uint32_t two = after_block(std::uint32_t(r)) ^ std::uint32_t(second);
         r = after_block(two) ^ std::uint32_t(third);
@@ -103,16 +118,17 @@ __attribute__((target("sse4.2"))) std::uint32_t remainder_by_instruction(std::ui
 
 }  // namespace
 
+std::uint32_t join_crc32c(std::uint32_t first, std::uint32_t second, std::uint64_t n_bytes) {
+    return multiply(power_of_bytes(n_bytes), first) ^ second;
+}
+
 std::uint32_t crc32c_by_tables(std::span<const std::uint8_t> bytes, std::uint32_t before) {
     return ~remainder_by_tables(~before, bytes.data(), bytes.size());
 }
 
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t before) {
 #ifdef LINRANK_X86
-    static const bool has_instruction = [] {
-        __builtin_cpu_init();
-        return bool(__builtin_cpu_supports("sse4.2"));
-    }();
+    static const bool has_instruction = Processor().has(bit_SSE4_2);
     if (has_instruction) return ~remainder_by_instruction(~before, bytes.data(), bytes.size());
 #endif
     return crc32c_by_tables(bytes, before);

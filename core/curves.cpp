@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "parallel.hpp"
 
@@ -13,10 +14,10 @@ constexpr std::int64_t block_rows = 128;  // their values of a feature stay in t
 constexpr std::int64_t few_knots = 8;     // up to here all are counted, beyond they are searched
 
 using Block = std::array<double, block_rows>;
+using Places = std::array<std::int64_t, block_rows>;
 
-/// piece[i] = #{t_b < x_i}. All rows take the same steps, so that nothing branches on their values.
-void find_pieces(std::span<const double> t, std::span<const double> x,
-                 std::array<std::int64_t, block_rows> &piece) {
+/// piece[i] = #{t_b < x_i}, n <= block_rows of them. All rows take the same steps, so that nothing branches on their values.
+void search(std::span<const double> t, std::span<const double> x, Places &piece) {
     const auto n = std::int64_t(x.size());
     piece.fill(0);
     std::int64_t left = std::int64_t(t.size());
@@ -33,6 +34,13 @@ void find_pieces(std::span<const double> t, std::span<const double> x,
     for (std::int64_t i = 0; i < n; ++i) piece[i] += t[piece[i]] < x[i];
 }
 
+/// A feature of the n <= block_rows rows from `begin` on.
+template <class Value>
+void take(const DenseRows<Value> &rows, std::int64_t feature, std::int64_t begin, std::int64_t n, Block &out) {
+    const Value *cell = rows.values + begin * rows.stride + feature;
+    for (std::int64_t i = 0; i < n; ++i) out[i] = cell[i * rows.stride];
+}
+
 /// f_c of the n <= block_rows rows from `begin` on.
 template <class Value>
 void evaluate(const DenseRows<Value> &rows, const Curves &curves, std::int64_t c, std::int64_t begin,
@@ -40,15 +48,14 @@ void evaluate(const DenseRows<Value> &rows, const Curves &curves, std::int64_t c
     const std::int64_t first = curves.offsets[c], n_knots = curves.offsets[c + 1] - first;
     const auto t = curves.knots.subspan(first, n_knots);
     const double *values = curves.values.data() + first + c, *slopes = curves.slopes.data() + first + c;
-    const Value *cell = rows.values + begin * rows.stride + curves.feature[c];
     Block x;
-    for (std::int64_t i = 0; i < n; ++i) x[i] = cell[i * rows.stride];
+    take(rows, curves.feature[c], begin, n, x);
     if (n_knots == 0) {
         for (std::int64_t i = 0; i < n; ++i) out[i] = values[0] + slopes[0] * x[i];
         return;
     }
-    std::array<std::int64_t, block_rows> piece;
-    find_pieces(t, {x.data(), std::size_t(n)}, piece);
+    Places piece;
+    search(t, {x.data(), std::size_t(n)}, piece);
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t p = piece[i];
         out[i] = values[p] + slopes[p] * (x[i] - t[p > 0 ? p - 1 : 0]);
@@ -62,6 +69,51 @@ void for_each_block(std::int64_t n_rows, int n_threads, const Body &body) {
     parallel_for(n_blocks, n_threads, [&](std::int64_t b) {
         body(b * block_rows, std::min(block_rows, n_rows - b * block_rows));
     });
+}
+
+struct Piece {
+    double value, slope, origin;
+};
+
+/// The pieces of all functions, those of function c from offsets[c] + c on.
+std::vector<Piece> pieces_of(const Curves &curves) {
+    std::vector<Piece> found;
+    for (std::int64_t c = 0; c < curves.size(); ++c) {
+        const std::int64_t first = curves.offsets[c], last = curves.offsets[c + 1];
+        for (std::int64_t p = first; p <= last; ++p) {
+            const double origin = first == last ? 0.0 : curves.knots[p > first ? p - 1 : first];
+            found.push_back({curves.values[p + c], curves.slopes[p + c], origin});
+        }
+    }
+    return found;
+}
+
+/// body(c, at, n, value, piece) for blocks of positions [first, last) and all functions: value(k) and piece(k) are
+/// those of position at + k, k < n.
+template <class Value, class Body>
+void for_each_function(const DenseRows<Value> &rows, Order order, const Curves &curves,
+                       const std::uint8_t *pieces, std::int64_t first, std::int64_t last, const Body &body) {
+    const std::int64_t width = curves.size();
+    std::array<const Value *, block_rows> cells;
+    std::array<const std::uint8_t *, block_rows> codes;
+    for (std::int64_t at = first; at < last; at += block_rows) {
+        const std::int64_t n = std::min(block_rows, last - at);
+        for (std::int64_t k = 0; k < n; ++k) {
+            const std::int64_t i = order.empty() ? at + k : order[std::size_t(at + k)];
+            cells[k] = rows.values + i * rows.stride;
+            codes[k] = pieces + i * width;
+        }
+        for (std::int64_t c = 0; c < width; ++c) {
+            const std::int64_t feature = curves.feature[c];
+            body(c, at, n, [&](std::int64_t k) -> double { return cells[k][feature]; },
+                 [&](std::int64_t k) -> std::int64_t { return codes[k][c]; });
+        }
+    }
+}
+
+template <class Value>
+std::int64_t n_positions(const DenseRows<Value> &rows, Order order) {
+    return order.empty() ? rows.n_rows : std::int64_t(order.size());
 }
 
 }  // namespace
@@ -90,9 +142,86 @@ void sum_curves(const DenseRows<Value> &rows, const Curves &curves, double *out,
     });
 }
 
+template <class Value>
+void find_pieces(const DenseRows<Value> &rows, const Curves &curves, std::uint8_t *pieces, int n_threads) {
+    for_each_block(rows.n_rows, n_threads, [&](std::int64_t begin, std::int64_t n) {
+        Block x;
+        Places piece;
+        for (std::int64_t c = 0; c < curves.size(); ++c) {
+            const std::int64_t first = curves.offsets[c];
+            take(rows, curves.feature[c], begin, n, x);
+            piece.fill(0);
+            if (curves.offsets[c + 1] > first)
+                search(curves.knots.subspan(first, curves.offsets[c + 1] - first), {x.data(), std::size_t(n)}, piece);
+            std::uint8_t *cell = pieces + begin * curves.size() + c;
+            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = static_cast<std::uint8_t>(piece[i]);
+        }
+    });
+}
+
+template <class Value>
+void sum_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+                std::span<const double> lines, std::span<double> out, int n_threads) {
+    const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 64);
+    const std::vector<Piece> table = pieces_of(curves);
+    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
+        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+        std::fill(out.begin() + first, out.begin() + last, 0.0);
+        for_each_function(rows, order, curves, pieces, first, last,
+                          [&](std::int64_t c, std::int64_t at, std::int64_t n_now, const auto &value, const auto &piece) {
+            const Piece *own = table.data() + curves.offsets[c] + c;
+            const double line = lines[c];
+            double *z = out.data() + at;
+            for (std::int64_t k = 0; k < n_now; ++k) {
+                const double x = value(k);
+                const Piece &on = own[piece(k)];
+                z[k] += line * x + (on.value + on.slope * (x - on.origin));
+            }
+        });
+    });
+}
+
+template <class Value>
+void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+                std::span<const double> r, std::span<double> out, int n_threads) {
+    const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 16);
+    const std::vector<Piece> table = pieces_of(curves);
+    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_tasks));
+    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
+        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+        auto &part = parts[std::size_t(task)];
+        part.assign(out.size(), 0.0);
+        double *sums = part.data(), *moments = sums + table.size(), *lines = moments + table.size();
+        for_each_function(rows, order, curves, pieces, first, last,
+                          [&](std::int64_t c, std::int64_t at, std::int64_t n_now, const auto &value, const auto &piece) {
+            const std::int64_t own = curves.offsets[c] + c;
+            double line = 0.0;
+            for (std::int64_t k = 0; k < n_now; ++k) {
+                const double x = value(k), slope = r[std::size_t(at + k)];
+                const std::int64_t p = own + piece(k);
+                line += slope * x;
+                sums[p] += slope;
+                moments[p] += slope * (x - table[std::size_t(p)].origin);
+            }
+            lines[c] += line;
+        });
+    });
+    reduce(parts, out, n_threads);
+}
+
 template void map_rows(const DenseRows<float> &, const Curves &, float *, int);
 template void map_rows(const DenseRows<double> &, const Curves &, double *, int);
 template void sum_curves(const DenseRows<float> &, const Curves &, double *, int);
 template void sum_curves(const DenseRows<double> &, const Curves &, double *, int);
+template void find_pieces(const DenseRows<float> &, const Curves &, std::uint8_t *, int);
+template void find_pieces(const DenseRows<double> &, const Curves &, std::uint8_t *, int);
+template void sum_pieces(const DenseRows<float> &, Order, const Curves &, const std::uint8_t *, std::span<const double>,
+                         std::span<double>, int);
+template void sum_pieces(const DenseRows<double> &, Order, const Curves &, const std::uint8_t *,
+                         std::span<const double>, std::span<double>, int);
+template void add_pieces(const DenseRows<float> &, Order, const Curves &, const std::uint8_t *, std::span<const double>,
+                         std::span<double>, int);
+template void add_pieces(const DenseRows<double> &, Order, const Curves &, const std::uint8_t *,
+                         std::span<const double>, std::span<double>, int);
 
 }  // namespace linrank

@@ -1,8 +1,12 @@
 // Functions of one feature each, linear between knots: the columns and the scores of additive rankers.
+//
+// A product with the columns of all rows needs no matrix of them: with the piece that every value lies in, one byte
+// each, it is a sum over the pieces.
 #pragma once
 #include <cstdint>
 #include <span>
 
+#include "products.hpp"
 #include "rows.hpp"
 
 namespace linrank {
@@ -28,5 +32,20 @@ void map_rows(const DenseRows<Value> &rows, const Curves &curves, Value *out, in
 /// out[i] = Σ_c f_c(x_i), added in the order of the functions.
 template <class Value>
 void sum_curves(const DenseRows<Value> &rows, const Curves &curves, double *out, int n_threads);
+
+/// pieces[i * curves.size() + c] = #{t_b < x_i} of function c, which has fewer than 256 knots.
+template <class Value>
+void find_pieces(const DenseRows<Value> &rows, const Curves &curves, std::uint8_t *pieces, int n_threads);
+
+/// out[t] = Σ_c f_c(x) + lines[c] x of row(t), whose pieces are known.
+template <class Value>
+void sum_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+                std::span<const double> lines, std::span<double> out, int n_threads);
+
+/// The transpose: for every piece Σ r and, behind these, Σ r (x - t) over the positions in it, and for every
+/// function Σ r x. The same bits for any number of threads.
+template <class Value>
+void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+                std::span<const double> r, std::span<double> out, int n_threads);
 
 }  // namespace linrank

@@ -3,6 +3,8 @@
 
 namespace linrank {
 
+inline constexpr double unit_roundoff = 0x1p-53;  // μ, of double precision
+
 /// l(ξ) of a pair with slack ξ = 1 - z_i + z_j.
 struct PairLoss {
     enum Kind {

@@ -6,8 +6,6 @@
 namespace linrank {
 namespace {
 
-constexpr double unit_roundoff = 0x1p-53;  // μ
-
 /// Σ u |s|, u = 1 where it is null; four sums under way hide the latency of an addition.
 double absolute_sum(std::int64_t n, const double *s, const double *u) {
     double sum[4] = {0.0, 0.0, 0.0, 0.0};

@@ -1,14 +1,12 @@
 // The one way linrank uses threads.
 #pragma once
-#include <atomic>
 #include <cstdint>
-#include <exception>
-#include <mutex>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 namespace linrank {
+
+/// parallel_for with its body as an address and a function that calls it: threads are compiled once.
+void run_tasks(std::int64_t n_tasks, int n_threads, const void *body,
+               void (*call)(const void *body, std::int64_t task));
 
 /// Calls body(task) for every task in [0, n_tasks), on at most n_threads threads.
 ///
@@ -18,38 +16,9 @@ namespace linrank {
 /// because a task writes only to memory of its own and callers reduce in task order.
 template <class Body>
 void parallel_for(std::int64_t n_tasks, int n_threads, const Body &body) {
-    if (n_threads <= 1 || n_tasks <= 1) {
-        for (std::int64_t task = 0; task < n_tasks; ++task) body(task);
-        return;
-    }
-    std::atomic<std::int64_t> next{0};
-    std::exception_ptr failure;
-    std::mutex failure_lock;
-    const auto work = [&] {
-        for (;;) {
-            const std::int64_t task = next.fetch_add(1, std::memory_order_relaxed);
-            if (task >= n_tasks) return;
-            try {
-                body(task);
-            } catch (...) {
-                const std::lock_guard lock(failure_lock);
-                if (!failure) failure = std::current_exception();
-                next.store(n_tasks, std::memory_order_relaxed);
-            }
-        }
-    };
-    const std::int64_t n_helpers = (n_threads < n_tasks ? n_threads : n_tasks) - 1;
-    {
-        std::vector<std::jthread> helpers;  // joined on leaving this scope
-        helpers.reserve(static_cast<std::size_t>(n_helpers));
-        try {
-            for (std::int64_t h = 0; h < n_helpers; ++h) helpers.emplace_back(work);
-        } catch (const std::system_error &) {
-            // The system gives no more threads: those that there are do all of the work.
-        }
-        work();
-    }
-    if (failure) std::rethrow_exception(failure);
+    run_tasks(n_tasks, n_threads, &body, [](const void *address, std::int64_t task) {
+        (*static_cast<const Body *>(address))(task);
+    });
 }
 
 }  // namespace linrank

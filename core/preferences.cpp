@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t pairs_per_task = 1 << 16;
 constexpr std::int64_t row_tasks = 64;
-constexpr double unit_roundoff = 0x1p-53;
 
 /// Calls body(k, first, last) for consecutive ranges of rows that share the work.
 template <class Body>

@@ -31,28 +31,6 @@ std::int64_t n_accumulators(const Rows &rows) {
     return std::clamp<std::int64_t>(((std::int64_t(8) << 20) + n_bytes(rows) / 16) / one, 4, 64);
 }
 
-ColumnExtents column_extents(const Rows &rows, int n_threads) {
-    const std::int64_t n = n_rows(rows), n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
-    const std::size_t width = std::size_t(n_columns(rows));
-    ColumnExtents out{std::vector<double>(width), std::vector<double>(width)};
-    std::vector<std::vector<double>> squares(static_cast<std::size_t>(n_tasks));
-    std::visit([&]<class Storage>(const Storage &storage) {
-        std::vector<std::vector<typename Storage::value_type>> largest(squares.size());
-        parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-            const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
-            squares[std::size_t(task)].assign(width, 0.0);
-            largest[std::size_t(task)].assign(width, 0);
-            RowRange<Storage>(storage, {}, first, last - first)
-                .add_extents(squares[std::size_t(task)].data(), largest[std::size_t(task)].data());
-        });
-        for (const auto &part : largest)
-            for (std::size_t c = 0; c < width; ++c) out.largest[c] = std::max(out.largest[c], double(part[c]));
-    }, rows);
-    reduce(squares, out.norm, n_threads);
-    for (double &norm : out.norm) norm = std::sqrt(norm);
-    return out;
-}
-
 LongestSums longest_sums(const Rows &rows) {
     const std::int64_t n = n_rows(rows), n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
     const std::int64_t row = std::visit([]<class Storage>(const Storage &r) -> std::int64_t {

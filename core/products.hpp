@@ -19,13 +19,6 @@ void multiply(const Rows &rows, Order order, std::span<const double> w, std::spa
 void multiply_transposed(const Rows &rows, Order order, std::span<const double> r,
                          std::span<double> out, int n_threads);
 
-/// How large the columns are, over all rows: ‖x_j‖, not finite where a value is not, or its square; and the
-/// largest |x_ij|, where all are finite.
-struct ColumnExtents {
-    std::vector<double> norm, largest;
-};
-ColumnExtents column_extents(const Rows &rows, int n_threads);
-
 /// The longest sums that products are made of, whatever the order: of a score, and of a slope in w. With μ the
 /// unit roundoff, a sum of n products is off by at most (n + 1)μ Σ |terms|.
 struct LongestSums {

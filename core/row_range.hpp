@@ -25,10 +25,6 @@ struct RowRange<DenseRows<Value>> {
         if constexpr (std::is_same_v<Value, float>) kernels().add_f32(block, a, total);
         else kernels().add_f64(block, a, total);
     }
-    void add_extents(double *squares, Value *largest) const {
-        if constexpr (std::is_same_v<Value, float>) kernels().add_extents_f32(block, squares, largest);
-        else kernels().add_extents_f64(block, squares, largest);
-    }
     // For rows in cache, summed in the precision of the data.
     void add_cached(const double *a, Value *total) const {
         if constexpr (std::is_same_v<Value, float>) kernels().add_cached_f32(block, a, total);
@@ -71,13 +67,6 @@ struct RowRange<CsrRows<Value, Index>> {
             const std::int64_t i = row(t);
             for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
                 total[rows.columns[k]] += a[t] * double(rows.values[k]);
-        }
-    }
-    void add_extents(double *squares, Value *largest) const {
-        for (std::int64_t k = rows.offsets[first]; k < rows.offsets[first + n_rows]; ++k) {
-            const Value x = rows.values[k], size = x < 0 ? -x : x;
-            squares[rows.columns[k]] += double(x) * double(x);
-            largest[rows.columns[k]] = std::max(largest[rows.columns[k]], size);
         }
     }
     // Sparse rows gain nothing from narrow sums.

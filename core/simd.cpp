@@ -1,5 +1,9 @@
 #include "simd.hpp"
 
+#ifdef LINRANK_X86
+#include "processor.hpp"
+#endif
+
 namespace linrank {
 
 namespace baseline { extern const Kernels table; }
@@ -11,11 +15,11 @@ namespace avx512 { extern const Kernels table; }
 namespace {
 const Kernels &choose() {
 #ifdef LINRANK_X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    const Processor processor;
+    constexpr unsigned fused = bit_FMA | bit_F16C;
+    if (processor.has(fused, bit_AVX2 | bit_AVX512F | bit_AVX512DQ | bit_AVX512VL | bit_AVX512BW, Processor::saves_zmm))
         return avx512::table;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::table;
+    if (processor.has(fused, bit_AVX2, Processor::saves_ymm)) return avx2::table;
 #endif
     return baseline::table;
 }

@@ -27,6 +27,16 @@ struct DenseBlock {
     }
 };
 
+/// What the rows of a dense matrix add up to by column: with p the pivot of a column, any number, and w the
+/// weight of a row, Σ w (x - p), Σ w (x - p)² and the range over rows of positive weight, the largest |x| of the
+/// other ones; over all rows Σ x², and how many values are not 0.
+template <class Value>
+struct ColumnSums {
+    const double *pivot;
+    double *sum, *square, *squares, *n_nonzero;
+    Value *low, *high, *weightless;
+};
+
 /// What a sweep over the pairs of one query needs. A row has an index, 0..n-1, and a place in the
 /// ascending order of scores.
 ///
@@ -89,9 +99,9 @@ struct Kernels {
     void (*add_cached_f32)(const DenseBlock<float> &, const double *a, float *total);
     void (*add_cached_f64)(const DenseBlock<double> &, const double *a, double *total);
 
-    // By column, squares += Σ_t x_t², largest = max(largest, |x_t|).
-    void (*add_extents_f32)(const DenseBlock<float> &, double *squares, float *largest);
-    void (*add_extents_f64)(const DenseBlock<double> &, double *squares, double *largest);
+    // Adds the rows to the sums of their columns; weight[t] is that of row t, null for ones.
+    void (*add_columns_f32)(const DenseBlock<float> &, const double *weight, const ColumnSums<float> &);
+    void (*add_columns_f64)(const DenseBlock<double> &, const double *weight, const ColumnSums<double> &);
 
     // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
     // rows of lower level in its second one; v, above and below by row. The second vector of the

@@ -156,7 +156,7 @@ void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *or
         std::swap(source, target);
     }
     // A part begins where a new float does.
-    const auto part = [&](std::int64_t p) {
+    const auto part = [&](std::int64_t p) -> std::int64_t {
         const std::int64_t t = start(p);
         if (t == 0 || t == n) return t;
         return std::upper_bound(source + t, source + n, source[t - 1] | 0xffffffffu) - source;

@@ -39,7 +39,7 @@ Entries<Value> take_entries(Piece &piece) {
 
 /// Calls entry(row, feature, value) for every entry of a piece, in order.
 template <class Value, class Function>
-void for_each_entry(const Piece &piece, const Entries<Value> &entries, const Function &entry) {
+void for_each_parsed(const Piece &piece, const Entries<Value> &entries, const Function &entry) {
     std::size_t k = 0;
     const auto width = static_cast<std::size_t>(entries.width);
     for (std::int64_t row = 0; row < piece.n_rows; ++row) {
@@ -102,7 +102,7 @@ void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t ba
             return;
         }
         std::fill_n(first, piece.n_rows * n_columns, Value{0});
-        for_each_entry(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
+        for_each_parsed(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
             first[row * n_columns + feature - base] = value;
         });
     });
@@ -120,7 +120,7 @@ void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t 
         std::int64_t *const ends = offsets + starts.rows[b] + 1;
         std::int64_t k = starts.entries[b];
         std::int64_t row_done = 0;
-        for_each_entry(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
+        for_each_parsed(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
             for (; row_done < row; ++row_done) ends[row_done] = k;
             values[k] = value;
             columns[k++] = static_cast<std::int32_t>(feature - base);

@@ -55,12 +55,12 @@ private:
 
 /// Entries of row i as (column, value), columns increasing.
 template <class Value, class Body>
-void for_each_entry(const DenseRows<Value> &x, std::int64_t i, const Body &body) {
+void for_each_value(const DenseRows<Value> &x, std::int64_t i, const Body &body) {
     for (std::int64_t j = 0; j < x.n_columns; ++j) body(j, x.values[i * x.stride + j]);
 }
 
 template <class Value, class Index, class Body>
-void for_each_entry(const CsrRows<Value, Index> &x, std::int64_t i, const Body &body) {
+void for_each_value(const CsrRows<Value, Index> &x, std::int64_t i, const Body &body) {
     for (std::int64_t k = x.offsets[i]; k < x.offsets[i + 1]; ++k)
         body(std::int64_t(x.columns[k]), x.values[k]);
 }
@@ -75,7 +75,7 @@ void put_entries(Text &text, const AnyRows &x, const Lines &lines, std::int64_t 
         text.put_entry(lines.base + column, value);
         named = column;
     };
-    for_each_entry(x, i, [&](std::int64_t column, Value value) {
+    for_each_value(x, i, [&](std::int64_t column, Value value) {
         if (names_first && named < 0 && column > 0) put(0, Value(0));
         put(column, value);
     });

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::int64_t piece_rows = 2048;  // their scores, gains, places and slopes stay in the nearest caches
 constexpr std::int64_t n_tasks = 64;
-constexpr double unit_roundoff = 0x1p-53;
 
 /// Rows [begin, end) of query q, as the later rows of its pairs.
 struct Piece {

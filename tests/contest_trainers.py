@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from linrank import LinearModel
-from linrank.judging.contest.methods import Contestant, Model, Size
+from linrank.judging.candidates import Contestant, Model, Size
 
 GRIDS = {
     "tire": {"k": (0, 1)},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from explicit_pairs import ExplicitPairs
-from linrank import RankSVM
 from linrank.data.dataset import Dataset
+from papers import RankSVM
 
 
 def fit(data: Dataset, C: float = 1.0, loss: str = "hinge", query_weight=None, **options):

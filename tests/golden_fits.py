@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 import linrank
+import papers
 from linrank.cli.main import main as linrank_main
 
 TABLE = Path(__file__).with_name("golden_fits.json")
@@ -225,7 +226,8 @@ def named(cls: str, **options: Any) -> Callable[..., Any]:
 
     def make(**more: Any) -> Any:
         home, _, name = f"linrank.{cls}".rpartition(".")
-        return getattr(import_module(home), name)(**options, **more)
+        made = getattr(import_module(home), name)
+        return made(**papers.settings_of(made, **options, **more))
 
     return make
 
@@ -288,7 +290,7 @@ on_cluster(
 
 @case("RankSVM, pairs given | memory | float64")
 def _pairs(bench: Bench) -> Numbers:
-    ranker = linrank.RankSVM(C=0.3, **TIGHT)
+    ranker = papers.RankSVM(C=0.3, **TIGHT)
     return linear(
         ranker.fit_pairs(bench.X, bench.pairs, pair_weight=1 + np.arange(len(bench.pairs)) % 2)
     )
@@ -298,13 +300,13 @@ def _pairs(bench: Bench) -> Numbers:
 def _pairs_and_labels(bench: Bench) -> Numbers:
     given = {"qid": bench.qid, "across_queries": True, "y": bench.y}
     return linear(
-        linrank.RankSVM(C=0.3, **TIGHT).fit_pairs(bench.matrix("csr"), bench.pairs, **given)
+        papers.RankSVM(C=0.3, **TIGHT).fit_pairs(bench.matrix("csr"), bench.pairs, **given)
     )
 
 
 @case("RankSVM, early stopping | memory | float64")
 def _early(bench: Bench) -> Numbers:
-    ranker = linrank.RankSVM(early_stopping=True, n_iter_no_change=1, **TIGHT)
+    ranker = papers.RankSVM(early_stopping=True, n_iter_no_change=1, **TIGHT)
     held_out = {"eval_set": [(bench.X[:60], bench.y[:60])], "eval_qid": [bench.qid[:60]]}
     ranker.fit(bench.X, bench.y, qid=bench.qid, **held_out)
     return {**linear(ranker), "best_iteration": ranker.best_iteration_}
@@ -316,26 +318,26 @@ ALPHAS = [0.5, 1.5, 5.0]
 
 @case("ranksvm_path | memory | float64")
 def _path(bench: Bench) -> Numbers:
-    return path(linrank.ranksvm_path(bench.X, bench.y, bench.qid, Cs=CS, **TIGHT))
+    return path(papers.ranksvm_path(bench.X, bench.y, bench.qid, Cs=CS, **TIGHT))
 
 
 @case("ranksvm_path, hinge | memory | csr")
 def _path_hinge(bench: Bench) -> Numbers:
     X = bench.matrix("csr")
-    return path(linrank.ranksvm_path(X, bench.y, bench.qid, Cs=CS, loss="hinge"))
+    return path(papers.ranksvm_path(X, bench.y, bench.qid, Cs=CS, loss="hinge"))
 
 
 @case("ranksvm_path | store, passes | float32")
 def _path_passes(bench: Bench) -> Numbers:
     store = bench.store("float32")
-    return path(linrank.ranksvm_path(store, Cs=CS, memory_limit="64GB", **TIGHT))
+    return path(papers.ranksvm_path(store, Cs=CS, memory_limit="64GB", **TIGHT))
 
 
 @case("ranksvm_path | cluster | float64")
 def _path_cluster(bench: Bench) -> Numbers:
     from linrank.dask import ranksvm_path
 
-    given = bench.partitioned("float64")
+    given = bench.partitioned("float64") | papers.settings_of(linrank.ranksvm_path)
     return path(ranksvm_path(**given, Cs=CS, client=bench.client, **TIGHT))
 
 
@@ -347,20 +349,20 @@ for storage in ("float32", "csr"):
 
     @case(f"RankSVMCV | memory | {storage}")
     def _cv(bench: Bench, storage: str = storage) -> Numbers:
-        ranker = linrank.RankSVMCV(CS, cv=3, **TIGHT)
+        ranker = papers.RankSVMCV(CS, cv=3, **TIGHT)
         return _rank_search(ranker.fit(bench.matrix(storage), bench.y, qid=bench.qid))
 
 
 @case("RankSVMCV, pruned, map | memory | float64")
 def _cv_pruned(bench: Bench) -> Numbers:
     options = {"scoring": "map", "pairs": "pruned", "scale": "standard", "selection": "one_se"}
-    ranker = linrank.RankSVMCV(CS, cv=3, **options, **CHOSEN, **TIGHT)
+    ranker = papers.RankSVMCV(CS, cv=3, **options, **CHOSEN, **TIGHT)
     return _rank_search(ranker.fit(bench.X, bench.y, qid=bench.qid))
 
 
 @case("RankSVMCV | store, passes | float64")
 def _cv_passes(bench: Bench) -> Numbers:
-    ranker = linrank.RankSVMCV(CS, cv=3, memory_limit="64GB", **TIGHT)
+    ranker = papers.RankSVMCV(CS, cv=3, memory_limit="64GB", **TIGHT)
     return _rank_search(ranker.fit(bench.store("float64")))
 
 
@@ -368,7 +370,7 @@ def _cv_passes(bench: Bench) -> Numbers:
 def _cv_cluster(bench: Bench) -> Numbers:
     from linrank.dask import RankSVMCV
 
-    ranker = RankSVMCV(CS[:2], cv=2, client=bench.client, **TIGHT)
+    ranker = RankSVMCV(CS[:2], cv=2, client=bench.client, **papers.settings_of(RankSVMCV), **TIGHT)
     return _rank_search(ranker.fit(**bench.partitioned("float64")))
 
 
@@ -392,7 +394,7 @@ in_store("SGDRanker", named("SGDRanker", average="uniform", **STEPS), "passes", 
 
 @case("SGDRanker, partial_fit | memory | float64")
 def _stream(bench: Bench) -> Numbers:
-    ranker = linrank.SGDRanker(alpha=0.01, random_state=7, average=True)
+    ranker = papers.SGDRanker(alpha=0.01, random_state=7, average=True)
     for i in range(0, len(bench.y), 29):
         rows = slice(i, i + 29)
         ranker.partial_fit(bench.X[rows], bench.y[rows], qid=bench.qid[rows])
@@ -402,7 +404,7 @@ def _stream(bench: Bench) -> Numbers:
 @case("SGDRankerCV | memory | float64")
 def _descent_cv(bench: Bench) -> Numbers:
     options = {"algorithms": ["pegasos", "logistic"], "n_steps": 2000, "random_state": 7, "cv": 3}
-    ranker = linrank.SGDRankerCV([1e-3, 1e-2, 1e-1], **options)
+    ranker = papers.SGDRankerCV([1e-3, 1e-2, 1e-1], **options)
     ranker.fit(bench.X, bench.y, qid=bench.qid)
     best = {"algorithm": ranker.algorithm_}
     return {**linear(ranker), **search(ranker, "alpha_"), **best}
@@ -448,7 +450,7 @@ for penalty, storage in (("l1", "float64"), ("l2", "csr")):
 
     @case(f"DominationRankerCV, {penalty} | memory | {storage}")
     def _domination_cv(bench: Bench, penalty: str = penalty, storage: str = storage) -> Numbers:
-        ranker = linrank.DominationRankerCV(penalty, ALPHAS, cv=3, tol=1e-10)
+        ranker = papers.DominationRankerCV(penalty, ALPHAS, cv=3, tol=1e-10)
         ranker.fit(bench.matrix(storage), bench.y, qid=bench.qid)
         return {**linear(ranker), **search(ranker, "alpha_")}
 
@@ -489,27 +491,27 @@ for name, (storage, options) in KERNELS.items():
 
     @case(f"KernelRankSVM, {name} | memory | {storage}")
     def _kernel(bench: Bench, storage: str = storage, options: dict[str, Any] = options) -> Numbers:
-        ranker = linrank.KernelRankSVM(C=0.3, random_state=2, **options)
+        ranker = papers.KernelRankSVM(C=0.3, random_state=2, **options)
         return kernel(ranker.fit(bench.matrix(storage), bench.y, qid=bench.qid), bench)
 
 
 @case("KernelRankSVM, pairs given | memory | float64")
 def _kernel_pairs(bench: Bench) -> Numbers:
-    ranker = linrank.KernelRankSVM(C=0.3, gamma=0.2, **TIGHT)
+    ranker = papers.KernelRankSVM(C=0.3, gamma=0.2, **TIGHT)
     return kernel(ranker.fit_pairs(bench.X, bench.pairs), bench)
 
 
 @case("KernelRankSVMCV | memory | float64")
 def _kernel_cv(bench: Bench) -> Numbers:
-    ranker = linrank.KernelRankSVMCV(Cs=CS, gammas=[0.05, 0.5], cv=3, random_state=2, **TIGHT)
+    ranker = papers.KernelRankSVMCV(Cs=CS, gammas=[0.05, 0.5], cv=3, random_state=2, **TIGHT)
     ranker.fit(bench.X, bench.y, qid=bench.qid)
     return {**kernel(ranker, bench), **search(ranker, "C_", "gamma_")}
 
 
 TOPICS = {
-    "RankSVM": ("float64", lambda: linrank.RankSVM(**TIGHT)),
-    "DominationRanker": ("csr", lambda: linrank.DominationRanker(tol=1e-10)),
-    "SGDRanker": ("float32", lambda: linrank.SGDRanker(alpha=0.01, n_steps=2000)),
+    "RankSVM": ("float64", lambda: papers.RankSVM(**TIGHT)),
+    "DominationRanker": ("csr", lambda: papers.DominationRanker(tol=1e-10)),
+    "SGDRanker": ("float32", lambda: papers.SGDRanker(alpha=0.01, n_steps=2000)),
 }
 for name, (storage, make) in TOPICS.items():
 
@@ -528,6 +530,11 @@ def run(*arguments: str) -> str:
         status = linrank_main([*arguments, "-q"])
     assert status in (0, 3), f"linrank {' '.join(arguments)}: status {status}"
     return out.getvalue()
+
+
+def method_of(arguments: str) -> str:
+    words = arguments.split()
+    return words[words.index("--method") + 1] if "--method" in words else "ranksvm"
 
 
 SGD = "--method sgd --alpha 0.01 --seed 7"
@@ -563,7 +570,7 @@ for name, (source, arguments) in TRAIN.items():
     def _train(bench: Bench, source: str = source, arguments: str = arguments) -> Numbers:
         data = bench.text if source == "text" else str(bench.store("float32").path)
         model = str(bench.folder / "model.json")
-        run("train", data, model, *arguments.split())
+        run("train", data, model, *papers.flags(*arguments.split(), method=method_of(arguments)))
         return saved(model, bench)
 
 
@@ -571,7 +578,7 @@ for name, (source, arguments) in TRAIN.items():
 def _train_preferences(bench: Bench) -> Numbers:
     model = str(bench.folder / "model.json")
     options = ["--preferences", bench.preferences, "--across-queries", "-e", "1e-10"]
-    run("train", bench.text, model, *options)
+    run("train", bench.text, model, *papers.flags(*options))
     return saved(model, bench)
 
 
@@ -579,7 +586,7 @@ def _train_preferences(bench: Bench) -> Numbers:
 def _train_cluster(bench: Bench) -> Numbers:
     model = str(bench.folder / "model.json")
     store, address = str(bench.store("float32").path), bench.client.cluster.scheduler_address
-    run("train", store, model, "-c", "0.3", "-e", "1e-10", "--dask", address)
+    run("train", store, model, *papers.flags("-c", "0.3", "-e", "1e-10", "--dask", address))
     return saved(model, bench)
 
 
@@ -595,9 +602,8 @@ for name, arguments in TUNE.items():
     @case(f"linrank tune, {name} | text | float32")
     def _tune(bench: Bench, arguments: str = arguments) -> Numbers:
         model = str(bench.folder / "model.json")
-        told = json.loads(
-            run("tune", bench.text, *arguments.split(), "--folds", "3", "-o", model, "--json")
-        )
+        given = papers.flags(*arguments.split(), method=method_of(arguments), grid=True)
+        told = json.loads(run("tune", bench.text, *given, "--folds", "3", "-o", model, "--json"))
         scores = next(told[key]["scores"] for key in ("path", "grid", "scores") if key in told)
         best = {key: told[key] for key in ("C", "alpha", "gamma") if told.get(key) is not None}
         kept = {"fold_scores": scores, "best_score": told["score"], **best}

@@ -60,7 +60,7 @@ def table(path: str) -> Any:
 
 def state(path: str) -> Any:
     """Of a training that goes on from it: which one does not matter."""
-    checkpoint.load(path).close()
+    checkpoint.load(path)
     return "whole"
 
 
@@ -76,7 +76,7 @@ class Command:
     aside: dict[str, Callable[[str], Any]] = field(default_factory=dict)
 
 
-STREAM = "--method sgd --stream --passes 8 --memory 100 --checkpoint {out}/state"
+STREAM = "--method sgd --stream --passes 8 --memory-limit 50MB --checkpoint {out}/state"
 COMMANDS = {
     "train": Command("train {data}.txt {out}/m.json", {"m.json": model}),
     "train --stream": Command(

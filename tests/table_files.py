@@ -45,7 +45,7 @@ TABLE = pa.table(
         "url": ["u", "v", "w", "x", "y"],
         "bm25": pa.array([0.5, -1.25, 1e-40, 3e38, -0.0], pa.float32()),
         "clicks": pa.array([1, 2, 3, 4, 5], pa.float32()),
-        "weight": [1.0, 2.0, 0.5, 1.0, 1.0],
-        "rank": [1, 2, 3, 4, 5],
+        "sample_weight": [1.0, 2.0, 0.5, 1.0, 1.0],
+        "position": [1, 2, 3, 4, 5],
     }
 )

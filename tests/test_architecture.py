@@ -23,8 +23,8 @@ LAYERS: tuple[set[str], ...] = (
     {"_core", "errors", "options"},
     {"system"},
     {"data"},
-    {"io", "pairs", "clicks", "export"},
-    {"metrics"},
+    {"io", "pairs", "export"},
+    {"metrics", "clicks"},
     {"losses", "reference"},
     {"objective", "published", "displays"},
     {"solvers"},
@@ -155,16 +155,16 @@ def test_core_knows_neither_python_nor_streams(path):
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)
 def test_threads_start_in_one_place(path):
-    if path.name == "parallel.hpp":
+    if path.name == "parallel.cpp":
         assert "thread" in includes(path)
     else:
         assert {"thread", "future"} & set(includes(path)) == set()
 
 
 # Where files of a scratch folder are written, which nobody else sees.
-OF_A_SCRATCH = {"cli/streams.py", "export/artefact.py", "io/store/layout.py", "io/store/spill.py"}
-OF_A_SCRATCH |= {"io/store/convert_text.py"}
-OF_A_SCRATCH |= {f"judging/contest/{name}.py" for name in ("methods", "runner")}
+OF_A_SCRATCH = {"cli/streams.py", "export/artefact.py"}
+OF_A_SCRATCH |= {f"io/store/{name}.py" for name in ("files", "grouping", "text")}
+OF_A_SCRATCH |= {"judging/candidates.py", "judging/runner.py"}
 WRITES = re.compile(
     r"""open\([^)\n]*["'][wxa]b?\+?b?["']|os\.(replace|rename)\(|mkstemp|mkdtemp|TemporaryDirectory"""
 )
@@ -174,7 +174,9 @@ def test_files_are_written_in_one_way():
     """By `durable.replacing`: whole or not there, under no name that can be foreseen."""
     found = set()
     for path in PACKAGE.rglob("*.py"):
-        code = re.sub(r"(?m)^ *>>>.*|open\(os\.devnull.*", "", path.read_text()).splitlines()
+        # A member of an archive is no file of its own.
+        none = r"(?m)^ *>>>.*|open\(os\.devnull.*|archive\.open\(.*"
+        code = re.sub(none, "", path.read_text()).splitlines()
         if any(WRITES.search(line) for line in code):
             found.add(path.relative_to(PACKAGE).as_posix())
     assert found == OF_A_SCRATCH | {"system/durable.py"}

@@ -50,9 +50,26 @@ def test_a_file_is_no_folder(tmp_path):
     path.write_text("old")
     with pytest.raises(NotADirectoryError, match=r"2 files \(model.json, more.json\)"):
         TWO.save(path)
-    with pytest.raises(ValueError, match="name a folder"):
-        TWO.save(tmp_path / "new.json")
     assert os.listdir(tmp_path) == ["there"]
+
+
+def test_several_files_beside_the_one_that_is_named(tmp_path):
+    told = Artefact("solr", TWO.files, "First more.json, then @model.json, not a.model.json.\n")
+    names = ["es.json", "es.more.json", "es.README.txt"]
+    assert told.save(tmp_path / "es.json") == [str(tmp_path / name) for name in names]
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
+    assert (tmp_path / "es.json").read_bytes() == b"{}\n"
+    assert (tmp_path / "es.more.json").read_bytes() == b"[]\n"
+    assert (tmp_path / "es.README.txt").read_text() == (
+        "First es.more.json, then @es.json, not a.model.json.\n"
+    )
+
+
+@pytest.mark.parametrize("artefact", [ONE, TWO])
+def test_a_name_with_a_slash_is_a_folder(tmp_path, artefact):
+    written = artefact.save(f"{tmp_path}/made/")
+    assert sorted(os.listdir(tmp_path / "made")) == sorted([*artefact.files, "README.txt"])
+    assert [os.path.basename(path) for path in written] == [*artefact.files, "README.txt"]
 
 
 def test_a_missing_folder_is_named(tmp_path):

@@ -185,8 +185,24 @@ BAD_OTHERS = {
     "unhashable qid": ({"qid": [[1], [1], [2], [2]]}, TypeError, "query ids must be hashable"),
     "qid and group": ({"qid": y, "group": [4]}, ValueError, "give qid (one id per row) or group"),
     "group sum": ({"group": [2, 3]}, ValueError, "group sizes sum to 5 but there are 4 rows"),
-    "ids as group": ({"group": [7, 7, 8, 8]}, ValueError, "(pass ids per row as qid)"),
-    "empty query": ({"group": [4, 0]}, ValueError, "group[1] is 0; every query needs at least one"),
+    "ids as group": (
+        {"group": [7, 7, 8, 8]},
+        ValueError,
+        "sum to 30 but there are 4 rows, as many as sizes; group= takes sizes, the number of rows "
+        "of each query; for ids, one per row, use qid=",
+    ),
+    "ids from 0 as group": (
+        {"group": [0, 0, 1, 1]},
+        ValueError,
+        "group[0] is 0, no number of rows; group= takes sizes, the number of rows of each query; "
+        "for ids, one per row, use qid=",
+    ),
+    "names as group": (
+        {"group": ["a", "a", "b", "b"]},
+        ValueError,
+        "for ids, one per row, use qid=",
+    ),
+    "empty query": ({"group": [4, 0]}, ValueError, "group[1] is 0, no number of rows"),
     "negative size": ({"group": [5, -1]}, ValueError, "group[1] is -1"),
     "float sizes": ({"group": [2.0, 2.0]}, ValueError, "float64; convert them with .astype(int)"),
     "scalar group": ({"group": 4}, ValueError, "got shape () and dtype int64"),

@@ -93,7 +93,7 @@ def sparse(key, values, dtype="int32"):
 
 FILES = {
     "another kind": (changed(kind="tree"), "'tree', expected 'linear' or 'additive' or 'kernel'"),
-    "newer version": (changed(version=2), "version 2 is newer than 1.*upgrade with pip"),
+    "newer version": (changed(version=2), "version 2 is newer than 1.*upgrade linrank"),
     "unknown key": (changed(intercept=1.0), "unknown key 'intercept'"),
     "kernel as object": (changed(kernel={"name": "rbf"}), "'kernel' is a dict, expected str"),
     "unknown kernel": (changed(kernel="laplace"), "kernel must be .*'fourier', got 'laplace'"),
@@ -343,7 +343,7 @@ def test_hostile_arrays(name, pair):
 
 def test_the_valid_arrays_are_valid(pair):
     model = load_model(pair())
-    assert model.feature_names == ("a", "b")
+    assert model.feature_names == ["a", "b"]
     assert model.rows.offsets.tolist() == [0, 2, 2, 3]
 
 

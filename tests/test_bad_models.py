@@ -39,6 +39,7 @@ VALID = {
     "feature_names": ["a", "b"],
     "missing": "error",
     "filled": None,
+    "absent": None,
     **{f"statistics.{field.name}": None for field in fields(ColumnStatistics)},
     "factors": None,
     "coef": [0.5, -1.0],
@@ -82,7 +83,7 @@ FILES = {
     "JSON number": ("17", "holds a int, not an object"),
     "foreign JSON": ('{"learner": {"version": [3, 0]}}', r'no "format": "linrank-model"'),
     "format of another type": (changed(format=["linrank-model"]), "not a linrank model"),
-    "newer version": (changed(version=2), "version 2 is newer than 1.*upgrade with pip"),
+    "newer version": (changed(version=2), "version 2 is newer than 1.*upgrade linrank"),
     "version 0": (changed(version=0), "'version' is 0, expected 1 to"),
     "version as text": (changed(version="1"), "'version' is a str, expected int"),
     "version as boolean": (changed(version=True), "'version' is a bool, expected int"),
@@ -202,7 +203,7 @@ def test_the_valid_file_is_valid(tmp_path):
     """Else the files above could be refused for another reason."""
     (tmp_path / "m.json").write_text(json.dumps(VALID))
     model = load_model(tmp_path / "m.json")
-    assert model.feature_names == ("a", "b")
+    assert model.feature_names == ["a", "b"]
     assert model.coef.tolist() == [0.5, -1.0]
 
 
@@ -384,7 +385,7 @@ def test_the_valid_arrays_are_valid(tmp_path):
     )
     model = load_model(write_pair(tmp_path, content))
     assert model.coef.tolist() == [0.5, -1.0]
-    assert model.feature_names == ("a", "b")
+    assert model.feature_names == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,24 @@ import linrank
 from hypothesis_profiles import examples
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
-from linrank.stochastic.batches import (
-    BLOCK_SIZE,
-    Batches,
-    Columns,
-    Layout,
-    numbers_of_ids,
-    numbers_of_tokens,
-)
+from linrank.stochastic.descent import Learner
+from linrank.stochastic.stream_passes import BLOCK_SIZE, Stream
+from linrank.stochastic.streaming import StreamTrainer, number_of_token, numbers_of_ids
+
+
+class Recorder(StreamTrainer):
+    """Takes down what it is fed with, and learns nothing."""
+
+    def __init__(self):
+        super().__init__([Learner()])
+        self.fed = []
+
+    def feed_checked(self, rows, labels, ids):
+        self.fed.append((rows, labels, ids))
+        return 0
+
+    def check_pairs(self, name="the stream"):
+        """Nobody minds."""
 
 
 class Trickle(io.RawIOBase):
@@ -39,20 +49,30 @@ class Trickle(io.RawIOBase):
         return part
 
 
-def as_arrays(batches):
+def learn(stream):
+    """The stream, read to its end."""
+    for text, _ in stream:
+        stream.learn(text)
+    return stream
+
+
+def read(source, **options):
+    return learn(Stream(source, Recorder(), **options))
+
+
+def as_arrays(stream):
     """(x, labels, ids) of all rows, and the rows of each batch."""
-    parts = list(batches)
-    width = batches.columns.n_columns
-    x = np.zeros((sum(len(b.labels) for b in parts), width), np.float32)
+    parts = stream.trainer.fed
+    x = np.zeros((sum(len(labels) for _, labels, _ in parts), stream.n_columns), np.float32)
     begin = 0
-    for b in parts:
-        rows = b.rows.to_user()
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        x[begin : begin + len(rows), : rows.shape[1]] = rows
-        begin += len(rows)
-    labels = np.concatenate([b.labels for b in parts])
-    ids = np.concatenate([b.ids for b in parts])
-    return x, labels, ids, [(len(b.labels), type(b.rows), b.rows.shape[1]) for b in parts]
+    for rows, _, _ in parts:
+        values = rows.to_user()
+        values = values if isinstance(values, np.ndarray) else values.toarray()
+        x[begin : begin + len(values), : values.shape[1]] = values
+        begin += len(values)
+    labels = np.concatenate([labels for _, labels, _ in parts])
+    ids = np.concatenate([ids for _, _, ids in parts])
+    return x, labels, ids, [(len(y), type(rows), rows.shape[1]) for rows, y, _ in parts]
 
 
 def text_of(n_rows=60, n_features=5, density=1.0, seed=0, first=1):
@@ -67,13 +87,13 @@ def text_of(n_rows=60, n_features=5, density=1.0, seed=0, first=1):
 
 @examples(60)
 @given(
-    st.integers(1, 70),
+    st.integers(1, 3000),
     st.integers(1, 400),
     st.sampled_from([0.05, 0.4, 1.0]),
     st.integers(0, 1),
     st.integers(0, 5),
 )
-def test_rows_are_those_of_load(batch_rows, block_size, density, first, seed):
+def test_rows_are_those_of_load(batch_bytes, block_size, density, first, seed):
     """Whatever the blocks, the batches and the short reads of a pipe; and storage and width of
     each batch depend on its rows alone."""
     text = text_of(density=density, first=first, seed=seed) + b"1 qid:99 1:1 5:2\n"
@@ -81,19 +101,23 @@ def test_rows_are_those_of_load(batch_rows, block_size, density, first, seed):
     ways = [(io.BytesIO(text), block_size), (Trickle(text, seed), 1 << 20)]
     shapes = []
     for source, size in ways:
-        columns = Columns()
-        batches = Batches(source, columns, Layout(batch_rows=batch_rows), block_size=size)
-        x, labels, ids, shape = as_arrays(batches)
+        stream = read(source, batch_bytes=batch_bytes, block_size=size)
+        x, labels, ids, shape = as_arrays(stream)
         expected = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
         assert np.array_equal(x, expected)
         assert np.array_equal(labels, data.y)
         assert np.array_equal(ids, data.qid)
-        assert columns.has_zero == (b" 0:" in text)
-        assert batches.n_rows == len(labels)
+        assert stream.first_feature == int(b" 0:" not in text)
         shapes.append(shape)
     assert shapes[0] == shapes[1]
-    sizes = [n for n, _, _ in shapes[0]]
-    assert set(sizes[:-1]) <= {batch_rows}
+    # A batch is the lines that begin in so many bytes.
+    ends = np.cumsum([len(line) for line in text.splitlines(keepends=True)])
+    sizes, begin = [], 0
+    while begin < ends[-1]:
+        end = ends[min(np.searchsorted(ends, begin + batch_bytes), len(ends) - 1)]
+        sizes.append(int(((ends > begin) & (ends <= end)).sum()))
+        begin = end
+    assert [n for n, _, _ in shapes[0]] == sizes
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, None])
@@ -101,10 +125,11 @@ def test_compressed_text_and_files(tmp_path, pack):
     text = text_of(500)
     path = tmp_path / "data"
     path.write_bytes(pack(text) if pack else text)
-    batches = Batches(str(path), Columns(), Layout(batch_rows=64))
-    x, labels, *_ = as_arrays(batches)
+    stream = read(str(path), batch_bytes=2000)
+    x, labels, _, shapes = as_arrays(stream)
     assert np.array_equal(x[:, 1:], linrank.load(path).X)
-    assert batches.size == path.stat().st_size
+    assert shapes == as_arrays(read(io.BytesIO(text), batch_bytes=2000))[3]
+    assert stream.size == path.stat().st_size
     assert len(labels) == 500
 
 
@@ -112,33 +137,31 @@ def test_zstandard(tmp_path):
     zstandard = pytest.importorskip("zstandard")
     path = tmp_path / "data.zst"
     path.write_bytes(zstandard.compress(text_of(300)))
-    assert len(as_arrays(Batches(path, Columns(), Layout(batch_rows=64)))[1]) == 300
+    assert len(as_arrays(read(path, batch_bytes=2000))[1]) == 300
 
 
 def test_storage_is_that_of_the_first_batch_until_columns_make_it_absurd():
     dense_text = text_of(64, n_features=4)
-    batches = Batches(io.BytesIO(dense_text), Columns(), Layout(batch_rows=16))
-    assert [kind for _, kind, _ in as_arrays(batches)[3]] == [DenseRows] * 4
+    shapes = as_arrays(read(io.BytesIO(dense_text), batch_bytes=500))[3]
+    assert {kind for _, kind, _ in shapes} == {DenseRows}
     # one column more stays dense; an index of a million makes it sparse, for good
-    grown = dense_text + b"1 qid:1 1:1 5:1\n" * 16 + b"1 qid:1 1:1 1000000:1\n" + dense_text
+    grown = dense_text + b"1 qid:1 1:1 5:1\n" * 32 + b"1 qid:1 1:1 1000000:1\n" + dense_text
     for block_size in (64, 1000, 1 << 20):
-        batches = Batches(
-            io.BytesIO(grown), Columns(), Layout(batch_rows=16), block_size=block_size
-        )
-        shapes = as_arrays(batches)[3]
-        assert [kind for _, kind, _ in shapes] == [DenseRows] * 5 + [CsrRows] * 5
-        assert [width for _, _, width in shapes] == [5] * 4 + [6] + [1_000_001] * 5
-    sparse_first = b"1 qid:1 1:1 1000:1\n" * 16 + dense_text
-    batches = Batches(io.BytesIO(sparse_first), Columns(), Layout(batch_rows=16))
-    assert {kind for _, kind, _ in as_arrays(batches)[3]} == {CsrRows}
+        stream = read(io.BytesIO(grown), batch_bytes=500, block_size=block_size)
+        kinds = [(kind, width) for _, kind, width in as_arrays(stream)[3]]
+        assert list(dict.fromkeys(kinds)) == [(DenseRows, 5), (DenseRows, 6), (CsrRows, 1_000_001)]
+    sparse_first = b"1 qid:1 1:1 1000:1\n" * 50 + dense_text
+    shapes = as_arrays(read(io.BytesIO(sparse_first), batch_bytes=500))[3]
+    assert {kind for _, kind, _ in shapes} == {CsrRows}
 
 
-def test_a_second_pass_knows_the_columns_of_the_first():
-    text, columns = text_of(40), Columns()
-    first = as_arrays(Batches(io.BytesIO(text), columns, Layout(batch_rows=10)))
-    again = as_arrays(Batches(io.BytesIO(text), columns, Layout(batch_rows=10)))
-    assert np.array_equal(first[0], again[0])
-    assert columns == Columns(6, False, "dense")
+def test_a_second_pass_knows_the_columns_of_the_first(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(text_of(40) + b"1 qid:9 9:1\n")
+    shapes = as_arrays(read(path, passes=2, batch_bytes=500))[3]
+    n = len(shapes) // 2
+    assert [width for _, _, width in shapes[:n]] == [6] * (n - 1) + [10]
+    assert [width for _, _, width in shapes[n:]] == [10] * n
 
 
 @pytest.mark.parametrize("block_size", [1, 100, 1 << 20])
@@ -147,20 +170,18 @@ def test_long_rows_make_short_batches(block_size):
         b"1 qid:1 " + b" ".join(b"%d:1" % j for j in range(1, n + 1)) + b"\n"
         for n in [1, 1, 1, 9, 1, 30, 1, 5, 5, 1]
     )
-    batches = Batches(
-        io.BytesIO(text), Columns(), Layout(batch_rows=4, batch_entries=10), block_size=block_size
-    )
-    assert [n for n, _, _ in as_arrays(batches)[3]] == [3, 2, 1, 2, 2]
+    stream = read(io.BytesIO(text), batch_bytes=50, block_size=block_size)
+    assert [n for n, _, _ in as_arrays(stream)[3]] == [4, 2, 3, 1]
 
 
 def test_query_ids_are_numbers_or_hashes_of_their_text():
     text = b"1 qid:7 1:1\n1 qid:a 1:1\n1 qid:7 1:1\n1 qid:-3 1:1\n1 qid:007 1:1\n"
-    ids = as_arrays(Batches(io.BytesIO(text), Columns(), block_size=14))[2]
-    whole = as_arrays(Batches(io.BytesIO(text), Columns()))[2]
+    ids = as_arrays(read(io.BytesIO(text), batch_bytes=14))[2]
+    whole = as_arrays(read(io.BytesIO(text)))[2]
     assert np.array_equal(ids, whole)
     assert (ids[0], ids[2], ids[3]) == (7, 7, -3)
     assert len(set(ids.tolist())) == 4
-    assert numbers_of_tokens([b"a", b"9223372036854775808"])[0] == ids[1]
+    assert number_of_token(b"a") == ids[1] != number_of_token(b"9223372036854775808")
 
 
 def test_ids_of_arrays():
@@ -180,15 +201,15 @@ def test_ids_of_arrays():
 # ---- bad text -----------------------------------------------------------------------------------
 
 
-def fail(text, match, block_size=BLOCK_SIZE, **layout):
+def fail(text, match, block_size=BLOCK_SIZE, **options):
     with pytest.raises(DataFormatError, match=match):
-        list(Batches(io.BytesIO(text), Columns(), Layout(**layout), block_size=block_size))
+        read(io.BytesIO(text), block_size=block_size, **options)
 
 
 @pytest.mark.parametrize("block_size", [1, 50, 1 << 20])
 def test_faults_name_their_line(block_size):
     good = b"1 qid:1 1:0.5 2:1\n# a comment\n\n" * 20  # 60 lines
-    options = {"block_size": block_size, "batch_rows": 3}
+    options = {"block_size": block_size, "batch_bytes": 60}
     fail(good + b"1 qid:1 1:x\n", r"<stream>:61:\d+: ", **options)
     fail(good + b"1 1:2\n", r"<stream>:61:3: no query id", **options)
     fail(good + b"1 qid:1 1:nan\n", r"<stream>:61:\d+: ", **options)
@@ -221,12 +242,11 @@ def test_nothing_to_read(text, match):
 
 def test_damaged_data_come_behind_the_rows_before():
     text = gzip.compress(text_of(2000))[:-3000]
-    batches = Batches(io.BytesIO(text), Columns(), Layout(batch_rows=10), block_size=500)
+    stream = Stream(io.BytesIO(text), Recorder(), batch_bytes=300, block_size=500)
     with pytest.raises(DataFormatError, match="gzip data end too early; the file is truncated"):
-        list(batches)
-    assert batches.n_rows > 100
+        learn(stream)
+    assert len(as_arrays(stream)[1]) > 100
 
 
 def test_no_query_ids_is_one_query():
-    ids = as_arrays(Batches(io.BytesIO(b"1 1:1\n0 1:2\n"), Columns()))[2]
-    assert ids.tolist() == [0, 0]
+    assert as_arrays(read(io.BytesIO(b"1 1:1\n0 1:2\n")))[2].tolist() == [0, 0]

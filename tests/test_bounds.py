@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import RankSVM
 from linrank.cli.main import main
 from linrank.data.bounds import Box, parse_bounds, weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.models.linear import load_model
+from papers import RankSVM
 
 INF = np.inf
 NAMES = ("bm25", "age", "length")

@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+import papers
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
 from linrank.cli.main import main
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
-from linrank.estimators.ranksvm import RankSVM
 from linrank.losses.base import Hinge, SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import train
 from linrank.solvers.bundle import _Model, bundle
+from papers import RankSVM
 from real_data import mq2008
 from small_data import small, weighted
 from strategies import datasets
@@ -187,7 +188,7 @@ def test_the_estimator_offers_it():
 def test_the_command_offers_it(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
     options = ["--loss", "hinge", "--solver", "bundle", "-v"]
-    assert main(["train", files["train"], model, *options]) == 0
+    assert main(["train", files["train"], model, *papers.flags(*options)]) == 0
     told = capsys.readouterr().err
     assert "bundle, hinge, C = 1" in told
     assert "certified: F - F* <= 0.001·F" in told

@@ -92,16 +92,17 @@ def test_tallies_are_those_of_a_loop(values, data):
                 assert (rows.is_sparse, found.worst[j]) == (True, 0.0)
 
 
-def test_tallies_do_not_depend_on_the_blocks(monkeypatch):
-    X = np.random.default_rng(1).normal(size=(50, 3))
-    X[7, 1] = X[33, 1] = np.nan
-    rows, low, high = as_rows(X, check="missing"), np.full(3, -1.0), np.ones(3)
-    whole = ColumnTallies.of(rows, low, high)
-    monkeypatch.setattr("linrank.judging.check._BLOCK_BYTES", 200)
-    parts = ColumnTallies.of(rows, low, high)
-    for name in ("n_missing", "n_outside", "low", "high", "worst", "worst_row", "first_missing"):
-        assert_array_equal(getattr(parts, name), getattr(whole, name), name)
-    assert_allclose(parts.mean, whole.mean, rtol=1e-12)
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_tallies_do_not_depend_on_the_threads(make):
+    X = np.random.default_rng(1).normal(size=(5000, 3))
+    X[7, 1] = X[3300, 1] = np.nan
+    X[2500, 0] = X[4100, 0] = 9.0  # the first one is told
+    rows, low, high = as_rows(make(X), check="missing"), np.full(3, -1.0), np.ones(3)
+    one, three = (ColumnTallies.of(rows, low, high, n_jobs) for n_jobs in (1, 3))
+    for name, value in vars(one).items():
+        assert_array_equal(value, getattr(three, name), name)
+    assert (one.worst_row[0], one.worst[0], one.first_missing[1]) == (2500, 9.0, 7)
+    assert_array_equal(one.n_outside, (np.abs(X) > 1.0).sum(axis=0))
 
 
 # ---- the findings -------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def test_numbers_that_start_elsewhere_are_an_error():
 
 
 def test_kernel_models_are_refused():
-    with pytest.raises(TypeError, match="check compares data with a linear model, got int"):
+    with pytest.raises(TypeError, match="a linear model or one of curves, got int"):
         linrank.check(np.eye(2), 3)
 
 

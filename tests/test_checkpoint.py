@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import os
-import struct
+import zipfile
 
 import numpy as np
 import pytest
 
+import linrank
 from linrank import CheckpointError
 from linrank.stochastic import checkpoint
 
@@ -20,11 +21,11 @@ STATE = {
     "none": None,
     "yes": True,
     "options": {"--alpha": 1e-4},
+    "limits": {"highest": float("inf"), "nested": {"i": np.array([-1, 7], np.int32)}},
     "a": np.arange(6, dtype=np.float64).reshape(2, 3),
     "b": np.array([2**64 - 1], dtype=np.uint64),
     "empty": np.empty(0, np.int64),
     "f": np.array([np.nan, np.inf, -0.0], np.float32),
-    "i": np.array([-1, 7], np.int32),
 }
 
 
@@ -32,9 +33,11 @@ def assert_same(state, expected):
     assert set(state) == set(expected)
     for name, value in expected.items():
         if isinstance(value, np.ndarray):
-            assert state[name].dtype == value.dtype
-            assert state[name].shape == value.shape
-            assert state[name].tobytes() == value.tobytes()
+            array = np.asarray(state[name])
+            assert (array.dtype, array.shape) == (value.dtype, value.shape)
+            assert array.tobytes() == value.tobytes()
+        elif isinstance(value, dict):
+            assert_same(state[name], value)
         else:
             assert state[name] == value
 
@@ -42,24 +45,27 @@ def assert_same(state, expected):
 def test_what_is_saved_is_loaded(tmp_path):
     path = tmp_path / "c"
     checkpoint.save(path, STATE)
-    loaded = checkpoint.load(path)
-    assert_same(loaded, STATE)
-    assert len(loaded) == len(STATE)
-    loaded.close()
+    assert_same(checkpoint.load(path), STATE)
     assert os.listdir(tmp_path) == ["c"]
 
 
-def test_parts_of_states_and_arrays_in_place(tmp_path):
-    state = {**checkpoint.prefixed("x", {"a": STATE["a"], "n": 3}), "n": 4}
-    checkpoint.save(tmp_path / "c", state)
-    for source in (state, checkpoint.load(tmp_path / "c")):
-        part = checkpoint.nested(source, "x")
-        assert (dict(part).keys(), part["n"], len(part)) == ({"a", "n"}, 3, 2)
+def test_a_model_file_travels_with_it(tmp_path):
+    model = linrank.LinearModel(np.array([1.0, -2.0]))
+    checkpoint.save(tmp_path / "c", STATE, model.to_json())
+    assert_same(checkpoint.load(tmp_path / "c"), STATE)
+    with zipfile.ZipFile(tmp_path / "c") as archive:
+        archive.extract("model.json", tmp_path)
+    assert linrank.load_model(tmp_path / "model.json").coef.tolist() == [1.0, -2.0]
+
+
+def test_arrays_are_read_in_place(tmp_path):
+    checkpoint.save(tmp_path / "c", STATE)
+    for state in (STATE, checkpoint.load(tmp_path / "c")):
         out = np.empty((2, 3))
-        checkpoint.fill(part, "a", out)
+        checkpoint.fill(out, state["a"])
         assert np.array_equal(out, STATE["a"])
-        with pytest.raises(ValueError, match="expected float32"):
-            checkpoint.fill(part, "a", np.empty((2, 3), np.float32))
+        with pytest.raises(ValueError, match=r"float32|float64 \(2, 3\)"):
+            checkpoint.fill(np.empty((2, 3), np.float32), state["a"])
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path):
@@ -70,21 +76,22 @@ def test_a_file_cut_anywhere_is_refused(tmp_path):
         path.write_bytes(whole[:n])
         with pytest.raises(CheckpointError, match=r"truncated|no checkpoint"):
             checkpoint.load(path)
-    path.write_bytes(whole + b"\0")
-    with pytest.raises(CheckpointError, match="checksum is wrong"):
-        checkpoint.load(path)
 
 
-def test_no_changed_byte_goes_unseen(tmp_path):
+def test_no_changed_byte_changes_what_is_read(tmp_path):
+    """Some bytes of an archive say nothing, such as its dates; all others are checked."""
     path = tmp_path / "c"
     checkpoint.save(path, STATE)
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    whole, rng, n_refused = path.read_bytes(), np.random.default_rng(0), 0
     for place in range(len(whole)):
         changed = bytearray(whole)
         changed[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(changed)
-        with pytest.raises(CheckpointError):
-            checkpoint.load(path)
+        try:
+            assert_same(checkpoint.load(path), STATE)
+        except CheckpointError:
+            n_refused += 1
+    assert n_refused > 0.6 * len(whole)
 
 
 def test_foreign_and_newer_files_are_told_apart(tmp_path):
@@ -92,56 +99,59 @@ def test_foreign_and_newer_files_are_told_apart(tmp_path):
     path.write_bytes(b"1 qid:1 1:0.5\n" * 100)
     with pytest.raises(CheckpointError, match="is no checkpoint of linrank; name another file"):
         checkpoint.load(path)
-    path.write_bytes(b"LINRANKC" + struct.pack("<II", 9, 0) + bytes(32))
+    path.write_bytes(forged({"version": 9, "state": {}}))
     with pytest.raises(CheckpointError, match=r"format 9, this linrank reads 1; go on with the"):
         checkpoint.load(path)
     with pytest.raises(FileNotFoundError):
         checkpoint.load(tmp_path / "nowhere")
 
 
-def forged(header: bytes, body: bytes = b"") -> bytes:
-    """A file with that header and a checksum that is right."""
-    content = b"LINRANKC" + struct.pack("<II", 1, len(header)) + header + body
-    return content + hashlib.sha256(content).digest()
+def forged(document, array=b"", compression=zipfile.ZIP_STORED):
+    """An archive with checksums that are right."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", compression) as archive:
+        text = document if isinstance(document, bytes) else json.dumps(document).encode()
+        archive.writestr("state.json", text)
+        archive.writestr("0.npy", array)
+    return content.getvalue()
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        b"{",
-        b"[]",
-        b"{}",
-        b"[" * 100_000,
-        b"\xff\xfe",
-        json.dumps({"values": {}, "arrays": [["a", "<f8", [2**60]]]}).encode(),
-        json.dumps({"values": {}, "arrays": [["a", "<f8", [2**40, 2**40]]]}).encode(),
-        json.dumps({"values": {}, "arrays": [["a", "<f8", [-1]]]}).encode(),
-        json.dumps({"values": {}, "arrays": [["a", "|O", [1]]]}).encode(),
-        json.dumps({"values": {}, "arrays": [["a", "<f8", 1]]}).encode(),
-        json.dumps({"values": {}, "arrays": [["a", "<f8", [1]]]}).encode(),
-        json.dumps({"values": 3, "arrays": []}).encode(),
-    ],
-)
-def test_headers_that_lie(tmp_path, header):
-    """With a checksum that is right: sizes are compared with the file before memory is taken."""
+@pytest.mark.parametrize("text", [b"{", b"[]", b"{}", b"[" * 100_000, b"\xff\xfe", b"3"])
+def test_values_that_make_no_sense(tmp_path, text):
     path = tmp_path / "c"
-    path.write_bytes(forged(header))
-    with pytest.raises(CheckpointError, match="header that makes no sense"):
+    path.write_bytes(forged(text))
+    with pytest.raises(CheckpointError, match="truncated or damaged"):
         checkpoint.load(path)
 
 
-def test_a_header_that_claims_to_be_huge(tmp_path):
+@pytest.mark.parametrize(
+    ("descr", "shape"),
+    [("<f8", (2**60,)), ("<f8", (2**40, 2**40)), ("<f8", (1,)), ("|O", (1,)), ("<f8", (-1,))],
+)
+def test_arrays_that_lie(tmp_path, descr, shape):
+    """With a checksum that is right: sizes are compared with the file before memory is taken."""
+    path, header = tmp_path / "c", io.BytesIO()
+    described = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, described)
+    path.write_bytes(forged({"version": 1, "state": {"a": {"array": 0}}}, header.getvalue()))
+    with pytest.raises(ValueError, match=r"0\.npy is no array of"):
+        np.asarray(checkpoint.load(path)["a"])
+
+
+def test_compressed_archives_are_refused(tmp_path):
+    """A few bytes could stand for as much memory as they like."""
     path = tmp_path / "c"
-    path.write_bytes(b"LINRANKC" + struct.pack("<II", 1, 2**32 - 1) + bytes(100))
-    with pytest.raises(CheckpointError, match=r"damaged: a header of 4294967295 bytes"):
+    path.write_bytes(forged({"version": 1, "state": {}}, compression=zipfile.ZIP_DEFLATED))
+    with pytest.raises(CheckpointError, match="a member is compressed"):
         checkpoint.load(path)
 
 
 def test_names_that_are_not_there(tmp_path):
-    checkpoint.save(tmp_path / "c", {"a": 1})
+    checkpoint.save(tmp_path / "c", {"a": 1, "b": {}})
     loaded = checkpoint.load(tmp_path / "c")
-    with pytest.raises(CheckpointError, match="there is no 'b' in it"):
-        loaded["b"]
+    for part in (loaded, loaded["b"]):
+        with pytest.raises(CheckpointError, match="there is no 'x' in it"):
+            part["x"]
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -162,6 +172,6 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, step):
 
 
 def test_what_a_checkpoint_cannot_hold(tmp_path):
-    with pytest.raises(TypeError, match=r"b is an array of <c16"):
+    with pytest.raises(TypeError, match=r"arrays of numbers, not complex128"):
         checkpoint.save(tmp_path / "c", {"b": np.zeros(2, complex)})
     assert os.listdir(tmp_path) == []

@@ -8,19 +8,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank import (
-    DominationRanker,
-    DominationRankerCV,
-    RankSVM,
-    RankSVMCV,
-    SGDRanker,
-    SGDRankerCV,
-    make_ranking,
-    ranking_scorer,
-)
+from linrank import make_ranking, ranking_scorer
 from linrank.cli.main import main
 from linrank.metrics import evaluate
 from linrank.search.tuning import Tuning
+from papers import DominationRanker, DominationRankerCV, RankSVM, RankSVMCV, SGDRanker, SGDRankerCV
 
 
 @pytest.fixture(scope="module")

@@ -12,19 +12,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hypothesis_profiles import examples
-from linrank import (
-    NoPairsError,
-    RankSVM,
-    RankSVMCV,
-    TooFewPairsError,
-    dual_matrix,
-    load_model,
-    ranksvm_path,
-)
+from linrank import NoPairsError, TooFewPairsError, dual_matrix, load_model
 from linrank.data.dataset import Dataset
 from linrank.pairs import chosen, chosen_sizes, closest, pruned
 from linrank.pairs.choice import Selection
 from linrank.ranksvm.train import train
+from papers import RankSVM, RankSVMCV, ranksvm_path
 from strategies import scored_queries
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}

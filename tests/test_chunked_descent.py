@@ -16,11 +16,18 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError
-from linrank.stochastic.chunked import descend_chunks, visits
-from linrank.stochastic.resident import chunk_sampler
+from linrank.stochastic import chunked
+from linrank.stochastic.chunked import chunk_sampler, descend_chunks, visits
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import ExactObjective, descend
+from linrank.system.resources import parse_bytes
 from real_data import mq2008
+
+
+@pytest.fixture(autouse=True)
+def nothing_to_spare(monkeypatch):
+    """What allocators keep is more than these chunks."""
+    monkeypatch.setattr(chunked, "_SPARE", 0)
 
 
 def problem(seed=0, n_rows=300, n_features=5, sparse=False, weights=False, n_queries=12):
@@ -111,7 +118,7 @@ def test_the_memory_decides_what_is_read_and_not_what_is_computed(sparse, record
 def least_limit(parts, **options):
     with pytest.raises(MemoryError) as caught:
         descend_chunks(Parts(parts), **options, memory_limit=1)
-    return int(re.search(r"raise it to (\d+)", str(caught.value))[1])
+    return parse_bytes(re.search(r"allow (\S+), or write", str(caught.value))[1])
 
 
 def test_a_chunk_is_read_while_another_is_stepped_on():
@@ -284,7 +291,7 @@ def test_scaled_chunks_give_the_weights_of_scaled_data():
     scaling = Scaling.fit("standard", data.rows)
     parts = split(data, 3, 4, 7)
     expected = descend_chunks(Parts([scaling.applied(part) for part in parts]), **OPTIONS)
-    found = descend_chunks(Stored(parts), **OPTIONS, prepare=scaling.applied)
+    found = descend_chunks(Stored(parts), **OPTIONS, scaling=scaling)
     assert_array_equal(found.w, expected.w)
 
 

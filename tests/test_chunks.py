@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -20,11 +21,12 @@ from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
 from linrank.parts import risk as tasks
 from linrank.parts.chunk import GROUP, MemoryChunks, tree_sum
-from linrank.parts.passes import Budget, Passes, sample_capacity
+from linrank.parts.passes import Passes, plan_passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.train import train_domination_chunks, train_rank_chunks
 from linrank.ranksvm.train import Problem, train
+from linrank.system.reading import Plan
 
 PARTS = [1, 2, 5, 17]
 TOL = 1e-14
@@ -55,7 +57,8 @@ class Listed:
     def __init__(self, parts: list[Dataset]) -> None:
         self.parts = parts
         self.n_reads = 0
-
+        self.path, self.n_chunks, self.n_features = "parts", len(parts), parts[0].n_features
+        self.n_queries = sum(part.queries.n_queries for part in parts)
         ends = np.cumsum([part.n_rows for part in parts]).tolist()
         slices = map(slice, [0, *ends[:-1]], ends)
         self.chunks = [
@@ -164,7 +167,7 @@ def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
     n_reads = []
     for n_buffers, n_states, n_kept in [(2, 0, 0), (2, 3, 0), (3, 6, 2), (2, 6, 6)]:
         source = Listed(parts)
-        with Passes(source, recipe, Budget(n_buffers, n_states, n_kept), 2) as passes:
+        with Passes(source, recipe, Plan(n_buffers, n_states, n_kept), 2) as passes:
             found, _ = train_rank_chunks(passes, recipe, C=0.1)
             n_bytes = passes.n_read
         np.testing.assert_array_equal(found.w, in_memory.w)
@@ -180,7 +183,7 @@ def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
     data = dataset(6)
     whole = train(Scaling("query").transformed(data), C=0.1, tol=TOL, n_jobs=1)
     recipe = RankRecipe(by_query=True)
-    with Passes(Listed(parts_of(data, 4)), recipe, Budget(2, 2, 0)) as passes:
+    with Passes(Listed(parts_of(data, 4)), recipe, Plan(2, 2, 0)) as passes:
         found, _ = train_rank_chunks(passes, recipe, C=0.1, tol=TOL)
     np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
 
@@ -188,9 +191,9 @@ def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
 def test_a_kept_state_keeps_no_rows() -> None:
     """Rows scaled by query are a copy of a chunk, which the budget does not have for a state."""
     parts, recipe = parts_of(dataset(6), 4), RankRecipe(by_query=True)
-    with Passes(Listed(parts), recipe, Budget(2, 3, 1)) as passes:
+    with Passes(Listed(parts), recipe, Plan(2, 3, 1)) as passes:
         passes.total(tasks.evaluate, np.ones(7), 1.0)
-        kept = [passes._kept[i] for i in range(3)]
+        kept = [passes._reader.here[0], *(passes._states[i] for i in (1, 2))]
     assert kept[0].rows.nbytes == parts[0].rows.nbytes
     for chunk in kept[1:]:
         assert chunk.state is not None
@@ -201,7 +204,7 @@ def test_a_kept_state_keeps_no_rows() -> None:
 def test_a_pass_over_some_chunks_reads_no_other() -> None:
     parts = parts_of(dataset(7), 5)
     recipe, source = RankRecipe(), Listed(parts)
-    with Passes(source, recipe, Budget(2, 0, 0)) as passes:
+    with Passes(source, recipe, Plan(2, 0, 0)) as passes:
         own = [None, (), None, None, ()]
         found = passes.each(tasks.sizes, per_chunk=own)
         assert [None if size is None else size.n_rows for size in found] == [
@@ -239,7 +242,7 @@ def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
 
     recipe = RankRecipe()
     with (
-        Passes(Broken(parts_of(dataset(8), 4)), recipe, Budget(2, 0, 0)) as passes,
+        Passes(Broken(parts_of(dataset(8), 4)), recipe, Plan(2, 0, 0)) as passes,
         pytest.raises(OSError, match="no such chunk"),
     ):
         train_rank_chunks(passes, recipe)
@@ -306,16 +309,20 @@ def test_state_is_of_its_weights_and_smoothing() -> None:
     assert chunk.at(w, 1.0, 1).point.value != first.point.value
 
 
-def test_a_budget_shares_out_what_there_is() -> None:
-    parts = parts_of(dataset(12), 8)
-    source = Listed(parts)
-    largest = max(chunk.nbytes for chunk in source.chunks)
-    with pytest.raises(MemoryError, match="left for training, and chunks of"):
-        Budget.of(source, largest)
-    tight = Budget.of(source, 4 * largest + 120 * max(part.n_rows for part in parts))
+def test_a_plan_shares_out_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linrank.parts.passes.SPARE", 0)  # more than all of these chunks
+    source = Listed(parts_of(dataset(12), 8))
+    recipe, largest = RankRecipe(), max(chunk.nbytes for chunk in source.chunks)
+    with pytest.raises(
+        MemoryError, match=r"is too small: training .* beyond what the process"
+    ) as e:
+        plan_passes(source, largest, recipe)
+    least = re.search(r"allow (\S+), or write the store with smaller chunks", str(e.value))
+    assert least is not None
+    tight = plan_passes(source, least[1], recipe)
     assert (tight.n_buffers, tight.n_states, tight.n_kept) == (2, 0, 0)
-    ample = Budget.of(source, 10**9)
-    assert (ample.n_states, ample.n_kept) == (8, 8)
+    assert plan_passes(source, 10**9, recipe) == Plan(3, 8, 8)
+    assert plan_passes(source, 10**9) == Plan(3, 0, 0)  # data sets are read once
     assert sample_capacity(source) * 28 <= largest < (sample_capacity(source) + 1) * 28
 
 

@@ -18,8 +18,8 @@ from cli_files import write_svmlight
 from linrank.cli.compare import names_of
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
-from linrank.judging.contest import rivals
-from linrank.judging.contest.methods import contestants
+from linrank.judging import candidates
+from linrank.judging.candidates import contestants
 
 FAST = ["--methods", "best-feature,random", "--baseline", "random", "-j", "2"]
 
@@ -54,8 +54,16 @@ def test_two_files_are_chosen_on_by_cross_validation(subsets, capsys):
     assert found["sources"] == subsets[:2]
 
 
+def test_the_number_of_folds_and_the_metric_that_chooses(subsets, capsys):
+    asked = ["--folds", "3", "-m", "map,ndcg@5", "--json", "-q"]
+    assert main(["compare", *subsets[:2], *FAST, *asked]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["selection"] == "in 3-fold cross-validation over the training queries"
+    assert (found["scoring"], found["metrics"]) == ("map", ["map", "ndcg@5"])
+
+
 def test_folds_as_json(subsets, capsys):
-    assert main(["compare", "--folds", *subsets, *FAST, "--json", "-q"]) == 0
+    assert main(["compare", "--fold-files", *subsets, *FAST, "--json", "-q"]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert err == ""
@@ -139,8 +147,9 @@ def test_the_list_of_methods(capsys):
     ("arguments", "status", "message"),
     [
         (["{0}"], 2, "give TRAIN VALID TEST or TRAIN TEST, got 1 files"),
-        (["--folds", "{0}", "{1}"], 2, "--folds needs at least 3 files (LETOR has 5), got 2"),
-        (["{0}", "--folds", "{0}", "{1}", "{2}"], 2, "not both"),
+        (["--fold-files", "{0}", "{1}"], 2, "--fold-files needs at least 3 files (LETOR has 5)"),
+        (["--folds", "{0}", "{1}"], 2, "for files, one per fold, say compare --fold-files"),
+        (["{0}", "--fold-files", "{0}", "{1}", "{2}"], 2, "not both"),
         (["{0}", "{1}", "-"], 2, "cannot be standard input"),
         (["{0}", "{1}", "nowhere.txt"], 1, "nowhere.txt: No such file"),
         (["{0}", "{1}", "{2}", "-o", "table.pdf"], 2, "must end in .txt, .md, .html, .json"),
@@ -168,7 +177,7 @@ def test_files_of_different_features_are_refused(subsets, tmp_path, capsys):
 
 def test_no_result_at_all_is_a_failure(subsets, capsys, monkeypatch):
     lost = replace(contestants()["random"], needs="no_such_package")
-    monkeypatch.setattr(rivals, "RIVALS", (lost,))
+    monkeypatch.setattr(candidates, "RIVALS", (lost,))
     assert main(["compare", *subsets[:3], "--methods", "random", "--baseline", "random"]) == 1
     assert "no_such_package is not installed" in capsys.readouterr().out
 

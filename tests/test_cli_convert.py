@@ -70,7 +70,7 @@ def test_passes_are_told(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["{train}"], 2, "the following arguments are required: "),
+        (["{train}"], 2, "name what to write as well: linrank convert DATA -o OUT"),
         (["{train}", "{store}", "--memory-limit", "lots"], 2, "a size such as 2GB or 512MiB"),
         (["{train}", "{store}", "--memory-limit", "1MB"], 1, "must be at least 67.1 MB"),
         (["{train}", "{store}", "--chunk-size", "1GB"], 1, "give a memory_limit of 4.0 GB"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import papers
 from linrank import KernelRankSVM, load_model
 from linrank.cli.main import main
 
@@ -140,8 +141,9 @@ def test_preferences(files, model, tmp_path, capsys):
     path = tmp_path / "pairs.txt"
     path.write_text("1 0\n2 0 0.5\n")
     options = ["--preferences", str(path), "--across-queries"]
+    options = papers.flags(*options, "--scale", "standard", method="kernel")
     assert train(files, model, *RBF, *options, "--no-labels", "--json") == 0
-    twin = KernelRankSVM(scale="standard", random_state=0)
+    twin = papers.KernelRankSVM(scale="standard", random_state=0)
     twin.fit_pairs(data.X, pairs, pair_weight=[1.0, 0.5])
     assert_array_equal(load_model(model).coef, twin.dual_coef_)
     assert load_model(model).training["n_preferences"] == 2

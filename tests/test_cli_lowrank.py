@@ -157,7 +157,7 @@ def test_training_loads_neither_scipy_nor_scikit_learn(files, model):
         ([*FACTORIZED, "-e", "-1"], "must be finite and > 0, got '-1'"),
         ([*REGULARIZED, "--gamma", "-1"], "must be a finite number ≥ 0, got '-1'"),
         ([*REGULARIZED, "--lam", "0"], "must be finite and > 0, got '0'"),
-        ([*REGULARIZED, "--memory-limit", "0"], "must be ≥ 1, got 0"),
+        ([*REGULARIZED, "--memory-limit", "0"], "must be a size such as 2GB or 512MiB, got '0'"),
     ],
 )
 def test_wrong_usage_ends_with_2(options, message, capsys):

@@ -13,7 +13,8 @@ from linrank.methods.base import METHODS
 from linrank.methods.parameters import options_of
 
 COMMON = {
-    *("--method", "--valid", "--scoring", "--convention", "--json", "--quiet", "--verbose"),
+    *("--method", "--output", "--valid", "--metric", "--convention", "--json", "--quiet"),
+    "--verbose",
     *("--label", "--qid", "--docid", "--weight", "--position", "--features", "--format"),
     *("--no-sidecars", "--qrels", "--unjudged", "--dtype", "--index-base", "--jobs", "--help"),
 }

@@ -12,7 +12,7 @@ import linrank
 from linrank.cli.main import main
 from linrank.cli.options import FORMATS
 from linrank.data.synthetic import make_ranking
-from linrank.io.tables import formats
+from linrank.io import formats
 from table_files import as_table, write_table
 
 
@@ -33,7 +33,7 @@ def run(capsys, *arguments, status=0):
 
 
 def test_formats_are_those_of_the_library():
-    assert (*formats.FORMATS, "run") == FORMATS  # runs are no table of rows
+    assert (*formats.READ, "run") == FORMATS  # runs are no table of rows
 
 
 def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):
@@ -46,10 +46,59 @@ def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):
         path = write_table(other, tmp_path / f"o.{ending}")
         found = run(capsys, "predict", path, folder / "m.json")
         assert found.out == expected
-        assert "left out, the model does not know them: 'extra'" in found.err
+        assert "left out: extra (the model does not know it)" in found.err
     path = write_table(other.drop_columns(["f2"]), tmp_path / "less.parquet")
     found = run(capsys, "predict", path, folder / "m.json", status=1)
     assert "no column 'f2', a feature that the model knows" in found.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "{t}", "{out}.json"],
+        ["tune", "{t}", "--folds", "2"],
+        ["compare", "--methods", "ranksvm", "{t}", "{t}"],
+        ["report", "--train", "{t}", "{t}", "-o", "{out}.html"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_role_of_every_column_is_printed_once(place, capsys, tmp_path, command):
+    _, table = place
+    odd = table.append_column("user_id", pa.array(np.arange(len(table))))
+    odd = odd.append_column("category", pa.array(["c"] * len(table)))
+    write_table(odd, tmp_path / "t.csv")
+    found = run(capsys, *(a.format(t=tmp_path / "t.csv", out=tmp_path / "out") for a in command))
+    line = (
+        "columns   label 'label', query 'qid', document 'url', weight -, position -, 4 features; "
+        "left out: user_id (an id), category (text)\n"
+    )
+    assert found.err.count(line) == 1
+    assert "warning" in found.err
+    assert "'user_id' (an id) is left out" in found.err
+    assert "name them in --features ('*,user_id')" in found.err
+
+
+@pytest.mark.parametrize(("name", "option"), [("weight", "--weight"), ("rank", "--position")])
+def test_a_weight_or_a_rank_is_asked_for_by_the_option(place, capsys, tmp_path, name, option):
+    _, table = place
+    path = tmp_path / "t.parquet"
+    write_table(table.append_column(name, pa.array(np.arange(1, len(table) + 1))), path)
+    found = run(capsys, "train", path, tmp_path / "m.json", status=1)
+    assert f"'{name}' may hold the {option[2:]} of each row, or a feature; say " in found.err
+    assert f"say {option} {name}, or {option} none if it is a feature" in found.err
+    run(capsys, "train", path, tmp_path / "m.json", option, name)
+    run(capsys, "train", path, tmp_path / "n.json", option, "none")
+    features = [linrank.load_model(tmp_path / f"{m}.json").n_features for m in "mn"]
+    assert features == [4, 5]
+
+
+def test_loading_warns_of_ids_where_it_is_called():
+    frame = pa.table(
+        {"label": [1, 0], "qid": [1, 1], "x": [1.0, 2.0], "item": [1, 2], "id": [3, 4]}
+    )
+    with pytest.warns(UserWarning, match=r"'id' \(an id\) is left out.*in features=") as caught:
+        assert linrank.load(frame).feature_names == ("x", "item")
+    assert caught[0].filename == __file__
 
 
 def test_all_commands_take_tables(place, capsys):
@@ -62,7 +111,7 @@ def test_all_commands_take_tables(place, capsys):
     assert str(table.num_rows) in run(capsys, "inspect", data).out.replace(",", "")
     tuned = folder / "tuned.json"
     run(capsys, "tune", data, "-o", tuned, "--Cs", "0.1,1", "--valid", folder / "t.csv", "-q")
-    assert linrank.load_model(tuned).feature_names == ("f1", "f2", "f3", "f4")
+    assert linrank.load_model(tuned).feature_names == ["f1", "f2", "f3", "f4"]
     run(capsys, "train", data, tuned, "--valid", folder / "t.csv", "-q")
     run(capsys, "compare", data, "--models", model, tuned, "-q")
 
@@ -76,9 +125,9 @@ def test_columns_are_told(place, capsys, tmp_path):
     assert "choose with --label, or --label none" in found.err
     told = ["--label", "stars", "--qid", "session", "--docid", "doc"]
     run(capsys, "train", path, model, *told, "--features", "?", "-q")
-    assert linrank.load_model(model).feature_names == ("a", "b", "c", "d")
+    assert linrank.load_model(model).feature_names == ["a", "b", "c", "d"]
     run(capsys, "train", path, model, *told, "--features", "*,!d", "-q")
-    assert linrank.load_model(model).feature_names == ("a", "b", "c")
+    assert linrank.load_model(model).feature_names == ["a", "b", "c"]
 
 
 def test_an_id_left_among_the_features_is_a_leak(place, capsys, tmp_path):

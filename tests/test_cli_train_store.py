@@ -70,10 +70,21 @@ def test_faults_are_told(store: Store, tmp_path: Path, capsys: Any) -> None:
     assert run("train", store.path, model, *limit, *method) == 2
     assert "--memory-limit belongs to --method ranksvm, sgd, domination" in capsys.readouterr().err
     assert run("train", store.path, model, "--method", "sgd", "--stream") == 2
-    assert "give --memory-limit SIZE in its place" in capsys.readouterr().err
+    assert "leave it out, and --memory-limit SIZE goes through a store" in capsys.readouterr().err
     assert run("train", store.path, model, "--checkpoint", "weights") == 2
     assert "--checkpoint needs --dask" in capsys.readouterr().err
     assert not model.exists()
+
+
+def test_tune_searches_the_domination_loss_within_a_limit(store: Store, capsys: Any) -> None:
+    options = ["--method", "domination", "--penalty", "l2", "--n-alphas", "3", "--folds", "3"]
+    assert run("tune", store.path, *options, "--memory-limit", "1GB", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert run("tune", store.path, *options, "--json") == 0
+    truth = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(found["path"]["scores"], truth["path"]["scores"], atol=1e-3)
+    np.testing.assert_allclose(found["path"]["objectives"], truth["path"]["objectives"], rtol=1e-3)
+    assert found["alpha"] == pytest.approx(truth["alpha"])
 
 
 def test_tune_within_a_limit_chooses_what_the_estimator_chooses(

@@ -119,7 +119,7 @@ def test_too_few_sweeps(files, capsys):
         (["--alphas", "1,2"], "--n-alphas and --alphas exclude each other"),
         (["--eps", "2"], "must be a number > 0 and ≤ 1, got '2'"),
         (["--max-features", "0"], "must be ≥ 1, got 0"),
-        (["--folds", "1"], "--folds must be ≥ 2"),
+        (["--folds", "1"], "argument --folds: must be ≥ 2"),
     ],
 )
 def test_options_that_do_not_go_together(files, capsys, options, words):

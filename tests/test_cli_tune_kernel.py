@@ -130,7 +130,7 @@ def test_progress_is_a_line_a_model(files, capsys):
 
 
 def test_what_did_not_converge_is_told(files, capsys):
-    options = ["--max-iter", "1", "--tol", "1e-9"]
+    options = ["--max-iter", "1", "--tol", "1e-9", "--query-normalization", "none"]
     assert main(["tune", files["train"], *GRID, *options]) == NOT_CONVERGED
     err = capsys.readouterr().err
     assert "8 of 8 models on the folds did not reach the tolerance" in err

@@ -260,7 +260,7 @@ def test_the_inputs_are_not_written_to():
         ({"correction": "sidak"}, "correction must be 'holm', 'bonferroni', 'bh' or None"),
         ({"family": "row"}, "family must be 'metric' or 'table', got 'row'"),
         ({"baseline": "best"}, "baseline must be one of 'weak', 'good', 'fair'; got 'best'"),
-        ({"confidence": 95}, "confidence must be between 0 and 1, as 0.95 for 95 %; got 95"),
+        ({"confidence": 95}, "confidence must be between 0 and 1, as 0.95 for 95%; got 95"),
         ({"n_resamples": 0}, "n_resamples must be an integer >= 1, got 0"),
         ({"n_resamples": 2.5}, "n_resamples must be an integer >= 1, got 2.5"),
         ({"metrics": []}, "metrics is empty"),
@@ -341,7 +341,7 @@ def test_details_have_the_best_method_first():
         ({"test": "bootstrap"}, "bootstrap test over queries, 400 resamples"),
         ({"correction": None}, "Not corrected for several comparisons"),
         ({"correction": "bh", "family": "table"}, "Benjamini and Hochberg for 10 comparisons in"),
-        ({"confidence": 0.9}, "90 % interval"),
+        ({"confidence": 0.9}, "90% interval"),
     ],
 )
 def test_the_legend_names_what_was_done(options, words):

@@ -13,8 +13,8 @@ import pytest
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from linrank import Dataset, RankSVM, evaluate, make_ranking
-from linrank.judging.contest.methods import (
+from linrank import Dataset, RankSVM, evaluate, make_ranking, options
+from linrank.judging.candidates import (
     BEST,
     N_FOLDS,
     Trial,
@@ -22,7 +22,6 @@ from linrank.judging.contest.methods import (
     contestants,
     fair_convention,
 )
-from linrank.judging.contest.rivals import pair_balance
 
 METHODS = contestants()
 USUAL = [name for name, one in METHODS.items() if one.is_usual]
@@ -113,7 +112,7 @@ def test_linear_models_score_raw_rows(name, scale):
 def test_the_candidates_of_ranksvm_are_its_fits():
     trial = small_trial()
     for point, model in candidates("ranksvm", trial, None)[10:20:4]:
-        ranker = RankSVM(**point, scale="standard", tol=1e-8)
+        ranker = RankSVM(**{**options.PAPERS, **point, "scale": "standard", "tol": 1e-8})
         ranker.fit(trial.train.X, trial.train.y, qid=trial.train.qid)
         expected = ranker.predict(trial.valid.X)
         scores = model.predict(trial.valid)
@@ -268,29 +267,23 @@ def test_labels_that_are_no_grades_are_refused_by_name(name):
         candidates(name, Trial(half, half, "map", RULES))
 
 
-def test_the_balance_of_rows_is_that_of_the_pairs():
-    data = make_ranking(n_queries=5, n_features=3, random_state=4)
-    queries = data.queries
-    expected = np.zeros(data.n_rows)
-    for i in range(data.n_rows):
-        for j in range(data.n_rows):
-            if data.qid[i] == data.qid[j]:
-                expected[i] += np.sign(data.y[i] - data.y[j])
-    np.testing.assert_array_equal(queries.scatter(pair_balance(queries)), expected)
-
-
 def test_the_best_feature_is_found_whatever_its_direction():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 200).astype(float)
     X = rng.normal(size=(200, 30))
     X[:, 17] -= 2 * y
     data = Dataset.of(X, y, qid=np.arange(200) // 10)
-    found = candidates("best-feature", Trial(data, data, "map", RULES), None)
-    point, model = found[0]
-    assert {**point, **model.found} == {"feature": 18, "order": "ascending"}
-    assert len(found) == 20
+    ((point, model),) = candidates("best-feature", Trial(data, data, "map", RULES), None)
+    assert point == {}
+    assert model.found == {"feature": 18, "order": "ascending"}
     scores = model.predict(data)
     assert evaluate(y, scores, qid=data.qid, metrics="map")["map"] > 0.8
+    names = tuple(f"f{j}" for j in range(30))
+    named = Trial(replace(data, feature_names=names), data, "map", RULES)
+    ((_, model),) = candidates("best-feature", named, None)
+    assert model.found == {"feature": "f17", "order": "ascending"}
+    again = METHODS["best-feature"].model(named, model.found)
+    np.testing.assert_array_equal(again.predict(data), scores)
 
 
 def test_a_method_without_a_grid_takes_part_if_it_is_named():

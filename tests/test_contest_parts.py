@@ -11,10 +11,9 @@ from scipy.sparse import csr_array
 from linrank import Dataset, NoPairsError, load, make_ranking
 from linrank.data.dataset import join_rows
 from linrank.data.rows import as_rows
-from linrank.judging.contest.contest import check_protocol, leaks
-from linrank.judging.contest.methods import Trial, fair_convention
-from linrank.judging.contest.runner import one_split, rotation
-from linrank.judging.contest.worker import read_joined, write_subset
+from linrank.judging.candidates import Trial, fair_convention
+from linrank.judging.contest import check_protocol, leaks
+from linrank.judging.runner import one_split, read_joined, rotation, write_subset
 from linrank.metrics import CONVENTIONS, evaluate
 
 

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from hypothesis_profiles import examples
+from linrank import convert
 from linrank.errors import DataFormatError
-from linrank.io.store.budget import LEAST_LIMIT, Budget
-from linrank.io.store.convert_text import convert, convert_within
+from linrank.io.store.grouping import LEAST_LIMIT, Budget
+from linrank.io.store.text import convert_text
 from linrank.io.svmlight import ReadingOptions, load
 
 FIELDS = ("labels", "qid", "weight")
@@ -28,6 +29,10 @@ def tiny(block=64, batch=400, run=1500, merged=700, **other):
     """A budget with which a few rows are blocks, batches, chunks, runs and merges of their own."""
     sizes = {"limit": 1 << 26, "chunk": 800, "query": 1 << 20, "table": 1 << 20, **other}
     return Budget(block=block, batch=batch, run=run, merged=merged, **sizes)
+
+
+def convert_within(budget, source, path, reading, n_threads=1, **others):
+    return convert_text(source, path, reading, budget, n_threads, **others)
 
 
 def options(dtype="float32", storage="auto", n_features=None, zero_based="auto"):
@@ -118,7 +123,7 @@ def text_of(*args, **kwargs):
 
 def test_many_runs_are_merged(tmp_path, monkeypatch):
     """Numbers of queries are looked at in several goes too."""
-    monkeypatch.setattr("linrank.io.store.spill._AHEAD", 3)
+    monkeypatch.setattr("linrank.io.store.grouping._AHEAD", 3)
     text = text_of(2000, 300)
     store = convert_within(tiny(500, 2000, 5000, 3000), io.BytesIO(text), tmp_path / "s", options())
     check_equal(store, text)
@@ -302,7 +307,7 @@ def test_faults_of_the_text_leave_nothing(tmp_path, text, chosen, message):
         ({"dtype": "int8"}, "dtype must be"),
         ({"n_features": 0}, "n_features must be"),
         ({"zero_based": 2}, "zero_based must be"),
-        ({"source": []}, "source is empty"),
+        ({"source": []}, "nothing to convert"),
         ({"source": ["-", "-"]}, "given twice"),
     ],
 )
@@ -339,7 +344,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, shuffled):
     (tmp_path / "data.txt").write_bytes(text_of(40_000, 400, 20, shuffled=shuffled))
     code = f"""
 import resource, signal
-from linrank.io.store.convert_text import convert
+from linrank import convert
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 try:
@@ -357,7 +362,7 @@ except OSError as error:
 
 MEASURED = """
 import sys, threading
-from linrank.io.store.convert_text import convert
+from linrank import convert
 import numpy.random
 
 def anonymous():

@@ -19,7 +19,7 @@ from linrank import Dataset, Store, convert, load
 from linrank.io.comments import Comments, Words
 from linrank.io.tables import csv
 from linrank.io.tables import files as parquet
-from linrank.io.tables import table_parts as parts
+from linrank.io.tables import read as parts
 
 pa = pytest.importorskip("pyarrow")
 FILES = ("a.txt", "a.parquet", "a.arrow", "a.csv", "a.tsv.gz", "a.store")
@@ -111,7 +111,7 @@ def table_of(n_queries: int, order=None, **columns):
         "qid": qid,
         "label": rng.integers(0, 3, len(qid)),
         "docid": [f"d{i}" for i in range(len(qid))],
-        "weight": rng.integers(1, 4, len(qid)) / 2,
+        "sample_weight": rng.integers(1, 4, len(qid)) / 2,
         "f": rng.standard_normal(len(qid)).astype(np.float32),
         "g": rng.standard_normal(len(qid)).astype(np.float32),
         **columns,
@@ -198,7 +198,7 @@ def test_ids_that_turn_out_to_be_text(tmp_path, monkeypatch):
 
 
 def test_missing_values_stay_missing_in_tables(tmp_path):
-    table = table_of(2, f=np.array([1, np.nan, 3, 4, 5, 6], np.float32), weight=np.ones(6))
+    table = table_of(2, f=np.array([1, np.nan, 3, 4, 5, 6], np.float32), sample_weight=np.ones(6))
     convert(table, tmp_path / "a.csv")
     found = load(tmp_path / "a.csv", missing="keep").X[:, 0]
     assert_array_equal(found, np.array([1, np.nan, 3, 4, 5, 6], np.float32))
@@ -220,7 +220,8 @@ def test_positions_survive_where_there_is_a_place(tmp_path):
     assert (tmp_path / "a.txt.position").read_text() == "3\n2\n1\n1\n2\n3\n"
     notes: list[str] = []
     convert(tmp_path / "a.parquet", tmp_path / "store", note=notes.append)
-    assert notes == ["a store has no place for positions, which are left out"]
+    assert notes[0].startswith("columns: label 'label', query 'qid', ")
+    assert notes[1:] == ["a store has no place for positions, which are left out"]
     convert(tmp_path / "a.txt", tmp_path / "b.parquet")
     assert load(tmp_path / "b.parquet").position.tolist() == [3, 2, 1, 1, 2, 3]
 
@@ -321,3 +322,14 @@ def test_a_fault_in_a_later_batch_names_its_row_and_leaves_nothing(tmp_path, mon
         with pytest.raises(ValueError, match=r"row 928 .* counted from row 3072 of the table"):
             convert(tmp_path / "t.parquet", tmp_path / target)
     assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+def test_tables_whose_columns_stand_in_another_order_make_no_store(tmp_path):
+    """The names of the first were once taken for all: values changed places."""
+    for name, columns in (("one", "ab"), ("two", "ba")):
+        lines = [f"qid,label,{','.join(columns)}", "1,0,1,2", "1,1,3,4"]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    sources = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    with pytest.raises(ValueError, match=r"two\.csv: a column is named 'b' where 'a' stood before"):
+        linrank.convert(sources, tmp_path / "store")
+    assert sorted(os.listdir(tmp_path)) == ["one.csv", "two.csv"]

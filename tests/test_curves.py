@@ -11,11 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linrank import AdditiveModel, Dataset, DominationRanker, RankSVM, RankSVMCV, load_model
+import papers
+from linrank import AdditiveModel, Dataset, load_model
 from linrank.cli.main import main
-from linrank.data.curves import Curves, choose_knots, dense_sample, fit_curves
+from linrank.data.curves import (
+    CurveRows,
+    Curves,
+    choose_knots,
+    dense_sample,
+    fit_curves,
+    level_curves,
+)
 from linrank.data.rows import DenseRows
 from linrank.errors import ModelFormatError
+from linrank.models.design import Shape
+from papers import DominationRanker, RankSVM, RankSVMCV
 
 KINDS = ("quantile", "spline", "step")
 
@@ -65,6 +75,63 @@ def test_columns_and_sums_are_the_definition(dtype, n_threads):
     )
     strided = DenseRows(np.hstack([x, x])[:, :3])
     assert curves.sums(strided, 1).tobytes() == curves.sums(rows, n_threads).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_by_pieces_are_those_of_the_columns(kind, dtype):
+    X, _, _ = problem(n_queries=90, dtype=dtype)
+    X = np.column_stack([X, np.ones(len(X)), X[:, 0] > 1]).astype(dtype)  # an indicator last
+    rows = DenseRows(np.hstack([X, X])[:, :6])  # any stride
+    curves = fit_curves(kind, rows, 5, n_knots=6)
+    coded, columns = CurveRows(rows, curves), curves.columns(DenseRows(X.astype(np.float64)))
+    rng = np.random.default_rng(0)
+    w, index = rng.normal(size=len(curves)), rng.permutation(len(X))[:700]
+    some = rng.normal(size=len(index))
+    for order, r in ((None, rng.normal(size=len(X))), (index, some), (index[:0], some[:0])):
+        z, g = columns.scores(w, order, 1), columns.gradient(r, order, 1)
+        np.testing.assert_allclose(coded.scores(w, order, 2), z, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(coded.gradient(r, order, 1), g, rtol=1e-12, atol=1e-11)
+        assert coded.gradient(r, order, 3).tobytes() == coded.gradient(r, order, 1).tobytes()
+    assert coded.stored(index, 1).values.tobytes() == curves.columns(rows).values[index].tobytes()
+    found, exact = coded.extents(), columns.extents()
+    np.testing.assert_allclose(found.largest, exact.largest, rtol=1e-12)
+    assert (found.norms >= exact.norms * (1 - 1e-12)).all()
+    assert coded.shape == columns.shape
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"pair_weighting": "ndcg@5"}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_are_the_same_whether_columns_are_stored(monkeypatch, kind, options):
+    X, y, qid = problem(n_queries=60)
+    options |= {"C": 0.1, "curves": kind, "tol": 1e-6, "n_knots": 6}
+    stored = RankSVM(**options).fit(X, y, qid=qid)
+    monkeypatch.setattr("linrank.models.design._STORED_BYTES", 0)
+    coded = RankSVM(**options).fit(X, y, qid=qid)
+    assert coded.objective_ == pytest.approx(stored.objective_, rel=1e-5)
+    atol = 1e-3 * np.ptp(stored.predict(X))
+    np.testing.assert_allclose(coded.predict(X), stored.predict(X), atol=atol)
+    assert coded.model_.statistics.mean.tobytes() == stored.model_.statistics.mean.tobytes()
+
+
+def test_a_search_is_the_same_whether_columns_are_stored(monkeypatch):
+    X, y, qid = problem(n_queries=40)
+    options = {"Cs": [0.01, 0.1], "curves": "spline", "increasing": [1], "tol": 1e-6, "cv": 3}
+    stored = RankSVMCV(**options).fit(X, y, qid=qid)
+    monkeypatch.setattr("linrank.models.design._STORED_BYTES", 0)
+    coded = RankSVMCV(**options).fit(X, y, qid=qid)
+    np.testing.assert_allclose(coded.scores_, stored.scores_, atol=1e-4)
+    np.testing.assert_allclose(coded.predict(X), stored.predict(X), atol=1e-3)
+
+
+def test_offsets_and_penalties_have_their_columns_stored(monkeypatch):
+    monkeypatch.setattr("linrank.models.design._STORED_BYTES", 0)
+    monkeypatch.setattr("linrank.models.design.CurveRows", None)  # not to be called
+    X, y, qid = problem()
+    DominationRanker(curves="quantile").fit(X, y, qid=qid)
+    X[:, 3] += 1e9
+    RankSVM(curves="quantile").fit(X, y, qid=qid)
+    RankSVM(curves="quantile", solver="bundle").fit(X[:, :3], y, qid=qid)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -262,6 +329,45 @@ def test_interactions_learn_what_no_sum_over_features_can():
     assert together > 0.9
 
 
+@pytest.mark.parametrize("n_levels", [1, 2, 5])
+def test_levels_are_parts_of_the_distribution(n_levels):
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [rng.gamma(1.0, size=500), rng.poisson(0.2, 500), np.ones(500), rng.integers(0, 2, 500)]
+    )
+    ordered = np.sort(X.T, axis=1)
+    levels = Curves.of(level_curves(ordered, n_levels))
+    assert levels.feature.tolist() == np.repeat([0, 1, 3], n_levels).tolist()  # 2 is constant
+    found = levels.columns(DenseRows(X)).values.reshape(500, 3, n_levels)
+    assert found.min() == 0.0
+    assert found.max() == 1.0
+    for k, j in enumerate((0, 1, 3)):
+        t = choose_knots(ordered[j], 200)  # linear between them; by the definition at them
+        shares = [((X[:, j] < x).mean() + (X[:, j] <= x).mean()) / 2 for x in t]
+        F = np.interp(X[:, j], t, (np.array(shares) - shares[0]) / (shares[-1] - shares[0]))
+        np.testing.assert_allclose(found[:, k].sum(axis=1), n_levels * F, atol=0.02)
+        at_knots = np.isin(X[:, j], t)
+        expected = np.clip(n_levels * F[:, None] - np.arange(n_levels), 0, 1)
+        np.testing.assert_allclose(found[at_knots, k], expected[at_knots], atol=1e-12)
+
+
+def test_interactions_are_the_kernel_and_weigh_the_same_whatever_their_number():
+    X, y, qid = problem(n_queries=40)
+    X[:, 3] = 1.0
+    data = Dataset.of(X, y, qid=qid)
+    for n_landmarks in (50, 400):  # of 400 rows
+        shape = Shape("quantile", None, n_landmarks, (), (), 0)
+        design = shape.fit(data)
+        z = design.dataset(data).rows.values[:, len(design.curves) :]
+        assert z.shape == (400, n_landmarks)
+        assert z.var(axis=0).sum() == pytest.approx(8.0 * 3, rel=1e-3)  # three features vary
+    levels = design.nystroem.quantiles.columns(data.rows).values
+    distances = ((levels[:, None] - levels) ** 2).sum(axis=2)
+    product = z @ z.T
+    expected = np.exp(-design.nystroem.gamma * distances)
+    np.testing.assert_allclose(product / product[0, 0], expected, atol=2e-3)
+
+
 def test_domination_chooses_curves_by_its_penalty():
     X, y, qid = problem(n_features=8)
     ranker = DominationRanker(alpha=30.0, curves="spline").fit(X, y, qid=qid)
@@ -314,12 +420,29 @@ def test_what_does_not_go_together_is_refused(options, said):
         RankSVM(**options).fit(X, y, qid=qid)
 
 
-def test_sparse_rows_and_warm_starts_are_refused():
+@pytest.mark.parametrize("estimator", [RankSVM(), RankSVMCV([0.1, 1.0], cv=3)])
+def test_sparse_rows_have_the_curves_of_dense_ones(estimator):
     from scipy.sparse import csr_array
 
+    X, y, qid = problem(n_queries=20)
+    estimator.set_params(curves="spline", missing="zero")
+    expected = estimator.fit(X, y, qid=qid).predict(X)
+    found = estimator.fit(csr_array(X), y, qid=qid)
+    assert found.predict(X).tobytes() == expected.tobytes()
+    assert found.model_.statistics.low.tolist() == X.min(axis=0).tolist()
+
+
+def test_sparse_rows_that_memory_cannot_hold_dense_are_refused():
+    from scipy.sparse import csr_array
+
+    n = 100_000
+    X = csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, 1 << 20))
+    with pytest.raises(MemoryError, match=r"sparse rows .* dense, would .*; use a linear model"):
+        RankSVM(curves="spline").fit(X, np.arange(n) % 2, qid=np.arange(n) // 10)
+
+
+def test_warm_starts_are_refused():
     X, y, qid = problem()
-    with pytest.raises(ValueError, match="dense rows in memory, and these are sparse"):
-        RankSVM(curves="spline").fit(csr_array(X), y, qid=qid)
     ranker = RankSVM(curves="spline", warm_start=True).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="set warm_start=False"):
         ranker.fit(X, y, qid=qid)
@@ -368,7 +491,7 @@ def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     data, model, scores = (str(tmp_path / name) for name in ("data.txt", "model.json", "scores"))
     (tmp_path / "data.txt").write_text("\n".join(lines) + "\n")
     options = ["--curves", "spline", "--n-knots", "5", "--increasing", "2", "--dtype", "float64"]
-    assert main(["train", data, model, *options, "-q"]) == 0
+    assert main(["train", data, model, *papers.flags(*options), "-q"]) == 0
     assert main(["predict", data, model, scores, "-q", "--dtype", "float64"]) == 0
     expected = RankSVM(curves="spline", n_knots=5, increasing=[1]).fit(X, y, qid=qid)
     found = np.array((tmp_path / "scores").read_text().split(), dtype=float)
@@ -383,6 +506,16 @@ def test_the_command_line_trains_inspects_and_scores_curves(tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["family"] == "additive"
     assert len(report["curves"][0]["x"]) >= 4
+    assert main(["check", data, "--against", model, "-q"]) == 0
+    assert "nothing stands out" in capsys.readouterr().out
+    page = str(tmp_path / "page.html")
+    assert main(["report", data, "--model", model, "-o", page, "-q"]) == 0
+    store = str(tmp_path / "store")
+    assert main(["convert", data, store, "--dtype", "float64", "-q"]) == 0
+    limited = [*papers.flags(*options[:-2]), "--memory-limit", "64GB", "-q"]
+    assert main(["train", store, model, *limited]) == 0
+    passed = load_model(model).predict(X)
+    np.testing.assert_allclose(passed, expected.predict(X), atol=1e-3)
     assert main(["train", data, model, "--n-knots", "5"]) == 2
 
 
@@ -402,26 +535,91 @@ def test_pictures_of_curves_and_of_pairs():
 def test_a_report_on_curves(tmp_path):
     from linrank import report
 
-    X, y, qid = problem()
-    ranker = RankSVM(curves="spline").fit(X, y, qid=qid)
+    X, y, qid = problem(n_queries=30)
+    ranker = RankSVM(C=1e-3, curves="spline", n_knots=3).fit(X, y, qid=qid)
     page = report(Dataset.of(X, y, qid=qid), model=ranker.model_)
     page.save(tmp_path / "page.html")
-    assert "by their value" in (tmp_path / "page.html").read_text()
+    told = (tmp_path / "page.html").read_text()
+    assert "by their value" in told
+    assert "difference of its curve" in told
+    assert "without the share of each feature" not in told
 
 
-def test_what_compares_features_of_linear_models_refuses_curves():
+@pytest.mark.parametrize("interactions", [0, 10])
+def test_what_features_push_sums_to_differences_of_scores(interactions):
+    from linrank.reports.diagnosis import pushes, worst_queries
+
+    X, y, qid = problem(n_queries=30)
+    X[::5, 0] = np.nan
+    options = {"interactions": interactions, "random_state": 0, "missing": "indicator"}
+    ranker = RankSVM(C=1e-3, curves="spline", n_knots=3, **options).fit(X, y, qid=qid)
+    data, scores = Dataset.of(X, y, qid=qid, missing="keep"), ranker.predict(X)
+    found = pushes(data, scores, ranker.model_)
+    pairs = [
+        scores[i] - scores[j]
+        for i, j in itertools.permutations(range(len(X)), 2)
+        if qid[i] == qid[j] and y[i] > y[j]
+    ]
+    wrong = [d for d in pairs if d <= 0]
+    assert (found.n_wrong, found.n_right) == (len(wrong), len(pairs) - len(wrong))
+    assert found.wrong.shape == (4 + bool(interactions),)
+    np.testing.assert_allclose(found.wrong.sum(), np.mean(wrong))
+    np.testing.assert_allclose(found.right.sum(), np.mean([d for d in pairs if d > 0]))
+    worst = worst_queries(data, scores, np.zeros(30), model=ranker.model_)
+    for pair in (pair for query in worst for pair in query.pairs):
+        difference = pair.better.score - pair.worse.score
+        np.testing.assert_allclose(pair.contributions.sum(), difference, atol=1e-9)
+
+
+def test_a_report_names_interactions_and_missing_values(tmp_path):
+    from linrank import report
+
+    X, y, qid = problem(n_queries=30)
+    X[::2, 0] = np.nan
+    options = {"interactions": 20, "random_state": 0, "missing": "mean"}
+    ranker = RankSVM(C=1e-3, curves="spline", n_knots=3, **options).fit(X, y, qid=qid)
+    page = report(Dataset.of(X, y, qid=qid, missing="keep"), model=ranker.model_)
+    page.save(tmp_path / "page.html")
+    told = (tmp_path / "page.html").read_text()
+    assert ">interactions<" in told
+    assert ">missing<" in told
+
+
+def test_data_are_checked_against_curves():
     from linrank import check
 
-    X, y, qid = problem()
-    model = RankSVM(curves="spline").fit(X, y, qid=qid).model_
-    with pytest.raises(TypeError, match="linear model, got AdditiveModel"):
-        check(X, model)
+    X, y, qid = problem(n_queries=40)
+    model = RankSVM(curves="step").fit(X, y, qid=qid).model_
+    assert len(check(X, model)) == 0
+    beyond = X.copy()
+    beyond[5, 0] = 99.0
+    assert len(check(beyond, model)) == 0  # steps end flat: the score is that of the largest value
+    rising = RankSVM(curves="quantile").fit(X, y, qid=qid).model_
+    (one,) = check(beyond, rising)
+    assert (one.code, one.feature, one.values["worst_row"]) == ("outside-range", "0", 5)
+    found = check(X[:, 1:2] * 0.0, rising)
+    by_feature = {item.feature: item.code for item in found}
+    assert by_feature == {None: "no-signal", "0": "constant"} | dict.fromkeys(
+        "123", "missing-feature"
+    )
+    (lacks,) = [item for item in found if item.feature == "2"]
+    low, high = model_range(rising, 2)
+    assert lacks.values["weight"] == pytest.approx(high - low)
+    assert "has a curve that spans" in lacks.message
+    mixed = RankSVM(curves="step", interactions=10, random_state=0).fit(X, y, qid=qid).model_
+    assert [item.code for item in check(beyond, mixed)] == ["outside-range"]
+
+
+def model_range(model, j):
+    _, heights = model.curve(j)
+    return heights.min(), heights.max()
 
 
 @parametrize_with_checks(
     [RankSVM(curves="quantile"), DominationRanker(curves="step")],
     expected_failed_checks=lambda ranker: {
-        "check_sample_weight_equivalence_on_dense_data": "knots are those of rows, not of weights"
+        f"check_sample_weight_equivalence_on_{kind}_data": "knots are those of rows, not of weights"
+        for kind in ("dense", "sparse")
     },
 )
 def test_estimators_with_curves_are_those_of_scikit_learn(estimator, check):

@@ -170,9 +170,8 @@ def test_comments_follow_selection():
 def test_threads():
     assert resolve(None) == resolve(-1) >= 1
     assert resolve(np.int64(5)) == 5
-    for bad in (0, -2):
-        with pytest.raises(ValueError, match=f"n_jobs must be >= 1.*got {bad}"):
-            resolve(bad)
+    with pytest.raises(ValueError, match=r"n_jobs must be >= 1.*got 0"):
+        resolve(0)
     for bad in (10_001, 2**31, 2**70):
         with pytest.raises(ValueError, match=f"n_jobs must be at most 10,000.*got {bad}"):
             resolve(bad)

@@ -14,23 +14,15 @@ from linrank.models.linear import load_model
 
 @pytest.fixture(scope="module")
 def small():
-    return demo.run(n_queries=150, n_features=12)
-
-
-def test_parts_share_no_query(small):
-    ids = [set(data.qid.tolist()) for data in small.parts.values()]
-    assert not ids[0] & ids[1]
-    assert not ids[0] & ids[2]
-    assert not ids[1] & ids[2]
-    assert len(ids[0] | ids[1] | ids[2]) == 150
+    return demo.run()
 
 
 def test_learning_beats_the_baselines(small):
-    random, single, learnt = (result["ndcg@10"] for result in small.test.values())
-    assert random < single < learnt
+    random, single, learnt, curved = (result["ndcg@10"] for result in small.test.values())
+    assert random < single - 0.1 < single < learnt < curved
 
 
-def test_the_choice_is_the_best_on_validation(small):
+def test_the_choice_is_the_best_in_the_folds(small):
     tuning = small.training.tuning
     assert tuning.mean_scores[tuning.chosen] == tuning.mean_scores.max()
     assert tuning.Cs[tuning.chosen] == small.training.C
@@ -39,7 +31,7 @@ def test_the_choice_is_the_best_on_validation(small):
 def test_the_certificate_bounds_the_minimum(small):
     """The minimum lies between F - gap and F."""
     train, result = small.parts["train"], small.training.result
-    fine = RankSVM(C=small.training.C, scale="standard", tol=1e-9)
+    fine = RankSVM(C=small.training.C, tol=1e-9)
     minimum = fine.fit(train.X, train.y, qid=train.qid).objective_
     rounding = 1e-7 * minimum  # the rows are float32
     assert result.converged
@@ -47,7 +39,7 @@ def test_the_certificate_bounds_the_minimum(small):
 
 
 def test_folder_holds_everything_it_names(tmp_path, capsys, monkeypatch, small):
-    monkeypatch.setattr(demo, "run", lambda: small)
+    monkeypatch.setattr(demo, "run", lambda tell: small)
     assert demo.main([str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
     assert "certificate for C" in text
@@ -57,14 +49,15 @@ def test_folder_holds_everything_it_names(tmp_path, capsys, monkeypatch, small):
         assert (tmp_path / "out" / name).stat().st_size > 500
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("<svg") == 6
-    assert "generated test queries" in page
+    assert "sample test queries" in page
+    assert "clicks_30d" in page
 
 
 def test_the_saved_model_scores_like_the_chosen_one(tmp_path, small):
     demo._write(small, str(tmp_path))
     saved = load_model(tmp_path / "model.json")
-    scores = saved.predict(small.parts["test"].X)
-    np.testing.assert_array_equal(scores, small.page.material.ranking.scores)
+    scores = saved.predict(small.page.material.test.X)
+    np.testing.assert_allclose(scores, small.page.material.ranking.scores)
 
 
 def test_without_matplotlib_it_says_so_and_goes_on(tmp_path, small, monkeypatch, capsys):
@@ -73,11 +66,11 @@ def test_without_matplotlib_it_says_so_and_goes_on(tmp_path, small, monkeypatch,
         importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
     )
     written = demo._write(replace(small, page=replace(small.page)), str(tmp_path))
-    assert "pip install linrank[plot]" in capsys.readouterr().err
+    assert "pip install matplotlib" in capsys.readouterr().err
     assert [path.rsplit("/", 1)[1] for path in written] == ["model.json", "report.html"]
     page = (tmp_path / "report.html").read_text()
     assert "<svg" not in page
-    assert "pip install linrank[plot]" in page
+    assert "pip install matplotlib" in page
 
 
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path, capsys):

@@ -15,8 +15,7 @@ from hypothesis_profiles import examples
 from linrank import Dataset, LinearModel, evaluate, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.judging.inspect import Profile
-from linrank.reports.diagnosis import worst_queries
-from linrank.reports.material import pushes
+from linrank.reports.diagnosis import pushes, worst_queries
 
 
 def wrong_pairs(labels, scores):

@@ -183,6 +183,22 @@ def test_the_picture_is_as_wide_as_the_page_at_most(pictures):
     assert wide.get("viewBox").split()[2] == "576"
 
 
+@pytest.mark.parametrize("name", ["weights", "scatter, one"])
+def test_titles_can_be_left_to_a_caption(name, pictures):
+    """The drawing loses its title and gains the room; screen readers keep theirs."""
+    display = CASES[name]
+    with_title, without = (
+        ElementTree.fromstring(svg) for svg in (pictures[name], display.to_svg(show_title=False))
+    )
+    drawn = [
+        ["".join(e.itertext()) for e in root.iter(f"{NAMESPACE}text")]
+        for root in (with_title, without)
+    ]
+    assert set(drawn[1]) < set(drawn[0])
+    assert without.find(f"{NAMESPACE}title").text == display.title
+    assert without.find(f"{NAMESPACE}desc").text == display.description
+
+
 def test_the_drawing_is_all_there(pictures):
     """Every bar and every circle is in the file, at its place."""
     root = ElementTree.fromstring(pictures["scatter, one"])
@@ -192,4 +208,4 @@ def test_the_drawing_is_all_there(pictures):
     points = 9000
     assert 2000 < many.count("<use ") < points
     rows = [t.text for t in ElementTree.fromstring(pictures["weights"]).iter(f"{NAMESPACE}text")]
-    assert len([r for r in rows if re.fullmatch(r"x\[\d+\]", r)]) == 30
+    assert len([r for r in rows if re.fullmatch(r"feature \d+", r)]) == 30

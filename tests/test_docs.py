@@ -127,6 +127,62 @@ def test_the_page_runs(page, workplace):
                 assert code == 0, f"{where}: {command}\n{said}"
 
 
+README = ROOT / "README.md"
+SHOWN = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TABLE_OF_README = {  # its rows of linrank, and those of the guide that they are
+    "linrank, linear": "`RankSVM()`",
+    "linrank, curves": "with curves",
+    "linrank, interactions": "with curves and interactions",
+    "linrank, `AutoRanker`": "`AutoRanker`",
+    "LightGBM, regularised": "LightGBM, regularized",
+    "XGBoost, regularised": "XGBoost, regularized",
+}
+
+
+def test_the_readme_runs_in_a_new_folder(workplace, tmp_path):
+    """Verbatim, with no file there but those that its own commands write."""
+    for path in tmp_path.glob("*.txt"):
+        path.unlink()
+    text = README.read_text()
+    for line, language, code in blocks(text):
+        if language != "python":
+            for command in commands(code):
+                status, said = run_command(command)
+                assert status == 0, f"README.md:{line}: {command}\n{said}"
+            others = {row.split()[0] for row in code.splitlines()} - {"linrank"}
+            assert others <= {"pip", "make"}
+    (code, shown) = SHOWN.search(text).groups()
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+    assert out.getvalue() == shown
+
+
+def test_the_readme_is_short_and_has_its_pictures():
+    text = README.read_text()
+    assert len(text.split()) <= 900
+    pictures = re.findall(r"docs/images/\w+\.png", text)
+    assert len(pictures) == 2
+    for name in pictures:
+        assert 5_000 < (ROOT / name).stat().st_size < 120_000
+
+
+def cells_by_row(text: str) -> dict[str, list[str]]:
+    """The cells of the rows of the first table with MQ2008 in its head."""
+    lines = iter(text.splitlines())
+    next(line for line in lines if line.startswith("| |") and "MQ2008" in line)
+    next(lines)
+    rows = [line.strip("| ").split(" | ") for line in iter(lambda: next(lines), "")]
+    return {name: cells[:4] for name, *cells in rows}
+
+
+def test_the_table_of_the_readme_is_that_of_the_guide():
+    guide = cells_by_row((ROOT / "docs" / "guide" / "rankers-that-win.md").read_text())
+    shown = cells_by_row(README.read_text())
+    assert len(shown) == 9
+    assert shown == {name: guide[TABLE_OF_README.get(name, name)] for name in shown}
+
+
 def test_the_first_pages_show_something_to_run():
     """Both faces, Python and the command line, are in the README and in the quickstart."""
     for page in (ROOT / "README.md", ROOT / "docs" / "guide" / "quickstart.md"):

@@ -10,13 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from hypothesis_profiles import examples
-from linrank import ConvergenceWarning, DominationRanker, domination_path, make_ranking
+from linrank import ConvergenceWarning, domination_path, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.domination import path as path_problem
 from linrank.domination import path as pathwise
 from linrank.domination.descent import Descent, descend
 from linrank.domination.path import follow, geometric_alphas, strong_features
 from linrank.domination.train import make_problem
+from papers import DominationRanker
 from plain_domination import PlainDomination
 from real_data import mq2008
 from small_data import small, weighted
@@ -112,7 +113,7 @@ def test_the_attributes():
     assert (found.seconds >= 0).all()
     assert [h["alpha"][0] for h in found.history] == found.alphas.tolist()
     assert found.history[-1]["gap"][-1] == found.gaps[-1]
-    assert "coefs" in repr(found)
+    assert repr(found).startswith("<DominationPathResult: 8 models, alpha ")
     assert "messages" not in repr(found)
 
 

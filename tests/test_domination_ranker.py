@@ -13,15 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linrank import (
-    ConvergenceWarning,
-    DominationRanker,
-    NoPairsError,
-    evaluate,
-    load_model,
-    make_ranking,
-)
+from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
 from linrank.domination.train import make_problem
+from papers import DominationRanker
 from plain_domination import PlainDomination
 
 DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, random_state=3)

@@ -12,8 +12,6 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linrank import (
-    DominationRanker,
-    DominationRankerCV,
     NoPairsError,
     PathDisplay,
     QueryKFold,
@@ -28,6 +26,7 @@ from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
 from linrank.search.grids import tune_domination
 from linrank.search.tuning import Tuning
+from papers import DominationRanker, DominationRankerCV
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
 
@@ -245,12 +244,12 @@ def test_the_picture(data):
     from matplotlib.figure import Figure
 
     ranker = fit(data)
-    axes = list(Figure(layout="constrained").subplots(4, 1, sharex=True))
+    axes = list(Figure(layout="constrained").subplots(2, 1, sharex=True))
     PathDisplay.from_estimator(ranker).plot(axes)
     assert_array_equal(axes[0].get_lines()[0].get_xdata(), ranker.alphas_)
     assert_allclose(axes[0].get_lines()[0].get_ydata(), ranker.mean_scores_)
-    assert_array_equal(axes[3].get_lines()[0].get_ydata(), ranker.path_.n_nonzero)
-    assert axes[3].get_xlabel() == "alpha"
+    assert_array_equal(axes[1].get_lines()[0].get_ydata(), ranker.path_.n_nonzero)
+    assert axes[1].get_xlabel() == "alpha"
     assert axes[0].get_legend().get_texts()[0].get_text() == f"alpha = {ranker.alpha_:.3g}"
 
 

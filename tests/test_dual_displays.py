@@ -61,6 +61,6 @@ def test_a_sample_is_said_to_be_one(ax):
 
 def test_support_distribution_draws_nothing_else():
     with pytest.raises(
-        TypeError, match=r"draws what linrank\.support_distribution returns; got dict"
+        TypeError, match=r"draws what linrank\.support_distribution returns, got dict"
     ):
         SupportDistributionDisplay({})

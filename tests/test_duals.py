@@ -11,19 +11,18 @@ from sklearn.exceptions import NotFittedError
 
 from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
-from linrank import (
+from linrank import LinearModel, dual_matrix
+from linrank.data.dataset import Dataset
+from linrank.duals.dual_matrix import Block
+from linrank.ranksvm.train import Problem
+from papers import (
     DominationRanker,
     FactorizedRankSVM,
-    LinearModel,
     RankSVM,
     RankSVMCV,
     RegularizedRankSVM,
     SGDRanker,
-    dual_matrix,
 )
-from linrank.data.dataset import Dataset
-from linrank.duals.dual_matrix import Block
-from linrank.ranksvm.train import Problem
 from small_data import small, weighted
 
 # ---- the squared hinge --------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from linrank.cli.streams import write_lines
 from linrank.data.dataset import Dataset
 from linrank.export.artefact import Artefact
 from linrank.io.trec import Run, write_run
-from linrank.io.write.files import write
+from linrank.io.write import write
 from linrank.models import file as arrays
 from linrank.stochastic import checkpoint
 from linrank.system import durable
@@ -628,7 +628,7 @@ CASES = {
     "file": (lambda path, k: put(path, b"%d" % k), lambda path: path.read_bytes()),
     "checkpoint": (
         lambda path, k: checkpoint.save(path, {"w": np.full(3, k)}),
-        lambda path: checkpoint.load(path)["w"][0],
+        lambda path: np.asarray(checkpoint.load(path)["w"])[0],
     ),
     "model": (
         lambda path, k: LinearModel([float(k)]).save(path),

@@ -16,19 +16,11 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from hypothesis_profiles import examples
-from linrank import (
-    ConvergenceWarning,
-    DominationRanker,
-    NoPairsError,
-    RankSVM,
-    SGDRanker,
-    evaluate,
-    load_model,
-    make_ranking,
-)
+from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.ranksvm.train import train
+from papers import DominationRanker, RankSVM, SGDRanker
 from strategies import datasets, scored_queries
 
 
@@ -170,7 +162,7 @@ def test_frames_keep_their_names(data, library):
     X = getattr(module, frame)(columns)
     ranker = RankSVM().fit(X, data.y, qid=data.qid)
     assert ranker.feature_names_in_.tolist() == list(columns)
-    assert ranker.model_.feature_names == tuple(columns)
+    assert ranker.model_.feature_names == list(columns)
     assert_allclose(ranker.predict(X), data.X @ ranker.coef_, rtol=1e-3, atol=1e-4)
     names = list(columns)[::-1]
     turned = X.select(names) if library != "pandas" else X[names]
@@ -409,7 +401,7 @@ def test_progress_goes_to_the_logger_or_to_standard_error(data, capsys, caplog):
     with caplog.at_level(logging.INFO, logger="linrank"):
         RankSVM(verbose=1).fit(data.X, data.y, qid=data.qid)
     assert capsys.readouterr() == ("", "")
-    assert caplog.messages[0].startswith("linrank: iteration 0, objective ")
+    assert caplog.messages[0].startswith("iteration 0, objective ")
     with caplog.at_level(logging.WARNING, logger="linrank"):
         RankSVM(verbose=1).fit(data.X, data.y, qid=data.qid)
     out, err = capsys.readouterr()

@@ -194,7 +194,7 @@ def test_negative_scores_and_features_are_warned_about():
 
 
 def test_defaults_go_to_a_second_file():
-    with pytest.warns(ExportWarning, match="queries of 2 of the features need the values of"):
+    with pytest.warns(ExportWarning, match="queries of 2 of the features need the values"):
         artefact = MEAN.export("es")
     assert list(artefact.files) == ["model.json", "defaults.json"]
     assert json.loads(artefact.files["defaults.json"]) == {"bm25": 2.0, "clicks": 0.1}

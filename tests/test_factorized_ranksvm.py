@@ -21,10 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from explicit_pairs import ExplicitPairs
 from linrank import (
     ConvergenceWarning,
-    FactorizedRankSVM,
     NoPairsError,
     QueryKFold,
-    RankSVM,
     evaluate,
     load_model,
     make_ranking,
@@ -33,6 +31,7 @@ from linrank import (
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.lowrank.factorized import train_factorized
+from papers import FactorizedRankSVM, RankSVM
 from plain_factorized import PlainFactors, bounds, largest_fall
 
 RAW = make_ranking(

@@ -11,19 +11,14 @@ from matplotlib.figure import Figure
 
 from linrank import (
     ConvergenceDisplay,
-    FactorizedRankSVM,
     GridDisplay,
-    KernelRankSVMCV,
     PathDisplay,
     QueryHistogramDisplay,
-    RankSVM,
-    RankSVMCV,
-    SGDRanker,
     WeightsDisplay,
     make_ranking,
-    ranksvm_path,
 )
 from linrank.search.tuning import Tuning
+from papers import FactorizedRankSVM, KernelRankSVMCV, RankSVM, RankSVMCV, SGDRanker, ranksvm_path
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],
@@ -106,7 +101,7 @@ def test_weights_times_spread_reorders(ax):
     WeightsDisplay([1.0, 2.0], spread=[10.0, 1.0]).plot(ax)
     shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
     assert [bar.get_width() for bar in shown] == [10.0, 2.0]
-    assert {t.get_text() for t in ax.get_yticklabels()} == {"x[0]", "x[1]"}
+    assert {t.get_text() for t in ax.get_yticklabels()} == {"feature 0", "feature 1"}
 
 
 def test_weights_rejects_what_does_not_fit():
@@ -124,7 +119,17 @@ def test_histogram_counts_every_query_that_takes_part(ax):
     assert heights[5] == 2
     assert heights[9] == 1
     assert ax.get_title() == "ndcg@5 of 4 queries, 1 left out"
-    assert any("mean 0.5050" in t.get_text() for t in ax.get_legend().get_texts())
+    assert any("mean 0.505" in t.get_text() for t in ax.get_legend().get_texts())
+
+
+def test_queries_that_no_ranking_can_order_are_grey(ax):
+    is_flat = [True, False, False, False, True]
+    QueryHistogramDisplay([0.0, 0.0, 0.5, 1.0, np.nan], bins=10, is_flat=is_flat).plot(ax)
+    heights = [bar.get_height() for bar in ax.patches]
+    assert heights[:10] == [2, 0, 0, 0, 0, 1, 0, 0, 0, 1]  # all of them
+    assert heights[10:] == [1] + 9 * [0]
+    assert ax.patches[10].get_facecolor() != ax.patches[0].get_facecolor()
+    assert "of one label" in [t.get_text() for t in ax.get_legend().get_texts()]
 
 
 def test_histogram_needs_a_value():
@@ -158,13 +163,13 @@ def data():
 
 
 def panels(n):
-    return list(Figure(layout="constrained").subplots(n, 1))
+    return list(Figure(layout="constrained").subplots(n, 1, squeeze=False)[:, 0])
 
 
 def test_path_of_a_result(data):
     found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1.0])
-    axes = PathDisplay(found).plot(panels(3)).axes_
-    for ax, values in zip(axes, (found.objectives, found.norms, [4, 4, 4]), strict=True):
+    axes = PathDisplay(found).plot(panels(2)).axes_  # all models have 4 weights: no panel of them
+    for ax, values in zip(axes, (found.objectives, found.norms), strict=True):
         (line,) = ax.get_lines()
         np.testing.assert_array_equal(line.get_xdata(), [0.01, 0.1, 1.0])
         np.testing.assert_array_equal(line.get_ydata(), values)
@@ -174,13 +179,12 @@ def test_path_of_a_result(data):
 @pytest.mark.filterwarnings("ignore:the best C")
 def test_path_of_an_estimator(data):
     ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
-    axes = PathDisplay.from_estimator(ranker).plot(panels(4)).axes_
+    axes = PathDisplay.from_estimator(ranker).plot(panels(1)).axes_
     means, chosen = axes[0].get_lines()
     np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
     assert chosen.get_xdata() == [ranker.C_] * 2
     assert len(axes[0].collections) == 1  # the band of one standard error
     assert axes[0].get_ylabel() == "ndcg@10\n(3 folds)"
-    np.testing.assert_array_equal(axes[2].get_lines()[0].get_ydata(), ranker.path_.norms)
 
 
 @pytest.mark.parametrize("other", [RankSVM(), RankSVMCV(), 3])
@@ -193,9 +197,8 @@ def test_path_of_something_else(other):
 
 def test_path_of_zero_models_is_drawn_on_linear_axes(data):
     found = ranksvm_path(np.ones_like(data.X), data.y, data.qid, Cs=[0.1, 1.0])
-    axes = PathDisplay(found, [0.5, 0.6]).to_figure().axes
-    assert [ax.get_yscale() for ax in axes] == ["linear", "log", "linear", "linear"]  # norms of 0
-    with pytest.raises(ValueError, match="ax has 3 axes for 4 panels"):
+    assert [ax.get_yscale() for ax in PathDisplay(found).to_figure().axes] == ["log", "linear"]
+    with pytest.raises(ValueError, match="ax has 3 axes for 1 panels"):
         PathDisplay(found, [0.5, 0.6]).plot(panels(3))
 
 

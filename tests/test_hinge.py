@@ -9,11 +9,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explicit_pairs import ExplicitPairs
-from linrank import RankSVM, make_ranking
+from linrank import make_ranking
 from linrank.data.dataset import Dataset
 from linrank.losses.base import Dual
 from linrank.ranksvm.train import train
 from linrank.solvers.result import duality_gap, lower_bound
+from papers import RankSVM
 from real_data import mq2008
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}

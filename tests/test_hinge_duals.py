@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
-from linrank import RankSVM, dual_matrix, make_ranking
+from linrank import dual_matrix, make_ranking
 from linrank.data.dataset import Dataset
-from linrank.duals import hinge as band
-from linrank.duals.dual_matrix import BandEntries, HuberEntries
-from linrank.duals.hinge import hinge_entries
+from linrank.duals import entries as band
+from linrank.duals.entries import BandEntries, HuberEntries, hinge_entries
 from linrank.ranksvm.train import Problem
+from papers import RankSVM
 from small_data import small, weighted
 
 
@@ -103,7 +103,7 @@ def test_without_a_band_the_huber_point_is_left(monkeypatch):
     ranker = fit(data, 1.0)
     problem = Problem.of(data, 1.0, loss="hinge")
     assert isinstance(hinge_entries(problem, ranker.coef_, 1e-9), BandEntries)
-    monkeypatch.setattr("linrank.duals.hinge._LISTED", 1)
+    monkeypatch.setattr("linrank.duals.entries._LISTED", 1)
     dual = dual_matrix(ranker, data.X, data.y, data.qid)
     assert isinstance(dual.entries, HuberEntries)
     listed = ExplicitPairs.of(data)
@@ -147,7 +147,7 @@ def test_the_box_problem_against_a_generic_solver(shape):
         return 0.5 * w @ w - alpha.sum(), D @ w - 1.0
 
     best = minimize(negative, upper / 2, jac=True, bounds=[(0, u) for u in upper], tol=1e-14)
-    alpha = band.maximise_in_box(D, offset, upper, 1e-12)
+    alpha = band.maximize_in_box(D, offset, upper, 1e-12)
     assert (alpha >= 0).all()
     assert (alpha <= upper).all()
     assert negative(alpha)[0] <= best.fun + 1e-9

@@ -14,8 +14,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, as_rows
 from linrank.data.synthetic import make_ranking
 from linrank.ranksvm.train import train
-from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.run import switch_plan
+from linrank.stochastic.descent import Descent, Learner, switch_plan
 from linrank.stochastic.samplers import PLANNED, DrawnPairs, pair_sampler
 from linrank.stochastic.train import ExactObjective, descend
 

@@ -11,11 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
 from hypothesis_profiles import examples
-from linrank import DominationRanker, InductionDisplay, evaluate, make_ranking
+from linrank import InductionDisplay, evaluate, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.domination.descent import Descent, descend
 from linrank.domination.induction import InductionResult, induce
 from linrank.domination.train import make_problem, train
+from papers import DominationRanker
 from plain_domination import PlainDomination
 
 PENALTIES = ["l1", "l2", "none"]

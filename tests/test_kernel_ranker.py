@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernel_twin import plain_kernel
-from linrank import ConvergenceWarning, KernelRankSVM, NoPairsError, QueryKFold, load_model
+from linrank import ConvergenceWarning, NoPairsError, QueryKFold, load_model
+from papers import KernelRankSVM
 from small_data import small
 
 DATA = small(3, 4, n_levels=4)

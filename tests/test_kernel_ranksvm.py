@@ -15,10 +15,11 @@ from sklearn.svm import SVC
 
 from hypothesis_profiles import examples
 from kernel_twin import KernelTwin, plain_kernel
-from linrank import KernelRankSVM, RankSVM, make_ranking
+from linrank import make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.pairs import closest, pruned
+from papers import KernelRankSVM, RankSVM
 from small_data import small, weighted
 from strategies import datasets
 
@@ -341,7 +342,9 @@ def test_blocks_give_the_same_model(kernel, monkeypatch):
 
 
 def test_too_little_memory_is_told():
-    with pytest.raises(MemoryError, match=r"memory_limit allows 1\.0 kB; .*'nystroem'"):
+    with pytest.raises(
+        MemoryError, match=r"memory_limit=1000, 1\.0 kB, is too small: .*'nystroem'"
+    ):
         fit(memory_limit=1000)
 
 

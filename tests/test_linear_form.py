@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from export_cases import statistics
 from hypothesis_profiles import examples
-from linrank import ExportWarning, LinearModel, RankSVM, make_ranking
+from linrank import ExportWarning, LinearModel, make_ranking
 from linrank.data.missing import Missing
 from linrank.data.scaling import Scaling
 from linrank.export.linear_form import LinearForm, positional, power_of_two, singles, text
+from papers import RankSVM
 
 NAMES = ["bm25", "age", "clicks"]
 

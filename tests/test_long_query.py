@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank import RankSVM, _core, evaluate
+from linrank import _core, evaluate
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.losses.base import Hinge, Huber, SquaredHinge
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import sample_queries, train
+from papers import RankSVM
 
 N = _core.LONG_QUERY + 1000
 LOSSES = {

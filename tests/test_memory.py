@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linrank.cli.options import size_in_bytes
 from linrank.system import resources as memory
-from linrank.system.resources import allowed, available, describe_bytes, parse_bytes, resident
+from linrank.system.resources import allowed, available, describe_bytes, parse_bytes, too_small
 
 UNITS = {
     "": 1,
@@ -79,17 +80,12 @@ def test_a_size_in_words_is_read_back():
     assert parse_bytes(describe_bytes(8_600_000_000)) == 8_600_000_000
 
 
-def test_pages_of_mapped_files_are_not_counted(tmp_path):
-    size = 64 << 20
-    path = tmp_path / "zeros"
-    np.zeros(size, np.uint8).tofile(path)
-    before = resident()
-    mapped = np.memmap(path, np.uint8, "r")
-    assert mapped.sum() == 0
-    assert resident() - before < size // 4
-    own = np.ones(size, np.uint8)
-    assert resident() - before > size // 2
-    del own
+@given(st.integers(1, 10**18))
+def test_a_limit_too_small_names_one_that_is_not(needed):
+    told = str(too_small(1, "a fit", needed, "use less"))
+    least = parse_bytes(re.search(r"allow (\S+), or use less", told)[1])
+    assert needed <= least <= max(1.01 * needed, needed + 1)
+    assert "memory_limit=1, 1 B, is too small: a fit takes" in told
 
 
 def test_what_a_container_has_cached_is_free(tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from linrank.estimators.base import MethodRanker, estimator_of
 from linrank.estimators.kernel import KernelRanker
 from linrank.estimators.ranksvm import PublishedRankSVM
 from linrank.estimators.search import searcher_of
-from linrank.judging.contest.methods import (
+from linrank.judging.candidates import (
     Trial,
     chosen_methods,
     fair_convention,
@@ -31,6 +31,7 @@ from linrank.methods import parameters as declared
 from linrank.methods.base import METHODS, Description, Method, Task, Trained, method_named, register
 from linrank.methods.parameters import defaults_of, options_of
 from linrank.models.linear import LinearModel
+from linrank.options import PAPERS
 from small_data import small
 
 STORAGES = {
@@ -139,6 +140,85 @@ class TestFit:
         model = linrank.load_model(tmp_path / "model.json")
         np.testing.assert_array_equal(model.predict(rows), ranker.predict(rows))
         np.testing.assert_equal(dict(model.training), dict(ranker.model_.training))
+
+
+def with_query_features(X: Any, qid: Any) -> np.ndarray:
+    """With columns that are the same on all rows of a query: one of them large, one everywhere."""
+    idf = np.random.default_rng(11).gamma(2.0, size=(int(qid.max()) + 1, 2))[qid] * [1.0, 1e3]
+    return np.column_stack([X, idf, np.full(len(X), 0.1)])
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", [name for name in OWN if name != "kernel"])
+def test_what_no_pair_sees_has_no_weight(name, storage, scale, data):
+    X, y, qid = data
+    rows, mixed = with_query_features(X, qid), np.random.default_rng(2).permutation(len(y))
+    average = {"average": True} if name == "sgd" else {}  # lazily for sparse rows: it rounds
+    for order in (slice(None), mixed):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            ranker = made(name, n_jobs=1, scale=scale, **average)
+            coef = ranker.fit(STORAGES[storage](rows[order]), y[order], qid=qid[order]).coef_
+        assert (coef[-3:] == 0.0).all()
+        assert (coef[:-3] != 0.0).any()
+        assert ranker.model_.n_nonzero == np.count_nonzero(coef)
+
+
+def test_what_other_pairs_see_keeps_its_weight(data):
+    X, y, qid = data
+    rows = with_query_features(X, qid)
+    a, b = (int(np.argmax(qid == q)) for q in np.unique(qid)[:2])
+    ranker = linrank.RankSVM().fit_pairs(rows, [[a, b]], qid=qid, across_queries=True)
+    assert (ranker.coef_[-3:-1] != 0.0).all()
+    pooled = linrank.DominationRanker("l2", pooled=True).fit(rows, y, qid=qid)
+    assert (pooled.coef_[-3:-1] != 0.0).all()
+    bounded = linrank.RankSVM(coef_bounds={rows.shape[1] - 3: (0.5, None)}).fit(rows, y, qid=qid)
+    assert bounded.coef_[-3:].tolist() == [0.5, 0.0, 0.0]
+    began = linrank.SGDRanker(n_steps=200, random_state=0, warm_start=True)
+    began.fit(rows, y)  # one query, in which these columns vary
+    assert (began.fit(rows, y, qid=qid).coef_[-3:-1] != 0.0).all()
+
+
+@pytest.mark.parametrize("place", ["memory", "store"])
+@pytest.mark.parametrize("early", [False, True])
+def test_the_objective_is_that_of_the_weights_after_a_warm_start(early, place, data, tmp_path):
+    X, y, qid = data
+    rows = with_query_features(X, qid)
+    ranker = linrank.RankSVM(**PAPERS, warm_start=True, max_iter=1, early_stopping=early)
+    valid = {"X_val": rows, "y_val": rows @ np.ones(rows.shape[1]), "qid_val": qid} if early else {}
+    ranker.scoring = "pairwise_accuracy"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker.fit(rows, y, qid=0 * qid, **valid)  # one query, in which these columns vary
+        assert (ranker.coef_[-3:-1] != 0.0).any()
+        if place == "store":
+            store = linrank.Store.write(tmp_path / "store", rows, y, qid=qid, chunk_bytes=4000)
+            ranker.set_params(memory_limit="64GB").fit(store, **valid)
+        else:
+            ranker.fit(rows, y, qid=qid, **valid)
+    assert (ranker.coef_[-3:] == 0.0).all()
+    pairs = (qid[:, None] == qid) & (y[:, None] > y)
+    slack = np.maximum(0.0, 1.0 - np.subtract.outer(*2 * (rows @ ranker.coef_,)))[pairs]
+    objective = 0.5 * ranker.coef_ @ ranker.coef_ + slack @ slack
+    np.testing.assert_allclose(ranker.objective_, objective, rtol=1e-12)
+
+
+@pytest.mark.parametrize("path", [linrank.ranksvm_path, linrank.domination_path])
+def test_on_a_path_what_no_pair_sees_has_no_weight(path, data):
+    X, y, qid = data
+    options = {"penalty": "l2"} if path is linrank.domination_path else {}
+    coefs = path(with_query_features(X, qid), y, qid, **options).coefs
+    assert (coefs[:, -3:] == 0.0).all()
+    assert (coefs[-1, :-3] != 0.0).all()
+
+
+@pytest.mark.parametrize("curves", ["quantile", "spline", "step"])
+def test_a_curve_that_no_pair_sees_is_flat(curves, data):
+    X, y, qid = data
+    model = linrank.RankSVM(0.1, curves=curves).fit(with_query_features(X, qid), y, qid=qid).model_
+    assert not model.is_used[-3:].any()
+    assert model.is_used[:-3].any()
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -13,13 +13,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import linrank
+import papers
 from hypothesis_profiles import examples
-from linrank import Dataset, RankSVM, load_model
+from linrank import Dataset, load_model
 from linrank.data.missing import Filling, Missing
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows
 from linrank.errors import ModelFormatError
 from linrank.models import file as arrays
 from linrank.models import file as model_file
+from papers import RankSVM
 
 POLICIES = ("zero", "mean", "indicator")
 LINEAR = {
@@ -286,7 +288,7 @@ def test_bad_policies_are_named():
     with pytest.raises(ValueError, match=r"missing='zero' takes no weights"):
         Missing("zero", weights=np.zeros(2))
     with pytest.raises(ValueError, match="partial_fit cannot use missing='zero'"):
-        linrank.SGDRanker(missing="zero").partial_fit(X, y, qid=qid)
+        papers.SGDRanker(missing="zero").partial_fit(X, y, qid=qid)
 
 
 def test_a_model_knows_the_data_it_was_trained_on(tmp_path):
@@ -360,7 +362,7 @@ def test_filled_rows_of_another_size_are_refused(policy):
 
 @pytest.mark.parametrize("policy", ["mean", "indicator"])
 def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, policy):
-    pytest.importorskip("safetensors", reason="pip install linrank[safetensors]")
+    pytest.importorskip("safetensors", reason="pip install safetensors")
     monkeypatch.setattr(arrays, "MAX_LISTED", 10)
     numbers = np.arange(1.0, 21.0)
     missing = Missing(policy, *((numbers, None) if policy == "mean" else (None, numbers)))
@@ -373,7 +375,7 @@ def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, po
 
 
 def test_statistics_go_beside_too(tmp_path, monkeypatch):
-    load_file = pytest.importorskip("safetensors.numpy", reason="linrank[safetensors]").load_file
+    load_file = pytest.importorskip("safetensors.numpy", reason="safetensors").load_file
     monkeypatch.setattr(arrays, "MAX_LISTED", 1)
     X = np.random.default_rng(0).normal(size=(9, 4))
     known = ColumnStatistics.of(DenseRows(X))
@@ -388,3 +390,139 @@ def test_statistics_go_beside_too(tmp_path, monkeypatch):
 def test_a_model_of_four_long_lists_can_be_read_again():
     """Names, coefficients, factors and means, each of a million entries, are in one file."""
     assert model_file.MAX_VALUES > 4 * arrays.MAX_LISTED
+
+
+# ---- stores of tables with missing values --------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table with gaps, its queries apart, written in several row groups."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    X, y, qid = holed(seed=3, n_rows=240)
+    order = np.random.default_rng(0).permutation(len(y))
+    columns = {f"x{j}": pa.array(X[order, j], from_pandas=True) for j in range(X.shape[1])}
+    columns |= {"label": y[order], "qid": qid[order]}
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=50)
+    return path
+
+
+@pytest.mark.parametrize("memory_limit", [None, "4GiB"])
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_store_of_a_table_trains_the_model_of_the_table(
+    table, tmp_path, monkeypatch, policy, scale, memory_limit
+):
+    """fit(store of the table) is fit(table): coefficients, policy and scores of rows with gaps."""
+    monkeypatch.setattr("linrank.io.tables.read.PART_BYTES", 1000)  # several parts
+    settings = {"C": 0.1, "scale": scale, "tol": 1e-9}
+    twin = RankSVM(**settings, missing=policy).fit(linrank.load(table, missing="keep")).model_
+    store = linrank.convert(table, tmp_path / "store", missing=policy, chunk_bytes=2000)
+    assert store.n_chunks > 1
+    model = RankSVM(**settings, memory_limit=memory_limit).fit(store).model_
+    assert model.missing.kind == policy
+    assert model.feature_names == twin.feature_names
+    assert_allclose(model.coef, twin.coef, rtol=1e-6, atol=1e-9)
+    for name in ("values", "weights"):
+        found, expected = getattr(model.missing, name), getattr(twin.missing, name)
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    if policy == "mean":
+        assert_array_equal(model.missing.absent, twin.missing.absent)
+    if model.statistics is not None:
+        assert model.statistics.n_columns == model.n_features
+    fresh = Dataset.of(*holed(seed=9)[:2], missing="keep")
+    assert_allclose(model.predict(fresh), twin.predict(fresh), rtol=1e-6, atol=1e-8)
+    model.save(tmp_path / "model.json")
+    assert_array_equal(load_model(tmp_path / "model.json").predict(fresh), model.predict(fresh))
+
+
+IN_PASSES = {
+    "RankSVMCV": {"Cs": [0.1, 1.0], "cv": 2},
+    "SGDRanker": {"n_steps": 500, "random_state": 0},
+    "DominationRanker": {"alpha": 0.01, "penalty": "l2"},
+    "RankSVM": {"C": 0.1, "curves": "quantile", "n_knots": 3},
+}
+
+
+@pytest.mark.parametrize("policy", ["mean", "indicator"])
+@pytest.mark.parametrize("name", IN_PASSES)
+def test_every_method_over_a_store_has_its_policy(table, tmp_path, name, policy):
+    """In passes as from the same store in memory: chunks of one size, sums in one order."""
+    estimator = getattr(linrank, name)
+    store = linrank.convert(table, tmp_path / "store", missing=policy)
+    fresh = Dataset.of(*holed(seed=9)[:2], missing="keep")
+    found, expected = (
+        estimator(**IN_PASSES[name], memory_limit=limit).fit(store).model_
+        for limit in ("4GiB", None)
+    )
+    assert found.missing.kind == expected.missing.kind == policy
+    assert found.n_features == expected.n_features == 4
+    if found.statistics is not None:
+        assert found.statistics.n_columns == 4
+    if name != "SGDRanker":  # which draws other pairs
+        assert_allclose(found.predict(fresh), expected.predict(fresh), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_store_keeps_how_it_was_filled_in(table, tmp_path, policy):
+    """To the bits, by each way of writing one."""
+    data = linrank.load(table, missing=policy)
+    stores = [linrank.Store.of(tmp_path / "a", data)]
+    X, y, qid = holed(seed=3)
+    expected = Dataset.of(X, y, qid=qid, missing=policy)
+    stores.append(linrank.Store.write(tmp_path / "b", X, y, qid=qid, missing=policy))
+    stores.append(linrank.convert(stores[1], tmp_path / "c"))
+    for store, source in zip(stores, (data, expected, expected), strict=True):
+        for found in (store.filling, store.dataset().filling, store.read(0).filling):
+            assert found.kind == policy
+            assert found.n_features == 4
+            for name in ("values", "columns", "absent"):
+                assert_array_equal(getattr(found, name), getattr(source.filling, name))
+
+
+def test_several_tables_are_filled_in_as_one(table, tmp_path):
+    data = linrank.load(table, missing="keep")
+    halves = [data.select(slice(0, 100)), data.select(slice(100, None))]
+    for name, half in zip("ab", halves, strict=True):
+        linrank.convert(half, tmp_path / f"{name}.csv")
+    store = linrank.convert(
+        [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "store", missing="mean"
+    )
+    assert_allclose(store.filling.values, Filling.fit("mean", data.rows).values, rtol=1e-6)
+    with open(tmp_path / "a.csv", "rb") as a, open(tmp_path / "b.csv", "rb") as b:
+        pipes = linrank.convert(
+            [a, b], tmp_path / "pipes.parquet", missing="mean", format="csv", dtype="float64"
+        )
+    assert pipes.n_rows == data.n_rows
+    filled = linrank.load(tmp_path / "pipes.parquet").X
+    expected = Filling.fit("mean", data.rows).filled(data.rows).values
+    assert_allclose(np.sort(filled, axis=0), np.sort(expected, axis=0), rtol=1e-6)
+
+
+def test_a_store_has_a_value_in_every_place(table, tmp_path):
+    X, y, qid = holed()
+    with pytest.raises(ValueError, match="missing must be 'error', 'zero'"):
+        linrank.Store.write(tmp_path / "store", X, y, qid=qid, missing="keep")
+    with pytest.raises(ValueError, match=r"is NaN or infinite; say .*missing='zero'"):
+        linrank.convert(table, tmp_path / "store", missing="keep")
+    with pytest.raises(linrank.DataFormatError, match=r"is missing; say .*missing='zero'"):
+        linrank.convert(table, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_another_policy_than_that_of_a_store_is_refused(table, tmp_path):
+    store = linrank.convert(table, tmp_path / "store", missing="mean")
+    for memory_limit in (None, "4GiB"):
+        ranker = RankSVM(missing="zero", memory_limit=memory_limit)
+        with pytest.raises(ValueError, match=r"missing='zero', but .* filled in with 'mean'"):
+            ranker.fit(store)
+        RankSVM(missing="mean", memory_limit=memory_limit).fit(store)
+    plain = linrank.Store.write(tmp_path / "plain", np.eye(2), [0, 1])
+    with pytest.raises(ValueError, match="other data"):
+        RankSVM().fit(store).model_.predict(linrank.load(table, missing="zero"))
+    assert plain.filling is None

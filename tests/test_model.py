@@ -187,7 +187,7 @@ def test_a_missing_safetensors_names_the_extra(tmp_path, monkeypatch):
         lambda: load_model(tmp_path / "m.json"),
         lambda: model.save(tmp_path / "n.json"),
     ):
-        with pytest.raises(ImportError, match=r"pip install linrank\[safetensors\]"):
+        with pytest.raises(ImportError, match=r"pip install safetensors"):
             action()
 
 
@@ -280,6 +280,11 @@ def test_rows_that_do_not_fit_are_an_error():
     with pytest.raises(ValueError, match=r"feature 0 is 'b', the model was trained with 'a'"):
         model.predict(frame)
     assert model.predict(frame[["a", "b"]]) == [2.0]
+    for wide in (frame.assign(price=1.0), frame[["a", "b"]].assign(price=1.0)):
+        said = r"X has 3 columns, the model 2 features; it was not trained on 'price': select its"
+        with pytest.raises(ValueError, match=said):
+            model.predict(wide)
+        assert model.predict(wide[list(model.feature_names)]) == [2.0]
     with pytest.raises(ValueError, match="pair names row 5, but there are 2 rows"):
         model.explain(np.ones((2, 2)), pair=(0, 5))
     with pytest.raises(TypeError, match=r"pair must be two row numbers \(i, j\), got 3"):

@@ -23,17 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from hypothesis_profiles import examples
-from linrank import (
-    ConvergenceWarning,
-    DominationRanker,
-    NoPairsError,
-    PerQueryRanker,
-    RankSVM,
-    SGDRanker,
-    _core,
-    evaluate,
-    load_model,
-)
+from linrank import ConvergenceWarning, NoPairsError, PerQueryRanker, _core, evaluate, load_model
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.estimators.model_selection import QueryKFold
@@ -41,6 +31,7 @@ from linrank.estimators.topic_models import TopicLabels, Trainer
 from linrank.estimators.topics import Progress, for_each, highest
 from linrank.stochastic.samplers import pair_sampler
 from linrank.system.seeds import seed_of_part
+from papers import DominationRanker, RankSVM, SGDRanker
 from plain_descent import PlainDescent
 
 N_ROWS, N_FEATURES, N_TOPICS = 120, 6, 5
@@ -462,7 +453,7 @@ def test_models_are_saved_one_by_one(X, Y, tmp_path):
     ranker.models_[2].save(tmp_path / "x.json")
     model = load_model(tmp_path / "x.json")
     assert model.training["topic"] == "x"
-    assert model.feature_names == tuple("abcdef")
+    assert model.feature_names == list("abcdef")
     assert_array_equal(model.predict(frame), ranker.decision_function(frame, topics="x")[:, 0])
     copy = pickle.loads(pickle.dumps(ranker))
     assert_array_equal(copy.predict(frame), ranker.predict(frame))

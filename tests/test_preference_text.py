@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import papers
 from cli_files import write_svmlight
-from linrank import DataFormatError, RankSVM, load_preferences, make_ranking
+from linrank import DataFormatError, load_preferences, make_ranking
 from linrank.cli.main import main
 from linrank.models.linear import load_model
+from papers import RankSVM
 
 
 def read(text, **options):
@@ -131,7 +133,8 @@ def command(work, *options):
 @pytest.mark.parametrize("with_labels", [True, False])
 def test_training_equals_fit_pairs(work, with_labels, capsys):
     options = [] if with_labels else ["--no-labels"]
-    assert command(work, "--scale", "standard", "--json", *options) == 0
+    given = papers.flags("--scale", "standard", "--json", *options)
+    assert command(work, *given) == 0
     told = capsys.readouterr()
     data = work["data"]
     ranker = RankSVM(tol=1e-10, scale="standard").fit_pairs(

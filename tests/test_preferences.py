@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from hypothesis_profiles import examples
-from linrank import Preferences, RankSVM, make_ranking, reference
+from linrank import Preferences, make_ranking, reference
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.losses.base import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
@@ -19,6 +19,7 @@ from linrank.ranksvm.train import sample_preferences, train
 from linrank.solvers.conjugate import Diagonal, Explicit, Plain
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap
+from papers import RankSVM
 from strategies import datasets
 
 EPSILON = 0.3

@@ -24,9 +24,16 @@ def small_tables(draw):
     return X.reshape(n_rows, n_columns), np.array(y), np.array(qid)
 
 
-@given(small_tables(), st.booleans())
-def test_columns_equal_their_definition(table, sparse):
+@given(small_tables(), st.booleans(), st.integers(1, 4))
+def test_columns_equal_their_definition(table, sparse, n_first):
     X, y, qid = table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("linrank.data.queries._FIRST_ROWS", n_first)
+        patch.setattr("linrank.data.queries._MOST_VALUES", 2)
+        check_columns(X, y, qid, sparse)
+
+
+def check_columns(X, y, qid, sparse):
     columns = Profile(Dataset.of(csr_array(X) if sparse else X, y, qid=qid)).columns
     np.testing.assert_array_equal(columns.minimum, X.min(axis=0))
     np.testing.assert_array_equal(columns.maximum, X.max(axis=0))
@@ -56,6 +63,8 @@ def test_rows_are_read_in_blocks_whatever_their_order(monkeypatch):
     whole = Profile(Dataset.of(X, y, qid=qid))
     whole_columns, whole_repeats = whole.columns, whole.repeats
     monkeypatch.setattr("linrank.judging.inspect.BLOCK", 7)
+    monkeypatch.setattr("linrank.data.queries._FIRST_ROWS", 2)
+    monkeypatch.setattr("linrank.data.queries._MOST_VALUES", 20)
     parts = Profile(Dataset.of(X, y, qid=qid))
     for name in ("minimum", "maximum", "n_nonzero", "varies_in_query"):
         np.testing.assert_array_equal(getattr(parts.columns, name), getattr(whole_columns, name))
@@ -119,7 +128,9 @@ def test_each_fault_is_found_and_nothing_else():
     assert _codes(X, y) == {"no-qid"}
     assert _codes(np.column_stack([X, y]), y, qid) == {"label-like-feature"}
     assert _codes(X * [1, 1, 1, 1e5], y, qid) == {"scales-differ"}
-    assert _codes(X + np.array([0, 0, 0, 1e9]), y, qid) == {"huge-values"}
+    wide = X + np.array([0, 0, 0, 1e9])
+    assert _codes(np.float32(wide), y, qid) == {"huge-values"}
+    assert _codes(wide, y, qid) == set()  # float64 tells them apart
     assert _codes(np.column_stack([X, qid]), y, qid) == {"constant-in-query"}
     assert _codes(X, y - 1, qid) == {"negative-label"}
     assert _codes(X, y + 30, qid) == {"large-label"}

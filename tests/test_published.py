@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hypothesis_profiles import examples
-from linrank import RankSVM, _core, reference
+from linrank import _core, reference
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
 from linrank.losses.base import SquaredHinge
@@ -20,6 +20,7 @@ from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, PublishedRankSVM, TreeHinge
 from linrank.ranksvm.train import train
 from linrank.system import resources as memory
+from papers import RankSVM
 from strategies import scored_queries
 
 # Every loss of the package that is the squared hinge.

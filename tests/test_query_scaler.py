@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hypothesis_profiles import examples
-from linrank import QueryKFold, QueryScaler, RankSVM, make_ranking, ranking_scorer
+from linrank import QueryKFold, QueryScaler, make_ranking, ranking_scorer
+from papers import RankSVM
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

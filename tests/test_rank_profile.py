@@ -9,18 +9,11 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from explicit_pairs import ExplicitPairs
-from linrank import (
-    DualMatrix,
-    FactorizedRankSVM,
-    RankProfile,
-    RankProfileDisplay,
-    RankSVM,
-    dual_matrix,
-    rank_profile,
-)
+from linrank import DualMatrix, RankProfile, RankProfileDisplay, dual_matrix, rank_profile
 from linrank.data.dataset import Dataset
-from linrank.duals.dual_matrix import Cells
+from linrank.duals.entries import Cells
 from linrank.ranksvm.train import Problem
+from papers import FactorizedRankSVM, RankSVM
 from small_data import small
 
 
@@ -233,5 +226,5 @@ def test_the_picture_counts_axes():
     assert len(RankProfileDisplay(profile).to_figure().axes) == 2
     with pytest.raises(ValueError, match="ax has 1 axes for 2 panels"):
         RankProfileDisplay(profile).plot(Figure().subplots())
-    with pytest.raises(TypeError, match=r"linrank\.rank_profile returns; got RankSVM"):
+    with pytest.raises(TypeError, match=r"linrank\.rank_profile returns, got RankSVM"):
         RankProfileDisplay(RankSVM())

@@ -213,5 +213,5 @@ def test_memory_is_refused_before_it_is_taken():
         check_memory(pairs, n_bytes - 1)
     rows = np.arange(600_000) % 2
     long = choose_pairs(Dataset.of(np.zeros((600_000, 1), dtype=np.float32), rows))
-    with pytest.raises(MemoryError, match=r"2\.9 TB, but .* available"):
+    with pytest.raises(MemoryError, match=r"2\.9 TB but .* available"):
         check_memory(long, None)

@@ -353,7 +353,9 @@ def test_bad_options(options, message):
 
 
 def test_more_pairs_than_memory():
-    with pytest.raises(MemoryError, match=r"pairs .* memory_limit allows 1.0 kB; use Factorized"):
+    with pytest.raises(
+        MemoryError, match=r"memory_limit=1000, 1.0 kB, is too small: .* pairs .* or use Factorized"
+    ):
         train_regularized(small(), memory_limit=1000)
 
 

@@ -15,16 +15,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linrank import (
-    ConvergenceWarning,
-    NoPairsError,
-    QueryKFold,
-    RankSVM,
-    RegularizedRankSVM,
-    evaluate,
-    load_model,
-    make_ranking,
-)
+from linrank import ConvergenceWarning, NoPairsError, QueryKFold, evaluate, load_model, make_ranking
+from papers import RankSVM, RegularizedRankSVM
 from real_data import mq2008
 from small_data import small
 
@@ -221,7 +213,9 @@ def test_bad_input():
         fit(-1)
     with pytest.raises(ValueError, match="lam must be a finite number > 0, got 0"):
         fit(lam=0)
-    with pytest.raises(MemoryError, match="memory_limit allows 100 B; use FactorizedRankSVM"):
+    with pytest.raises(
+        MemoryError, match=r"memory_limit=100, 100 B, is too small: .* use FactorizedRankSVM"
+    ):
         fit(memory_limit=100)
     with pytest.raises(NoPairsError):
         RegularizedRankSVM().fit(DATA.X, np.ones(DATA.n_rows), qid=DATA.qid)

@@ -15,9 +15,9 @@ import pytest
 import linrank
 from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
 from linrank.judging.inspect import Profile
-from linrank.reports.caveats import data_caveats, leakage_message
+from linrank.reports.diagnosis import pushes
 from linrank.reports.html import interval, p_value, percent, power, push, short
-from linrank.reports.material import pushes
+from linrank.reports.material import data_caveats, leakage_message
 from linrank.reports.rankings import best_single_feature
 from real_data import mq2008, real_file
 
@@ -133,7 +133,7 @@ def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):
     assert told["C"] == best.C_
     cell = material.comparison.cells[material.ranking.name, "ndcg@10"]
     text = " ".join(Reader(page.to_html()).text)
-    for number in (f"{cell.mean:.4f}", f"{cell.low:.4f} to {cell.high:.4f}", "proven by duality"):
+    for number in (f"{cell.mean:.3f}", f"[{cell.low:.3f}, {cell.high:.3f}]", "proven by duality"):
         assert number in text
     assert f"{cell.wins} · {cell.ties} · {cell.losses}" in text
     assert "No test query is among the training queries" in text
@@ -171,11 +171,17 @@ def test_an_interrupted_save_leaves_the_old_file(page, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
+def test_figures_have_a_caption_and_no_title(page):
+    html = page.to_html()
+    assert html.count("<figcaption>") == html.count("<figure>") > 3
+    assert "blue ranks up" not in html  # the title of the weights
+
+
 @pytest.mark.usefixtures("plain")
 def test_without_matplotlib_the_page_says_what_is_missing(page):
     html = replace(page).to_html()
     assert "<svg" not in html
-    assert "pip install linrank[plot]" in html
+    assert "pip install matplotlib" in html
     assert_stands_alone(html)
 
 
@@ -474,8 +480,10 @@ def test_numbers_in_words():
     assert "1.0 × 10<sup>−15" in power(0.0)  # what rounding lets anyone know
     assert [push(x, 0.0334) for x in (-0.0334, 8.3e-5)] == ["−0.0334", "+0.0001"]
     assert [push(x) for x in (1234.5, -0.5, 2e-9)] == ["+1,234", "−0.500", "+2.00e−09"]
-    assert interval(float("nan"), float("nan")) == "–"
-    assert (percent(1, 8), percent(1, 80), percent(1, 0)) == ("12 %", "1.2 %", "–")
+    assert interval(float("nan"), float("nan")) == ""
+    assert interval(0.6921, 0.7629) == "[0.692, 0.763]"
+    assert interval(-0.0312, 0.04, difference=True) == "[−0.031, +0.040]"
+    assert (percent(1, 8), percent(1, 80), percent(1, 0)) == ("12%", "1.2%", "–")
     assert (short(55540.0), short(-0.25)) == ("55,540", "−0.25")
 
 
@@ -488,13 +496,14 @@ def test_mq2008_fits_a_mail():
     assert page.to_dict()["certified"] is True
     assert "leakage" not in codes(page)
     assert 0.46 < page.material.evaluation["ndcg@10"] < 0.50
-    assert page.material.evaluation["pairwise_accuracy"] == pytest.approx(0.827, abs=0.004)
+    # Uniform pairs reach 0.827: the weights of NDCG, which are the default, look at the top.
+    assert page.material.evaluation["pairwise_accuracy"] == pytest.approx(0.82, abs=0.004)
     assert_stands_alone(page.to_html())
 
 
 def test_mslr_fits_a_mail():
     train, test = (linrank.load(real_file(f"mslr_sample/{p}.txt.xz")) for p in ("train", "test"))
-    page = linrank.report(test, train=train, n_resamples=500, Cs=[2**-19, 2**-15])
+    page = linrank.report(test, train=train, n_resamples=500, Cs=[2**-7, 2**-3])
     assert len(page.to_html().encode()) < 3_000_000
     assert page.material.evaluation["ndcg@10"] > 0.35
 

@@ -31,7 +31,12 @@ onload = () => {{
     const wide = [...page.querySelectorAll("body *")].filter(one => !one.closest(".scroll, svg")
       && one.getBoundingClientRect().right > room + 1);
     const names = wide.map(one => one.tagName + "." + one.className).join(" ");
-    return `${{page.documentElement.scrollWidth}} of ${{room}}: ${{names}};`;
+    frame.contentWindow.scrollTo({{top: 2000, behavior: "instant"}});
+    const stays = page.querySelector("nav").getBoundingClientRect().top === 0;
+    const [left, right] = page.querySelector(".beside").children;
+    const beside = right.getBoundingClientRect().left >= left.getBoundingClientRect().right;
+    const layout = `${{stays ? " menu" : ""}}${{beside ? " beside" : ""}}`;
+    return `${{page.documentElement.scrollWidth}} of ${{room}}:${{layout}} ${{names}};`;
   }}).join("");
 }};
 </script>"""
@@ -97,6 +102,7 @@ def test_it_is_drawn_in_its_colours_without_a_complaint(page, tmp_path, width, s
 
 
 def test_nothing_is_wider_than_the_screen(page, tmp_path):
+    """On a desk the menu stays in view, and a ranking has its worst pair beside it."""
     html = escape(page.read_text(encoding="utf-8"))
     frames = "".join(
         f'<iframe srcdoc="{html}" width="{width}" height="900" frameborder="0"></iframe>'
@@ -106,7 +112,7 @@ def test_nothing_is_wider_than_the_screen(page, tmp_path):
     probe.write_text(PROBE.format(frames=frames), encoding="utf-8")
     dom, _ = browse(probe, tmp_path, "--dump-dom", width=1800)
     found = re.search(r"<title>([^<]*)</title>", dom)
-    assert found[1] == "1280 of 1280: ;390 of 390: ;"
+    assert found[1] == "1280 of 1280: menu beside ;390 of 390: ;"
 
 
 def test_the_policy_of_the_page_forbids_scripts(page, tmp_path):

@@ -33,17 +33,6 @@ def by_query(X, qid):
     return out
 
 
-@given(datasets(weights=True))
-def test_summary_equals_definition(data):
-    X, u = dense(data.X), data.weight
-    mean, variance, low, high = _core.summarise_columns(data.rows.core, u, 1)
-    assert_allclose(mean, np.average(X, axis=0, weights=u), atol=1e-12)
-    spread = np.average((X - mean) ** 2, axis=0, weights=u)
-    assert_allclose(variance, spread, atol=1e-12)
-    assert_array_equal(low, X.min(axis=0))
-    assert_array_equal(high, X.max(axis=0))
-
-
 @given(datasets(), st.data())
 def test_rows_of_weight_zero_are_absent_and_weight_two_counts_twice(data, draw):
     n = data.n_rows
@@ -67,26 +56,6 @@ def test_standard_equals_scikit_learn():
     assert_allclose(
         Scaling.fit("minmax", as_rows(X)).factors[varying], MinMaxScaler().fit(X).scale_[varying]
     )
-
-
-def test_variance_survives_a_large_offset():
-    """A one-pass sum of squares around 0 would lose every digit here."""
-    rng = np.random.default_rng(1)
-    noise = rng.normal(size=(1000, 3))
-    for X in (noise + 1e8, sparse.csr_array(noise + 1e8)):
-        _, variance, _, _ = _core.summarise_columns(as_rows(X).core, rng.uniform(0.1, 1, 1000), 1)
-        assert_allclose(variance, 1.0, rtol=0.2)
-    _, variance, _, _ = _core.summarise_columns(as_rows(noise + 1e8).core, None, 1)
-    assert_allclose(variance, (noise + 1e8).var(axis=0), rtol=1e-6)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_threads_do_not_change_a_bit(make):
-    X = np.random.default_rng(2).normal(size=(5000, 11))
-    X[X < 0] = 0
-    one, two = (_core.summarise_columns(as_rows(make(X)).core, None, n) for n in (1, 2))
-    for a, b in zip(one, two, strict=True):
-        assert_array_equal(a, b)
 
 
 @given(datasets())
@@ -185,10 +154,6 @@ def test_a_wrong_scaling_is_an_error(kind, factors, message):
 
 def test_the_core_checks_what_it_is_given():
     rows = as_rows(np.ones((3, 2))).core
-    with pytest.raises(ValueError, match="one weight per row"):
-        _core.summarise_columns(rows, np.ones(2), 1)
-    with pytest.raises(ValueError, match="no row of positive weight"):
-        _core.summarise_columns(rows, np.zeros(3), 1)
     with pytest.raises(ValueError, match="do not match"):
         _core.scale_queries(rows, np.array([0, 2]), None, 1)
     with pytest.raises(ValueError, match="row that does not exist"):

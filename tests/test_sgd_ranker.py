@@ -16,18 +16,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hypothesis_profiles import examples
-from linrank import (
-    ConvergenceWarning,
-    NoPairsError,
-    RankSVM,
-    SGDRanker,
-    evaluate,
-    load_model,
-    make_ranking,
-)
+from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.options import ALGORITHMS, SAMPLINGS
 from linrank.system.seeds import seed_of
+from papers import RankSVM, SGDRanker
 from real_data import mq2008
 
 STEPS = 20_000

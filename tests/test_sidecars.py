@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linrank
+import papers
 from linrank.errors import DataFormatError
 
 ROWS = "2 1:1 2:3\n0 1:2 2:1\n1 1:0 2:2\n0 1:4 2:4\n3 1:1 2:1\n"
@@ -48,10 +49,10 @@ def test_the_weight_of_a_query_is_that_of_its_pairs(path):
     beside(path, ".weight", 4, 9)
     data = linrank.load(path)
     assert data.weight.tolist() == [2, 2, 3, 3, 3]
-    by_query = linrank.RankSVM(tol=1e-8).fit(
+    by_query = papers.RankSVM(tol=1e-8).fit(
         data.X, data.y, qid=data.qid, query_weight=np.array([4, 4, 9, 9, 9])
     )
-    by_row = linrank.RankSVM(tol=1e-8).fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
+    by_row = papers.RankSVM(tol=1e-8).fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
     np.testing.assert_allclose(by_row.coef_, by_query.coef_, rtol=1e-6)
 
 
@@ -87,7 +88,7 @@ def test_faults(path, files, message):
 
 def test_what_the_data_say_themselves_is_not_said_beside(tmp_path):
     text = tmp_path / "t.csv"
-    text.write_text("label,qid,weight,position,a\n1,1,1,1,2\n0,1,1,2,3\n")
+    text.write_text("label,qid,sample_weight,position,a\n1,1,1,1,2\n0,1,1,2,3\n")
     for ending, numbers in ((".query", [2]), (".weight", [1, 1]), (".position", [1, 2])):
         beside(text, ending, *numbers)
         with pytest.raises(DataFormatError, match="sidecars=False"):

@@ -295,4 +295,6 @@ def test_older_versions_have_none(monkeypatch):
             return X, y, hasattr(self, "_fit_watch")
 
     assert Ranker().fit(1, y=2) == (1, 2, False)
-    assert not hasattr(Ranker, "set_callbacks")
+    assert not hasattr(Ranker(), "set_callbacks")
+    with pytest.raises(AttributeError, match=r"set_callbacks needs scikit-learn 1\.9 or newer"):
+        _ = Ranker().set_callbacks

@@ -11,27 +11,29 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from linrank import _core
-from linrank.io.store.batch import Batch, Span, ends_of
-from linrank.io.store.spill import Background, merge, write_run
+from linrank.data.dataset import Dataset
+from linrank.data.rows import CsrRows
+from linrank.io.comments import Comments, join_datasets
+from linrank.io.store import grouping
+from linrank.io.store.grouping import Background, Run, merge
 
 
-def batch_of_rows(rows):
-    """Rows (number, value, entries) as a batch; entries are a list of small integers."""
-    numbers, values, entries = zip(*rows, strict=True)
+def data_of_rows(rows):
+    """Rows (number, label, entries) as a data set; entries are a list of small integers."""
+    numbers, labels, entries = zip(*rows, strict=True)
     flat = np.array([e for one in entries for e in one], np.int32)
-    fixed = {"number": np.array(numbers, np.int64), "values": np.array(values).reshape(-1, 1)}
-    offsets = ends_of(np.array([len(one) for one in entries]))
-    return Batch(fixed, {"entries": Span(offsets, (flat, 2.0 * flat))})
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in entries])])
+    sparse = CsrRows(2.0 * flat, flat, offsets, 100)
+    comments = Comments.of("c" * len(one) for one in entries)
+    return Dataset(sparse, np.array(labels), np.array(numbers, np.int64), None, None, comments)
 
 
-def rows_of(batch):
-    span = batch.spans["entries"]
-    whole, doubled = (array.tolist() for array in span.arrays)
-    assert doubled == [2.0 * e for e in whole]
-    parts = [whole[a:b] for a, b in zip(span.offsets[:-1], span.offsets[1:], strict=True)]
-    return list(
-        zip(batch.numbers.tolist(), batch.fixed["values"][:, 0].tolist(), parts, strict=True)
-    )
+def rows_of(data):
+    sparse = data.rows
+    assert sparse.values.tolist() == [2.0 * e for e in sparse.columns.tolist()]
+    parts = [part.tolist() for part in np.split(sparse.columns, sparse.offsets[1:-1])]
+    assert data.comments.tolist() == ["c" * len(part) for part in parts]
+    return list(zip(data.qid.tolist(), data.labels.tolist(), parts, strict=True))
 
 
 ROWS = st.lists(
@@ -49,31 +51,28 @@ def test_a_merge_is_a_stable_sort(tmp_path_factory, rows, n_runs, most):
     folder = tmp_path_factory.mktemp("runs")
     cuts = np.array_split(np.arange(len(rows)), n_runs)
     parts = [[rows[i] for i in cut] for cut in cuts if len(cut)]
-    runs = [write_run(batch_of_rows(part), str(folder / str(i))) for i, part in enumerate(parts)]
-    sizes = np.bincount([row[0] for row in rows], weights=batch_of_rows(rows).row_bytes()).astype(
-        np.int64
-    )
-    batches = list(merge(runs, sizes, most))
-    found = [row for batch in batches for row in rows_of(batch)]
-    assert found == sorted(rows, key=lambda row: row[0])
-    queries = [set(batch.numbers.tolist()) for batch in batches]
+    runs = [Run([data_of_rows(part)], str(folder / str(i))) for i, part in enumerate(parts)]
+    sizes = np.bincount([row[0] for row in rows], minlength=len(known)) * 100
+    found = list(merge(runs, sizes, most))
+    assert [row for data in found for row in rows_of(data)] == sorted(rows, key=lambda row: row[0])
+    queries = [set(data.qid.tolist()) for data in found]
     assert sum(map(len, queries)) == len(known)
-    for batch, which in zip(batches, queries, strict=True):
-        assert batch.nbytes <= most + 8 or len(which) == 1  # one offset more than rows
+    for data, which in zip(found, queries, strict=True):
+        assert 100 * data.n_rows <= most or len(which) == 1
 
 
 @given(rows=ROWS, data=st.data())
 def test_cutting_taking_and_joining(rows, data):
-    batch = batch_of_rows(rows)
+    whole = data_of_rows(rows)
     begin = data.draw(st.integers(0, len(rows)))
     order = data.draw(st.permutations(range(len(rows))))
-    parts = [batch.cut(0, begin), batch.cut(begin, len(rows))]
-    assert rows_of(Batch.joined(parts)) == rows
-    taken = batch.take(np.array(order, np.int64))
-    assert rows_of(taken) == [rows[i] for i in order]
+    parts = [whole.select(slice(0, begin)), whole.select(slice(begin, None))]
+    assert rows_of(join_datasets(parts)) == rows
+    assert rows_of(whole.select(np.array(order, np.int64))) == [rows[i] for i in order]
     # A cut looks at a part of the array; what is taken from it is right all the same.
-    reverse = np.arange(len(rows) - begin)[::-1].copy()
-    assert rows_of(parts[1].take(reverse)) == rows[begin:][::-1]
+    reverse = np.arange(len(rows) - begin)[::-1]
+    if begin < len(rows):
+        assert rows_of(parts[1].select(reverse)) == rows[begin:][::-1]
 
 
 def test_gather_spans_checks_what_it_is_given():
@@ -110,6 +109,7 @@ def test_work_in_the_background_is_in_order_and_its_faults_are_raised():
     def fail_later():
         with Background() as background:
             background.submit(fail)
+            background.wait()
 
     with pytest.raises(OSError, match="no room"):
         fail_later()
@@ -126,22 +126,22 @@ def test_work_in_the_background_is_in_order_and_its_faults_are_raised():
 
 def test_an_impatient_interrupt_still_waits_for_the_thread(monkeypatch):
     """Who leaves closes the files; the thread must not write into others of the same number."""
-    done, join = [], threading.Thread.join
+    done, wait = [], grouping.wait
     begun, go = threading.Event(), threading.Event()
     interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
 
-    def impatient(thread, timeout=None):
-        if thread.name == "linrank-convert" and (interrupt := next(interrupts, None)) is not None:
+    def impatient(calls):
+        if (interrupt := next(interrupts, None)) is not None:
             raise interrupt
         go.set()
-        join(thread, timeout)
+        return wait(calls)
 
     def slow():
         begun.set()
         go.wait(10.0)
         done.append(1)
 
-    monkeypatch.setattr(threading.Thread, "join", impatient)
+    monkeypatch.setattr(grouping, "wait", impatient)
     background = Background()
     background.submit(slow)
     begun.wait(10.0)

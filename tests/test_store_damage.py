@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis_profiles import examples
 from linrank import Store
 from linrank.errors import DataFormatError
-from linrank.io.store.array_files import Buffer
+from linrank.io.store.files import Buffer
 from linrank.io.store.read import checksum
 from stored_data import assert_same, example
 
@@ -152,6 +152,11 @@ def test_every_byte_of_the_manifest_counts(sound, tmp_path, storage):
             Store(path)
 
 
+def policy(kind, n_features=7, values=None, absent=()):
+    """How a manifest says that missing values were filled in."""
+    return {"kind": kind, "n_features": n_features, "values": values, "absent": list(absent)}
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
@@ -172,6 +177,18 @@ def test_every_byte_of_the_manifest_counts(sound, tmp_path, storage):
         (lambda d: d.update(feature_names=[1] * 7), r"feature_names\[0\] is 1"),
         (lambda d: d.update(index_base=7), "index_base is 7"),
         (lambda d: d.update(total_weight=-1.0), "total_weight is -1"),
+        (lambda d: d.update(missing="mean"), "'missing' is a str, expected dict"),
+        (lambda d: d.update(missing={"kind": "mean"}), "'n_features' is missing"),
+        (lambda d: d.update(missing=policy("median")), "kind is 'median'"),
+        (lambda d: d.update(missing=policy("zero", n_features=6)), "for 6 columns, expected 7"),
+        (lambda d: d.update(missing=policy("zero", n_features=True)), "'n_features' is a bool"),
+        (lambda d: d.update(missing=policy("mean", values=[1.0])), "no mean of each of the 7"),
+        (lambda d: d.update(missing=policy("mean", values=["a"] * 7)), "no mean of each of the 7"),
+        (lambda d: d.update(missing=policy("mean", values=[1e999] * 7)), "is truncated, damaged"),
+        (lambda d: d.update(missing=policy("indicator", absent=[2, 1])), "do not increase"),
+        (lambda d: d.update(missing=policy("indicator", absent=[7])), r"absent\[0\] is 7"),
+        (lambda d: d.update(missing=policy("indicator", absent=[0.5])), r"absent\[0\] is 0.5"),
+        (lambda d: d.update(missing=policy("indicator", absent=[6])), "for 8 columns, expected 7"),
         (lambda d: d["chunks"].update(n_rows=[]), "no chunks"),
         (lambda d: d["chunks"]["n_rows"].__setitem__(0, -3), r"n_rows\[0\] is -3"),
         (lambda d: d["chunks"]["n_rows"].__setitem__(0, 2**40), "gives .* but its chunks have"),

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import RankSVMCV, ranksvm_path
+from linrank import DominationRankerCV
 from linrank.data.synthetic import make_ranking
 from linrank.io.store.store import Store
-from linrank.system.resources import resident
+from papers import RankSVMCV, ranksvm_path
 
 # Noise has no best C; that the choice lies at an end of these grids is no concern here.
-pytestmark = pytest.mark.filterwarnings("ignore:(the best|every) C")
+pytestmark = pytest.mark.filterwarnings("ignore:(the best|every) (C|alpha)")
 GRID = [1e-3, 0.03, 1.0]
 
 
@@ -28,16 +28,29 @@ def store(data, tmp_path_factory):
     return found
 
 
-def roomy() -> int:
-    """A limit that the tests' own process does not exceed already."""
-    return resident() + (1 << 30)
+@pytest.mark.parametrize("scale", ["none", "standard", "query"])
+def test_a_search_of_the_domination_loss_in_passes_is_that_in_memory(store, data, scale):
+    options = {"penalty": "l2", "n_alphas": 4, "cv": 3, "scale": scale, "tol": 1e-8}
+    truth = DominationRankerCV(**options).fit(data.X, data.y, qid=data.qid)
+    found = DominationRankerCV(**options, memory_limit="1GB").fit(store)
+    assert_allclose(found.alphas_, truth.alphas_, rtol=1e-9)
+    assert_allclose(found.scores_, truth.scores_, atol=1e-6)
+    assert found.alpha_ == pytest.approx(truth.alpha_)
+    assert_allclose(found.coef_, truth.coef_, atol=1e-5 * np.abs(truth.coef_).max())
+    assert (found.path_.n_nonzero == truth.path_.n_nonzero).all()
+    known = ("penalty", "solver", "n_pairs", "scoring")
+    assert [found.model_.training[name] for name in known] == [
+        truth.model_.training[name] for name in known
+    ]
+    with pytest.raises(ValueError, match="use penalty='l2'"):
+        DominationRankerCV(memory_limit="1GB").fit(store)
 
 
 @pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"scale": "query"}], ids=str)
 def test_a_path_in_passes_is_the_path_in_memory(store, data, options):
     truth = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, tol=1e-10, **options)
     mapped = ranksvm_path(store, Cs=GRID, tol=1e-10, **options)
-    found = ranksvm_path(store, Cs=GRID, tol=1e-10, memory_limit=roomy(), **options)
+    found = ranksvm_path(store, Cs=GRID, tol=1e-10, memory_limit="1GB", **options)
     assert_array_equal(mapped.coefs, truth.coefs)
     assert found.converged.all()
     assert_allclose(found.coefs, truth.coefs, rtol=1e-5, atol=1e-6)
@@ -46,7 +59,7 @@ def test_a_path_in_passes_is_the_path_in_memory(store, data, options):
 def test_cross_validation_in_passes_is_that_in_memory(store, data):
     options = {"cv": 4, "tol": 1e-10, "scale": "minmax", "n_jobs": 1}
     truth = RankSVMCV(GRID, **options).fit(data.X, data.y, qid=data.qid)
-    found = RankSVMCV(GRID, memory_limit=roomy(), **options).fit(store)
+    found = RankSVMCV(GRID, memory_limit="1GB", **options).fit(store)
     assert_allclose(found.scores_, truth.scores_, rtol=1e-10)
     assert found.C_ == truth.C_
     assert_allclose(found.coef_, truth.coef_, rtol=1e-6, atol=1e-8)
@@ -70,7 +83,7 @@ def test_validation_data_in_memory(store, data):
     cv = (other.X, other.y, other.qid)
     options = {"cv": cv, "tol": 1e-10, "n_jobs": 1}
     truth = RankSVMCV(GRID, **options).fit(data.X, data.y, qid=data.qid)
-    found = RankSVMCV(GRID, memory_limit=roomy(), **options).fit(store)
+    found = RankSVMCV(GRID, memory_limit="1GB", **options).fit(store)
     assert_allclose(found.scores_, truth.scores_, rtol=1e-10)
 
 
@@ -83,9 +96,9 @@ def test_validation_data_in_memory(store, data):
 )
 def test_what_passes_cannot_serve_is_refused(store, options, message):
     with pytest.raises(ValueError, match=message):
-        RankSVMCV(GRID, memory_limit=roomy(), **options).fit(store)
+        RankSVMCV(GRID, memory_limit="1GB", **options).fit(store)
     with pytest.raises(ValueError, match=message):
-        ranksvm_path(store, Cs=GRID, memory_limit=roomy(), **options)
+        ranksvm_path(store, Cs=GRID, memory_limit="1GB", **options)
 
 
 def test_a_limit_is_for_stores(data):

@@ -6,11 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from linrank import Store
+from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.comments import Comments
@@ -20,19 +22,12 @@ from stored_data import assert_same, example
 
 
 def writer_of(path, **options):
-    options = {"storage": "dense", "dtype": "float32", "n_features": 2} | options
     return StoreWriter(path, **options)
 
 
-def append(writer, n=3, **changes):
-    given = {
-        "rows": DenseRows(np.ones((n, 2), np.float32)),
-        "labels": np.arange(n, dtype=float),
-        "weight": None,
-        "sizes": np.array([n]),
-        "ids": np.array([7]),
-    }
-    writer.append(**(given | changes))
+def append(writer, n=3, ids=None, **changes):
+    data = Dataset(DenseRows(np.ones((n, 2), np.float32)), np.arange(n, dtype=float), np.full(n, 7))
+    writer.append(replace(data, **changes), ids)
 
 
 @pytest.mark.parametrize(
@@ -43,41 +38,46 @@ def append(writer, n=3, **changes):
         ({"rows": DenseRows(np.full((3, 2), np.nan, np.float32))}, "row 0 .* is NaN"),
         ({"labels": np.array([0.0, np.inf, 1.0])}, "row 1"),
         ({"labels": np.zeros(2)}, "2 elements"),
-        ({"sizes": np.array([2])}, "sum to 2"),
-        ({"sizes": np.array([3, 0])}, "at least one row"),
-        ({"ids": np.array([1, 2])}, "1 queries but 2 ids"),
-        ({"ids": None}, "needs ids"),
-        ({"weight": np.ones(3)}, "takes no weights"),
-        ({"comments": Comments(np.empty(0, np.uint8), np.zeros(4, int))}, "takes no comments"),
+        ({"ids": [1, 2]}, "1 queries but 2 ids"),
+        ({"ids": [[1]]}, "ids must be 1-D"),
+        ({"qid": None}, "rows are .*, with no ids, those before .*, with ids; all must be alike"),
+        ({"weight": np.ones(3)}, "rows are .*, with ids and weights, those before"),
+        ({"comments": Comments(np.empty(0, np.uint8), np.zeros(4, int))}, "with ids and comments"),
+        ({"feature_names": ("a", "b")}, "a column is named .* the same columns in the same order"),
+        ({"index_base": 0}, "counted from 0, with ids, those before"),
     ],
 )
 def test_what_cannot_be_appended(tmp_path, changes, message):
     writer = writer_of(tmp_path / "store")
+    append(writer)
     with pytest.raises(ValueError, match=message):
         append(writer, **changes)
     assert os.listdir(tmp_path) == []
 
 
+def test_no_rows_cannot_be_appended(tmp_path):
+    with pytest.raises(ValueError, match="no rows to append"):
+        append(writer_of(tmp_path / "store"), 0)
+
+
+@pytest.mark.parametrize("weight", [np.ones(2), np.array([1.0, -1.0, 1.0]), np.full(3, np.inf)])
+def test_weights_that_cannot_be_appended(tmp_path, weight):
+    with pytest.raises(ValueError, match="weight must hold a finite number >= 0 for each of the 3"):
+        append(writer_of(tmp_path / "store"), weight=weight)
+
+
 def test_columns_that_do_not_increase_are_refused(tmp_path):
     rows = CsrRows(np.ones(2, np.float32), np.array([1, 0], np.int32), np.array([0, 2]), 2)
     with pytest.raises(ValueError, match="must increase"):
-        append(writer_of(tmp_path / "store", storage="csr"), 1, rows=rows)
+        append(writer_of(tmp_path / "store"), 1, rows=rows)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"storage": "coo"}, "storage must be"),
-        ({"dtype": "int32"}, "dtype must be"),
-        ({"n_features": 0}, "n_features must be"),
-        ({"feature_names": ["a"]}, "2 features but 1 names"),
-        ({"index_base": 2}, "index_base must be"),
-        ({"chunk_bytes": 0}, "chunk_bytes must be"),
-    ],
-)
-def test_options_of_the_writer(tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
-        writer_of(tmp_path / "store", **options)
+def test_options_of_the_writer(tmp_path):
+    with pytest.raises(ValueError, match="chunk_bytes must be"):
+        writer_of(tmp_path / "store", chunk_bytes=0)
+    whole = DenseRows(np.ones((3, 2), np.int32))
+    with pytest.raises(ValueError, match="values must be float32 or float64, got int32"):
+        append(writer_of(tmp_path / "store"), rows=whole)
     assert os.listdir(tmp_path) == []
 
 
@@ -101,7 +101,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store")
     append(writer)
-    monkeypatch.setattr("linrank.io.store.layout.os.fsync", interrupt)
+    monkeypatch.setattr("linrank.io.store.files.os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         writer.finish()
     assert os.listdir(tmp_path) == []
@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store", chunk_bytes=16)
     append(writer)
-    monkeypatch.setattr("linrank.io.store.layout.os.write", full)
+    monkeypatch.setattr("linrank.io.store.files.os.write", full)
     with pytest.raises(OSError, match="No space left") as caught:
         append(writer)
     monkeypatch.undo()
@@ -127,13 +127,13 @@ def test_a_killed_writer_is_no_store_and_no_hindrance(tmp_path):
     code = """if True:
         import os, signal, sys
         import numpy as np
+        from linrank.data.dataset import Dataset
         from linrank.data.rows import DenseRows
         from linrank.io.store.writer import StoreWriter
-        options = {"storage": "dense", "dtype": "float32", "n_features": 1, "chunk_bytes": 4}
-        writer = StoreWriter(sys.argv[1], **options)
+        writer = StoreWriter(sys.argv[1], chunk_bytes=4)
         ones = np.ones(3)
         rows = DenseRows(np.ones((3, 1), np.float32))
-        writer.append(rows, ones, None, ones.astype(int), [1, 2, 3])
+        writer.append(Dataset(rows, ones, np.array([1, 2, 3])))
         os.kill(os.getpid(), signal.SIGKILL)
     """
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)

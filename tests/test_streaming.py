@@ -5,17 +5,18 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+from collections import deque
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import linrank
+import papers
 from linrank.errors import CheckpointError, DataFormatError, NoPairsError
 from linrank.stochastic import checkpoint
-from linrank.stochastic.batches import Layout
 from linrank.stochastic.descent import Learner
-from linrank.stochastic.stream_passes import StreamRun
+from linrank.stochastic.stream_passes import Stream
 from linrank.stochastic.streaming import StreamTrainer
 
 
@@ -41,7 +42,7 @@ def test_a_stream_learns_what_a_fit_in_memory_learns():
     model = trainer(average="weighted", steps_per_row=20, memory=2_000_000)
     for part in np.array_split(order, 60):
         model.feed(data.X[part], data.y[part], data.qid[part])
-    exact = linrank.RankSVM(loss="hinge").fit(data.X, data.y, qid=data.qid)
+    exact = papers.RankSVM(loss="hinge").fit(data.X, data.y, qid=data.qid)
     accuracy = {
         name: linrank.evaluate(test.y, test.X @ w, qid=test.qid, metrics=["pairwise_accuracy"])
         for name, w in (("stream", model.weights()[0]), ("exact", exact.coef_))
@@ -186,14 +187,19 @@ def text_of(n_rows=300, seed=0):
     return "".join(lines).encode()
 
 
-def stream_run(path, *, passes=2, batch_rows=32, options=None, **more):
-    layout = Layout(batch_rows=batch_rows)
+def stream_run(path, *, passes=2, batch_bytes=1000, options=None, **more):
     # Little memory: rows are forgotten, and which ones must not depend on the checkpoint.
-    return StreamRun(path, trainer(memory=20_000, **more), passes, layout, options or {})
+    own = trainer(memory=20_000, **more)
+    return Stream(path, own, passes, options or {}, batch_bytes=batch_bytes)
 
 
-class Stop(Exception):
-    pass
+def learn(stream, until=None):
+    """Learn to the end, or until so many batches have been learnt; the stream."""
+    for text, _ in stream:
+        stream.learn(text)
+        if stream.trainer.counts.batches == until:
+            break
+    return stream
 
 
 def run_in_pieces(make, path, stops):
@@ -202,18 +208,10 @@ def run_in_pieces(make, path, stops):
         run = make()
         if stop != stops[0]:
             run.resume(path)
-
-        def on_batch(batch, batches, run=run, stop=stop):
-            if run.trainer.counts.batches >= stop:
-                run.save(path)
-                raise Stop
-
-        with pytest.raises(Stop):
-            run.run(on_batch)
+        learn(run, stop).save(path)
     run = make()
     run.resume(path)
-    run.run()
-    return run
+    return learn(run)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -226,12 +224,11 @@ def test_going_on_gives_the_same_bits(tmp_path, pack, average):
     def make():
         return stream_run(data, average=average)
 
-    whole = make()
-    whole.run()
+    whole = learn(make())
     assert whole.trainer.buffer.n_forgotten > 300
     n = whole.trainer.counts.batches
-    assert n == 20
-    for stops in [*([k] for k in range(1, n + 1)), range(1, n + 1), [3, 11, 12, 20]]:
+    assert n == 28
+    for stops in [*([k] for k in range(1, n + 1)), range(1, n + 1), [3, 14, 15, 28]]:
         run = run_in_pieces(make, saved, list(stops))
         assert np.array_equal(run.weights(), whole.weights())
         assert run.trainer.counts == whole.trainer.counts
@@ -244,9 +241,8 @@ def test_columns_that_come_late_and_storage_that_changes(tmp_path):
     late = b"2 qid:5 1:1 9:1\n1 qid:5 2:1 9:-1\n"
     very_late = b"2 qid:6 1:1 5000:1\n0 qid:6 2:1 4000:1\n" * 20
     data.write_bytes(text_of(100) + late + text_of(100) + very_late + text_of(100))
-    whole = stream_run(data)
-    whole.run()
-    assert whole.columns.storage == "csr"
+    whole = learn(stream_run(data))
+    assert whole.storage == "csr"
     assert whole.weights().shape == (1, 5000)
     for stop in range(1, whole.trainer.counts.batches + 1):
         run = run_in_pieces(lambda: stream_run(data), saved, [stop])
@@ -256,16 +252,14 @@ def test_columns_that_come_late_and_storage_that_changes(tmp_path):
 def test_a_finished_run_may_go_on_to_more_passes(tmp_path):
     data, saved = tmp_path / "data", str(tmp_path / "c")
     data.write_bytes(text_of())
-    three = stream_run(data, passes=3)
-    three.run()
-    one = stream_run(data, passes=1)
-    one.run()
+    three = learn(stream_run(data, passes=3))
+    one = learn(stream_run(data, passes=1))
     one.save(saved)
     assert one.is_finished
     again = stream_run(data, passes=3)
     again.resume(saved)
     assert (again.is_finished, again.pass_number) == (False, 2)
-    again.run()
+    learn(again)
     assert np.array_equal(again.weights(), three.weights())
 
 
@@ -274,8 +268,7 @@ def test_each_pass_makes_each_pair_once(tmp_path):
     data.write_bytes(text_of())
     n_pairs = linrank.load(data).queries.n_pairs
     for passes in (1, 3):
-        run = StreamRun(data, trainer(), passes, Layout(batch_rows=32))
-        run.run()
+        run = learn(Stream(data, trainer(), passes, batch_bytes=1000))
         assert run.trainer.counts.pairs == passes * n_pairs
         assert (run.trainer.buffer.n_rows, run.trainer.buffer.n_forgotten) == (300, 0)
 
@@ -284,8 +277,7 @@ def test_features_are_counted_from_the_first_that_occurs(tmp_path):
     data = tmp_path / "data"
     for text, base, n in ((b" 0:1", 0, 3), (b" 1:1", 1, 2)):
         data.write_bytes(b"1 qid:1%s 2:1\n0 qid:1 2:3\n" % text)
-        run = stream_run(data)
-        run.run()
+        run = learn(stream_run(data))
         assert (run.first_feature, run.weights().shape) == (base, (1, n))
 
 
@@ -293,14 +285,7 @@ def test_other_options_and_other_data_are_refused(tmp_path):
     data, other, saved = tmp_path / "data", tmp_path / "other", str(tmp_path / "c")
     data.write_bytes(text_of())
     run = stream_run(data, options={"--alpha": 1e-4, "--seed": 1})
-
-    def on_batch(batch, batches):
-        if run.trainer.counts.batches == 13:  # in the second pass
-            run.save(saved)
-            raise Stop
-
-    with pytest.raises(Stop):
-        run.run(on_batch)
+    learn(run, until=17).save(saved)  # in the second pass
     for options, match in (
         ({"--alpha": 1e-3, "--seed": 1}, r"was written with --alpha 0.0001, now it is 0.001"),
         ({"--alpha": 1e-4}, "was written with --seed 1, now it is None"),
@@ -313,24 +298,23 @@ def test_other_options_and_other_data_are_refused(tmp_path):
         run = stream_run(other, options={"--alpha": 1e-4, "--seed": 1})
         run.resume(saved)
         with pytest.raises(CheckpointError, match="is not the data that the checkpoint was made"):
-            run.run()
-    run = stream_run(data, batch_rows=40, options={"--alpha": 1e-4, "--seed": 1})
+            learn(run)
+    run = stream_run(data, batch_bytes=1300, options={"--alpha": 1e-4, "--seed": 1})
     run.resume(saved)  # batches that do not end where the checkpoint was made
     with pytest.raises(CheckpointError, match="is not the data"):
-        run.run()
+        learn(run)
 
 
 def test_data_that_change_between_passes(tmp_path):
     data = tmp_path / "data"
     data.write_bytes(text_of())
-    run = stream_run(data)
-
-    def on_batch(batch, batches):
-        if run.trainer.counts.batches == 10:
-            data.write_bytes(text_of(301))
-
-    with pytest.raises(DataFormatError, match="has changed between two passes: 300 rows before"):
-        run.run(on_batch)
+    stream = stream_run(data)
+    batches = iter(stream)
+    while stream.trainer.counts.rows < 300:
+        stream.learn(next(batches)[0])
+    data.write_bytes(text_of(301))
+    with pytest.raises(DataFormatError, match="has changed between two passes: 14,015 bytes"):
+        deque(map(stream.learn, (text for text, _ in batches)))
 
 
 def test_a_checkpoint_of_something_else(tmp_path):
@@ -339,7 +323,7 @@ def test_a_checkpoint_of_something_else(tmp_path):
     with pytest.raises(CheckpointError, match="is a checkpoint, but not of a stream"):
         stream_run("-", passes=1).resume(saved)
     checkpoint.save(saved, {"kind": "stream", "options": {}})
-    with pytest.raises(CheckpointError, match=r"there is no 'descent\.\w+' in it"):
+    with pytest.raises(CheckpointError, match=r"c: .* there is no 'trainer' in it"):
         stream_run("-", passes=1).resume(saved)
 
 
@@ -347,8 +331,7 @@ def test_streams_have_one_pass():
     for source in ("-", io.BytesIO(b"")):
         with pytest.raises(ValueError, match="2 passes need a file that can be opened again"):
             stream_run(source)
-    run = stream_run(io.BytesIO(text_of()), passes=1)
-    run.run()
+    run = learn(stream_run(io.BytesIO(text_of()), passes=1))
     assert run.trainer.counts.rows == 300
 
 
@@ -356,7 +339,7 @@ def test_a_stream_without_pairs_ends_with_the_reason(tmp_path):
     data = tmp_path / "data"
     data.write_bytes(b"".join(b"1 qid:%d 1:1\n" % k for k in range(100)))
     with pytest.raises(NoPairsError, match=f"{data}: .*all 100 labels are 1"):
-        stream_run(data).run()
+        learn(stream_run(data))
 
 
 def test_an_endless_stream_without_pairs_does_not_spin(monkeypatch):
@@ -370,4 +353,4 @@ def test_an_endless_stream_without_pairs_does_not_spin(monkeypatch):
             return b"%d qid:%d 1:1\n" % (self.n % 2, self.n)
 
     with pytest.raises(NoPairsError, match="hardly ever comes again"):
-        stream_run(Endless(), passes=1).run()
+        learn(stream_run(Endless(), passes=1))

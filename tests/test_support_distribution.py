@@ -8,7 +8,7 @@ from hypothesis import assume, given
 
 from dual_values import by_pair, fit
 from explicit_pairs import ExplicitPairs
-from linrank import FactorizedRankSVM, KernelRankSVM, RankSVM, SupportDistribution, dual_matrix
+from linrank import SupportDistribution, dual_matrix
 from linrank import support_distribution as distribution
 from linrank.data.dataset import Dataset
 from linrank.duals import closeness
@@ -16,6 +16,7 @@ from linrank.duals.closeness import chunks
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
 from linrank.pairs import Pairs, pruned
+from papers import FactorizedRankSVM, KernelRankSVM, RankSVM
 from small_data import small, weighted
 from strategies import scored_queries
 

@@ -40,7 +40,7 @@ def read(text: bytes, block_size: int = 1 << 20, n_threads: int = 1, **options: 
     """``load`` with the size of the blocks in the hands of the test."""
     chosen = {"dtype": "float64", "storage": "auto", "n_features": None, "zero_based": "auto"}
     checked = svmlight.ReadingOptions.of(**{**chosen, **options})
-    return svmlight._read(open_blocks(io.BytesIO(text), block_size), checked, n_threads)
+    return svmlight.read_blocks(open_blocks(io.BytesIO(text), block_size), checked, n_threads)
 
 
 def dense(data: Dataset) -> np.ndarray:
@@ -239,7 +239,7 @@ def test_compression_is_told_by_content(tmp_path: Path, kind: str, block_size: i
     ):
         path.write_bytes(stored)
         options = svmlight.ReadingOptions.of("float64", "auto", None, "auto")
-        data = svmlight._read(open_blocks(path, block_size), options, 2)
+        data = svmlight.read_blocks(open_blocks(path, block_size), options, 2)
         assert_equal(data, truth, "float64")
         assert_equal(read(stored), truth, "float64")
 

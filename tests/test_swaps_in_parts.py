@@ -9,20 +9,21 @@ import pytest
 from numpy.testing import assert_allclose
 
 import linrank
+import papers
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.losses.swaps import LONGEST
-from linrank.parts.passes import Budget
 from linrank.parts.path import path_of_parts
 from linrank.parts.recipes import RankRecipe, only_queries, rank_recipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.search import folds_of, tune_parts
 from linrank.parts.train import swap_recipe, train_parts, train_rank_chunks
 from linrank.ranksvm.path import as_Cs, solve_path
-from linrank.ranksvm.train import SAMPLE_SEED, Problem, swapped_pairs, train
+from linrank.ranksvm.train import FIRST, SAMPLE_SEED, Problem, swapped_pairs, train
 from linrank.search.folds import as_folds
 from linrank.search.grids import tune
+from linrank.system.reading import Plan
 from plain_gathering import MemoryParts
 
 GRID = as_Cs([1e-2, 0.3])
@@ -65,7 +66,7 @@ def test_parts_find_what_memory_finds(n_parts: int, options: dict[str, Any]) -> 
     data = made()
     query_weight = {q: 0.5 + q % 3 for q in data.queries.ids.tolist()}
     scale = Scaling.fit("standard", data.rows, weight=data.weight, n_jobs=1)
-    solving = {"C": options.pop("C", "auto"), "bounds": options.pop("bounds", None), "tol": 1e-14}
+    solving = {"C": options.pop("C", FIRST), "bounds": options.pop("bounds", None), "tol": 1e-14}
     weights = np.array(list(query_weight.values()))
     own = {**options, "query_weight": weights, "scale": scale.factors, "n_jobs": 1}
     whole = train(data, **own, **solving)
@@ -95,12 +96,12 @@ def test_passes_over_a_store_find_what_memory_finds(
     data = made(200)
     store = Store.of(tmp_path / "store", data, chunk_bytes=10_000)
     assert store.n_chunks > 4
-    ranker = linrank.RankSVM(C="auto", pair_weighting="ndcg@10", tol=1e-14, scale=scale)
+    ranker = papers.RankSVM(C="auto", pair_weighting="ndcg@10", tol=1e-14, scale=scale)
     whole = ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
     expected, training, n_pairs = whole.coef_, whole.model_.training, whole.n_pairs_
-    for budget in (None, Budget(n_buffers=2, n_states=1, n_kept=0)):
-        if budget is not None:  # next to nothing is kept from pass to pass
-            monkeypatch.setattr(Budget, "of", lambda *sizes, budget=budget: budget)
+    for plan in (None, Plan(n_buffers=2, n_states=1, n_kept=0)):
+        if plan is not None:  # next to nothing is kept from pass to pass
+            monkeypatch.setattr(Plan, "of", lambda *_, plan=plan, **sizes: plan)
         passes = ranker.set_params(memory_limit="64GB").fit(store)
         assert_same(passes.coef_, expected)
         assert_allclose(passes.model_.training["C"], training["C"])
@@ -174,6 +175,6 @@ def test_what_cannot_be_served_is_refused_before_a_pass() -> None:
 def test_weights_that_are_all_zero_are_an_error() -> None:
     data = made()
     with pytest.raises(linrank.NoPairsError, match="weight zero"):
-        train(data, pair_weighting="p(rel=9)@5", C="auto", n_jobs=1)
+        train(data, pair_weighting="p(rel=9)@5", C=FIRST, n_jobs=1)
     with pytest.raises(linrank.NoPairsError, match="a weight"):
         path_of_parts(cut(data, 2), RankRecipe(pair_weighting="p(rel=9)@5"), GRID)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import linrank
+import papers
 from cli_files import write_svmlight
 from linrank.data.synthetic import make_ranking
 from real_data import real_file
@@ -18,7 +19,7 @@ from table_files import ENDINGS, as_table, write_table
 
 def coef(data):
     """The weights of a fit on one thread's or many threads' rows alike."""
-    model = linrank.RankSVM(C=0.1).fit(data.X, data.y, qid=data.qid)
+    model = papers.RankSVM(C=0.1).fit(data.X, data.y, qid=data.qid)
     return model.coef_.tobytes()
 
 

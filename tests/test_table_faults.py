@@ -77,7 +77,10 @@ def test_infinity_is_refused_with_its_place(tmp_path):
         ({"label": [1, 0], "qid": [np.nan, 1.0], "x": [1, 2]}, "qid of row 0 .* is missing"),
         ({"label": [1, 0], "qid": [[1], [2]], "x": [1, 2]}, "qid column 'qid' is list"),
         ({"label": [1, 0], "docid": [[1], [2]], "x": [1, 2]}, "docid column 'docid' is list"),
-        ({"label": [1, 0], "weight": ["a", "b"], "x": [1, 2]}, "weight column 'weight' is text"),
+        (
+            {"label": [1, 0], "sample_weight": ["a", "b"], "x": [1, 2]},
+            "weight column 'sample_weight' is text",
+        ),
         ({"label": pa.array([], pa.int8()), "x": pa.array([], pa.int8())}, "no rows"),
     ],
 )
@@ -88,7 +91,7 @@ def test_columns_at_fault(columns, message):
 
 def test_weights_below_zero_are_refused():
     with pytest.raises(ValueError, match=r"must be >= 0, got -1.0 at row 1"):
-        linrank.load(pa.table({"y": [1, 0], "weight": [1.0, -1.0], "x": [1.0, 2.0]}))
+        linrank.load(pa.table({"y": [1, 0], "sample_weight": [1.0, -1.0], "x": [1.0, 2.0]}))
 
 
 def test_names_must_differ():
@@ -220,5 +223,5 @@ def test_the_core_refuses_what_does_not_fit():
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     path = write_table(TABLE, tmp_path / "t.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pip install linrank\[arrow\]"):
+    with pytest.raises(ImportError, match=r"pip install pyarrow"):
         linrank.load(path)

@@ -40,7 +40,7 @@ def test_the_same_data_from_every_format(tmp_path, ending, caplog):
     with caplog.at_level(logging.INFO, "linrank"):
         data = linrank.load(path)
     check(data)
-    assert "left out, not numeric: 'url'" in caplog.text
+    assert "left out: url (text)" in caplog.text
     assert str(path) in repr(data)
     kind = {"arrows": "arrow"}.get(ending, ending)
     check(linrank.load(io.BytesIO(path.read_bytes()), format=kind))

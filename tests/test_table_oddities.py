@@ -15,11 +15,11 @@ import pytest
 import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
-from linrank.io.tables import arrow as values
 from linrank.io.tables import columns, csv
+from linrank.io.tables import columns as values
 from linrank.io.tables.columns import columns_of, plain_numbers
-from linrank.io.tables.matrix import Matrix
-from linrank.io.write.files import write
+from linrank.io.tables.rows import Matrix
+from linrank.io.write import write
 
 
 def load(**columns):

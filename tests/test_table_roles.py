@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from linrank.io.tables.columns import Column
-from linrank.io.tables.formats import CONVENTIONS, IF_PRESENT, TableOptions, assign
+from linrank.io.tables.roles import IF_PRESENT, TableOptions, assign, tell
+from linrank.options import COLUMN_NAMES
 
 
 def table(*columns: str) -> list[Column]:
     """Columns by name; ``name:kind`` for one that is no number."""
-    return [Column(*(text.split(":") if ":" in text else (text, "number"))) for text in columns]
+    return [
+        Column(*(text.split(":") if text[-1].isalpha() and ":" in text else (text, "number")))
+        for text in columns
+    ]
 
 
 def roles_of(*columns: str, **options):
@@ -23,7 +27,7 @@ def roles_of(*columns: str, **options):
 
 
 @pytest.mark.parametrize(
-    ("role", "name"), [(role, name) for role, names in CONVENTIONS.items() for name in names]
+    ("role", "name"), [(role, name) for role, names in COLUMN_NAMES.items() for name in names]
 )
 def test_every_conventional_name_in_any_case(role, name):
     base = [] if role == "label" else ["label"]
@@ -34,10 +38,77 @@ def test_every_conventional_name_in_any_case(role, name):
 
 
 def test_features_are_the_other_numbers_in_the_order_of_the_file():
-    roles = roles_of("b", "url:text", "rel", "day:other", "a", "qid:text", "__index_level_0__")
+    roles = roles_of("b", "title:text", "rel", "day:other", "a", "qid:text", "__index_level_0__")
     assert roles.fields == {"label": "rel", "qid": "qid"}
     assert roles.features == ("b", "a")
-    assert roles.notes == ("left out, not numeric: 'url', 'day', '__index_level_0__'",)
+    assert list(roles.left_out) == ["title", "day", "__index_level_0__"]
+
+
+def test_one_line_tells_every_column():
+    columns = ("grade", "query:text", "url:text", "bm25", "dwell", "category:text", "Unnamed: 0")
+    assert str(roles_of(*columns)) == (
+        "label 'grade', query 'query', document 'url', weight -, position -, 2 features; "
+        "left out: category (text), Unnamed: 0 (an index of pandas)"
+    )
+    assert str(roles_of("label", "sample_weight", "position", "v:list", "x", features="v")) == (
+        "label 'label', query -, document -, weight 'sample_weight', position 'position', "
+        "features in 'v'; left out: x (not chosen)"
+    )
+    many = roles_of("label", "x", *(f"t{i}:text" for i in range(20)))
+    assert str(many).endswith("t11 (text), 8 more")
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        *(("id", "an id"), ("user_id", "an id"), ("sessionId", "an id"), ("doc", "an id")),
+        *(("timestamp", "a time"), ("judged_date", "a time"), ("index", "an index")),
+    ],
+)
+def test_ids_times_and_indexes_are_left_out_with_a_warning(name, what):
+    roles = roles_of("label", "qid", name, "x")
+    assert (roles.features, roles.left_out) == (("x",), {name: what})
+    said = rf"t: '{name}' \({what}\) is left out.*in features= \('\*,{name}'\)"
+    with pytest.warns(UserWarning, match=said):
+        tell(roles, TableOptions(), lambda text: None)
+    assert roles_of("label", "qid", name, "x", features="*").features == ("x",)
+    assert roles_of("label", "qid", name, "x", features=f"*,{name}").features == ("x", name)
+    quiet = roles_of("label", "qid", name, "x", features=f"*,!{name}")
+    assert (quiet.features, quiet.left_out, quiet.unsaid) == (("x",), {name: what}, "")
+    assert roles_of("label", name, "x", known=("x",)).unsaid == ""
+
+
+@pytest.mark.parametrize("name", ["valid", "humid", "grid", "index_size", "date_match", "paid"])
+def test_names_that_only_look_like_ids_are_features(name):
+    assert roles_of("label", "qid", name).features == (name,)
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "__index_level_0__"])
+def test_the_index_of_pandas_is_left_out_and_told_by_its_reason(name):
+    roles = roles_of("label", name, "x")
+    assert (roles.left_out, roles.unsaid) == ({name: "an index of pandas"}, "")
+
+
+def test_a_document_may_have_several_ids_and_none_is_a_feature():
+    roles = roles_of("label", "url:text", "item_id", "product_id", "x")
+    assert (roles.docid, roles.features) == ("url", ("x",))
+    assert roles.left_out == {"item_id": "a document id", "product_id": "a document id"}
+    roles = roles_of("label", "url:text", "document_id", "x")
+    assert (roles.docid, roles.left_out) == ("document_id", {"url": "text"})
+
+
+@pytest.mark.parametrize(("name", "role"), [("weight", "weight"), ("Rank", "position")])
+def test_a_name_that_may_be_a_role_or_a_feature_is_asked_for(name, role):
+    asked = rf"'{name}' may hold the {role} of each row, or a feature; say {role}='{name}', or "
+    with pytest.raises(ValueError, match=asked + rf"{role}=False.*\('\*,!{name}' is all others"):
+        roles_of("label", name, "x")
+    assert roles_of("label", name, "x", **{role: name}).fields[role] == name
+    assert roles_of("label", name, "x", **{role: False}).features == (name, "x")
+    assert roles_of("label", name, "x", features=f"*,!{name}").features == ("x",)
+    assert roles_of("label", name, "x", features="*").left_out == {name: f"{role}, or a feature"}
+    assert roles_of("label", name, "x", **{role: False}, features="*").features == (name, "x")
+    assert roles_of("label", name, "x", known=("x",)).features == ("x",)
+    assert roles_of("label", name, "x", known=(name,)).features == (name,)
 
 
 def test_the_text_of_a_query_stands_beside_its_id():
@@ -59,7 +130,8 @@ def test_the_text_of_a_query_stands_beside_its_id():
         (["label", "qid", "query_id", "x"], {}, "'qid' and 'query_id' could each be the qid"),
         (["a", "b"], {}, "no column is the label .*it has 'a', 'b'"),
         (["label"], {}, "no features"),
-        (["label", "url:text"], {}, "no features: beside label='label' no column is numeric"),
+        (["label", "title:text"], {}, "no features: beside label='label' no column is numeric"),
+        (["label", "id"], {}, "no column is numeric, or it is named like 'id' .an id.; it has"),
         (["label", "x"], {"qid": "gid"}, "qid='gid' names no column"),
         (["label", "qid", "x"], {"qid": "qld"}, "did you mean 'qid'"),
         (["label", "qid", "x"], {"qid": False}, "'qid' would be a feature.*a leak"),
@@ -111,7 +183,7 @@ def test_chosen_features_keep_their_order_and_need_no_guard():
 def test_what_a_model_knows_is_selected_by_name():
     roles = roles_of("label", "c", "b", "a", known=("a", "b"))
     assert roles.features == ("a", "b")
-    assert roles.notes == ("left out, the model does not know them: 'c'",)
+    assert roles.left_out == {"c": "the model does not know it"}
     vector = roles_of("label", "features:list", known=("a", "b"))
     assert vector.features == ("features",)
 
@@ -125,5 +197,5 @@ def test_roles_do_not_depend_on_the_order_of_columns(columns):
 
 
 def test_no_two_conventions_share_a_name():
-    pairs = itertools.combinations(CONVENTIONS.values(), 2)
+    pairs = itertools.combinations(COLUMN_NAMES.values(), 2)
     assert all(not set(a) & set(b) for a, b in pairs)

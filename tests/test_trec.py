@@ -217,3 +217,15 @@ def test_what_is_no_table():
         write_run(io.StringIO(), run)
     with pytest.raises(FileNotFoundError):
         load_run("no-such-file")
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+def test_files_are_compressed_as_their_names_say(tmp_path, ending):
+    run, qrels = Run.of(["q"], ["d"], [0.5]), Qrels.of(["q"], ["d"], [1])
+    write_run(tmp_path / f"a.run{ending}", run)
+    write_qrels(tmp_path / f"a.qrels{ending}", qrels)
+    assert (tmp_path / f"a.run{ending}").read_bytes()[:1] == {"": b"q", ".gz": b"\x1f"}.get(
+        ending, b"\xfd"
+    )
+    assert load_run(tmp_path / f"a.run{ending}").to_dict() == run.to_dict()
+    assert load_qrels(tmp_path / f"a.qrels{ending}").to_dict() == qrels.to_dict()

@@ -13,17 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linrank import (
-    LinearModel,
-    NoPairsError,
-    QueryKFold,
-    RankSVM,
-    RankSVMCV,
-    evaluate,
-    load_model,
-    make_ranking,
-    ranksvm_path,
-)
+from linrank import LinearModel, NoPairsError, QueryKFold, evaluate, load_model, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries, query_folds, row_folds
 from linrank.data.scaling import Scaling
@@ -33,6 +23,7 @@ from linrank.search import grids as tuning
 from linrank.search.folds import Fold, _score_matrix, deal, model_scores
 from linrank.search.grids import tune
 from linrank.search.tuning import Tuning
+from papers import RankSVM, RankSVMCV, ranksvm_path
 from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
@@ -128,7 +119,7 @@ def test_attributes_are_those_of_the_estimator_without_a_search(data):
     ranker = RankSVMCV([0.1], cv=2, pairs="adjacent").fit(data.X, data.y, qid=data.qid)
     alone = RankSVM(0.1, pairs="adjacent").fit(data.X, data.y, qid=data.qid)
     assert ranker.n_pairs_ == alone.n_pairs_ < data.queries.n_pairs
-    own = {"C_", "Cs_", "scores_", "mean_scores_", "best_score_", "path_"}
+    own = {"Cs_", "scores_", "mean_scores_", "best_score_", "path_"}
     own |= {"best_params_", "best_index_", "cv_results_"}
     assert {name for name in vars(ranker) if name.endswith("_")} - own == {
         name for name in vars(alone) if name.endswith("_")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from linrank.stochastic.chunked import check_passes, passes_for, shared_out, visits
-from linrank.stochastic.resident import Residence, room_of_chunk
+from linrank.system.reading import Plan, Reader
 
 WEIGHTS = st.lists(
     st.one_of(st.just(0.0), st.floats(1e-300, 1e300), st.integers(1, 9)), min_size=1, max_size=12
@@ -87,41 +89,93 @@ def test_passes_that_are_none_are_refused(passes):
 # ---- memory -------------------------------------------------------------------------------------
 
 
+def plan(limit, rooms, n_buffers=1, states=None):
+    return Plan.of(
+        limit,
+        "a descent",
+        beside=10,
+        n_buffers=n_buffers,
+        buffer=max(rooms),
+        kept=rooms,
+        states=states,
+    )
+
+
 def test_everything_stays_where_it_fits():
-    assert Residence.of(100, [30, 40, 20], beside=10) == Residence(frozenset({0, 1, 2}), True)
+    assert plan(100, [30, 40, 20]) == Plan(2, 3, 3)
+    assert plan(103, [30, 40, 20], states=[1, 1, 1]) == Plan(2, 3, 3)
 
 
 @pytest.mark.parametrize(
-    ("limit", "kept", "reads_ahead"),
-    [(104, [], True), (90, [], True), (89, [0], False), (79, [], False), (50, [], False)],
+    ("limit", "n_kept", "n_buffers"),
+    [(104, 0, 2), (90, 0, 2), (89, 1, 1), (79, 0, 1), (50, 0, 1)],
 )
-def test_what_stays_leaves_room_for_two_chunks(limit, kept, reads_ahead):
-    found = Residence.of(limit, [30, 40, 25], beside=10)
-    assert found == Residence(frozenset(kept), reads_ahead)
+def test_what_stays_leaves_room_for_two_chunks(limit, n_kept, n_buffers):
+    found = plan(limit, [30, 40, 25])
+    assert (found.n_kept, found.n_buffers) == (n_kept, n_buffers)
+
+
+def test_states_come_before_features():
+    assert plan(125, [30, 40, 25, 40], states=[5, 5, 5, 5]) == Plan(2, 4, 0)
+    assert plan(145, [30, 40, 25, 40], states=[5, 5, 5, 5]) == Plan(2, 4, 1)
+    assert plan(102, [30, 40, 25, 40], states=[5, 5, 5, 5]) == Plan(2, 2, 0)
 
 
 @given(
     st.lists(st.integers(1, 1000), min_size=1, max_size=20),
-    st.integers(0, 100),
     st.integers(1, 2),
     st.integers(1, 30_000),
 )
-def test_the_limit_is_kept(rooms, beside, n_readers, limit):
+def test_the_limit_is_kept(rooms, n_buffers, limit):
     try:
-        found = Residence.of(limit, rooms, beside=beside, n_readers=n_readers)
+        found = plan(limit, rooms, n_buffers)
     except MemoryError:
-        assert limit < beside + n_readers * max(rooms)
+        assert limit < 10 + n_buffers * max(rooms)
         return
-    at_work = 0 if len(found.kept) == len(rooms) else max(rooms) * (1 + found.reads_ahead)
-    assert beside + sum(rooms[i] for i in found.kept) + n_readers * at_work <= limit
+    at_work = 0 if found.n_kept == len(rooms) else max(rooms) * found.n_buffers
+    assert 10 + sum(rooms[: found.n_kept]) + at_work <= limit
 
 
 def test_a_limit_too_small_names_the_least_that_works():
-    with pytest.raises(MemoryError, match=r"allows 49 B \(49\), .* raise it to 50, or"):
-        Residence.of(49, [30, 40, 20], beside=10)
-    assert Residence.of(50, [30, 40, 20], beside=10).kept == frozenset()
+    with pytest.raises(MemoryError, match=r"memory_limit=49, 49 B, is too small: .* allow 50B, or"):
+        plan(49, [30, 40, 20])
+    assert plan(50, [30, 40, 20]).n_kept == 0
 
 
-def test_scaled_rows_count_twice():
-    plain = room_of_chunk(1000, 10, 20, is_scaled=False)
-    assert room_of_chunk(1000, 10, 20, is_scaled=True) == plain + 1000
+# ---- reading ahead ------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=40),
+    st.integers(1, 3),
+    st.integers(0, 6),
+    st.integers(0, 40),
+)
+def test_a_walk_has_every_chunk_in_its_turn(numbers, n_buffers, n_kept, n_taken):
+    """Whatever stays or is read ahead; a buffer is not written to while its chunk is at work."""
+    made, n_read = [], [0] * 6
+
+    def load(i, buffer):
+        n_read[i] += 1
+        buffer = [] if buffer is None else buffer
+        buffer[:] = [i]
+        return buffer
+
+    def make_buffer():
+        made.append([])
+        return made[-1]
+
+    with Reader(load, make_buffer, 6, Plan(n_buffers, n_kept, n_kept)) as reader:
+        walk, seen = reader.walk(numbers), []
+        for i, chunk in islice(walk, n_taken):
+            if i < n_kept:
+                reader.here[i] = chunk
+            seen.append((i, *chunk))
+        walk.close()
+        assert list(walk) == []
+        again = [i for i, _ in reader.walk(numbers)]
+    assert seen == [(i, i) for i in numbers[:n_taken]]
+    assert again == numbers
+    assert len(made) <= n_buffers
+    for i in set(numbers[:n_taken]):
+        assert i >= n_kept or n_read[i] == 1

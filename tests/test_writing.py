@@ -19,10 +19,10 @@ from scipy import sparse
 from hypothesis_profiles import examples
 from linrank import load
 from linrank.data.dataset import Dataset
+from linrank.io import write as writing
 from linrank.io.comments import Comments, Words
-from linrank.io.write import files as writing
-from linrank.io.write.files import write
-from linrank.io.write.formats import target_format
+from linrank.io.formats import target_format
+from linrank.io.write import write
 from strategies import datasets
 
 pa = pytest.importorskip("pyarrow")
@@ -162,10 +162,10 @@ def test_tables_have_a_column_for_everything(tmp_path, name):
     data = full()
     write(data, tmp_path / "data", name)
     table = read_table(tmp_path / "data", name)
-    assert table.column_names == ["label", "qid", "docid", "weight", *data.feature_names]
+    assert table.column_names == ["label", "qid", "docid", "sample_weight", *data.feature_names]
     assert table.column("qid").to_pylist() == data.qid.tolist()
     assert table.column("docid").to_pylist() == ["x", None, "y"]
-    assert table.column("weight").to_pylist() == [1, 0.5, 2]
+    assert table.column("sample_weight").to_pylist() == [1, 0.5, 2]
     assert table.schema.field("bm25").type == pa.float32()
     found = np.column_stack([table.column(n).to_numpy() for n in data.feature_names])
     assert found.astype(np.float32).tobytes() == data.X.tobytes()

@@ -157,24 +157,6 @@ void add(const DenseBlock<Value> &x, const double *a, T *total) {
     for (std::int64_t c = whole; c < n; ++c) total[c] += tail[c - (n - 8)];
 }
 
-inline float size_of(float x) { return __builtin_fabsf(x); }
-inline double size_of(double x) { return __builtin_fabs(x); }
-
-template <class Value>
-void add_extents(const DenseBlock<Value> &x, double *squares, Value *__restrict largest) {
-    const std::int64_t n = x.n_columns, whole = n / 8 * 8;
-    for (std::int64_t t = 0; t < x.n_rows; ++t) {
-        const Value *__restrict r = x.row(t);
-        for (std::int64_t c = 0; c < whole; c += 8) {
-            const F64x8 v = load8<double>(r + c);
-            store8(squares + c, load8<double>(squares + c) + v * v);
-        }
-        for (std::int64_t c = whole; c < n; ++c) squares[c] += double(r[c]) * double(r[c]);
-        for (std::int64_t c = 0; c < n; ++c)
-            largest[c] = largest[c] < size_of(r[c]) ? size_of(r[c]) : largest[c];
-    }
-}
-
 }  // namespace
 
 void dot_f32(const DenseBlock<float> &x, const double *w, double *out) { dot<double>(x, w, out); }
@@ -184,12 +166,6 @@ void add_f32(const DenseBlock<float> &x, const double *a, double *total) {
 }
 void add_f64(const DenseBlock<double> &x, const double *a, double *total) {
     add<false>(x, a, total);
-}
-void add_extents_f32(const DenseBlock<float> &x, double *squares, float *largest) {
-    add_extents(x, squares, largest);
-}
-void add_extents_f64(const DenseBlock<double> &x, double *squares, double *largest) {
-    add_extents(x, squares, largest);
 }
 void add_cached_f32(const DenseBlock<float> &x, const double *a, float *total) {
     add<true>(x, a, total);

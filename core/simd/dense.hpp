@@ -8,8 +8,6 @@ void dot_f32(const DenseBlock<float> &x, const double *w, double *out);
 void dot_f64(const DenseBlock<double> &x, const double *w, double *out);
 void add_f32(const DenseBlock<float> &x, const double *a, double *total);
 void add_f64(const DenseBlock<double> &x, const double *a, double *total);
-void add_extents_f32(const DenseBlock<float> &x, double *squares, float *largest);
-void add_extents_f64(const DenseBlock<double> &x, double *squares, double *largest);
 void add_cached_f32(const DenseBlock<float> &x, const double *a, float *total);
 void add_cached_f64(const DenseBlock<double> &x, const double *a, double *total);
 

@@ -41,63 +41,97 @@ inline void fold(const DescentBatch &batch, std::int64_t width, int lane) {
     rescale(batch, width, lane, batch.learners[lane].a);
 }
 
-template <Algorithm algorithm, bool eager, class Square, class Rescale>
-inline double step(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
-    if constexpr (algorithm == Algorithm::passive_aggressive)
-        return passive_aggressive_step<eager>(m, dot, square);
-    else if constexpr (algorithm == Algorithm::romma) return romma_step(m, dot, square, rescale_v);
-    else if constexpr (algorithm == Algorithm::logistic) return logistic_step(m, dot);
-    else return hinge_step(m, dot);
+template <class Square, class Rescale>
+LINRANK_INLINE double step_of(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
+    switch (m.algorithm) {
+        case Algorithm::passive_aggressive: return passive_aggressive_step<false>(m, dot, square);
+        case Algorithm::romma: return romma_step(m, dot, square, rescale_v);
+        case Algorithm::logistic: return logistic_step(m, dot);
+        default: return hinge_step(m, dot);
+    }
 }
 
-template <Algorithm algorithm, bool averaged, class Difference, class Storage>
-void descend(const Storage &rows, const DescentBatch &batch) {
-    constexpr bool tracked = algorithm == Algorithm::pegasos || algorithm == Algorithm::romma;
-    constexpr bool asks_for_square =
+/// A rule that the compiler knows: on short dense rows a choice at every step would show.
+template <Algorithm algorithm> struct KnownRule {
+    static constexpr bool tracked = algorithm == Algorithm::pegasos || algorithm == Algorithm::romma;
+    static constexpr bool asks_for_square =
         algorithm == Algorithm::passive_aggressive || algorithm == Algorithm::romma;
+    static constexpr bool projects(const Learner &) { return algorithm == Algorithm::pegasos; }
+
+    template <class Square, class Rescale>
+    LINRANK_INLINE static double step(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
+        if constexpr (algorithm == Algorithm::passive_aggressive)
+            return passive_aggressive_step<true>(m, dot, square);
+        else if constexpr (algorithm == Algorithm::romma) return romma_step(m, dot, square, rescale_v);
+        else if constexpr (algorithm == Algorithm::logistic) return logistic_step(m, dot);
+        else return hinge_step(m, dot);
+    }
+};
+
+/// The rule of the learner, asked at every step: nothing beside the cache misses of a sparse row.
+template <bool tracked_> struct AnyRule {
+    static constexpr bool tracked = tracked_, asks_for_square = false;
+    static bool projects(const Learner &m) { return m.algorithm == Algorithm::pegasos; }
+
+    template <class Square, class Rescale>
+    LINRANK_INLINE static double step(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
+        return step_of(m, dot, square, rescale_v);
+    }
+};
+
+template <class Rule, class Difference, class Storage>
+void descend(const Storage &rows, const DescentBatch &batch) {
     Learner m = batch.learners[0];
     Difference x(rows, batch);
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
-        double dot = x.template dot<asks_for_square>();
-        const double delta = step<algorithm, Difference::is_short>(m, dot, [&] { return x.square(); }, [&](double factor) {
+        double dot = x.template dot<Rule::asks_for_square>();
+        const double delta = Rule::step(m, dot, [&] { return x.square(); }, [&](double factor) {
             batch.learners[0] = m;
             rescale(batch, 1, 0, factor);
             m = batch.learners[0];
             dot *= factor;
         });
         if (Difference::is_short || delta != 0) {
-            if constexpr (averaged) x.add_to_average(m.K * delta);
-            if constexpr (tracked) m.square += x.add_tracked(delta, dot);
+            if (batch.z) x.add_to_average(m.K * delta);
+            if constexpr (Rule::tracked) m.square += x.add_tracked(delta, dot);
             else x.add(delta);
         }
-        if constexpr (algorithm == Algorithm::pegasos) project(m);
-        if constexpr (tracked) {
+        if (Rule::projects(m)) project(m);
+        if constexpr (Rule::tracked) {
             if (strays(m)) {
                 batch.learners[0] = m;
                 fold(batch, 1, 0);
                 m = batch.learners[0];
             }
         }
-        if constexpr (averaged) count_iterate(m, batch.average, m.scale());
+        if (batch.z) count_iterate(m, batch.average, m.scale());
     }
     batch.learners[0] = m;
 }
 
-template <Algorithm algorithm, class Difference, class Storage>
-void descend_averaged(const Storage &rows, const DescentBatch &batch) {
-    if (batch.z) descend<algorithm, true, Difference>(rows, batch);
-    else descend<algorithm, false, Difference>(rows, batch);
+template <class Value>
+void descend_by_rule(const DenseRows<Value> &rows, const DescentBatch &batch) {
+    using Difference = DenseDifference<Value>;
+    switch (batch.learners[0].algorithm) {
+        case Algorithm::sgd_svm: return descend<KnownRule<Algorithm::sgd_svm>, Difference>(rows, batch);
+        case Algorithm::pegasos: return descend<KnownRule<Algorithm::pegasos>, Difference>(rows, batch);
+        case Algorithm::passive_aggressive:
+            return descend<KnownRule<Algorithm::passive_aggressive>, Difference>(rows, batch);
+        case Algorithm::romma: return descend<KnownRule<Algorithm::romma>, Difference>(rows, batch);
+        case Algorithm::logistic: return descend<KnownRule<Algorithm::logistic>, Difference>(rows, batch);
+    }
 }
 
-template <class Storage> struct OneDifference;
-template <class Value> struct OneDifference<DenseRows<Value>> {
-    using type = DenseDifference<Value>;
-};
-template <class Value, class Index> struct OneDifference<CsrRows<Value, Index>> {
-    using type = SparseDifference<CsrRows<Value, Index>, double>;
-};
+template <class Value, class Index>
+void descend_by_rule(const CsrRows<Value, Index> &rows, const DescentBatch &batch) {
+    using Difference = SparseDifference<CsrRows<Value, Index>, double>;
+    const Algorithm algorithm = batch.learners[0].algorithm;
+    if (algorithm == Algorithm::pegasos || algorithm == Algorithm::romma)
+        descend<AnyRule<true>, Difference>(rows, batch);
+    else descend<AnyRule<false>, Difference>(rows, batch);
+}
 
 // ---- eight models ----------------------------------------------------------------------------------
 
@@ -108,16 +142,6 @@ template <class Value> struct LanesDifference<DenseRows<Value>> {
 template <class Value, class Index> struct LanesDifference<CsrRows<Value, Index>> {
     using type = SparseDifference<CsrRows<Value, Index>, F64x8>;
 };
-
-template <class Square, class Rescale>
-inline double step_of(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
-    switch (m.algorithm) {
-        case Algorithm::passive_aggressive: return passive_aggressive_step<false>(m, dot, square);
-        case Algorithm::romma: return romma_step(m, dot, square, rescale_v);
-        case Algorithm::logistic: return logistic_step(m, dot);
-        default: return hinge_step(m, dot);
-    }
-}
 
 /// Models of any rules: the scalars lane by lane.
 template <class Difference, class Storage>
@@ -241,15 +265,7 @@ void descend_hinge(const Storage &rows, const DescentBatch &batch) {
 
 template <class Storage>
 void descend_one(const Storage &rows, const DescentBatch &batch) {
-    using Difference = typename OneDifference<Storage>::type;
-    switch (batch.learners[0].algorithm) {
-        case Algorithm::sgd_svm: return descend_averaged<Algorithm::sgd_svm, Difference>(rows, batch);
-        case Algorithm::pegasos: return descend_averaged<Algorithm::pegasos, Difference>(rows, batch);
-        case Algorithm::passive_aggressive:
-            return descend_averaged<Algorithm::passive_aggressive, Difference>(rows, batch);
-        case Algorithm::romma: return descend_averaged<Algorithm::romma, Difference>(rows, batch);
-        case Algorithm::logistic: return descend_averaged<Algorithm::logistic, Difference>(rows, batch);
-    }
+    descend_by_rule(rows, batch);
 }
 
 template <class Storage>

@@ -1,10 +1,9 @@
-"""From a click log to a search engine: propensities, RankSVM, offline evaluation, artefacts.
+"""From a click log to a search engine: propensities, RankSVM, offline evaluation, artifacts.
 
-The log is generated, so that the truth is known: readers click by the position-based model on
-lists that a production ranker made, which trusts popularity too much. Four rankers are compared on
-queries of their own: production, RankSVM on clicks as they are (naive), RankSVM on clicks weighted
-by inverse propensities that were estimated from the log (ips), and RankSVM on the true grades,
-which no log has.
+The log is generated, so that the truth is known: users click by the position-based model on lists
+of a production ranker that overrates popularity. Four rankers are compared on test queries:
+production, RankSVM on raw clicks (naive), RankSVM on clicks weighted by inverse propensities
+estimated from the log (ips), and RankSVM on the true grades, which no real log has.
 
     python examples/clicks_to_engine/run.py [FOLDER] [--seeds N]
 """

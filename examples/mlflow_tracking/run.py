@@ -1,8 +1,8 @@
-"""Fits of RankSVM in MLflow: parameters, certificates, metrics, the model and its ONNX form.
+"""Track RankSVM fits in MLflow: parameters, certificates, metrics, the model and its ONNX form.
 
     python examples/mlflow_tracking/run.py [FOLDER]
 
-Needs MLflow and ONNX: pip install mlflow linrank[onnx] onnxruntime. The runs go to a database in
+Needs MLflow and ONNX: pip install mlflow onnx onnxruntime. The runs go to a database in
 FOLDER, or to MLFLOW_TRACKING_URI if that is set; look at them with
 mlflow ui --backend-store-uri sqlite:///FOLDER/mlflow.db.
 """
@@ -34,7 +34,7 @@ def track(train: Dataset, valid: Dataset, C: float) -> str:
     with mlflow.start_run(run_name=f"RankSVM C={C:g}") as run:
         ranker = RankSVM(C=C, scale="standard").fit(train.X, train.y, qid=train.qid)
         mlflow.log_params({k: v for k, v in ranker.get_params().items() if v is not None})
-        # What data this was: the fingerprint is in the model file too.
+        # Identifies the training data; the fingerprint is in the model file too.
         mlflow.set_tag("data", ranker.model_.training["fingerprint"])
         for step, (objective, gap) in enumerate(
             zip(ranker.history_["objective"], ranker.history_["gap"], strict=True)

@@ -1,8 +1,8 @@
-"""Judgments in Parquet to a model in Solr, missing values included.
+"""From judgments in Parquet to a model in Solr, including missing values.
 
     python examples/parquet_to_solr/run.py [FOLDER]
 
-Needs pyarrow: pip install linrank[arrow]. The table is generated: a query and document id, a grade,
+Needs pyarrow: pip install pyarrow. The table is generated: a query and document id, a grade,
 text that no model can use, and features with nulls where a document has no such field.
 """
 

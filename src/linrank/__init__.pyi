@@ -2,6 +2,9 @@
 
 from linrank import clicks as clicks
 from linrank import dask as dask
+from linrank import displays as displays
+from linrank import export as export
+from linrank import kernels as kernels
 from linrank import metrics as metrics
 from linrank import onnx as onnx
 from linrank import pairs as pairs
@@ -10,6 +13,7 @@ from linrank import reference as reference
 from linrank.data.dataset import Dataset as Dataset
 from linrank.data.preferences import Preferences as Preferences
 from linrank.data.synthetic import make_ranking as make_ranking
+from linrank.data.synthetic import make_sample as make_sample
 from linrank.displays import ComparisonDisplay as ComparisonDisplay
 from linrank.displays import ConvergenceDisplay as ConvergenceDisplay
 from linrank.displays import CurvesDisplay as CurvesDisplay
@@ -29,7 +33,7 @@ from linrank.domination.path import domination_path as domination_path
 from linrank.duals.closeness import SupportDistribution as SupportDistribution
 from linrank.duals.closeness import support_distribution as support_distribution
 from linrank.duals.dual_matrix import DualMatrix as DualMatrix
-from linrank.duals.of_model import dual_matrix as dual_matrix
+from linrank.duals.dual_matrix import dual_matrix as dual_matrix
 from linrank.duals.profile import RankProfile as RankProfile
 from linrank.duals.profile import rank_profile as rank_profile
 from linrank.errors import CheckpointError as CheckpointError
@@ -37,6 +41,7 @@ from linrank.errors import ClusterError as ClusterError
 from linrank.errors import ConvergenceWarning as ConvergenceWarning
 from linrank.errors import DataFormatError as DataFormatError
 from linrank.errors import ExportWarning as ExportWarning
+from linrank.errors import LinrankError as LinrankError
 from linrank.errors import ModelFormatError as ModelFormatError
 from linrank.errors import NoPairsError as NoPairsError
 from linrank.errors import TooFewPairsError as TooFewPairsError
@@ -48,6 +53,7 @@ from linrank.estimators.lowrank import FactorizedRankSVM as FactorizedRankSVM
 from linrank.estimators.lowrank import RegularizedRankSVM as RegularizedRankSVM
 from linrank.estimators.model_selection import QueryKFold as QueryKFold
 from linrank.estimators.model_selection import ranking_scorer as ranking_scorer
+from linrank.estimators.model_selection import train_test_split as train_test_split
 from linrank.estimators.query_scaler import QueryScaler as QueryScaler
 from linrank.estimators.ranksvm import RankSVM as RankSVM
 from linrank.estimators.search import DominationRankerCV as DominationRankerCV
@@ -74,8 +80,8 @@ from linrank.judging.check import check as check
 from linrank.judging.compare import Comparison as Comparison
 from linrank.judging.compare import compare as compare
 from linrank.judging.compare import compare_evaluations as compare_evaluations
-from linrank.judging.contest.contest import compare_methods as compare_methods
-from linrank.judging.contest.outcome import Contest as Contest
+from linrank.judging.contest import Contest as Contest
+from linrank.judging.contest import compare_methods as compare_methods
 from linrank.metrics import ConcordanceResult as ConcordanceResult
 from linrank.metrics import concordance_index as concordance_index
 from linrank.metrics import evaluate as evaluate

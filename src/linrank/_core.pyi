@@ -460,11 +460,6 @@ def explicit_pairs_point(pairs: ExplicitPairs, z: Annotated[NDArray[numpy.float6
 def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """X w, by position."""
 
-def column_extents(rows: Rows, n_threads: int) -> tuple:
-    """
-    (norm, largest size) of every column; a norm is not finite where a value is not, or its square.
-    """
-
 def longest_sums(rows: Rows) -> tuple:
     """Terms of the longest sums that scores, and slopes in w, are made of."""
 
@@ -496,13 +491,13 @@ LONG_QUERY: int = 131072
 def instruction_set() -> str:
     """The vector kernels in use."""
 
-def summarise_columns(rows: Rows, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+def scan_columns(rows: Rows, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> dict:
     """
-    (mean, variance, minimum, maximum) of every column, absent entries being 0.
+    Moments, ranges, norms and counts of every column, absent entries being 0, and the checksum of the rows.
     """
 
-def count_nonzero(rows: Rows, n_threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-    """How many values of every column are not 0."""
+def find_strays(rows: Rows, floor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ceiling: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> dict:
+    """Values of every column below its floor, above its ceiling, or missing."""
 
 def scale_queries(rows: Rows, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
     """
@@ -519,6 +514,21 @@ class Curves:
 
     def sums(self, rows: Rows, n_threads: int) -> object:
         """The sum of all functions, for every row."""
+
+class Pieces:
+    """Dense rows, and the piece of each function that every one is in."""
+
+    def __init__(self, curves: Curves, rows: Rows, n_threads: int) -> None: ...
+
+    def scores(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lines: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
+        """
+        The sum of functions with these pieces, and of lines, for every position.
+        """
+
+    def slopes(self, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
+        """
+        Sums of r over the positions in each piece, their first moments, and those of features.
+        """
 
 class Ties(enum.Enum):
     """Who comes first among equal scores."""

@@ -1,8 +1,9 @@
-"""``python -m linrank.demo [FOLDER]``: the whole path on made-up data, in a few seconds.
+"""``python -m linrank.demo [FOLDER]``: the whole path on a small sample, in a few seconds.
 
-Generates queries, splits them into training, validation and test, trains linear RankSVMs over a
-range of C, chooses one on the validation queries, and compares it on the test queries with what
-anyone could do without learning. Writes the model and a report, one HTML page, to the folder.
+Makes the queries of a small shop, trains linear RankSVMs over a range of C, chooses one on folds of
+the training queries, and compares it on the test queries with what anyone could do without
+learning, and with curves in place of straight lines. Writes the model and a report, one HTML page,
+to the folder.
 """
 
 from __future__ import annotations
@@ -12,28 +13,29 @@ import importlib.util
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linrank.data.synthetic import make_ranking
+from linrank.data.missing import Filling
+from linrank.data.synthetic import make_sample
+from linrank.methods.base import Task, method_named
 from linrank.metrics import evaluate
 from linrank.reports.build import Report, report
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from linrank.data.dataset import Dataset
     from linrank.metrics import Evaluation
-    from linrank.reports.fits import Training
+    from linrank.reports.rankings import Training
 
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "map", "mrr", "pairwise_accuracy")
 CHOSEN_BY = "ndcg@10"
-GRID = tuple(10.0**k for k in range(-6, 2))
-SEED = 20
-SHARES = {"training": 0.6, "validation": 0.2, "test": 0.2}
+GRID = tuple(4.0**k for k in range(-6, 3))
+CURVES = "RankSVM, curves"
 
 
 @dataclass(frozen=True)
@@ -47,40 +49,48 @@ class Demo:
     seconds: float
 
 
-def run(n_queries: int = 1000, n_features: int = 30, seed: int = SEED) -> Demo:
-    """Generate, split, train, choose and compare.
+def run(seed: int = 0, tell: Callable[[str], None] = lambda stage: None) -> Demo:
+    """Make the sample, train, choose and compare.
 
     Parameters
     ----------
-    n_queries : int, default=1000
-        Queries in all; 60 % train, 20 % choose C, 20 % test.
-    n_features : int, default=30
-        Features of each row.
-    seed : int
-        Of the data, the split and the random ranker.
+    seed : int, default=0
+        Of the data and of the random order.
+    tell : callable
+        Called with a line on what is being done.
     """
     start = time.perf_counter()
-    data = make_ranking(n_queries=n_queries, n_features=n_features, random_state=seed)
-    train, valid, test = _split(data, np.random.default_rng(seed))
+    tell("making the queries of a small shop")
+    sample = make_sample(random_state=seed)
+    filling = Filling.fit("mean", sample["train"].rows)
+    train, test = (filling.dataset(sample[name]) for name in ("train", "test"))
+    tell(f"training RankSVM for {len(GRID)} values of C, and judging it")
     page = report(
         test,
         train=train,
-        valid=valid,
         Cs=GRID,
         scoring=CHOSEN_BY,
         metrics=METRICS,
-        title="linrank demo: a ranker learnt from generated queries",
+        title="How well does RankSVM rank the products of a small shop?",
     )
     training = page.material.training
     if training is None:
         raise RuntimeError("a report with training data trains")
-    random = np.random.default_rng(seed).random(test.n_rows)
-    learnt_last = dict(reversed(page.material.evaluations.items()))
-    results = {
-        "random order": evaluate(test.y, random, qid=test.qid, metrics=METRICS),
-        **learnt_last,
+    tell("training RankSVM with a curve for each feature")
+    method = method_named("ranksvm")
+    task = Task(train, method.parameters(curves="quantile", missing="mean"))
+    curved = method.train(task).model
+    others = {
+        "random order": np.random.default_rng(seed).random(test.n_rows),
+        CURVES: curved.predict(test),
     }
-    parts = {"train": train, "valid": valid, "test": test}
+    measured = {
+        name: evaluate(test.y, scores, qid=test.qid, metrics=METRICS)
+        for name, scores in others.items()
+    }
+    learnt_last = dict(reversed(page.material.evaluations.items()))
+    results = {"random order": measured["random order"], **learnt_last, CURVES: measured[CURVES]}
+    parts = {"train": train, "test": test}
     return Demo(parts, page, training, results, time.perf_counter() - start)
 
 
@@ -92,22 +102,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if os.path.exists(folder) and not os.path.isdir(folder):
         parser.error(f"{folder} is a file; name a folder for the model and the report")
     os.makedirs(folder, exist_ok=True)
-    demo = run()
+    demo = run(tell=lambda stage: print(f"{stage} ...", file=sys.stderr))
     texts = [_data_text(demo), _path_text(demo), _test_text(demo), _certificate_text(demo)]
-    print("\n\n".join([*texts, f"generated, trained and measured in {demo.seconds:.1f} s"]))
+    print("\n\n".join([*texts, f"made, trained and measured in {demo.seconds:.1f} s"]))
     print("wrote " + "\n      ".join(_write(demo, folder)))
     return 0
-
-
-def _split(data: Dataset, rng: np.random.Generator) -> list[Dataset]:
-    """Whole queries to each part: rows of one query are never on both sides."""
-    queries = data.queries
-    part = rng.choice(3, size=queries.n_queries, p=list(SHARES.values()))
-    part_of_row = queries.scatter(np.repeat(part, np.diff(queries.offsets)))
-    return [
-        replace(data.select(np.flatnonzero(part_of_row == k)), source=f"generated {name} queries")
-        for k, name in enumerate(SHARES)
-    ]
 
 
 def _data_text(demo: Demo) -> str:
@@ -134,7 +133,7 @@ def _path_text(demo: Demo) -> str:
         ]
         for k, C in enumerate(path.Cs.tolist())
     ]
-    return _table(["C", "objective", "gap/objective", "norm", f"valid {CHOSEN_BY}", ""], rows)
+    return _table(["C", "objective", "gap/objective", "norm", f"{CHOSEN_BY} in folds", ""], rows)
 
 
 def _test_text(demo: Demo) -> str:
@@ -160,7 +159,7 @@ def _certificate_text(demo: Demo) -> str:
 def _write(demo: Demo, folder: str) -> list[str]:
     """The files of the folder, by path."""
     if importlib.util.find_spec("matplotlib") is None:
-        print("\nno pictures: they need Matplotlib, pip install linrank[plot]", file=sys.stderr)
+        print("\nno pictures: they need Matplotlib, pip install matplotlib", file=sys.stderr)
     model, page = (os.path.join(folder, name) for name in ("model.json", "report.html"))
     demo.training.model.save(model)
     demo.page.save(page)

@@ -10,36 +10,79 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class CheckpointError(ValueError):
+class LinrankError(Exception):
+    """What every error has in common that linrank alone raises; each is a built-in one as well.
+
+    Arguments that no function could take are plain ValueErrors and TypeErrors.
+    """
+
+
+class CheckpointError(LinrankError, ValueError):
     """A checkpoint is damaged, foreign, from a newer version, or of another run."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(LinrankError, RuntimeError):
     """A Dask cluster is gone or cannot go on; the message says what is left and how to go on."""
 
 
-class DataFormatError(ValueError):
+class DataFormatError(LinrankError, ValueError):
     """A data file does not follow its format; the message names file, line and column."""
 
 
-class ModelFormatError(ValueError):
+class ModelFormatError(LinrankError, ValueError):
     """A model file is damaged, foreign, or from a newer version."""
 
 
-class NoPairsError(ValueError):
+class NoPairsError(LinrankError, ValueError):
     """No query holds two different labels, so there is nothing to learn from."""
 
 
-class TooFewPairsError(ValueError):
+class TooFewPairsError(LinrankError, ValueError):
     """The labels make fewer pairs than were asked for."""
 
 
-class ConvergenceWarning(UserWarning):
-    """The solver stopped before its tolerance was reached."""
+class DataWarning(UserWarning):
+    """Data look like something other than what they are taken for; the message says what to do."""
 
 
 class ExportWarning(UserWarning):
     """An exported model does not say all that the model says; the message says what to do."""
+
+
+if TYPE_CHECKING:
+
+    class ConvergenceWarning(UserWarning):
+        """The solver stopped before its tolerance was reached; a subclass of scikit-learn's."""
+
+
+def __getattr__(name: str) -> Any:
+    """``ConvergenceWarning``, made on first use.
+
+    Filters ask for a true subclass of scikit-learn's, and the command line, which warns of nothing
+    by it, must not wait for scikit-learn.
+    """
+    if name != "ConvergenceWarning":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import ConvergenceWarning
+
+    about = "The solver stopped before its tolerance was reached; a subclass of scikit-learn's."
+    made = type(name, (ConvergenceWarning,), {"__module__": __name__, "__doc__": about})
+    return globals().setdefault(name, made)  # one class, whichever thread came first
+
+
+_INSIDE = (__name__.partition(".")[0], "sklearn", "joblib")  # a search calls us by way of them
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn with the line of the user's code, however deep inside this is."""
+    import sys
+    import warnings
+
+    frame: Any = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_positive(name: str, value: Any, otherwise: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Pipelines that end in a linear ranker as ONNX graphs, by skl2onnx.
+"""Pipelines that end in a linear or additive ranker as ONNX graphs, by skl2onnx.
 
     import linrank.onnx
     from skl2onnx import to_onnx
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linrank.errors import ExportWarning
 from linrank.estimators.base import LinearRanker
+from linrank.export.curve_form import CurveForm
 from linrank.export.linear_form import LinearForm
 from linrank.export.onnx import scoring_graph
 
@@ -34,10 +35,11 @@ _OPSET = 13  # of the operators as they are written here
 def register() -> list[type[LinearRanker]]:
     """Make linear rankers known to skl2onnx, so that it converts pipelines which end in one.
 
-    Every linear estimator of linrank is registered, and every class derived from one that is
-    defined by then; calling it again does no harm. A ranker gives one output, ``variable`` of
-    shape [N, 1], the scores. It is computed in the type of its input, float32 or float64; weights
-    that float32 cannot hold are multiplied by a power of two, which keeps the order.
+    Every linear estimator of linrank is registered, with its curves if it has any, and every class
+    derived from one that is defined by then; calling it again does no harm. A ranker gives one
+    output, ``variable`` of shape [N, 1], the scores. It is computed in the type of its input,
+    float32 or float64; weights that float32 cannot hold are multiplied by a power of two, which
+    keeps the order.
 
     Returns
     -------
@@ -47,9 +49,7 @@ def register() -> list[type[LinearRanker]]:
     try:
         from skl2onnx import update_registered_converter
     except ImportError:
-        raise ImportError(
-            "converting pipelines needs skl2onnx: pip install linrank[onnx] skl2onnx"
-        ) from None
+        raise ImportError("converting pipelines needs skl2onnx: pip install skl2onnx") from None
     found = list(dict.fromkeys([*_estimators(), *_below(LinearRanker)]))
     for cls in found:
         alias = f"Linrank{cls.__module__}.{cls.__qualname__}"
@@ -121,7 +121,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 def _form(ranker: LinearRanker, precision: str) -> LinearForm:
     check_is_fitted(ranker, "model_")
-    form = LinearForm.of(ranker.model_, precision=precision, dense=True, named=False)
+    model = ranker.model_
+    if getattr(model, "interactions", None) is not None:
+        raise ValueError(
+            "interactions of features have no operators in ONNX; train with interactions=0, or "
+            "export to JSON"
+        )
+    kind = CurveForm if hasattr(model, "curves") else LinearForm
+    form = kind.of(model, precision=precision, dense=True, named=False)
     for text in form.warnings:
         warnings.warn(text, ExportWarning, stacklevel=2)
     return form

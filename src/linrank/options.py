@@ -11,6 +11,10 @@ _OF_PAIRS = ("loss", "pairs", "n_closest", "n_random", "pair_weighting")
 _ENDING = ("tol", "max_iter", "query_normalization")
 TRAINING = (*_OF_PAIRS, "n_rounds", "solver", *_ENDING)
 
+AUTO = "auto"  # what the data are to decide
+# The problem of the papers: pairs of raw features, all of the same weight.
+PAPERS = {"C": 1.0, "scale": "none", "pair_weighting": "uniform", "query_normalization": None}
+N_FOLDS = 5  # of the queries, where models are chosen and nobody says how many
 SCORING = "ndcg@10"  # the measure by which models are judged on rows they have not seen
 LOSSES = ("squared_hinge", "hinge")
 MISSING = ("error", "zero", "mean", "indicator")  # what happens to values that are not there
@@ -19,9 +23,8 @@ PAIRS = ("all", "adjacent", *SELECTED_PAIRS)
 QUERY_NORMALIZATIONS = (None, "pairs")  # what divides the weight of a query
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
 PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
-SCALES = ("none", "standard", "minmax", "query")
+SCALES = ("auto", "none", "standard", "minmax", "query")
 CURVES = (None, "quantile", "spline", "step")  # of features, in place of weights alone
-IN_MEMORY_ONLY = "curves and interactions are learnt from dense rows in memory"
 SELECTIONS = ("best", "one_se")  # of a model by its measure on several folds
 SOLVERS = ("newton", "bundle", *PUBLISHED)
 COUNTED = ("tron", "bundle")  # solvers that may count as published
@@ -88,3 +91,21 @@ APPROXIMATIONS = (None, "nystroem", "fourier")  # of the kernel, by the features
 
 # As TRAINING: options beside C that go to the training as they are.
 KERNEL = (*_OF_PAIRS, *_ENDING, "memory_limit")
+
+# ---- columns of tables --------------------------------------------------------------------------
+
+# Names, in lower case, by which a column has a role. Of several for documents, the first counts.
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
+    "label": ("label", "y", "relevance", "rel", "grade", "target"),
+    "qid": (
+        *("qid", "query_id", "queryid", "group", "group_id", "groupid", "query"),
+        *("query_column", "group_column"),
+    ),
+    "docid": (
+        *("docid", "doc_id", "docno", "document_id", "documentid", "doc_url", "document_url"),
+        *("url", "product_id", "item_id", "article_id", "passage_id", "sku", "asin"),
+    ),
+    "weight": ("sample_weight",),
+    "position": ("position",),
+}
+UNCLEAR_NAMES = {"weight": "weight", "rank": "position"}  # a role, or a feature: asked for

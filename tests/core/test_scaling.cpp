@@ -1,4 +1,4 @@
-// Column summaries, query ranges and weighted concordance against their definitions.
+// Query ranges and weighted concordance against their definitions.
 #include "scaling.hpp"
 
 #include <algorithm>
@@ -55,32 +55,6 @@ struct Problem {
     double at(std::int64_t i, std::int64_t j) const { return dense[i * n_columns + j]; }
 };
 
-void test_summary(const Problem &p) {
-    for (const Rows &rows : p.storages()) {
-        const ColumnSummary got = summarise_columns(rows, p.weight, 2);
-        const std::vector<std::int64_t> n_nonzero = count_nonzero(rows, 2);
-        for (std::int64_t j = 0; j < p.n_columns; ++j) {
-            std::int64_t n_found = 0;
-            double total = 0, mean = 0, variance = 0, low = INFINITY, high = -INFINITY;
-            for (std::int64_t i = 0; i < p.n_rows; ++i) {
-                total += p.weight[i];
-                mean += p.weight[i] * p.at(i, j);
-                n_found += p.at(i, j) != 0.0;
-                if (p.weight[i] == 0.0) continue;
-                low = std::min(low, p.at(i, j));
-                high = std::max(high, p.at(i, j));
-            }
-            mean /= total;
-            for (std::int64_t i = 0; i < p.n_rows; ++i)
-                variance += p.weight[i] * (p.at(i, j) - mean) * (p.at(i, j) - mean) / total;
-            check(n_nonzero[j] == n_found, "non-zeros");
-            check(near(got.mean[j], mean), "mean");
-            check(near(got.variance[j], variance), "variance");
-            check(got.minimum[j] == low && got.maximum[j] == high, "range");
-        }
-    }
-}
-
 void test_query_range(const Problem &p) {
     for (const Rows &rows : p.storages()) {
         const bool sparse = rows.index() > 1;
@@ -133,11 +107,8 @@ int main() {
     std::mt19937 rng(20261115);
     for (int round = 0; round < 200; ++round) {
         const Problem problem(rng, 1 + rng() % 40, 1 + rng() % 7);
-        test_summary(problem);
         test_query_range(problem);
         test_concordance(problem);
     }
-    const Problem chunked(rng, 3000, 3);  // more than one chunk of rows
-    test_summary(chunked);
     return 0;
 }

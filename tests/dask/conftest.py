@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-distributed = pytest.importorskip("distributed", reason="pip install linrank[dask]")
+distributed = pytest.importorskip("distributed", reason="pip install dask distributed")
 
 N_WORKERS = 2
 SECONDS = 300  # of a test without a mark of its own; what the slowest needs on a very busy machine

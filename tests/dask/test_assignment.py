@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from linrank.dask.partitions import Census
 from linrank.dask.repair import assign, join_datasets, split_queries
-from linrank.dask.summaries import Census
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
 

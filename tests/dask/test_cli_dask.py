@@ -67,7 +67,7 @@ def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys):
     assert main(["train", *map(str, asked), "--checkpoint", str(file), "--resume"]) == 0
     assert "resumed" in capsys.readouterr().err
     assert train(*asked, "-c", "2", "--checkpoint", file, "--resume") == 1
-    assert "is of a fit with C=1.0, this one has 2.0" in capsys.readouterr().err
+    assert "is of a fit with C='auto', this one has 2.0" in capsys.readouterr().err
 
 
 @pytest.mark.time_limit(600)
@@ -87,6 +87,24 @@ def test_workers_of_this_machine(store, tmp_path):
     assert "Traceback" not in run.stderr
     assert "Warning" not in run.stderr  # a port that others have taken is no matter of ours
     assert linrank.load_model(tmp_path / "model.json").training["n_pairs"] > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--Cs", "0.01,0.1"], ["--method", "domination", "--penalty", "l2", "--alphas", "1,10"]],
+    ids=["ranksvm", "domination"],
+)
+def test_a_cluster_chooses_what_passes_choose(cluster, store, options, capsys):
+    found = {}
+    for place in (["--memory-limit", "1GB"], ["--dask", cluster.scheduler_address]):
+        arguments = ["tune", str(store), *options, "--folds", "3", "--json", "-q", *place]
+        assert main(arguments) == 0
+        found[place[0]] = json.loads(capsys.readouterr().out)
+    one, other = found.values()
+    np.testing.assert_allclose(other["path"]["scores"], one["path"]["scores"], atol=1e-3)
+    np.testing.assert_allclose(other["path"]["objectives"], one["path"]["objectives"], rtol=1e-3)
+    assert main(["tune", str(store), *options, "--patience", "5"]) == 2
+    assert "--patience needs --dask" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -122,7 +140,7 @@ def test_text_is_refused_with_the_way_to_a_store(tmp_path, capsys):
     text = tmp_path / "train.txt"
     text.write_text("1 qid:1 1:1\n0 qid:1 1:0\n")
     assert train(text, tmp_path / "model.json", "--dask", "local:2") == 2
-    assert f"linrank convert {text} STORE" in " ".join(capsys.readouterr().err.split())
+    assert f"linrank convert {text} -o STORE" in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_address_without_a_scheduler_is_an_error(store, tmp_path, capsys, monkeypatch):

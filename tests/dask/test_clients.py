@@ -11,6 +11,7 @@ import distributed
 import numpy as np
 import pytest
 from distributed_data import in_blocks, ranking
+from processes import processes
 
 from linrank.dask.clients import Watch, client_of, results_of
 from linrank.dask.partitions import partitions_of
@@ -57,3 +58,31 @@ def test_a_partition_that_ends_its_workers_is_named():
 def test_the_client_in_force_or_the_one_given(client):
     assert client_of(None) is client
     assert client_of(client) is client
+
+
+def test_a_fetch_from_a_worker_that_just_died_is_given_up(tmp_path):
+    """Dask tries to connect for 30 s."""
+
+    async def kill_in_one_batch(victim, pid, other, key, dask_scheduler=None):
+        """Order a fetch from a dead worker and tell of its death in the same message."""
+        import os
+        import time
+
+        os.kill(pid, 9)
+        time.sleep(0.2)  # the loop must not turn: it would notice
+        fetch = {"op": "acquire-replicas", "who_has": {key: [victim]}, "nbytes": {key: 8}}
+        dask_scheduler.stream_comms[other].send({**fetch, "stimulus_id": "test"})
+        await dask_scheduler.remove_worker(victim, stimulus_id="test")
+
+    with processes(tmp_path, n_workers=2) as (_, client):
+        victim, other = client.scheduler_info()["workers"]
+        place = {"workers": [victim], "allow_other_workers": True}
+        made = client.submit(np.arange, 3, **place)
+        watch = Watch(client)
+        watch.finished([made])
+        pid = client.run(os.getpid, workers=[victim])[victim]
+        client.run_on_scheduler(kill_in_one_batch, victim, pid, other, made.key)
+        started = time.monotonic()
+        used = client.submit(np.sum, made)
+        assert results_of(watch, [used], [0]) == [3]
+        assert time.monotonic() - started < 20.0

@@ -17,11 +17,13 @@ import linrank
 import linrank.dask
 from linrank.dask.partitions import partitions_of
 from linrank.io.store.store import Store
+from linrank.options import PAPERS
 from linrank.parts.chunk import MemoryChunks
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.train import train_rank_chunks
 
 EXACT = {"C": 0.3, "tol": 1e-12}
+ALIKE = {name: value for name, value in PAPERS.items() if name != "C"}
 
 
 def in_memory(data, **options):
@@ -49,6 +51,16 @@ def test_any_partitions_give_the_coefficients_of_memory(client, n_parts, shuffle
     assert_same(ranker, in_memory(data))
     assert ranker.n_repeated_ == 0
     assert (ranker.repair_.n_queries > 0) == (n_parts > 1)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_what_no_pair_sees_has_no_weight(client, loss):
+    data = ranking(40, seed=3)
+    query = np.random.default_rng(1).gamma(2.0, 50.0, 40)[data.qid - 100]
+    data = data._replace(X=np.column_stack([data.X, query, np.full(len(query), 0.1)]))
+    coef = on_cluster(as_dask_arrays(data, 5), loss=loss, tol=1e-4).coef_
+    assert coef[-2:].tolist() == [0.0, 0.0]
+    assert (coef[:-2] != 0.0).all()
 
 
 def delayed_blocks(data):
@@ -109,6 +121,51 @@ def test_options_mean_what_they_mean_in_memory(client, options):
     np.testing.assert_allclose(ranker.objective_, expected.objective_, rtol=2e-3)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"curves": "quantile", "n_knots": 20},
+        {"curves": "spline", "n_knots": 4, "increasing": [0], "decreasing": [2]},
+        {"curves": "step", "n_knots": 4, "interactions": 8, "random_state": 0},
+        {"curves": "quantile", "pair_weighting": "ndcg@5"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", [as_dask_arrays, as_delayed, sparse_arrays])
+def test_curves_are_those_in_memory(client, form, options):
+    data, options = ranking(40, seed=6), {"tol": 1e-8, **options}
+    parts = form(data) if form is sparse_arrays else form(data, 4)
+    ranker, expected = on_cluster(parts, **options), in_memory(data, **options)
+    assert ranker.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    scores = expected.predict(data.X)
+    np.testing.assert_allclose(ranker.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
+    assert isinstance(ranker.model_, linrank.AdditiveModel)
+    np.testing.assert_allclose(ranker.model_.statistics.mean, data.X.mean(axis=0), atol=0.5)
+    there = da.from_array(data.X, chunks=(20, -1))
+    np.testing.assert_array_equal(ranker.predict(there).compute(), ranker.predict(data.X))
+    np.testing.assert_array_equal(ranker.to_local().predict(data.X), ranker.predict(data.X))
+
+
+def test_curves_of_one_query_over_partitions_are_refused(client):
+    data = ranking(10, seed=6)
+    parts = as_dask_arrays(data, 4)
+    with pytest.raises(ValueError, match=r"in 4 blocks elsewhere.* on_split='repair'"):
+        linrank.dask.RankSVM(curves="quantile").fit(parts.X, parts.y)
+
+
+def test_curves_go_on_from_a_checkpoint(client, tmp_path):
+    data = ranking(40, seed=6)
+    parts = as_dask_arrays(data, 4)
+    options = {**EXACT, "tol": 1e-8, "checkpoint": tmp_path / "weights", "curves": "quantile"}
+    given = (parts.X, parts.y)
+    first = linrank.dask.RankSVM(**options).fit(*given, qid=parts.qid)
+    again = linrank.dask.RankSVM(**options).fit(*given, qid=parts.qid, resume=True)
+    assert again.objective_ == pytest.approx(first.objective_, rel=1e-9)
+    other = linrank.dask.RankSVM(**options | {"curves": "step"})
+    with pytest.raises(linrank.errors.CheckpointError, match="curves"):
+        other.fit(*given, qid=parts.qid, resume=True)
+
+
 def test_query_weights_are_a_mapping(client):
     data = ranking(40, seed=7)
     weights = {q: 0.5 + (q % 3) for q in data.qid.tolist()}
@@ -143,9 +200,22 @@ def test_one_and_two_workers_and_memory_have_the_same_bits(client, tmp_path):
     parts = partitions_of(*as_dask_arrays(data, 5), client)
     chunks = [RankRecipe().chunk(held) for held in client.gather(list(parts.futures))]
     expected = train_rank_chunks(MemoryChunks(chunks), RankRecipe(), **EXACT)[0].w
-    assert np.array_equal(on_cluster(as_dask_arrays(data, 5), client=client).coef_, expected)
+    assert np.array_equal(
+        on_cluster(as_dask_arrays(data, 5), client=client, **ALIKE).coef_, expected
+    )
     with processes(tmp_path, n_workers=1) as (_, alone):
-        assert np.array_equal(on_cluster(as_dask_arrays(data, 5), client=alone).coef_, expected)
+        assert np.array_equal(
+            on_cluster(as_dask_arrays(data, 5), client=alone, **ALIKE).coef_, expected
+        )
+
+
+def test_what_the_data_decide_is_the_same_on_a_cluster(client):
+    data = ranking(60, seed=9)
+    parts = as_dask_arrays(data, 5)
+    ranker = linrank.dask.RankSVM().fit(parts.X, parts.y, qid=parts.qid)
+    expected = linrank.RankSVM().fit(data.X, data.y, qid=data.qid)
+    assert ranker.settings_ == expected.settings_ | {"C": pytest.approx(expected.C_)}
+    np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-2, atol=1e-5)
 
 
 def test_predict_score_and_the_local_ranker_agree(client, tmp_path):

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 import linrank
 from linrank.dask import evaluate
-from linrank.dask.evaluating import _mean
+from linrank.metrics.evaluate import mean_of
 
 METRICS = (
     *("ndcg@3", "mean_ndcg", "map", "mrr", "p@2", "err", "err(y_max=4)@2", "auc", "kendall_tau"),
@@ -138,4 +138,4 @@ def test_the_mean_has_the_bits_of_the_core(values):
         lost += (total - after) + v if abs(total) >= abs(v) else (v - after) + total
         total = after
     expected = (total + lost) / len(taken) if taken else float("nan")
-    assert_array_equal(_mean(np.array(values, float)), expected)
+    assert_array_equal(mean_of(np.array(values, float)), expected)

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from processes import pids, processes
 
-from linrank.dask import gathering as gathering_module
+from linrank.dask import clients as clients_module
+from linrank.dask import rounds as rounds_module
 from linrank.dask.clients import Watch
-from linrank.dask.gathering import DaskChunks
+from linrank.dask.rounds import DaskChunks
 from linrank.errors import ClusterError
 from linrank.parts.chunk import tree_sum
 
@@ -48,7 +49,8 @@ W = np.linspace(0.1, 1.0, 50)
 
 
 def gathered(client, n_chunks, **options):
-    return DaskChunks(client, client.map(make, range(n_chunks), pure=False), **options)
+    watch = Watch(client, **options)
+    return DaskChunks(watch, client.map(make, range(n_chunks), pure=False))
 
 
 def repeat(chunks, n_rounds):
@@ -70,8 +72,8 @@ def test_a_sum_has_the_bits_of_one_place(client, n_chunks):
 
 
 def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch):
-    monkeypatch.setattr(gathering_module, "_INLINE", 100)  # W is sent once and fetched
-    monkeypatch.setattr(gathering_module, "_AT_CLIENT", 1000)  # added on the cluster, always
+    monkeypatch.setattr(rounds_module, "_INLINE", 100)  # W is sent once and fetched
+    monkeypatch.setattr(rounds_module, "_AT_CLIENT", 1000)  # added on the cluster, always
     chunks = gathered(client, 20)
     for factor in (1.0, 2.0, 1.0):
         assert np.array_equal(chunks.total(scaled, factor * W), expected(20, factor * W))
@@ -83,7 +85,7 @@ def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch)
 
 def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypatch):
     """Solvers write into their vectors: the same object is not the same argument."""
-    monkeypatch.setattr(gathering_module, "_INLINE", 8)
+    monkeypatch.setattr(rounds_module, "_INLINE", 8)
     chunks = gathered(client, 5)
     scatter, sent = chunks._scattered, []
     monkeypatch.setattr(chunks, "_scattered", lambda *args: sent.append(1) or scatter(*args))
@@ -146,7 +148,7 @@ def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_firs
 
 
 def test_a_task_that_kills_its_workers_is_an_error(mortal, monkeypatch):
-    monkeypatch.setattr(gathering_module, "_ATTEMPTS", 2)
+    monkeypatch.setattr(rounds_module, "_ATTEMPTS", 2)
 
     def deadly(chunk, first, n_threads=1):
         import os
@@ -162,7 +164,7 @@ def test_a_task_that_kills_its_workers_is_an_error(mortal, monkeypatch):
 def test_scattered_data_that_die_with_their_worker_are_named(mortal):
     workers = list(mortal.scheduler_info()["workers"])
     data = [mortal.scatter(make(i), workers=[workers[i % 2]], hash=False) for i in range(4)]
-    chunks = DaskChunks(mortal, data, numbers=[10, 11, 12, 13])
+    chunks = DaskChunks(Watch(mortal), data, numbers=[10, 11, 12, 13])
     assert np.array_equal(chunks.total(slowly, W), expected(4))
     victim = mortal.run(os.getpid, workers=[workers[1]])[workers[1]]
     os.kill(victim, signal.SIGKILL)
@@ -195,7 +197,32 @@ def test_patience_is_a_number_of_seconds(client, patience):
 
 def test_no_chunks_are_no_sum(client):
     with pytest.raises(ValueError, match="at least one chunk"):
-        DaskChunks(client, [])
+        DaskChunks(Watch(client), [])
+
+
+# ---- workers that join ---------------------------------------------------------------------------
+
+
+def test_workers_that_join_get_their_share_of_the_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr(clients_module, "_LOOK", 0.0)
+    with processes(tmp_path, n_workers=1) as (running, client):
+        chunks = gathered(client, 9)
+        shared = DaskChunks(chunks.watch, chunks.chunks, is_shared=True)
+        assert np.array_equal(chunks.total(scaled, W), expected(9))
+        assert len(set(chunks.each(where))) == 1
+        running.add_worker()
+        client.wait_for_workers(2, timeout=120)
+        given = set(chunks.chunks)
+        for both in (shared, chunks):
+            assert np.array_equal(both.total(scaled, W), expected(9))
+            found = both.each(where)
+            assert sorted(map(found.count, set(found))) == [4, 5]
+        assert len(given - set(shared.chunks)) == 4
+        shared.release()
+        assert {chunk.status for chunk in chunks.chunks} == {"finished"}
+        running.workers[1].kill()  # what has moved is made again where it was
+        assert np.array_equal(chunks.total(scaled, W), expected(9))
+        chunks.release()
 
 
 # ---- clusters that end ---------------------------------------------------------------------------
@@ -233,11 +260,11 @@ def test_a_scheduler_that_dies_is_an_error_within_seconds(tmp_path):
 
 def test_a_scheduler_that_is_silent_is_an_error(tmp_path):
     with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 2, patience=2.0)
+        chunks = gathered(client, 2, patience=5.0)
         chunks.total(scaled, W)
         running.scheduler.send_signal(signal.SIGSTOP)
         started = time.monotonic()
-        with pytest.raises(ClusterError, match="has not answered for 2 s"):
+        with pytest.raises(ClusterError, match="has not answered for 5 s"):
             chunks.total(scaled, W)
         assert time.monotonic() - started < 30.0
 

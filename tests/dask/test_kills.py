@@ -14,7 +14,7 @@ from processes import pids, processes
 
 import linrank
 import linrank.dask
-from linrank.dask.keeper import Keeper
+from linrank.dask.parts import Keeper
 from linrank.errors import CheckpointError, ClusterError
 
 N_PARTS = 6
@@ -87,6 +87,24 @@ def test_both_workers_killed_between_two_iterations_change_no_bit(mortal, undist
     assert not set(killed) & set(pids(mortal))
 
 
+def test_a_worker_that_joins_takes_its_share_and_changes_no_bit(tmp_path, monkeypatch, undisturbed):
+    monkeypatch.setattr("linrank.dask.clients._LOOK", 0.0)
+
+    with processes(tmp_path, n_workers=1) as (running, client):
+        held = []
+
+        def join(state):
+            if state["n_iter"] == 1:
+                running.add_worker()
+                client.wait_for_workers(2, timeout=120)
+            if state["n_iter"] > 1:
+                held.append(sorted(len(keys) for keys in client.has_what().values()))
+
+        ranker = fitted(client, callback=join)
+        assert np.array_equal(ranker.coef_, undisturbed[0])
+        assert min(held[-1]) >= N_PARTS // 2
+
+
 def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, undisturbed):
     file = tmp_path / "weights.ckpt"
     times = []
@@ -128,8 +146,8 @@ def test_the_error_says_when_nothing_was_saved(tmp_path, name, advice):
 def test_without_workers_the_fit_ends_after_patience(tmp_path):
     with processes(tmp_path, n_workers=0) as (_, client):
         started = time.monotonic()
-        with pytest.raises(ClusterError, match="no worker for patience=1 s"):
-            fitted(client, patience=1)
+        with pytest.raises(ClusterError, match="no worker for patience=4 s"):
+            fitted(client, patience=4)
         assert time.monotonic() - started < 30.0
 
 
@@ -138,7 +156,7 @@ def test_without_workers_the_fit_ends_after_patience(tmp_path):
     [
         ({"C": 20.0}, r"is of a fit with C=10\.0, this one has 20\.0"),
         ({"loss": "hinge", "tol": 1e-2}, "is of a fit with loss='squared_hinge'"),
-        ({"scale": "standard"}, "is of a fit with scale='none', this one has 'standard'"),
+        ({"scale": "standard"}, "is of a fit with scale='auto', this one has 'standard'"),
         ({"positive": True}, "is of a fit with bounds=None"),
     ],
     ids=str,

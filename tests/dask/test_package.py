@@ -42,7 +42,7 @@ def test_without_dask_the_error_names_what_to_install():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 1
-    assert "pip install linrank[dask]" in run.stderr.splitlines()[-1]
+    assert "pip install 'dask[array,dataframe]' distributed" in run.stderr.splitlines()[-1]
 
 
 def test_the_shared_cluster_computes_in_other_processes(client):

@@ -7,9 +7,10 @@ import shutil
 import numpy as np
 import pytest
 from distributed_data import ranking
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
+import linrank.dask
 from linrank.dask.partitions import partitions_of
 from linrank.dask.scoring import predict
 from linrank.io.store.store import Store
@@ -52,3 +53,18 @@ def test_a_store_that_workers_do_not_see(client, store):
     shutil.rmtree(store.path)
     with pytest.raises(FileNotFoundError, match=r"partition 0: .*all workers must see"):
         partitions_of(store, client=client)
+
+
+@pytest.mark.parametrize("policy", ["mean", "indicator"])
+def test_a_model_has_the_policy_of_the_store(client, tmp_path, policy):
+    """Missing values were filled in when the store was written: the model knows how."""
+    data = ranking(30, seed=5)
+    X = np.array(data.X)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    store = Store.write(
+        tmp_path / "filled", X, data.y, qid=data.qid, missing=policy, chunk_bytes=400
+    )
+    found = linrank.dask.RankSVM(C=0.1, tol=1e-8).fit(store).model_
+    expected = linrank.RankSVM(C=0.1, tol=1e-8).fit(store).model_
+    assert found.missing.kind == policy
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-6, atol=1e-9)

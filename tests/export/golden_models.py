@@ -77,7 +77,7 @@ def _text(name: str, content: bytes) -> tuple[str, str]:
 
 def _onnx_text(content: bytes) -> str:
     """What a graph computes; not how the installed version of onnx packs it."""
-    onnx = pytest.importorskip("onnx", reason="pip install linrank[onnx]")
+    onnx = pytest.importorskip("onnx", reason="pip install onnx")
     model = onnx.load_from_string(content)
     lines = [f"opset {entry.domain or 'ai.onnx'} {entry.version}" for entry in model.opset_import]
     lines += [f"property {entry.key} = {entry.value}" for entry in model.metadata_props]

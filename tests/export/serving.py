@@ -84,7 +84,7 @@ def in_json(artefact: Artefact, columns: Columns) -> np.ndarray:
 
 def in_onnx(artefact: Artefact, columns: Columns) -> np.ndarray:
     """onnxruntime itself; the order of the inputs is a property of the file."""
-    onnxruntime = pytest.importorskip("onnxruntime", reason="pip install linrank[onnx]")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="pip install onnx")
     session = onnxruntime.InferenceSession(artefact.content)
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
     (given,) = session.get_inputs()
@@ -96,7 +96,7 @@ def in_onnx(artefact: Artefact, columns: Columns) -> np.ndarray:
 def in_sql(artefact: Artefact, columns: Columns) -> np.ndarray:
     """DuckDB itself, over a table in which what is missing is NULL."""
     duckdb = pytest.importorskip("duckdb")
-    pyarrow = pytest.importorskip("pyarrow", reason="pip install linrank[arrow]")
+    pyarrow = pytest.importorskip("pyarrow", reason="pip install pyarrow")
     table = pyarrow.table(
         {
             name: pyarrow.array(np.asarray(values, np.float64), from_pandas=True)

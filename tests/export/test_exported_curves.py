@@ -7,9 +7,10 @@ import re
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from databases import DuckDB, SQLite
-from serving import in_onnx, in_vespa
+from serving import in_onnx, in_sql, in_vespa
 
 from linrank import LinearModel, RankSVM
 from linrank.cli.main import main
@@ -217,9 +218,54 @@ def test_a_number_of_steps_is_kept():
 
 def test_missing_values_have_their_defaults():
     artefact = exported(fitted("spline", "mean"), "solr")
-    assert [each["name"] for each in json.loads(artefact.files["features.json"])] == NAMES
+    defaults = json.loads(artefact.files["features.json"])
+    assert [each["name"] for each in defaults] == ["bm25"]  # the others were never missing
     artefact = exported(fitted("spline", "indicator"), "elasticsearch")
     assert any("no value in elasticsearch can have" in text for text in artefact.warnings)
+
+
+def query_fitted(kind, missing):
+    """A model of a feature that is the same on all rows of a query, one that may be missing."""
+    X, qid = rows(), np.arange(200) // 10
+    y = np.digitize(np.sin(X[:, 0]) + X[:, 1] - np.abs(X[:, 2]), [0.0, 1.0])
+    X[:, 3] = X[qid * 10, 3]
+    X[::9, 0] = np.nan
+    table = pandas.DataFrame(X, columns=NAMES)
+    return RankSVM(0.1, curves=kind, n_knots=12, missing=missing).fit(table, y, qid=qid).model_
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("missing", ["zero", "mean"])
+def test_every_engine_orders_held_out_rows_without_what_no_pair_sees(kind, missing):
+    model = query_fitted(kind, missing)
+    X = np.clip(rows(seed=9), model.statistics.low, model.statistics.high)
+    X[:, 3] = rows(seed=9)[:, 3]
+    X[::7, 0] = np.nan
+    scores, kept = model.predict(X), NAMES[:3]
+    columns = {name: x for name, x in columns_of(X).items() if name in kept}
+    for target, precision in (("vespa", 1e-12), ("onnx", 1e-4), ("sql", 1e-12)):
+        of = {name: f"attribute({name})" if target == "vespa" else name for name in NAMES}
+        artefact = exported(model, target, feature_map=of)
+        scorer = {"vespa": in_vespa, "onnx": in_onnx, "sql": in_sql}[target]
+        given = columns_of(X) if target == "onnx" else columns  # ONNX takes the whole row
+        found = scorer(artefact, {of[name]: x for name, x in given.items()})
+        np.testing.assert_allclose(found, scores, rtol=precision, atol=precision)
+    document = json.loads(exported(model, "json").content)
+    assert [each["name"] for each in document["features"]] == kept
+    np.testing.assert_allclose([by_json(document, row) for row in X], scores, rtol=1e-12)
+    for target, scorer in ENGINES.items():
+        artefact = exported(model, target)
+        files = {name: json.loads(content) for name, content in artefact.files.items()}
+        defaults = files.get("defaults.json") or {
+            each["name"]: float(each["params"]["defaultValue"])
+            for each in files.get("features.json", [])
+        }
+        assert list(defaults) == (["bm25"] if missing == "mean" else [])
+        served = {
+            name: np.nan_to_num(x, nan=defaults.get(name, 0.0)) for name, x in columns.items()
+        }
+        off = scorer(artefact, served) - scores
+        assert np.ptp(off) <= 2.02 * told_error(artefact) + 1e-4
 
 
 def test_as_steps_is_within_its_error_on_any_curve():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas
 import pytest
 from rounding import bounds, first_inversion
 from serving import FILLS_ZERO, PRECISION, SCORERS, columns_of
@@ -61,6 +62,55 @@ def test_a_fitted_ranker_orders_alike_in_every_engine(scale, missing, tmp_path):
             assert artefact.warnings
         else:
             check_order(model, target, artefact, rows)
+
+
+def served_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of which the last feature is the same within a query, and the second may be missing."""
+    rows, labels, qid = training_data(missing=False)
+    rows[:, 4] = np.random.default_rng(6).gamma(2.0, size=30)[qid]
+    rows[::7, 1] = np.nan
+    return rows, labels, qid
+
+
+@pytest.mark.parametrize("missing", ["zero", "mean", "indicator"])
+@pytest.mark.parametrize("scale", ["none", "standard", "minmax"])
+def test_held_out_rows_keep_their_order_without_what_no_pair_sees(scale, missing):
+    rows, labels, qid = served_data()
+    train, test = qid < 20, qid >= 20
+    table = pandas.DataFrame(rows, columns=NAMES)
+    ranker = linrank.RankSVM(scale=scale, missing=missing).fit(
+        table[train], labels[train], qid=qid[train]
+    )
+    assert ranker.coef_[4] == 0.0
+    for target in SCORERS:
+        artefact = exported(ranker, target)
+        if target not in ("onnx",):  # which takes the whole row
+            assert b"links" not in b"".join(artefact.files.values())
+        told = " ".join(artefact.warnings)
+        if target in FILLS_ZERO and missing in ("mean", "indicator"):
+            assert "fill in those of 1 of the features" in told
+            continue
+        check_order(ranker.model_, target, artefact, rows[test])
+    defaults = json.loads(exported(ranker, "elasticsearch").files.get("defaults.json", b"{}"))
+    assert list(defaults) == ([] if missing == "zero" else ["age"])
+    patch = json.loads(exported(ranker, "solr").files.get("features.json", b"[]"))
+    assert [each["name"] for each in patch] == list(defaults)
+
+
+def test_a_model_file_knows_what_was_missing(tmp_path):
+    rows, labels, qid = served_data()
+    model = linrank.RankSVM(missing="mean").fit(rows, labels, qid=qid).model_
+    assert model.missing.absent.tolist() == [False, True, False, False, False]
+    model.save(tmp_path / "model.json")
+    found = linrank.load_model(tmp_path / "model.json").missing
+    np.testing.assert_array_equal(found.absent, model.missing.absent)
+    document = json.loads((tmp_path / "model.json").read_text())
+    document["absent"] = [0.0, 0.5, 0.0, 0.0, 0.0]
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(
+        linrank.ModelFormatError, match="'absent' holds a number other than 0 and 1"
+    ):
+        linrank.load_model(tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("target", SCORERS)

@@ -113,5 +113,5 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match=r"pip install linrank\[onnx\]"):
+    with pytest.raises(ImportError, match=r"pip install onnx"):
         model_of().export("onnx")

@@ -48,6 +48,28 @@ def run(converted, X):
     return scores[:, 0]
 
 
+@pytest.mark.parametrize("missing", ["error", "mean", "indicator"])
+@pytest.mark.parametrize("kind", ["quantile", "spline", "step"])
+def test_curves_score_in_onnxruntime_as_in_scikit_learn(kind, missing, judged):
+    X, y, qid = judged
+    X = X.copy()
+    if missing != "error":
+        X[::7, 1] = np.nan
+    ranker = linrank.RankSVM(C=0.1, curves=kind, n_knots=6, missing=missing)
+    pipeline = make_pipeline(StandardScaler(), ranker).fit(X, y, ranksvm__qid=qid)
+    found = run(to_onnx(pipeline, X[:1]), X)
+    np.testing.assert_allclose(found, pipeline.predict(X), rtol=1e-9, atol=1e-9)
+    alone = linrank.DominationRanker(curves=kind, missing=missing).fit(X, y, qid=qid)
+    np.testing.assert_allclose(run(to_onnx(alone, X[:1]), X), alone.predict(X), atol=1e-9)
+
+
+def test_interactions_are_refused(judged):
+    X, y, qid = judged
+    ranker = linrank.RankSVM(curves="step", interactions=5, random_state=0).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"interactions .* no operators .* interactions=0"):
+        to_onnx(ranker, X[:1])
+
+
 def test_every_linear_estimator_is_registered_once(registered):
     assert len(set(registered)) == len(registered)
     assert {type(estimator) for estimator in ESTIMATORS.values()} <= set(registered)
@@ -126,5 +148,5 @@ def test_without_the_package_its_name_is_said(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match=r"pip install linrank\[onnx\] skl2onnx"):
+    with pytest.raises(ImportError, match=r"pip install skl2onnx"):
         linrank.onnx.register()

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import linrank
+import papers
 from law.judge import Real, features_of, judge_domination, judge_pairs
 from linrank.errors import NoPairsError
 
@@ -190,7 +191,7 @@ def linear(rng):
     weighting, adjacent = pick(rng, "uniform", "uniform", "grade_diff"), rng.random() < 0.15
     options["scale"] = pick(rng, "none", "none", "none", "standard", "minmax")
     options |= {"pair_weighting": weighting, "pairs": "adjacent" if adjacent else "all"}
-    ranker = linrank.RankSVM(**options, **limits, n_jobs=1)
+    ranker = papers.RankSVM(**options, **limits, n_jobs=1)
     if quietly(lambda: ranker.fit(stored_as(rng, X), y, qid=qid, sample_weight=weight)) is None:
         return None
     w, d = by_scale(ranker, ranker.model_.scaling.factors)
@@ -254,7 +255,7 @@ def preferences(rng):
     loss = pick(rng, "squared_hinge", "hinge")
     options = {"C": number(rng, -4, 4), "loss": loss, **stopping(rng)}
     limits, lower, upper = bounds_of(rng, X.shape[1])
-    ranker = linrank.RankSVM(**options, **limits, n_jobs=1)
+    ranker = papers.RankSVM(**options, **limits, n_jobs=1)
     if quietly(lambda: ranker.fit_pairs(stored_as(rng, X), pairs, pair_weight=weight)) is None:
         return None
     omega = np.ones(len(pairs), Real) if weight is None else weight.astype(Real)
@@ -270,7 +271,7 @@ def path(rng):
     options = {"Cs": Cs, "loss": loss, **stopping(rng)}
     limits, lower, upper = bounds_of(rng, X.shape[1])
     found = quietly(
-        lambda: linrank.ranksvm_path(X, y, qid, sample_weight=weight, n_jobs=1, **options, **limits)
+        lambda: papers.ranksvm_path(X, y, qid, sample_weight=weight, n_jobs=1, **options, **limits)
     )
     if found is None:
         return None
@@ -295,7 +296,7 @@ def kernel(rng):
         **stopping(rng),
     }
     X = X / max(float(np.abs(X).max()) / number(rng, -1, 1), 1e-300)
-    ranker = linrank.KernelRankSVM(**options, n_jobs=1, random_state=0)
+    ranker = papers.KernelRankSVM(**options, n_jobs=1, random_state=0)
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
         return None
     rows = np.asarray(X, dtype=Real)
@@ -327,7 +328,7 @@ def domination(rng):
     if penalty == "l2" and rng.random() < 0.3:
         options["solver"] = "coordinate"
     X = X / (np.abs(X).max(axis=0).astype(float) + 1e-300) * 10.0 ** rng.uniform(-3, 3, X.shape[1])
-    ranker = linrank.DominationRanker(**options, n_jobs=1)
+    ranker = papers.DominationRanker(**options, n_jobs=1)
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
         return None
     u = np.ones(len(y), Real) if weight is None else weight.astype(Real)
@@ -345,7 +346,7 @@ def store(rng):
     options = {"C": number(rng, -4, 4), "loss": loss, **stopping(rng)}
     limits, lower, upper = bounds_of(rng, X.shape[1])
     passes = {"memory_limit": "8GB"} if rng.random() < 0.7 else {}
-    ranker = linrank.RankSVM(**options, **limits, **passes, n_jobs=1)
+    ranker = papers.RankSVM(**options, **limits, **passes, n_jobs=1)
     folder = tempfile.mkdtemp(prefix="linrank-law-")
     try:
         given = quietly(lambda: linrank.Dataset.of(X, y, qid=qid, sample_weight=weight))
@@ -371,7 +372,7 @@ def stochastic(rng):
     options = {"alpha": number(rng, -4, 1), "n_steps": int(rng.integers(1, 2000))}
     options |= {"random_state": 0, "record": "exact"}
     X = X / (np.abs(X).max() + 1e-300)
-    ranker = linrank.SGDRanker(**options)
+    ranker = papers.SGDRanker(**options)
     if quietly(lambda: ranker.fit(X, y, qid=qid)) is None:
         return None
     pairs, omega = listed(y, qid, None)
@@ -386,7 +387,7 @@ def factorized(rng):
     X, y, qid, weight = data(rng)
     options = {"C": number(rng, -3, 2), "n_components": int(rng.integers(1, 4)), "random_state": 0}
     X = X / (np.abs(X).max() + 1e-300)
-    ranker = linrank.FactorizedRankSVM(**options, max_iter=int(rng.integers(1, 60)))
+    ranker = papers.FactorizedRankSVM(**options, max_iter=int(rng.integers(1, 60)))
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
         return None
     pairs, omega = listed(y, qid, weight)
@@ -411,7 +412,9 @@ def cluster(rng, client=None):
     blocks = [da.from_array(a, chunks=(sizes,)) for a in (y, qid)]
     given = {} if weight is None else {"sample_weight": da.from_array(weight, chunks=(sizes,))}
     rows = da.from_array(X, chunks=(sizes, X.shape[1]))
-    ranker = linrank.dask.RankSVM(**options, **limits, client=client)
+    ranker = linrank.dask.RankSVM(
+        **papers.settings_of(linrank.dask.RankSVM, **options, **limits), client=client
+    )
     if quietly(lambda: ranker.fit(rows, blocks[0], qid=blocks[1], **given)) is None:
         return None
     pairs, omega = listed(y, qid, weight)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK, UNFIT
-from linrank.cli.options import add_reading, add_reporting, positive_int
+from linrank.cli.options import add_reading, add_reporting, given, positive, positive_int, share
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, read_model, show_standard, write_standard
 from linrank.system.resources import count
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
 the two lacks, missing values that the model cannot fill in, values outside of the range of
-training, features that have become constant, and means that have moved. Errors first, then by the
-importance of the feature. The exit status is 4 if there is an error, with --strict also if there
-is a warning.
+training, features that have become constant, and means that have moved. Errors come first, then
+warnings, each by the importance of the feature; -v shows notes too. The exit status is 4 if there
+is an error, with --strict also if there is a warning.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "linrank check DATA --against MODEL [options]"
     parser.description = DESCRIPTION
     parser.add_argument("data", metavar="DATA", help="data to be scored, a store, or - for stdin")
     parser.add_argument(
@@ -38,6 +39,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top", type=positive_int, default=20, metavar="N", help="findings to show (default: 20)"
     )
+    parser.add_argument(
+        "--drift",
+        type=positive,
+        metavar="D",
+        help="warn of a mean that has moved by more than D deviations (default: 0.5)",
+    )
+    parser.add_argument(
+        "--outside",
+        type=share,
+        metavar="F",
+        help="warn of values outside of the range of training in more than a share F of the rows; "
+        "fewer are a note, unless one lies farther out than that range is wide (default: 0.01)",
+    )
     add_reading(parser)
     add_reporting(parser)
 
@@ -45,15 +59,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read both, compare, tell."""
     from linrank.judging.check import check
-    from linrank.models.linear import LinearModel
+    from linrank.models.kernel import KernelModel
 
     if args.data == args.against == STANDARD:
         parser.error("DATA and --against cannot both be standard input")
     model = read_model(args.against)
-    if not isinstance(model, LinearModel):
+    if isinstance(model, KernelModel):
         raise ValueError(
-            f"{args.against}: is a model of a kernel or of curves; check compares the features of "
-            "linear models"
+            f"{args.against}: is a model of a kernel, which sees distances between rows; check "
+            "compares the features of linear and of additive models"
         )
     console = Console(quiet=args.quiet, verbose=args.verbose)
     base = model.training.get("index_base")
@@ -61,7 +75,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if args.index_base == "auto" and base is not None:
         options["zero_based"] = base == 0
     data = read_data(args.data, args, console, **options)
-    found = check(data, model)
+    thresholds = {name: getattr(args, name) for name in given(args, ("drift", "outside"))}
+    found = check(data, model, **thresholds)
     _tell(found, args, data.source, data.n_rows)
     is_unfit = not found.ok or (args.strict and found.of("warning"))
     return UNFIT if is_unfit else OK
@@ -86,10 +101,12 @@ def _tell(found: Findings, args: argparse.Namespace, source: str, n_rows: int) -
         }
         write_standard(json.dumps(report, ensure_ascii=False) + "\n")
         return
-    rows = [(item.severity, f"[{item.code}] {item.message}") for item in found[: args.top]]
-    if len(found) > args.top:
-        rows.append(("", f"and {len(found) - args.top:,} more; --top shows them"))
+    shown = [item for item in found if item.severity != "note" or args.verbose]
+    rows = [(str(item.severity), f"[{item.code}] {item.message}") for item in shown[: args.top]]
+    if len(shown) > args.top:
+        rows.append(("", f"and {len(shown) - args.top:,} more; --top shows them"))
     lines = card(rows)
     counts = ", ".join(count(len(found.of(s)), s) for s in SEVERITIES if found.of(s))
+    counts += "" if len(shown) == len(found) else " (-v shows them)"
     lines.append(f"{source}, {count(n_rows, 'row')}: {counts or 'nothing stands out'}")
     show_standard("\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""``linrank train STORE --dask``: training on the workers of a Dask cluster."""
+"""``linrank train|tune STORE --dask``: training on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
+    from linrank.dask.parts import DaskParts
     from linrank.io.store.store import Store
 
 _LOCAL = "local:"
@@ -34,14 +35,15 @@ def check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
         parser.error(f"--dask needs --solver newton, not --solver {args.solver}")
     if getattr(args, "pairs", None) in SELECTED_PAIRS:
         parser.error(f"--dask excludes --pairs {args.pairs}, which lists pairs of the whole data")
-    for name in ("memory_limit", "missing", "preferences", "curves", "interactions"):
+    for name in ("memory_limit", "missing", "preferences"):
         if getattr(args, name, None):
             parser.error(f"--dask excludes --{name.replace('_', '-')}")
-    if args.resume and args.checkpoint is None:
+    checkpoint = getattr(args, "checkpoint", None)
+    if getattr(args, "resume", False) and checkpoint is None:
         parser.error("--resume needs --checkpoint FILE, the weights to go on from")
-    if args.checkpoint == STANDARD:
+    if checkpoint == STANDARD:
         parser.error("--checkpoint needs a file, not a standard stream (-)")
-    if args.checkpoint and os.path.realpath(args.checkpoint) == os.path.realpath(args.model):
+    if checkpoint and os.path.realpath(checkpoint) == os.path.realpath(args.model):
         parser.error(f"MODEL and --checkpoint are one file, {args.model}; name two")
     if not os.path.exists(args.data) and args.data != STANDARD:
         parser.error(f"--dask: there is no store {args.data}")
@@ -51,13 +53,35 @@ def train_on_cluster(
     method: Method, store: Store, parameters: Any, args: argparse.Namespace, console: Console
 ) -> Trained:
     """Train as the method does, the rows staying with the workers."""
+    from linrank.dask.parts import on_cluster
+
+    kept = {"checkpoint": args.checkpoint, "resume": args.resume}
+    with cluster_parts(method, store, parameters, args, console, **kept) as place:
+        trained = on_cluster(method).train(Task(place, parameters))
+    if place.n_before:
+        console.say("resumed", f"{args.checkpoint}: after {place.n_before} iterations")
+    return trained
+
+
+@contextmanager
+def cluster_parts(
+    method: Method,
+    store: Store,
+    parameters: Any,
+    args: argparse.Namespace,
+    console: Console,
+    **kept: Any,
+) -> Iterator[DaskParts]:
+    """The chunks of a store as partitions of the cluster of ``--dask``; ``kept`` as they take it.
+
+    What the method cannot do there is refused before a cluster starts.
+    """
     from linrank.dask.partitions import partitions_of
-    from linrank.dask.parts import DaskParts, on_cluster
+    from linrank.dask.parts import DaskParts
 
     assert method.recipe is not None
-    method.recipe(parameters, DaskParts.where, None)  # refuses before a cluster starts
+    method.recipe(parameters, DaskParts.where, None)
     patience = 60.0 if args.patience is None else args.patience
-    kept = {"checkpoint": args.checkpoint, "resume": args.resume}
     # By a path that means the same to processes that run in other folders.
     path = os.path.abspath(store.path)
     with (
@@ -65,13 +89,10 @@ def train_on_cluster(
         partitions_of(path, client=client, patience=patience) as data,
     ):
         place = DaskParts(data, patience, args.jobs, **kept)
-        trained = on_cluster(method).train(Task(place, parameters))
+        yield place
     console.clear()
     repeated = f", {place.n_repeated} repeated" if place.n_repeated else ""
     console.say("cluster", f"{place.n_rounds} rounds of tasks{repeated}")
-    if place.n_before:
-        console.say("resumed", f"{args.checkpoint}: after {place.n_before} iterations")
-    return trained
 
 
 @contextmanager

@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, terminal_width
 from linrank.cli.main import FAILED, OK
 from linrank.cli.options import (
+    add_folds,
     add_metrics,
+    add_output,
     add_reading,
     add_reporting,
-    natural,
+    add_seed,
+    given,
     positive,
     positive_int,
+    selecting_metric,
 )
 from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores_of, score_rows
 from linrank.cli.streams import (
@@ -31,12 +33,13 @@ from linrank.cli.streams import (
     write_lines,
     write_standard,
 )
+from linrank.options import N_FOLDS
 from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.judging.compare import Comparison
-    from linrank.judging.contest.outcome import Contest
+    from linrank.judging.contest import Contest
     from linrank.models.linear import Model
 
 
@@ -71,21 +74,16 @@ def check_output(path: str, parser: argparse.ArgumentParser) -> None:
     check_writable(path)
 
 
-@contextmanager
-def say_warnings(console: Console) -> Iterator[None]:
-    """Warnings of the library as lines of the console."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
-        yield
-
-
 def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
     """What is shown of a contest on its way."""
 
     def show_state(state: dict[str, Any]) -> None:
         done = f"{state['n_done']} of {state['n_total']} fits"
         if state["event"] == "running":
+            if not state["running"]:
+                console.clear()  # what was left of the time is over
+                console.status(f"{done}  comparing")
+                return
             left = state["seconds_left"]
             estimate = "" if left is None else f"  about {duration(left)} left"
             console.status(_fitted(f"{done}{estimate}  ", state["running"], terminal_width(2)))
@@ -160,7 +158,7 @@ def _json(result: Contest | Comparison) -> str:
 
 def show_methods(as_json: bool) -> None:
     """All methods, and whether their packages are here."""
-    from linrank.judging.contest.methods import contestants
+    from linrank.judging.candidates import contestants
     from linrank.system.tables import Column, Table
 
     known: list[dict[str, Any]] = [
@@ -185,7 +183,7 @@ def show_methods(as_json: bool) -> None:
 
 
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")
-SCALES = ("standard", "minmax", "none")
+SCALES = ("auto", "standard", "minmax", "none")
 SELECTIONS = ("auto", "validation", "cross-validation")
 
 DESCRIPTION = """\
@@ -194,43 +192,45 @@ test queries that it has not seen, and compare all of them with one: time, size,
 intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
 method of each fold runs in a process of its own, -j at a time.
 
-  linrank compare TRAIN [VALID] TEST          one split
-  linrank compare --folds S1 S2 S3 S4 S5      LETOR's rotation: three train, one chooses, one tests
+  linrank compare TRAIN [VALID] TEST              one split
+  linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
+                                                  tests
   linrank compare TEST --models A.json B.json --scores C.txt      no training
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "linrank compare TRAIN [VALID] TEST [-o FILE] [options]"
     parser.description = DESCRIPTION
     parser.add_argument("files", metavar="FILE", nargs="*", help="TRAIN [VALID] TEST, or TEST")
-    parser.add_argument("--folds", nargs="+", metavar="S", help="subsets of whole queries instead")
+    parser.add_argument(
+        "--fold-files", nargs="+", metavar="S", help="subsets of whole queries instead"
+    )
     parser.add_argument(
         "--models", nargs="+", default=[], metavar="MODEL", help="models to compare"
     )
     parser.add_argument(
-        "--scores", nargs="+", default=[], metavar="FILE", help="scores to compare, one a row"
+        "--scores", nargs="+", default=[], metavar="FILE", help="scores to compare, one per row"
     )
     group = parser.add_argument_group("methods")
     group.add_argument("--methods", metavar="A,B,...", help="train these (default: all)")
     group.add_argument("--without", metavar="A,B,...", help="train all but these")
     group.add_argument("--list-methods", action="store_true", help="say which there are")
     group.add_argument(
-        "--scoring",
-        metavar="METRIC",
-        help="parameters are chosen by this (default: ndcg@10, of negative labels "
-        "pairwise_accuracy)",
-    )
-    group.add_argument(
         "--selection",
         choices=SELECTIONS,
-        help="on what: VALID, or folds of TRAIN (default: auto, VALID if it has 200 queries)",
+        metavar="WAY",
+        help="on what to choose: validation (VALID), cross-validation (folds of TRAIN), or auto "
+        "(default), VALID if it has 200 queries",
     )
+    add_folds(group, "cross-validation over")
     group.add_argument(
         "--scale",
         choices=SCALES,
+        metavar="NAME",
         help="of the features, for linear methods and kernels; trees get them as they are "
-        "(default: standard)",
+        "(default: auto, as in train)",
     )
     group.add_argument(
         "--budget",
@@ -238,7 +238,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="for one method on one fold; the best so far counts (default: 300)",
     )
-    group.add_argument("--seed", type=natural, default=0, metavar="N", help="default: 0")
+    add_seed(group, "everything random")
     group = parser.add_argument_group("comparing")
     group.add_argument("--baseline", metavar="NAME", help="compare with this (default: ranksvm)")
     group.add_argument(
@@ -247,11 +247,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=CORRECTIONS[0],
         help="of p for the number of comparisons (default: holm)",
     )
-    add_metrics(parser, "-m", "--metric", default="ndcg@10, map and pairwise_accuracy")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write the tables: {', '.join(FORMATS)}"
+    add_metrics(
+        parser,
+        default="ndcg@10, map and pairwise_accuracy",
+        selects="chooses parameters",
     )
-    add_reading(parser)
+    add_output(parser, "FILE", f"write the tables: {', '.join(FORMATS)}")
+    add_reading(parser, jobs="processes of one thread each")
     parser.add_argument(
         "--n-features",
         type=positive_int,
@@ -275,22 +277,24 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on what can be known to be wrong now rather than after the training."""
     at_hand = args.models or args.scores
-    if at_hand and (args.folds or len(args.files) != 1):
+    if at_hand and (args.fold_files or len(args.files) != 1):
         parser.error("with --models or --scores, give one FILE: the rows to rank")
-    if args.folds and args.files:
-        parser.error("give the files after --folds, or TRAIN VALID TEST, not both")
-    if not at_hand and not args.folds and len(args.files) not in (2, 3):
+    if args.fold_files and args.files:
+        parser.error("give the files after --fold-files, or TRAIN VALID TEST, not both")
+    if not at_hand and not args.fold_files and len(args.files) not in (2, 3):
         parser.error(
-            f"give TRAIN VALID TEST or TRAIN TEST, got {len(args.files)} files; or --folds S1 S2 "
-            "...; or TEST --models A.json ..."
+            f"give TRAIN VALID TEST or TRAIN TEST, got {len(args.files)} files; or --fold-files "
+            "S1 S2 ...; or TEST --models A.json ..."
         )
-    if args.folds and len(args.folds) < 3:
-        parser.error(f"--folds needs at least 3 files (LETOR has 5), got {len(args.folds)}")
-    if at_hand:
-        for name in ("methods", "without", "scoring", "selection", "scale", "budget"):
-            if getattr(args, name) is not None:
-                parser.error(f"--{name} is for training; --models and --scores are compared as is")
-    inputs = [*args.files, *(args.folds or []), *args.models, *args.scores]
+    if args.fold_files and len(args.fold_files) < 3:
+        n_files = len(args.fold_files)
+        parser.error(f"--fold-files needs at least 3 files (LETOR has 5), got {n_files}")
+    if args.folds is not None and args.selection == "validation":
+        parser.error("--folds is for cross-validation; leave out --selection validation")
+    training = ("methods", "without", "selection", "folds", "scale", "budget")
+    for name in given(args, training) if at_hand else ():
+        parser.error(f"--{name} is for training; --models and --scores are compared as is")
+    inputs = [*args.files, *(args.fold_files or []), *args.models, *args.scores]
     if at_hand and inputs.count(STANDARD) > 1:
         parser.error("only one of the files can be standard input")
     if not at_hand and STANDARD in inputs:
@@ -301,7 +305,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if args.output is not None:
         check_output(args.output, parser)
         check_apart(args.output, *inputs)
-    check_metrics(args.metrics, args.convention)
+    check_metrics(args.metrics, args.convention, selects=not at_hand)
 
 
 def _names(text: str) -> list[str]:
@@ -309,30 +313,30 @@ def _names(text: str) -> list[str]:
 
 
 def _run_contest(args: argparse.Namespace) -> int:
-    from linrank.judging.contest.contest import compare_methods
-    from linrank.judging.contest.methods import BASELINE, chosen_methods
-    from linrank.metrics import parse_scoring
+    from linrank.judging.candidates import BASELINE, chosen_methods
+    from linrank.judging.contest import compare_methods
 
     methods = "all" if args.methods is None else _names(args.methods)
     without = [] if args.without is None else _names(args.without)
     baseline = args.baseline or BASELINE
     chosen = chosen_methods(methods, without, baseline)  # a slip of the pen is told before reading
-    scoring = None if args.scoring is None else parse_scoring(args.scoring)
+    scoring, metrics = selecting_metric(args)
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    parts = _read_parts(args.folds or args.files, args, console)
-    given: dict[str, Any] = {"folds": parts}
-    if not args.folds:
+    parts = _read_parts(args.fold_files or args.files, args, console)
+    data: dict[str, Any] = {"folds": parts}
+    if not args.fold_files:
         valid = parts[1] if len(parts) == 3 else None
-        given = {"train": parts[0], "valid": valid, "test": parts[-1]}
-    with say_warnings(console):
+        data = {"train": parts[0], "valid": valid, "test": parts[-1]}
+    with console.warnings():
         contest = compare_methods(
-            **given,
+            **data,
             methods=chosen,
             baseline=baseline,
-            metrics=args.metrics,
+            metrics=metrics,
             scoring=scoring,
             convention=args.convention,
             selection=args.selection or SELECTIONS[0],
+            n_folds=args.folds or N_FOLDS,
             scale=args.scale or SCALES[0],
             budget=args.budget or 300.0,
             correction=args.correction,
@@ -363,7 +367,7 @@ def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console
 def run_models(args: argparse.Namespace) -> int:
     """Read the rows once, score them with every model, compare."""
     from linrank.judging.compare import compare
-    from linrank.judging.contest.contest import usual_metrics
+    from linrank.judging.contest import usual_metrics
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     names = names_of([*args.models, *args.scores])
@@ -420,7 +424,7 @@ def _read(args: argparse.Namespace, models: Sequence[Model], console: Console) -
     if args.n_features is not None:
         options["n_features"] = args.n_features
     (path,) = args.files
-    names = {model.feature_names for model in models if model.feature_names is not None}
+    names = {tuple(model.feature_names) for model in models if model.feature_names is not None}
     if len(names) == 1:
         options["known"] = next(iter(names))
     data = read_data(path, args, console, **options)

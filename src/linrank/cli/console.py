@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -78,11 +79,21 @@ class Console:
         self.live = not quiet and not verbose and sys.stderr.isatty()
         self._next_status = time.perf_counter() + self.PATIENCE
         self._status_width = 0
+        self._columns = ""
 
     def say(self, label: str, text: str) -> None:
         """A line of the summary."""
         if not self.quiet:
             self._line(f"{label:<10}{text}")
+
+    def note(self, text: str) -> None:
+        """What reading tells; which column is what, once for tables that are alike."""
+        label, colon, rest = text.partition(": ")
+        if not (colon and label == "columns"):
+            self.say("note", text)
+        elif rest != self._columns:
+            self._columns = rest
+            self.say(label, rest)
 
     def detail(self, text: str) -> None:
         """A line that only ``-v`` shows."""
@@ -92,6 +103,16 @@ class Console:
     def warn(self, text: str) -> None:
         """A line that even ``-q`` shows."""
         self._line(f"linrank: warning: {text}")
+
+    @contextmanager
+    def warnings(self, worded: Callable[[str], str] = str) -> Iterator[None]:
+        """Warnings of the library as such lines, in the words of a command."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            # Python's own default: a signal may come between opening a file and its with block.
+            warnings.simplefilter("ignore", ResourceWarning)
+            warnings.showwarning = lambda message, *_, **__: self.warn(worded(str(message)))
+            yield
 
     def status(self, text: str) -> None:
         """Redraw the status line, on a terminal and not too often."""

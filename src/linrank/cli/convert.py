@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_reading, add_reporting, positive_int, size_in_bytes
+from linrank.cli.options import add_output, add_reading, add_reporting, positive_int, size_in_bytes
 from linrank.cli.reading import INDEX_BASE, column_choices, in_options, judgement_options
 from linrank.cli.streams import STANDARD, is_model, write_standard
-from linrank.io.write.formats import FORMATS
+from linrank.io.formats import WRITTEN
 from linrank.system.resources import bytes_text, count, seconds
 
 if TYPE_CHECKING:
     from linrank.io.store.store import Store
-    from linrank.io.write.files import Written
+    from linrank.io.write import Written
 
 DESCRIPTION = """\
 Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
@@ -29,6 +29,7 @@ nothing behind.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "linrank convert DATA... -o OUT [options]"
     parser.description = DESCRIPTION
     parser.add_argument(
         "data",
@@ -36,21 +37,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DATA",
         help="data files, read as one (runs: side by side), or a store; - for stdin",
     )
-    parser.add_argument("target", metavar="OUT", help="what to write; - for stdout, with --to")
+    add_output(
+        parser, "OUT", "file or store to write; - for stdout, with --to (default: the last DATA)"
+    )
     group = parser.add_argument_group("writing")
     group.add_argument(
         "--to",
-        choices=FORMATS,
+        choices=WRITTEN,
         metavar="FORMAT",
-        help=f"one of {', '.join(FORMATS)} (default: by the extension of OUT; a store has none, or "
+        help=f"one of {', '.join(WRITTEN)} (default: by the extension of OUT; a store has none, or "
         ".store)",
     )
     group.add_argument(
         "--memory-limit",
         type=size_in_bytes,
         metavar="SIZE",
-        help="memory of the conversion beside the program itself, as 2GB or 512MiB, or in 10⁶ "
-        "bytes (default: 1GiB for a store)",
+        help="memory of the conversion beside the program itself, as 2GB or 512MiB (default: 1GiB "
+        "for a store)",
     )
     group.add_argument(
         "--storage",
@@ -83,7 +86,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     _check(args, parser)
     watch, start = _Watch(console), time.perf_counter()
     try:
-        with in_options():
+        with in_options(console):
             written = _convert(args, console, watch)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("overwrite=True", "--force")) from None
@@ -101,6 +104,11 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on what cannot be before anything is read."""
+    args.target = args.output
+    if args.target is None:
+        *args.data, args.target = args.data
+    if not args.data:
+        parser.error("name what to write as well: linrank convert DATA -o OUT")
     if args.target == STANDARD:
         if args.to in (None, "store"):
             parser.error("OUT is -, standard output: say with --to which format, but a store")
@@ -127,7 +135,7 @@ def _convert(args: argparse.Namespace, console: Console, watch: _Watch) -> Store
         n_jobs=args.jobs,
         progress=watch.show,
         rows_progress=watch.show_rows,
-        note=lambda text: console.say("note", text),
+        note=console.note,
         overwrite=args.force,
         format=args.format,
         features=args.features,
@@ -151,7 +159,10 @@ class _Watch:
         if done < self.n_bytes:
             self.n_passes += 1
             self._begin = now
-            self._console.detail(f"pass {self.n_passes}: a line asked for another layout or order")
+            self._console.detail(
+                f"pass {self.n_passes}: a line asked for another layout or order, or for what "
+                "stands in for missing values"
+            )
         elif self.n_bytes == 0:
             self._console.detail("converting")
         self.n_bytes = done
@@ -170,7 +181,7 @@ def _report(
     written: Store | Written, args: argparse.Namespace, watch: _Watch, duration: float
 ) -> dict[str, Any]:
     from linrank import __version__
-    from linrank.io.write.files import Written
+    from linrank.io.write import Written
 
     report = {
         "command": "convert",

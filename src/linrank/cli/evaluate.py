@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_metrics, add_reading, add_reporting
+from linrank.cli.options import add_metrics, add_output, add_reading, add_reporting
 from linrank.cli.reading import (
     check_metrics,
     metrics_for,
@@ -59,9 +59,9 @@ def evaluate_files(
         parser.error("--qrels and --run take the place of DATA, SCORES and --model")
     if args.qrels == args.run == streams.STANDARD:
         parser.error("only one of the files can be standard input")
-    if args.per_query is not None:
-        streams.check_writable(args.per_query)
-        streams.check_apart(args.per_query, args.qrels, args.run)
+    if args.output is not None:
+        streams.check_writable(args.output)
+        streams.check_apart(args.output, args.qrels, args.run)
     args.convention = args.convention or CONVENTION
     check_metrics(args.metrics, args.convention)
     from linrank.io.trec import load_qrels, load_run
@@ -98,6 +98,7 @@ With --qrels and --run, the same for a TREC run, by the rules of trec_eval.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "linrank evaluate DATA (SCORES | --model MODEL) [-m METRIC] [options]"
     parser.description = DESCRIPTION
     parser.add_argument(
         "data", metavar="DATA", nargs="?", help="labelled rows: a file, a store, or - for stdin"
@@ -105,17 +106,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scores", metavar="SCORES", nargs="?", help="score file, or - for stdin")
     parser.add_argument("--model", metavar="MODEL", help="score the rows with this model")
     add_run(parser)
-    add_metrics(parser, "-m", "--metric", default="ndcg, map, mrr and pairwise accuracy")
+    add_metrics(parser, default="ndcg, map, mrr and pairwise accuracy")
     parser.set_defaults(convention=None)  # depends on what is evaluated
-    parser.add_argument("--per-query", metavar="FILE.csv", help="write the values of every query")
+    add_output(parser, "FILE.csv", "write the values of every query, or - for stdout")
+    parser.add_argument("--per-query", dest="output", help=argparse.SUPPRESS)
     add_reading(parser, judgements=False)
     add_reporting(parser)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, score, measure, print."""
-    if args.json and args.per_query == streams.STANDARD:
-        parser.error("--json and --per-query - would both write to standard output")
+    if args.json and args.output == streams.STANDARD:
+        parser.error("--json and -o - would both write to standard output")
     if is_run(args):
         judged, result = evaluate_files(args, parser)
         sources = {"qrels": args.qrels, "run": args.run, "rows": judged.run.n_rows}
@@ -127,11 +129,11 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             "model": args.model,
             "rows": data.n_rows,
         }
-    if args.per_query is not None:
-        streams.write_lines(args.per_query, _csv(result))
+    if args.output is not None:
+        streams.write_lines(args.output, _csv(result))
     if args.json:
         _print_json(args.convention, sources, result)
-    elif args.per_query != streams.STANDARD:
+    elif args.output != streams.STANDARD:
         streams.show_standard(result.to_text() + "\n")
     return OK
 
@@ -147,9 +149,9 @@ def _evaluate_data(
         parser.error("give either SCORES or --model MODEL")
     if [args.data, args.scores, args.model].count(streams.STANDARD) > 1:
         parser.error("only one of the files can be standard input")
-    if args.per_query is not None:
-        streams.check_writable(args.per_query)
-        streams.check_apart(args.per_query, args.data, args.scores, args.model)
+    if args.output is not None:
+        streams.check_writable(args.output)
+        streams.check_apart(args.output, args.data, args.scores, args.model)
     from linrank.metrics import DEFAULT_METRICS, evaluate
 
     args.convention = args.convention or "linrank"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_reporting
+from linrank.cli.options import add_output, add_reporting
 from linrank.cli.streams import STANDARD, check_apart, read_model, write_standard
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
 from linrank.io.blocks import StandardOutput
@@ -29,6 +29,7 @@ it, goes to standard error, and beside the result when that is a file.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "linrank export MODEL --to TARGET [-o PATH] [options]"
     parser.description = DESCRIPTION
     width = max(map(len, TARGETS))
     short = ", ".join(f"{alias} is {name}" for alias, name in ALIASES.items())
@@ -36,12 +37,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"targets ({short}):\n{targets}"
     parser.add_argument("model", metavar="MODEL", help="a model of linrank; - for stdin")
     parser.add_argument("--to", required=True, type=_target, metavar="TARGET", help="see below")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="PATH",
-        default=STANDARD,
-        help="file to write, or folder where the result has several files (default: stdout)",
+    add_output(
+        parser,
+        "PATH",
+        "file to write, others of the result beside it; or a folder for all: one that is there, "
+        "PATH/, or for several files a name without extension (default: -, stdout)",
     )
     parser.add_argument(
         "--name", default="linrank", help="what the model is called there (default: linrank)"
@@ -73,6 +73,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Export, write, and say what to do with it."""
     console = Console(quiet=args.quiet, verbose=args.verbose)
     _check_options(args, parser)
+    args.output = args.output or STANDARD
     artefact = _artefact(_linear(args.model), args)
     for path in artefact.paths(args.output) if args.output != STANDARD else ():
         check_apart(path, args.model, args.feature_map)
@@ -147,7 +148,7 @@ def _write(artefact: Artefact, args: argparse.Namespace) -> list[str]:
     if len(artefact.files) > 1:
         raise ValueError(
             f"the artefact has {len(artefact.files)} files ({', '.join(artefact.files)}), which "
-            "standard output cannot take; name a folder with -o"
+            "standard output cannot take; name a file or a folder with -o"
         )
     if _is_text(artefact.content):
         write_standard(artefact.text)

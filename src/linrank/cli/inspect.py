@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
@@ -85,12 +86,13 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _absent(data: Dataset) -> dict[str, int]:
     """How many values are missing, by feature: those that lack any, the most first."""
+    from linrank.data.frames import feature_name
     from linrank.data.missing import missing_counts
 
     counts = missing_counts(data.rows)
-    names, base = data.feature_names, data.index_base or 0
+    names, base = data.feature_names, data.index_base
     order = sorted(counts.nonzero()[0].tolist(), key=lambda j: -int(counts[j]))
-    return {names[j] if names else str(j + base): int(counts[j]) for j in order}
+    return {feature_name(names, j, base, alone=False): int(counts[j]) for j in order}
 
 
 def _missing_finding(data: Dataset, absent: dict[str, int]) -> list[Finding]:
@@ -254,6 +256,12 @@ def _largest(coef: Any, top: int | None) -> list[int]:
 
 def _card(rows: dict[str, Any], training: dict[str, Any]) -> list[str]:
     """The lines on a model: what is known of all, then what its training says."""
+    objective, gap = training.get("objective"), training.get("gap")
+    if isinstance(objective, float) and isinstance(gap, float) and isfinite(gap):
+        from linrank.solvers.result import distance_text
+
+        converged = bool(training.get("converged", True))
+        training = training | {"gap": distance_text(objective, gap, converged)}
     rows |= {key: value for key, value in training.items() if value is not None}
     return card([(key, _shown(value)) for key, value in rows.items()])
 
@@ -274,7 +282,7 @@ def _which(n_shown: int, n_nonzero: int) -> str:
 
 
 def _linear_report(model: LinearModel, top: int | None) -> dict[str, Any]:
-    importance = _importance(model)
+    importance = model.importances
     order = abs(model.coef) if importance is None else importance
     # A weight without spread has no importance, and is told all the same; so is a feature that
     # only counts where it is missing.
@@ -290,20 +298,12 @@ def _linear_report(model: LinearModel, top: int | None) -> dict[str, Any]:
     }
 
 
-def _importance(model: LinearModel) -> Any:
-    """``|coef_j|·std_j``: by how much a feature usually moves a score, in the training rows.
-
-    None where the deviations are not known, or not those of what the weights apply to.
-    """
-    if model.statistics is None or model.scaling.needs_queries:
-        return None
-    return abs(model.coef) * model.statistics.variance**0.5
-
-
 def _weights(model: LinearModel, importance: Any, features: list[int]) -> list[dict[str, Any]]:
     """What is known of some features, a column of numbers for each kind of it."""
+    from linrank.data.frames import feature_name
+
     names, known = model.feature_names, model.statistics
-    base: Any = model.training.get("index_base") or 0
+    base = model.training.get("index_base")
     columns: dict[str, Any] = {"weight": model.coef}
     if importance is not None:
         total = float(importance.sum()) or 1.0
@@ -315,7 +315,7 @@ def _weights(model: LinearModel, importance: Any, features: list[int]) -> list[d
         columns["if_missing"] = model.missing.contributions(model.coef)
     return [
         {
-            "feature": names[j] if names else str(j + base),
+            "feature": feature_name(names, j, base, alone=False),
             **{key: float(values[j]) for key, values in columns.items()},
         }
         for j in features
@@ -396,10 +396,12 @@ def _weight_lines(report: dict[str, Any]) -> list[str]:
 def _additive_report(model: AdditiveModel, top: int | None) -> dict[str, Any]:
     import numpy as np
 
+    from linrank.data.frames import feature_name
+
     points = [model.curve(j) for j in range(model.n_features)]
     spans = np.array([float(np.ptp(y)) for _, y in points])
-    base: Any = model.training.get("index_base") or 0
-    names = model.feature_names or [str(j + base) for j in range(model.n_features)]
+    known, base = model.feature_names, model.training.get("index_base")
+    names = [feature_name(known, j, base, alone=False) for j in range(model.n_features)]
     interactions = model.interactions
     return {
         "missing": model.missing.kind,

@@ -22,8 +22,10 @@ OK, FAILED, USAGE, NOT_CONVERGED, UNFIT = 0, 1, 2, 3, 4
 INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the number of the signal, as shells count
 
 COMMANDS = {
+    "sample": "write a small set of judged queries, to try the other commands on",
     "train": "learn a ranker from a data file: text, Parquet, Arrow, CSV",
     "tune": "find the C that ranks unseen queries best, and learn with it",
+    "clicks": "learn a ranker from a click log, by the names of queries and documents",
     "predict": "score every row of a data file with a model",
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
     "report": "write a page on what a model does on test queries, and where it fails",
@@ -45,7 +47,7 @@ exit status:
   0    done
   1    bad data, a bad file or a bad value; one line on standard error says which
   2    wrong usage of the command line
-  3    train, tune, report: all was written, but the solver stopped before its tolerance
+  3    train, tune, clicks, report: all was written, but the solver stopped before its tolerance
   4    check: the data do not fit the model
   130  interrupted (Ctrl-C); no half-written file is left behind
   143  told to end (SIGTERM), likewise; 129 for a terminal that was closed (SIGHUP)
@@ -124,9 +126,16 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _command(arguments: list[str]) -> tuple[Any, argparse.ArgumentParser]:
     """The module of the command that was named, and the parser of its options."""
-    if not arguments or arguments[0] not in COMMANDS:
-        # --help, --version, or the error about the command: either ends here.
-        _top_parser().parse_args(arguments or ["--help"])
+    if not arguments or arguments[0] in ("-h", "--help", "--version"):
+        _top_parser().parse_args(arguments or ["--help"])  # which ends here
+    if arguments[0] not in COMMANDS:
+        from linrank.errors import nearest
+
+        kind = "option" if arguments[0].startswith("-") else "command"
+        near = nearest(arguments[0], ("--help", "--version") if kind == "option" else COMMANDS)
+        hint = f"did you mean {near}?" if near else "linrank --help lists the commands"
+        print(f"linrank: error: unknown {kind} {arguments[0]}; {hint}", file=sys.stderr)
+        raise SystemExit(USAGE)
     command = import_module(f"linrank.cli.{arguments[0]}")
     from linrank.cli.options import Parser
 
@@ -150,7 +159,18 @@ def _help(prog: str) -> argparse.HelpFormatter:
 
     columns = terminal_width(1) or 80
     width = max(40, min(columns, 100))
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=width)
+    formatter = argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=width)
+    usual = formatter._format_action_invocation
+
+    def spell(action: argparse.Action) -> str:
+        """``-o, --output FILE``, as Python 3.13 has it, for ``-o FILE, --output FILE``."""
+        if not action.option_strings or action.nargs == 0:
+            return usual(action)
+        value = formatter._format_args(action, action.dest.upper())
+        return f"{', '.join(action.option_strings)} {value}"
+
+    formatter._format_action_invocation = spell  # type: ignore[method-assign]
+    return formatter
 
 
 def _top_parser() -> argparse.ArgumentParser:

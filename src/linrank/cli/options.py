@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 from linrank.errors import nearest
 from linrank.methods.base import METHODS, Later, Method, method_named
 from linrank.methods.parameters import Option, defaults_of, options_of
-from linrank.options import ALGORITHMS, AVERAGES, MISSING, PAIR_WEIGHTINGS
+from linrank.options import ALGORITHMS, AUTO, AVERAGES, COLUMN_NAMES, MISSING, PAIR_WEIGHTINGS
 from linrank.system.resources import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
-ROLES = ("label", "qid", "docid", "weight", "position")  # of the columns of a table
+ROLES = tuple(COLUMN_NAMES)  # of the columns of a table
 UNJUDGED = ("zero", "drop", "error")
 
 _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
@@ -42,7 +42,10 @@ class Parser(argparse.ArgumentParser):
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(self._unknown(name))
         found: argparse.Namespace
-        found, unknown = self.parse_known_args(given, namespace)
+        # Options may stand between files: `train DATA -c 1 MODEL`, where MODEL need not be there.
+        # Behind -- there are files alone, which argparse does not know when it looks twice.
+        parse = self.parse_known_args if "--" in given else self.parse_known_intermixed_args
+        found, unknown = parse(given, namespace)
         if unknown:
             self.error(self._unknown(unknown[0]))
         return found
@@ -142,22 +145,36 @@ def width(text: str) -> float | str:
 
 
 def size_in_bytes(text: str) -> int:
-    """Bytes, given in 10⁶ of them, or with a unit: ``2GB``, ``512MiB``."""
-    if text.isdecimal():
-        return 1_000_000 * positive_int(text)
+    """The bytes of a size such as ``2GB`` or ``512MiB``; a bare number counts MB, as it always did.
+
+    >>> size_in_bytes("1.5GB"), size_in_bytes("64")
+    (1500000000, 64000000)
+    """
     try:
-        return parse_bytes(text)
+        return parse_bytes(f"{text}MB" if text.isdecimal() else text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"must be a number of 10⁶ bytes, or a size such as 2GB or 512MiB, got {text!r}"
+            f"must be a size such as 2GB or 512MiB, got {text!r}"
         ) from None
 
 
+def fold_count(text: str) -> int:
+    """A number of folds: an integer ≥ 2."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"must be a number of folds, got {text!r}; for files, one per fold, say "
+            "compare --fold-files"
+        )
+    if int(text) < 2:
+        raise argparse.ArgumentTypeError(f"must be ≥ 2, got {text}")
+    return int(text)
+
+
 def n_jobs(text: str) -> int:
-    """A number of threads: ≥ 1, or -1 for all cores of the process."""
+    """A number of threads: ≥ 1, or -1 for all cores of the process, -2 for all but one."""
     value = _integer(text)
-    if value < 1 and value != -1:
-        raise argparse.ArgumentTypeError(f"must be ≥ 1, or -1 for all cores, got {text}")
+    if value == 0:
+        raise argparse.ArgumentTypeError("must be ≥ 1, or -1 for all cores, got 0")
     return value
 
 
@@ -260,7 +277,7 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
 def weighting(text: str) -> str:
     """A way of weighting pairs by their labels, or a measure."""
     plain = text.replace("-", "_")
-    if plain in PAIR_WEIGHTINGS:
+    if plain in (AUTO, *PAIR_WEIGHTINGS):
         return plain
     from linrank.losses.swaps import swap_measure  # it takes NumPy, and few need it
 
@@ -275,6 +292,12 @@ def weight(text: str) -> float | str:
     """A number > 0, or "auto"."""
     return text if text == "auto" else positive(text)
 
+
+PATIENCE: dict[str, Any] = {  # of --dask
+    "type": positive,
+    "metavar": "SECONDS",
+    "help": "fail when there is no worker for so long (default: 60)",
+}
 
 KINDS: dict[str, Callable[[str], Any]] = {
     "finite": finite,
@@ -327,6 +350,9 @@ def list_methods(methods: Iterable[Method], command: str) -> str:
     return "\n".join(rows)
 
 
+NONE = "none"
+
+
 def flags_of(name: str, option: Option) -> tuple[str, ...]:
     """How a parameter is spelt on the command line."""
     return option.flags or (flag(name),)
@@ -364,7 +390,9 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
         if option.kind == "flag":
             how = {"dest": name, "action": "store_true", "default": None}
         elif option.choices:
-            names = [str(value) for value in option.choices if value is not None]
+            # None is what is not given, unless the default is another: then it has a name.
+            shown = [value or NONE for value in option.choices[1:]]
+            names = [str(value) for value in (option.choices[0], *shown) if value is not None]
             about, told = f"{about}: {_listed(names, told)}", None if told in names else told
             how["type"] = one_of(names)
             if option.kind == "average":
@@ -409,6 +437,9 @@ def parameters_of(
     """The parameters with the values that were given; those that do not go together are refused."""
     options = options_of(parameters)
     given = {name: getattr(args, name) for name in options if getattr(args, name) is not None}
+    for name, value in given.items():
+        choices = options[name].choices
+        given[name] = None if value == NONE and choices and NONE not in choices else value
     made = parameters(**given)
     for name in given:
         told = flags_of(name, options[name])[-1]
@@ -449,12 +480,18 @@ def fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:
 
 
 def add_reading(
-    parser: argparse.ArgumentParser, *, judgements: bool = True, missing: bool = True
+    parser: argparse.ArgumentParser,
+    *,
+    judgements: bool = True,
+    missing: bool = True,
+    features: str = "--features",
+    jobs: str = "threads",
 ) -> None:
-    """How data files are read, and with how many threads everything runs.
+    """How data files are read, and with how many threads (or other ``jobs``) everything runs.
 
     Without ``judgements``, labels are those of the files: the command has a --qrels of its own;
-    without ``missing``, what happens to missing values is a matter of the method.
+    without ``missing``, what happens to missing values is a matter of the method. ``features`` is
+    the name of the option that chooses columns.
     """
     group = parser.add_argument_group(
         "reading",
@@ -465,8 +502,9 @@ def add_reading(
     for role in ROLES:
         group.add_argument(f"--{role}", metavar="COLUMN", help=argparse.SUPPRESS)
     group.add_argument(
-        "--features",
+        features,
         metavar="COLUMNS",
+        dest="features",
         help="as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)",
     )
     group.add_argument(
@@ -503,17 +541,17 @@ def add_reading(
         "--dtype",
         choices=("float32", "float64"),
         metavar="TYPE",
-        help="float32 (default, but for a store) or float64, in memory",
+        help="float32 (default of text) or float64 in memory; a table or store has its own",
     )
     group.add_argument(
         "--index-base",
         choices=("auto", "0", "1"),
         default="auto",
         metavar="N",
-        help="number of the first feature, 0 or 1 (default: auto, by the data)",
+        help="number of the first feature: 0, 1 or auto (default)",
     )
     group.add_argument(
-        "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"
+        "-j", "--jobs", type=n_jobs, metavar="N", help=f"{jobs} (default: all cores available)"
     )
 
 
@@ -532,19 +570,106 @@ def add_reporting(parser: argparse.ArgumentParser) -> None:
     add_volume(parser)
 
 
-def add_metrics(parser: argparse.ArgumentParser, *flags: str, default: str) -> None:
-    """A metric, given as often as wanted, and the convention it is computed by."""
+def add_output(
+    parser: argparse.ArgumentParser, metavar: str, about: str, *, positional: bool = False
+) -> None:
+    """What is written, and where: ``-o`` in every command.
+
+    ``positional`` where the file may also be the last of those that are named without an option;
+    `output_of` then finds it.
+    """
+    parser.add_argument("-o", "--output", metavar=metavar, help=about)
+    if positional:
+        parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
+
+
+def output_of(
+    args: argparse.Namespace, parser: argparse.ArgumentParser, metavar: str, default: str | None
+) -> str:
+    """The file to write: that of ``-o``, or the last that was named."""
+    if args.last is not None and args.output is not None:
+        parser.error(
+            f"-o {args.output} and {args.last} both name {metavar}, the file to write; give one"
+        )
+    found: str | None = args.last if args.output is None else args.output
+    if found is None and default is None:
+        parser.error(f"say where to write {metavar}: -o {metavar}")
+    return found or default or ""
+
+
+class _Metrics(argparse.Action):
+    """Metrics, as often as wanted and with commas between them; the first is the one that selects.
+
+    ``--scoring``, which used to name that one, puts it before the others.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        # Not at commas inside of parentheses: p(rel=2,...)@5.
+        found = [name for name in re.split(r",(?![^(]*\))", values) if name.strip()]
+        if not found:
+            parser.error(f"{option_string} needs the name of a metric, as ndcg@10")
+        before, n_first = getattr(namespace, self.dest) or [], namespace.n_scoring
+        if option_string == "--scoring":
+            namespace.n_scoring = n_first + len(found)
+        else:
+            n_first = len(before)
+        setattr(namespace, self.dest, [*before[:n_first], *found, *before[n_first:]])
+
+
+def selecting_metric(args: argparse.Namespace) -> tuple[str | None, list[str] | None]:
+    """The metric that selects, and those to show; None for the usual ones.
+
+    With the old ``--scoring`` the two are independent, as they were.
+    """
+    metrics = args.metrics or [None]
+    return metrics[0], metrics[args.n_scoring :] if args.metrics else None
+
+
+def add_metrics(
+    parser: argparse.ArgumentParser, *, default: str, selects: str | None = None
+) -> None:
+    """The metrics and their convention; ``selects`` says what the first of them does.
+
+    It is "alone" where there is one metric only.
+    """
+    parser.set_defaults(n_scoring=0)
+    several = "; several with commas or repeated" if selects != "alone" else ""
+    several += f"; the first {selects}" if selects not in (None, "alone") else ""
     parser.add_argument(
-        *flags,
-        action="append",
+        "-m",
+        "--metric",
+        action=_Metrics,
         metavar="METRIC",
         dest="metrics",
-        help=f"e.g. ndcg@10, map, p@5, mrr, err@10; repeat for several (default: {default})",
+        help=f"e.g. ndcg@10, map, p@5, err@10{several} (default: {default})",
+    )
+    parser.add_argument(
+        "--metrics", "--scoring", action=_Metrics, dest="metrics", help=argparse.SUPPRESS
     )
     parser.add_argument(
         "--convention",
         default="linrank",
         metavar="NAME",
-        help="whose rules for gains and ties: linrank (default; for runs trec_eval), letor, mslr, "
-        "trec_eval, sklearn, lightgbm, xgboost",
+        help="rules for gains, ties: linrank (default), letor, mslr, trec_eval (of runs), sklearn, "
+        "lightgbm, xgboost",
+    )
+
+
+def add_folds(group: Any, what: str) -> None:
+    """How many folds of the training queries models are chosen on."""
+    group.add_argument(
+        "--folds", type=fold_count, metavar="N", help=f"{what} N folds of the queries (default: 5)"
+    )
+
+
+def add_seed(group: Any, what: str) -> None:
+    """The seed of what is random."""
+    group.add_argument(
+        "--seed", type=natural, default=0, metavar="N", help=f"of {what} (default: 0)"
     )

@@ -1,4 +1,4 @@
-"""``linrank predict``: one score per row, or a TREC run."""
+"""``linrank predict``: one score per row, a table of them, or a TREC run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_reading, add_volume, flag, given, positive_int
+from linrank.cli.options import (
+    add_output,
+    add_reading,
+    add_volume,
+    flag,
+    given,
+    output_of,
+    positive_int,
+)
 from linrank.cli.reading import INDEX_BASE, check_text, in_options, read_and_score
 from linrank.cli.streams import STANDARD, check_apart, check_writable, read_model, write_lines
+from linrank.io.formats import binary_format, table_format
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -47,12 +56,28 @@ def run_lines_of(
     """
     import numpy as np
 
-    from linrank.io.trec import run_lines
+    from linrank.io.trec import check_words, run_lines
 
-    queries, docids = data.queries, data.docids or [None] * data.n_rows
+    queries, names = data.queries, _documents(data, n_before)
     query = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
-    names = [docid or str(row) for row, docid in enumerate(docids, n_before + 1)]
+    check_words(map(str, ids), "qid")
+    check_words(names, "docid")
     return run_lines(query, ids, names, scores, args.tag, args.topk)
+
+
+def _documents(data: Dataset, n_before: int = 0) -> list[str]:
+    """The document of each row; one without an id gets its number, counted from 1."""
+    docids = data.docids or [None] * data.n_rows
+    return [docid or str(row) for row, docid in enumerate(docids, n_before + 1)]
+
+
+def write_scores(data: Dataset, scores: NDArray[np.float64], path: str, format: str) -> None:
+    """A table of query, document and score, in the order of the rows."""
+    from linrank.io.write import write_columns
+
+    qid = [1] * data.n_rows if data.qid is None else data.qid.tolist()
+    columns = {"qid": qid, "docid": _documents(data), "score": scores}
+    write_columns(columns, path, format)
 
 
 def can_stream(model: Model) -> bool:
@@ -75,7 +100,7 @@ def run_stream(model: Model, output: str, args: argparse.Namespace, console: Con
         args.data, model.n_features, dtype=args.dtype, zero_based=zero_based, grouped=by_query
     )
     parts = whole_queries(stream) if by_query else iter(stream)
-    with in_options():
+    with in_options(console):
         write_lines(output, _blocks(model, stream, parts, args, console))
     if output != STANDARD:
         console.say(
@@ -115,8 +140,9 @@ def _blocks(
 
 
 DESCRIPTION = """\
-Score every row of DATA with MODEL: one number per line, in the order of the file, written so
-that reading it back gives the same bits. With --trec, a run for trec_eval: for each query its
+Score every row of DATA with MODEL, in the order of the file: one number per line, written so that
+reading it back gives the same bits; or, where the name of SCORES ends in .csv, .tsv, .parquet or
+.arrow, a table of qid, docid and score. With --trec, a run for trec_eval: for each query its
 rows by falling score, as `qid Q0 docid rank score tag`.
 
 Text on standard input (DATA is -) is scored as it arrives, whatever its length: a line is answered
@@ -127,15 +153,19 @@ the next one begins, and its rows must come together. --stream reads a file in t
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "linrank predict DATA MODEL [-o SCORES] [options]"
     parser.description = DESCRIPTION
     parser.add_argument(
         "data", metavar="DATA", help="rows to score: a file, a store, or - for stdin"
     )
     parser.add_argument("model", metavar="MODEL", help="model file written by linrank train")
-    parser.add_argument(
-        "scores", metavar="SCORES", nargs="?", help="file to write (default: -, standard output)"
+    add_output(
+        parser,
+        "SCORES",
+        "file to write: .csv, .tsv, .parquet and .arrow are tables, others text (default: -, "
+        "standard output)",
+        positional=True,
     )
-    parser.add_argument("-o", "--output", metavar="SCORES", help="the same as an option")
     trec = parser.add_argument_group("TREC run")
     trec.add_argument("--trec", action="store_true", help="write a run instead of bare scores")
     trec.add_argument("--tag", default="linrank", help="name of the run (default: linrank)")
@@ -160,20 +190,24 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--tag must be one word, got {args.tag!r}")
     if args.data == args.model == STANDARD:
         parser.error("DATA and MODEL cannot both be standard input")
-    if args.scores is not None and args.output is not None:
-        parser.error("SCORES and -o name the same file; give one of them")
-    output = args.scores or args.output or STANDARD
+    output = output_of(args, parser, "SCORES", STANDARD)
+    table = table_format(output)
+    for name in ("trec", "stream") if table else ():
+        if getattr(args, name):
+            parser.error(f"--{name} writes lines of text, and {output} would be a table")
     check_writable(output)
     check_apart(output, args.data, args.model)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = read_model(args.model)
-    if _streams(args, model):
+    if table is None and _streams(args, model):
         return run_stream(model, output, args, console)
     data, scores = read_and_score(model, args.data, args, console, labelled=False)
     if args.trec:
         ids = data.queries.ids
         write_lines(output, run_lines_of(data, scores, [1] if ids is None else ids, args))
+    elif table is not None:
+        write_scores(data, scores, output, table)
     else:
         write_lines(output, score_lines(scores))
     if output != STANDARD:
@@ -183,7 +217,6 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 # What is told of a table; text has no columns.
 COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
-TABLES = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow files and streams
 
 
 def _streams(args: argparse.Namespace, model: Model) -> bool:
@@ -211,4 +244,4 @@ def _streams(args: argparse.Namespace, model: Model) -> bool:
 def _is_table() -> bool:
     """Whether standard input begins like a table; looks without reading."""
     peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
-    return peek is not None and bytes(peek(8)[:8]).startswith(TABLES)
+    return peek is not None and binary_format(bytes(peek(8)[:8])) is not None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from linrank.data.missing import Filling
     from linrank.data.preferences import Preferences
     from linrank.io.store.store import Store
-    from linrank.io.tables.formats import TableOptions
+    from linrank.io.tables.roles import TableOptions
     from linrank.models.linear import LinearModel, Model
 
 
@@ -56,7 +56,7 @@ def column_options(
     args: argparse.Namespace, known: Sequence[str] | None, labelled: bool
 ) -> TableOptions:
     """The options as the reader takes them; a command may lack them."""
-    from linrank.io.tables.formats import IF_PRESENT, TableOptions
+    from linrank.io.tables.roles import IF_PRESENT, TableOptions
 
     found = column_choices(args)
     if found["label"] is None and not (labelled and not getattr(args, "no_labels", False)):
@@ -71,10 +71,11 @@ def column_choices(args: argparse.Namespace) -> dict[str, Any]:
 
 
 @contextmanager
-def in_options() -> Iterator[None]:
-    """Let errors of reading speak of options instead of arguments."""
+def in_options(console: Console) -> Iterator[None]:
+    """Let errors and warnings of reading speak of options instead of arguments."""
     try:
-        yield
+        with console.warnings(spelt):
+            yield
     except ValueError as error:
         if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
             raise
@@ -132,35 +133,34 @@ def data_summary(data: Dataset | Store, args: argparse.Namespace) -> dict[str, A
 def _facts(data: Dataset | Store) -> dict[str, Any]:
     from linrank.io.store.store import Store
 
-    if not isinstance(data, Store):
-        return {
-            "rows": data.n_rows,
-            "queries": data.queries.n_queries,
-            "features": data.n_features,
-            "pairs": data.queries.n_pairs,
-            "storage": data.rows.describe(),
-            "bytes": int(data.rows.nbytes),
-        }
-    kind = "CSR" if data.storage == "csr" else data.storage
-    return {
+    if isinstance(data, Store):
+        kind = "CSR" if data.storage == "csr" else data.storage
+        storage, n_bytes = f"{kind} {data.dtype}, {data.n_rows} × {data.n_features}", data.nbytes
+        queries: Any = data
+    else:
+        storage, n_bytes, queries = data.rows.describe(), data.rows.nbytes, data.queries
+    facts = {
         "rows": data.n_rows,
-        "queries": data.n_queries,
+        "queries": queries.n_queries,
         "features": data.n_features,
-        "pairs": data.n_pairs,
-        "storage": f"{kind} {data.dtype}, {data.n_rows} × {data.n_features}",
-        "bytes": sum(chunk.nbytes for chunk in data.chunks),
-        "chunks": data.n_chunks,
+        "pairs": queries.n_pairs,
+        "storage": storage,
+        "bytes": int(n_bytes),
     }
+    return facts | ({"chunks": data.n_chunks} if isinstance(data, Store) else {})
 
 
-def check_metrics(metrics: Sequence[str] | None, convention: str) -> None:
-    """Raise ValueError for a misspelt metric or convention, before anything is read."""
+def check_metrics(metrics: Sequence[str] | None, convention: str, *, selects: bool = False) -> None:
+    """Raise ValueError for a misspelt metric or convention, before anything is read.
+
+    ``selects``: the first must be one that models can be chosen by.
+    """
     from linrank.metrics import convention as named_convention
-    from linrank.metrics import parse
+    from linrank.metrics import parse, parse_scoring
 
     named_convention(convention)
-    for metric in metrics or ():
-        parse(metric)
+    for place, metric in enumerate(metrics or ()):
+        (parse_scoring if selects and place == 0 else parse)(metric)
 
 
 def metrics_for(
@@ -217,14 +217,15 @@ def read_data(
         if given:
             raise ValueError(f"{path}: is a store, which has no columns; leave out --{given[0]}")
         data = judged(_read_store(path, args, options["zero_based"]), args)
-        data = data.filled(options["missing"])
+        with in_options(console):
+            data = data.filled(options["missing"])
     else:
         how = {"storage": "auto", "n_features": None, **options}
-        with in_options():
+        with in_options(console):
             data = read(
                 path,
                 columns,
-                note=lambda text: console.say("note", text),
+                note=console.note,
                 format=args.format,
                 sidecars=not args.no_sidecars,
                 dtype=args.dtype,
@@ -285,8 +286,7 @@ def resolve_bounds(parameters: Any, data: Dataset | Store) -> None:
     entries, *listed = (getattr(parameters, name, None) for name in names)
     if entries is None and not any(listed):
         return
-    from linrank.io.store.outline import columns_of
-    from linrank.io.store.store import Store
+    from linrank.io.store.store import Store, columns_of
 
     columns = columns_of(data) if isinstance(data, Store) else data
     for name, features in zip(names[1:], listed, strict=True):
@@ -323,7 +323,7 @@ def check_text(path: str) -> None:
     """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
     if not os.path.isfile(path):
         return
-    from linrank.io.tables.formats import format_of, open_source
+    from linrank.io.formats import format_of, open_source
 
     _, name, head = open_source(path)
     found = format_of(name, head, None)
@@ -380,13 +380,16 @@ def score_rows(
 
     if getattr(getattr(model, "kernel", None), "name", None) == "precomputed":
         return model.predict(data, n_jobs=args.jobs)  # columns are rows, none of them new
-    if data.n_features > model.n_features:
+    n_features = data.n_raw_features
+    if n_features > model.n_features:
         console.warn(
             f"{data.source} has features that the model has not seen: it knows "
-            f"{model.n_features:,}, the file {data.n_features:,}; they count nothing"
+            f"{model.n_features:,}, the file {n_features:,}; they count nothing"
         )
+    if data.filling is not None:  # as the model does it, or it is refused
+        return model.predict(data, n_jobs=args.jobs)
     if isinstance(model, LinearModel):
-        return _resized(model, data.n_features).predict(data, n_jobs=args.jobs)
+        return _resized(model, n_features).predict(data, n_jobs=args.jobs)
     return model.predict(_widened(data, model.n_features), n_jobs=args.jobs)
 
 
@@ -428,9 +431,13 @@ def _widened(data: Dataset, n_features: int) -> Dataset:
 
 
 def read_scores(path: str) -> NDArray[np.float64]:
-    """One finite number per line; an error names the line."""
+    """One finite number per line, or the column ``score`` of a table; an error names the line."""
     import numpy as np
 
+    from linrank.io.formats import table_format
+
+    if table_format(path) is not None:
+        return _score_column(path)
     name = "<stdin>" if path == STANDARD else path
     lines = read_text(path).split("\n")
     while lines and not lines[-1].strip():
@@ -450,6 +457,18 @@ def read_scores(path: str) -> NDArray[np.float64]:
             f"{name}:{number + 1}: the score is {lines[number].strip()}; scores must be finite"
         )
     return scores
+
+
+def _score_column(path: str) -> NDArray[np.float64]:
+    import numpy as np
+
+    from linrank.io.load import load
+
+    try:
+        data = load(path, label=False, qid=False, docid=False, features="score", dtype="float64")
+    except ValueError as error:
+        raise ValueError(f"scores of a table are its column 'score': {error}") from None
+    return np.asarray(data.X, dtype=np.float64)[:, 0]
 
 
 def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:

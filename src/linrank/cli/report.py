@@ -11,7 +11,8 @@ from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores
-from linrank.options import SCALES
+from linrank.methods.parameters import GRID_OF_C
+from linrank.options import N_FOLDS, SCALES
 from linrank.system.resources import bytes_text
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.reports.build import Report
-
-CS = "2^-22:2^5"
 
 DESCRIPTION = """\
 Judge a model on the queries of TEST and write what there is to see to one HTML file, which needs no
@@ -33,13 +32,12 @@ with the best single feature of the training data.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.usage = "linrank report TEST (--train DATA | --model MODEL) [-o FILE] [options]"
     parser.description = DESCRIPTION
     parser.add_argument(
         "test", metavar="TEST", help="labelled rows to judge by: a file, a store, or - for stdin"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", default="report.html", help="page (default: report.html)"
-    )
+    flags.add_output(parser, "FILE", "page to write, or - (default: report.html)")
     judged = parser.add_argument_group("what is judged")
     judged.add_argument("--model", metavar="FILE", help="this model, or these scores of TEST")
     judged.add_argument("--train", metavar="FILE", help="a model learnt from these data")
@@ -47,11 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     judged.add_argument("--against", metavar="FILE", help="compare with this model or these scores")
     _add_training(parser)
     _add_page(parser)
-    flags.add_metrics(parser, "-m", "--metric", default="ndcg, map, mrr and pairwise accuracy")
-    parser.add_argument(
-        "--scoring",
-        metavar="METRIC",
-        help="the measure to choose C by and to begin with (default: the first -m, or ndcg@10)",
+    flags.add_metrics(
+        parser,
+        default="ndcg, map, mrr and pairwise accuracy; ndcg@10 chooses",
+        selects="chooses C and begins the page",
     )
     flags.add_reading(parser)
     flags.add_reporting(parser)
@@ -59,13 +56,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("training, with --train and without --model")
-    group.add_argument("--Cs", type=flags.grid, metavar="GRID", help=f"as in tune (default: {CS})")
     group.add_argument(
-        "--folds", type=flags.positive_int, metavar="N", help="folds to choose C on (default: 5)"
+        "--Cs", type=flags.grid, metavar="GRID", help=f"as in tune (default: {GRID_OF_C})"
     )
+    flags.add_folds(group, "without --valid, choose C on each of")
     group.add_argument(
-        "--scale", choices=SCALES, help="scaling of the features (default: standard)"
+        "--scale",
+        choices=SCALES,
+        metavar="NAME",
+        help=f"scaling of the features: {', '.join(SCALES)} (default: auto, as in train)",
     )
+    group.add_argument("--save-model", metavar="MODEL", help="write the model that is trained")
 
 
 def _add_page(parser: argparse.ArgumentParser) -> None:
@@ -81,9 +82,7 @@ def _add_page(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="queries to explain (default: 5)",
     )
-    group.add_argument(
-        "--seed", type=flags.natural, default=0, metavar="N", help="of the resampling (default: 0)"
-    )
+    flags.add_seed(group, "the resampling")
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -99,9 +98,11 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     streams.write_lines(args.output, [html])
     if args.output != streams.STANDARD:
         console.say("wrote", f"{args.output}, {bytes_text(len(html.encode()))}")
+    training = page.material.training
+    if args.save_model is not None and training is not None:
+        streams.write_model(training.model, args.save_model, console)
     if args.json:
         _print_json(args, page, html)
-    training = page.material.training
     return OK if training is None or training.result.converged else NOT_CONVERGED
 
 
@@ -112,36 +113,32 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if args.valid is not None and args.train is None:
         parser.error("--valid is what C is chosen on; it needs --train")
     _check_idle(args, parser)
-    if args.folds is not None and args.folds < 2:
-        parser.error(f"--folds must be ≥ 2, got {args.folds}")
+    args.output = args.output or "report.html"
     inputs = [args.test, args.train, args.valid, args.model, args.against, args.names]
     if inputs.count(streams.STANDARD) > 1:
         parser.error("only one of the files can be standard input")
     if args.json and args.output == streams.STANDARD:
         parser.error("--json and a page on standard output (-) exclude each other")
-    streams.check_writable(args.output)
-    streams.check_apart(args.output, *inputs)
+    if args.save_model == args.output:
+        parser.error(f"-o and --save-model both name {args.output}; name two files")
+    if args.save_model == streams.STANDARD and args.json:
+        parser.error("--json and a model on standard output (-) exclude each other")
+    for output in (args.output, args.save_model):
+        if output is not None:
+            streams.check_writable(output)
+            streams.check_apart(output, *inputs)
     for path in inputs:
         if path not in (None, streams.STANDARD):
             streams.check_readable(path)
-    check_metrics(
-        [*(args.metrics or ()), *([args.scoring] if args.scoring else ())], args.convention
-    )
-    if args.scoring:
-        from linrank.metrics import parse_scoring
-
-        parse_scoring(args.scoring)
+    check_metrics(args.metrics, args.convention, selects=True)
 
 
 def _check_idle(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Options of a training that does not take place."""
-    given = [
-        flag
-        for flag, value in (("--Cs", args.Cs), ("--folds", args.folds), ("--scale", args.scale))
-        if value is not None
-    ]
+    given = flags.given(args, ("Cs", "folds", "scale", "save_model"))
     if given and args.model is not None:
-        parser.error(f"{given[0]} is for a model that is trained here; leave out --model")
+        told = flags.flag(given[0])
+        parser.error(f"{told} is for a model that is trained here; leave out --model")
     if args.valid is not None and args.folds is not None:
         parser.error("--folds and --valid exclude each other: C is chosen on one of them")
 
@@ -149,6 +146,7 @@ def _check_idle(args: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 def _report(args: argparse.Namespace, console: Console) -> Report:
     from linrank.reports.build import report
 
+    scoring, metrics = flags.selecting_metric(args)
     model = None if args.model is None else _judged(args.model, "--model")
     train, valid, test = _read_parts(args, model, console)
     return report(
@@ -159,12 +157,12 @@ def _report(args: argparse.Namespace, console: Console) -> Report:
         against=None if args.against is None else _judged(args.against, "--against"),
         model_name=None if args.model is None else _short(args.model),
         against_name=None if args.against is None else _short(args.against),
-        scoring=args.scoring,
-        metrics=args.metrics,
+        scoring=scoring,
+        metrics=metrics,
         convention=args.convention,
         Cs=args.Cs if args.Cs is not None else "auto",
-        scale=args.scale or "standard",
-        n_folds=args.folds or 5,
+        scale=args.scale or SCALES[0],
+        n_folds=args.folds or N_FOLDS,
         feature_names=None if args.names is None else _names(args.names),
         n_worst=args.worst,
         title=args.title,
@@ -251,6 +249,7 @@ def _print_json(args: argparse.Namespace, page: Report, html: str) -> None:
         "command": "report",
         "linrank": __version__,
         "output": args.output,
+        "model_file": args.save_model,
         "bytes": len(html.encode()),
         **page.to_dict(),
     }

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import SIGNALS, Console
 from linrank.cli.main import OK
-from linrank.cli.options import fill_in
+from linrank.cli.options import fill_in, flag
 from linrank.cli.reading import check_text
-from linrank.cli.streams import STANDARD, check_apart, check_writable
+from linrank.cli.streams import STANDARD, check_apart, check_writable, is_model
 from linrank.cli.train import check_files, print_json, write_and_validate
 from linrank.methods.parameters import SGDParameters, defaults_of
 from linrank.options import STREAM_SAMPLINGS
@@ -24,176 +24,14 @@ from linrank.system.resources import bytes_text, count, seconds
 
 if TYPE_CHECKING:
     from linrank.models.linear import LinearModel
-    from linrank.stochastic.batches import Batch, Batches
-    from linrank.stochastic.stream_passes import StreamRun
-
-
-class Progress:
-    """Bytes, rows, steps and the loss of late, a few times a second and never for nobody."""
-
-    INTERVAL = 0.2  # seconds
-    KEPT = 10.0  # seconds between the lines of -v
-
-    def __init__(self, run: StreamRun, console: Console) -> None:
-        self.run, self.console = run, console
-        self.wanted = console.live or console.verbose
-        self.interval = self.KEPT if console.verbose else self.INTERVAL
-        self.last = time.perf_counter()
-        self.rows, self.steps, self.loss = run.trainer.counts.rows, run.trainer.n_steps, 0.0
-        self.has_doubted = False
-
-    def show(self, batch: Batch, batches: Batches) -> None:
-        """Called behind each batch."""
-        trainer = self.run.trainer
-        if not self.has_doubted and trainer.counts.batches % 64 == 0:
-            doubt = trainer.doubt()
-            if doubt is not None:
-                self.has_doubted = True
-                self.console.warn(f"{batches.name}: {doubt}")
-        now = time.perf_counter()
-        if not self.wanted or now - self.last < self.interval:
-            return
-        rows, steps = trainer.counts.rows, trainer.n_steps
-        loss = float(trainer.descent.mean_losses()[0]) * steps
-        mean = (loss - self.loss) / max(1, steps - self.steps)
-        of = f" of {bytes_text(batches.size)}" if batches.size else ""
-        passes = f"pass {self.run.pass_number}/{self.run.passes}: " if self.run.passes > 1 else ""
-        text = (
-            f"{passes}{bytes_text(batch.n_bytes)}{of}, {rows:,} rows "
-            f"({(rows - self.rows) / (now - self.last):,.0f}/s), {steps:,} steps, loss {mean:.4f}"
-        )
-        self.console.detail(text)
-        self.console.status(text)
-        self.last, self.rows, self.steps, self.loss = now, rows, steps, loss
-
-
-def say_resumed(run: StreamRun, args: argparse.Namespace, console: Console) -> None:
-    """Where a checkpoint goes on."""
-    rows = count(run.trainer.counts.rows, "row")
-    if run.is_finished:
-        console.say("resumed", f"{args.checkpoint}: {rows}, finished; nothing is left to learn")
-    else:
-        console.say(
-            "resumed",
-            f"{args.checkpoint}: {rows} learnt; what was read of pass {run.pass_number} is read "
-            "again and passed over",
-        )
-
-
-def say_result(
-    run: StreamRun, args: argparse.Namespace, took: float, n_rows: int, console: Console
-) -> None:
-    """What was learnt from, on standard error."""
-    trainer, counts, buffer = run.trainer, run.trainer.counts, run.trainer.buffer
-    console.say(
-        "read",
-        f"{args.data}: {count(counts.rows, 'row')} in {count(counts.batches, 'batch', 'batches')}, "
-        f"{count(counts.pairs, 'pair')}, {count(run.weights().shape[1], 'feature')}, "
-        f"{run.columns.storage}",
-    )
-    console.say(
-        "buffer",
-        f"{count(buffer.n_rows, 'row')} of {count(buffer.n_queries, 'query', 'queries')} at the "
-        f"end; {count(buffer.n_forgotten, 'row')} forgotten on the way",
-    )
-    loss = float(trainer.descent.mean_losses()[0])
-    # Of a checkpoint that was finished, nothing was learnt in the time of this process.
-    speed = f" in {seconds(took)}, {n_rows / max(took, 1e-9):,.0f} rows/s" if n_rows > 0 else ""
-    console.say(
-        "trained",
-        f"{args.algorithm}, λ = {trainer.descent.learners[0].alpha:g}, sampling {args.sampling}: "
-        f"{count(trainer.n_steps, 'step')}{speed}; mean loss {loss:.4f}",
-    )
-    doubt = trainer.doubt()
-    if doubt is not None:
-        console.warn(doubt)
-
-
-def data_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
-    """What the JSON report says of the data."""
-    counts, buffer = run.trainer.counts, run.trainer.buffer
-    return {
-        "source": args.data,
-        "rows": counts.rows,
-        "batches": counts.batches,
-        "batches_without_pairs": counts.idle_batches,
-        "pairs": counts.pairs,
-        "features": int(run.weights().shape[1]),
-        "storage": run.columns.storage,
-        "buffer_rows": buffer.n_rows,
-        "rows_forgotten": buffer.n_forgotten,
-    }
-
-
-def options_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
-    """What it and the model file say of the options."""
-    learner = run.trainer.descent.learners[0]
-    return {
-        "method": args.method,
-        "algorithm": args.algorithm,
-        "alpha": learner.alpha,
-        "aggressiveness": learner.aggressiveness,
-        "sampling": args.sampling,
-        "average": args.average,
-        "seed": args.random_state,
-        "steps_per_row": args.steps_per_row,
-        "passes": args.passes,
-        "memory_mb": args.memory,
-    }
-
-
-def training_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
-    """What the JSON report says of the run."""
-    return {
-        **options_summary(run, args),
-        "steps": run.trainer.n_steps,
-        "loss": float(run.trainer.descent.mean_losses()[0]),
-    }
-
+    from linrank.stochastic.stream_passes import Stream
 
 MB = 1_000_000
-LEAST_MEMORY = 100  # MB
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the memory is for, in bytes. A function of ``--memory`` alone, or a run that goes on
-    elsewhere would forget other rows than the one before it."""
-
-    program: int
-    reading: int
-    weights: int
-    buffer: int
-
-    @classmethod
-    def of(cls, megabytes: int) -> Plan:
-        """48 MB of program, 12 of text, an eighth of batches, an eighth of weights; rows."""
-        total = megabytes * MB
-        program, reading, weights = 48 * MB, 12 * MB + total // 8, total // 8
-        return cls(program, reading, weights, total - program - reading - weights)
-
-    @property
-    def most_columns(self) -> int:
-        """A weight is a double, there is one for the average, and both are copied to be saved."""
-        return min(self.weights // 64, 2**31 - 1)
-
-    @property
-    def batch_entries(self) -> int:
-        """An entry of a batch is held up to three times: read, waiting, and joined."""
-        return (self.reading - 12 * MB) // 24
-
-    def __str__(self) -> str:
-        """In words."""
-        parts = {"rows": self.buffer, "program": self.program}
-        parts |= {"reading": self.reading, "weights": self.weights}
-        listed = " + ".join(f"{n // MB} MB {name}" for name, n in parts.items())
-        return f"{sum(parts.values()) // MB} MB at most = {listed}"
-
-
+LEAST_MEMORY = 50 * MB
 # Options by the name of their value that need --stream, and what they mean when not given.
 _DEFAULTS: dict[str, Any] = {
     "passes": 1,
-    "memory": 200,
+    "memory_limit": 150 * MB,
     "steps_per_row": 4.0,
     "checkpoint": None,
     "checkpoint_every": 60,
@@ -206,21 +44,51 @@ _REFUSED = {
     "tol": "-e: see --record",
     "missing": "--missing: it is learnt from all rows; a stream is text, which has none missing",
 }
+# What a checkpoint must have in common with the run that goes on from it.
+_KEPT = (
+    *("algorithm", "alpha", "aggressiveness", "sampling", "average", "seed"),
+    *("steps_per_row", "memory_limit", "index_base"),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the memory is for, in bytes. A function of ``--memory-limit`` alone, or a run that goes
+    on elsewhere would forget other rows than the one before it."""
+
+    rows: int
+    reading: int
+    weights: int
+
+    @classmethod
+    def of(cls, limit: int) -> Plan:
+        """12 MB and an eighth to read, a sixth of weights; the rest is for rows."""
+        reading, weights = 12 * MB + limit // 8, limit // 6
+        return cls(limit - reading - weights, reading, weights)
+
+    @property
+    def most_columns(self) -> int:
+        """A weight is a double, there is one for the average, and both are copied to be saved, and
+        written out in the model file."""
+        return min(self.weights // 96, 2**31 - 1)
+
+    def __str__(self) -> str:
+        """In words."""
+        parts = " + ".join(f"{n // MB} MB {name}" for name, n in vars(self).items())
+        return f"{sum(vars(self).values()) // MB} MB at most, beside the program = {parts}"
 
 
 def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on options that do not go together; fill in those that were not given."""
-    if args.memory_limit is not None:
-        parser.error("--memory-limit is for a store, --memory MB for --stream")
     if os.path.isdir(args.data):
         parser.error(
-            f"--stream reads text, and {args.data} is a folder; give --memory-limit SIZE in its "
-            "place to go through a store within that"
+            f"--stream reads text, and {args.data} is a folder; leave it out, and --memory-limit "
+            "SIZE goes through a store within that"
         )
     for name, why in _REFUSED.items():
         if getattr(args, name) is not None:
             parser.error(f"--stream excludes {why}")
-    if args.scale not in (None, "none"):
+    if args.scale not in (None, "auto", "none"):
         parser.error(
             f"--stream excludes --scale {args.scale}: the scale is known at the end of the data; "
             "scale the features where they are made"
@@ -240,14 +108,16 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
     own = defaults_of(SGDParameters)
     descent = {name: own[name] for name in ("algorithm", "sampling", "aggressiveness")}
     fill_in(args, {**_DEFAULTS, **descent, "random_state": 0})
+    args.seed = args.random_state
     if args.checkpoint_every != _DEFAULTS["checkpoint_every"] and args.checkpoint is None:
         parser.error("--checkpoint-every needs --checkpoint FILE")
     if args.passes > 1 and args.data == STANDARD:
         parser.error("--passes needs a file; standard input is gone once it is read")
     if args.checkpoint == STANDARD:
         parser.error("--checkpoint needs a file, not a standard stream (-)")
-    if args.memory < LEAST_MEMORY:
-        parser.error(f"--memory must be at least {LEAST_MEMORY} (MB), got {args.memory}")
+    if args.memory_limit < LEAST_MEMORY:
+        least = f"{LEAST_MEMORY // MB}MB"
+        parser.error(f"--memory-limit must be at least {least}, got {args.memory_limit // MB}MB")
 
 
 def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -262,129 +132,200 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         if os.path.realpath(args.checkpoint) == os.path.realpath(args.model):
             parser.error(f"MODEL and --checkpoint are one file, {args.model}; name two")
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    plan = Plan.of(args.memory)
+    plan = Plan.of(args.memory_limit)
     console.say("memory", str(plan))
-    run = _open(args, plan)
+    stream = _open(args, plan)
     if args.checkpoint is not None and os.path.exists(args.checkpoint):
-        run.resume(args.checkpoint)
-        say_resumed(run, args, console)
-    start, before = time.perf_counter(), run.trainer.counts.rows
-    _learn(run, args, console)
+        stream.resume(args.checkpoint)
+        rows = count(stream.trainer.counts.rows, "row")
+        told = f"learnt; what was read of pass {stream.pass_number} is read again and passed over"
+        told = "finished; nothing is left to learn" if stream.is_finished else told
+        console.say("resumed", f"{args.checkpoint}: {rows}, {told}")
+    start, before = time.perf_counter(), stream.trainer.counts.rows
+    _learn(stream, args, console)
     took = time.perf_counter() - start
     console.clear()
-    say_result(run, args, took, run.trainer.counts.rows - before, console)
-    model = _model(run, args)
-    evaluation = write_and_validate(model, args, console)
+    data, training = _summaries(stream, args)
+    # Of a checkpoint that was finished, nothing was learnt in the time of this process.
+    n_rows = data["rows"] - before
+    speed = f" in {seconds(took)}, {n_rows / max(took, 1e-9):,.0f} rows/s" if n_rows > 0 else ""
+    _tell(data, training, speed, console)
+    if (doubt := stream.trainer.doubt()) is not None:
+        console.warn(doubt)
+    evaluation = write_and_validate(_model(stream, args), args, console)
     if args.json:
-        times = (start, start, start + took)
-        print_json(args, data_summary(run, args), training_summary(run, args), evaluation, times)
+        print_json(args, data, training, evaluation, (start, start, start + took))
     return OK
 
 
-def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
-    from linrank.cli.streams import is_model
+def _open(args: argparse.Namespace, plan: Plan) -> Stream:
     from linrank.io.blocks import LONGEST_LINE
-    from linrank.stochastic.batches import Layout
     from linrank.stochastic.descent import Learner
-    from linrank.stochastic.stream_passes import StreamRun
+    from linrank.stochastic.stream_passes import BATCH_BYTES, Stream
     from linrank.stochastic.streaming import StreamTrainer
     from linrank.stochastic.train import regularisation
 
     if is_model(args.data):
         raise ValueError(f"{args.data}: is JSON, like a model, not data; DATA comes first")
-    alpha = regularisation(args.alpha)
-    learner = Learner(args.algorithm, alpha, args.aggressiveness)
-    options = {
-        "--algorithm": args.algorithm,
-        "--alpha": alpha,
-        "--aggressiveness": args.aggressiveness,
-        "--sampling": args.sampling,
-        "--average": args.average,
-        "--seed": args.random_state,
-        "--steps-per-row": args.steps_per_row,
-        "--memory": args.memory,
-        "--index-base": args.index_base,
-    }
+    args.alpha = regularisation(args.alpha)
     trainer = StreamTrainer(
-        [learner],
+        [Learner(args.algorithm, args.alpha, args.aggressiveness)],
         average=args.average,
-        seed=args.random_state,
+        seed=args.seed,
         sampling=args.sampling,
-        memory=plan.buffer,
+        memory=plan.rows,
         steps_per_row=args.steps_per_row,
     )
-    layout = Layout(
+    share = args.memory_limit // 64
+    return Stream(
+        args.data,
+        trainer,
+        args.passes,
+        {flag(name): getattr(args, name) for name in _KEPT},
         index_base=args.index_base,
-        batch_entries=plan.batch_entries,
+        batch_bytes=min(share, BATCH_BYTES),
         most_columns=plan.most_columns,
-        longest_line=min(args.memory * MB // 64, LONGEST_LINE),
-        remedy=f"give more than --memory {args.memory}, or renumber the features",
+        longest_line=min(share, LONGEST_LINE),
+        remedy=f"give more than --memory-limit {args.memory_limit // MB}MB, or renumber the "
+        "features",
     )
-    return StreamRun(args.data, trainer, args.passes, layout, options)
 
 
-def _learn(run: StreamRun, args: argparse.Namespace, console: Console) -> None:
-    """Run to the end, saving checkpoints; Ctrl-C saves one more."""
-    progress, saved = Progress(run, console), time.monotonic()
-
-    def on_batch(batch: Batch, batches: Batches) -> None:
-        nonlocal saved
-        if args.checkpoint is not None and time.monotonic() - saved >= args.checkpoint_every:
-            run.save(args.checkpoint)
-            saved = time.monotonic()
-        progress.show(batch, batches)
-
+def _learn(stream: Stream, args: argparse.Namespace, console: Console) -> None:
+    """Learn batch by batch to the end, saving checkpoints; Ctrl-C saves one more."""
+    progress, saved = Progress(stream, console), time.monotonic()
     try:
-        with _interrupts_wait(run):
-            run.run(on_batch)
+        for text, n_read in stream:
+            with _signals_wait():  # a batch that is half learnt must not be saved
+                stream.learn(text)
+                if args.checkpoint and time.monotonic() - saved >= args.checkpoint_every:
+                    _save(stream, args)
+                    saved = time.monotonic()
+            progress.show(n_read)
     except KeyboardInterrupt:
         console.clear()
         if args.checkpoint is not None:
-            run.save(args.checkpoint)
+            _save(stream, args)
             console.say("saved", f"{args.checkpoint}: the same command goes on from there")
         raise
     if args.checkpoint is not None:
-        run.save(args.checkpoint)
+        _save(stream, args)
 
 
 @contextmanager
-def _interrupts_wait(run: StreamRun) -> Iterator[None]:
-    """Ctrl-C, or being told to end, waits for the end of a batch, but not for a silent pipe."""
+def _signals_wait() -> Iterator[None]:
+    """Let Ctrl-C, or being told to end, come behind the block."""
     if threading.current_thread() is not threading.main_thread():
         yield  # whoever called handles signals
         return
     found = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
     handlers = {number: handler for number, handler in found.items() if callable(handler)}
-    asked: list[int] = []
-
-    def on_signal(number: int, frame: Any) -> None:
-        if not run.is_learning:
-            handlers[number](number, frame)
-        asked.append(number)
-        run.is_stop_asked = True
-
-    for number in handlers:
-        signal.signal(number, on_signal)
+    came: list[int] = []
     try:
+        for number in handlers:
+            signal.signal(number, lambda number, frame: came.append(number))
         yield
     finally:
         for number, handler in handlers.items():
-            if signal.getsignal(number) is on_signal:
-                signal.signal(number, handler)
-        for number in asked:
-            handlers[number](number, None)  # the batch is done: as if it came now
+            signal.signal(number, handler)
+        for number in came:
+            handlers[number](number, None)
 
 
-def _model(run: StreamRun, args: argparse.Namespace) -> LinearModel:
+# ---- what is told -------------------------------------------------------------------------------
+
+
+class Progress:
+    """Bytes, rows, steps and the loss of late, a few times a second and never for nobody."""
+
+    INTERVAL = 0.2  # seconds
+    KEPT = 10.0  # seconds between the lines of -v
+
+    def __init__(self, stream: Stream, console: Console) -> None:
+        self.stream, self.console = stream, console
+        self.wanted = console.live or console.verbose
+        self.interval = self.KEPT if console.verbose else self.INTERVAL
+        self.last = time.perf_counter()
+        self.rows, self.steps, self.loss = stream.trainer.counts.rows, stream.trainer.n_steps, 0.0
+        self.has_doubted = False
+
+    def show(self, n_read: int) -> None:
+        """Called behind each batch, with the bytes of the input so far."""
+        stream, trainer = self.stream, self.stream.trainer
+        if not self.has_doubted and (doubt := trainer.doubt()) is not None:
+            self.has_doubted = True
+            self.console.warn(f"{stream.name}: {doubt}")
+        now = time.perf_counter()
+        if not self.wanted or now - self.last < self.interval:
+            return
+        rows, steps = trainer.counts.rows, trainer.n_steps
+        loss = float(trainer.descent.mean_losses()[0]) * steps
+        mean = (loss - self.loss) / max(1, steps - self.steps)
+        of = f" of {bytes_text(stream.size)}" if stream.size else ""
+        passes = f"pass {stream.pass_number}/{stream.passes}: " if stream.passes > 1 else ""
+        text = (
+            f"{passes}{bytes_text(n_read)}{of}, {rows:,} rows "
+            f"({(rows - self.rows) / (now - self.last):,.0f}/s), {steps:,} steps, loss {mean:.4f}"
+        )
+        self.console.detail(text)
+        self.console.status(text)
+        self.last, self.rows, self.steps, self.loss = now, rows, steps, loss
+
+
+def _summaries(stream: Stream, args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the JSON report says of the data and of the training."""
+    counts, buffer = stream.trainer.counts, stream.trainer.buffer
+    data = {
+        "source": args.data,
+        "rows": counts.rows,
+        "batches": counts.batches,
+        "batches_without_pairs": counts.idle_batches,
+        "pairs": counts.pairs,
+        "features": stream.n_columns - stream.first_feature,
+        "storage": stream.storage,
+        "buffer_rows": buffer.n_rows,
+        "buffer_queries": buffer.n_queries,
+        "rows_forgotten": buffer.n_forgotten,
+    }
+    training = {
+        **{name: getattr(args, name) for name in ("method", *_KEPT[:-1], "passes")},
+        "steps": stream.trainer.n_steps,
+        "loss": float(stream.trainer.descent.mean_losses()[0]),
+    }
+    return data, training
+
+
+def _tell(data: dict[str, Any], training: dict[str, Any], speed: str, console: Console) -> None:
+    """What was learnt from, on standard error."""
+    console.say(
+        "read",
+        f"{data['source']}: {count(data['rows'], 'row')} in "
+        f"{count(data['batches'], 'batch', 'batches')}, {count(data['pairs'], 'pair')}, "
+        f"{count(data['features'], 'feature')}, {data['storage']}",
+    )
+    console.say(
+        "buffer",
+        f"{count(data['buffer_rows'], 'row')} of "
+        f"{count(data['buffer_queries'], 'query', 'queries')} at the end; "
+        f"{count(data['rows_forgotten'], 'row')} forgotten on the way",
+    )
+    console.say(
+        "trained",
+        f"{training['algorithm']}, λ = {training['alpha']:g}, sampling {training['sampling']}: "
+        f"{count(training['steps'], 'step')}{speed}; mean loss {training['loss']:.4f}",
+    )
+
+
+def _model(stream: Stream, args: argparse.Namespace) -> LinearModel:
     from linrank.models.linear import LinearModel
 
-    trainer, counts = run.trainer, run.trainer.counts
-    training = {
-        **options_summary(run, args),
-        "n_steps": trainer.n_steps,
-        "loss": float(trainer.descent.mean_losses()[0]),
-        "index_base": run.first_feature,
-        "n_rows": counts.rows,
-        "n_pairs": counts.pairs,
-    }
-    return LinearModel(run.weights()[0], training=training)
+    data, training = _summaries(stream, args)
+    training["n_steps"] = training.pop("steps")
+    known = {"index_base": stream.first_feature, "n_rows": data["rows"], "n_pairs": data["pairs"]}
+    return LinearModel(stream.weights()[0], training={**training, **known})
+
+
+def _save(stream: Stream, args: argparse.Namespace) -> None:
+    """Write a checkpoint, with the model of now where there is one."""
+    model = _model(stream, args).to_json() if stream.weights().size > 0 else None
+    stream.save(args.checkpoint, model)

@@ -50,15 +50,17 @@ def check_apart(output: str, *inputs: str | None) -> None:
 def write_lines(path: str, blocks: Iterable[str]) -> None:
     """Write blocks of whole lines to a file (atomically) or, for ``-``, to standard output.
 
+    A file is compressed where its name ends in .gz, .bz2, .xz or .zst.
+
     Each block is passed on before the next one is asked for: a pipe may lead to who wants it first.
     """
-    from linrank.system.durable import replacing
-
     if path == STANDARD:
         for block in blocks:
             write_standard(block)
         return
-    with replacing(path) as file:
+    from linrank.io.write import open_output
+
+    with open_output(path) as file:
         for block in blocks:
             file.write(block.encode())
             file.flush()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli import options, reading, streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.methods.base import METHODS, Method, Task
+from linrank.methods.base import METHODS, Description, Method, Task, Trained
 from linrank.methods.parameters import PairLosses, options_of
 from linrank.system.resources import count, seconds
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 
 DESCRIPTION = """\
-Learn from DATA, write the file MODEL, and say how far from the optimum it is.
+Learn from DATA, write the model, and say how far from the optimum it is.
 
 DATA is SVMlight text (label qid:Q 1:v 2:v ... # docid), plain or compressed; a
 table (Parquet, Arrow, CSV, TSV) with columns by name; or a store, the folder of
-`linrank convert`. - is standard input, or output for MODEL.
+`linrank convert`. - is standard input, or output for -o.
 
 {methods}
 """
@@ -39,7 +39,7 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     "preferences": {
         "--preferences": {
             "metavar": "FILE",
-            "help": "also learn from pairs of rows, counted from 0: 'winner loser [weight]' a line",
+            "help": "also learn from pairs of rows from 0 on: 'winner loser [weight]' per line",
         },
         "--no-labels": {"action": "store_true", "help": "learn from the preferences only"},
         "--across-queries": {
@@ -54,21 +54,17 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "--checkpoint": {"metavar": "FILE", "help": "save the weights of each iteration there"},
         "--resume": {"action": "store_true", "help": "go on from the weights in --checkpoint"},
-        "--patience": {
-            "type": options.positive,
-            "metavar": "SECONDS",
-            "help": "fail when there is no worker for so long (default: 60)",
-        },
+        "--patience": options.PATIENCE,
     },
     "stream": {
         "--stream": {
             "action": "store_true",
             "help": "read DATA batch by batch and never hold all of it; --passes times",
         },
-        "--memory": {
-            "type": options.positive_int,
-            "metavar": "MB",
-            "help": "--stream: memory of the whole process, in 10⁶ bytes (default: 200)",
+        "--memory": {  # as it once was called
+            "dest": "memory_limit",
+            "type": options.size_in_bytes,
+            "help": argparse.SUPPRESS,
         },
         "--steps-per-row": {
             "type": options.positive,
@@ -93,11 +89,11 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
     asked = options.method_asked(arguments, parser)
     method = METHODS[asked or next(iter(METHODS))]
-    parser.usage = "linrank train DATA MODEL [--method NAME] [options]"
+    parser.usage = "linrank train DATA -o MODEL [--method NAME] [options]"
     shown = METHODS.values() if asked is None else [method]
     parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "train"))
     parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
-    parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
+    options.add_output(parser, "MODEL", "model file to write, or -", positional=True)
     parser.add_argument(
         "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(METHODS))})"
     )
@@ -111,7 +107,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
             for name, how in own.items():
                 group.add_argument(name, **how)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
-    options.add_metrics(parser, "--scoring", default=", ".join(METRICS))
+    options.add_metrics(parser, default=", ".join(METRICS))
     options.add_reading(parser, missing=False)
     options.add_reporting(parser)
     options.add_owners(parser, lambda other: other.parameters, owners)
@@ -126,7 +122,7 @@ def _offers(method: Method, group: str) -> bool:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, train, write, measure."""
-    method = METHODS[args.method]
+    method, args.model = METHODS[args.method], options.output_of(args, parser, "MODEL", None)
     if getattr(args, "stream", False):
         from linrank.cli.stream import run_stream
 
@@ -158,13 +154,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     else:
         trained = method.train(Task(data, parameters, preferences=preferences))
     done = time.perf_counter()
-    console.clear()
-    told = method.describe(trained, parameters)
-    for place, (label, text) in enumerate(told.lines):
-        console.say(label, text if place else f"{text} in {seconds(done - read)}")
-    if not trained.is_done:
-        doubt = trained.doubt or f"did not converge: {trained.result.message}"
-        console.warn(options.in_flags(doubt, method.parameters))
+    told = tell_trained(trained, method, parameters, done - read, console)
     evaluation = write_and_validate(trained.model, args, console)
     if args.json:
         summary = {
@@ -208,7 +198,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: 
         streams.check_readable(args.data)
         parser.error(
             f"{args.data} is no store, which passes within a limit and clusters read; write one "
-            f"first: linrank convert {args.data} STORE"
+            f"first: linrank convert {args.data} -o STORE"
         )
     check_files(args, parser, preferences)
 
@@ -225,7 +215,7 @@ def check_files(
     if args.data == args.valid == streams.STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
     if args.metrics and args.valid is None:
-        parser.error("--scoring needs --valid FILE, the data to measure on")
+        parser.error("-m needs --valid FILE, the data to measure on")
     streams.check_writable(args.model)
     streams.check_apart(args.model, args.data, args.valid, *others)
     if args.valid is None:
@@ -247,6 +237,20 @@ def _with_preferences(
 
 
 # ---- during and after it ------------------------------------------------------------------------
+
+
+def tell_trained(
+    trained: Trained, method: Method, parameters: Any, took: float, console: Console
+) -> Description:
+    """What is to be known of a training, and a warning if it is not done."""
+    console.clear()
+    told = method.describe(trained, parameters)
+    for place, (label, text) in enumerate(told.lines):
+        console.say(label, text if place else f"{text} in {seconds(took)}")
+    if not trained.is_done:
+        doubt = trained.doubt or f"did not converge: {trained.result.message}"
+        console.warn(options.in_flags(doubt, method.parameters))
+    return told
 
 
 def state_line(state: dict[str, Any]) -> str:

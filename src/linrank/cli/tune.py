@@ -7,14 +7,19 @@ import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.options import (
+    PATIENCE,
     Parser,
+    add_folds,
+    add_metrics,
+    add_output,
     add_owners,
     add_parameters,
     add_reading,
@@ -25,7 +30,6 @@ from linrank.cli.options import (
     load,
     method_asked,
     parameters_of,
-    positive_int,
 )
 from linrank.cli.reading import (
     check_metrics,
@@ -46,7 +50,7 @@ from linrank.cli.streams import (
     write_standard,
 )
 from linrank.methods.base import AUTO, METHODS, Method, Task
-from linrank.options import WITH_GAMMA
+from linrank.options import N_FOLDS, WITH_GAMMA
 from linrank.system.durable import replacing
 from linrank.system.resources import count, seconds
 
@@ -57,6 +61,14 @@ if TYPE_CHECKING:
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
 PICTURES = (".png", ".svg", ".pdf")
 PATHS, GRIDS = ("ranksvm", "domination"), ("kernel",)  # what can be drawn of a search
+
+CLUSTER: dict[str, dict[str, Any]] = {
+    "--dask": {
+        "metavar": "ADDRESS",
+        "help": "search a store by a Dask cluster: tcp://host:8786, or local:N processes",
+    },
+    "--patience": PATIENCE,
+}
 
 DESCRIPTION = """\
 Train a grid of models and take the one that ranks unseen queries best: on
@@ -82,7 +94,7 @@ def configure(parser: Parser, arguments: Sequence[str]) -> None:
     shown = searched.values() if asked is None else [method]
     parser.description = DESCRIPTION.format(methods=list_methods(shown, "tune"))
     parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
-    parser.add_argument("-o", "--output", metavar="MODEL", help="model file to write, or -")
+    add_output(parser, "MODEL", "model file to write, or -")
     parser.add_argument(
         "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(searched))})"
     )
@@ -91,24 +103,23 @@ def configure(parser: Parser, arguments: Sequence[str]) -> None:
     )
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--valid", metavar="FILE", help="measure on this data file")
-    parts.add_argument(
-        "--folds", type=positive_int, default=5, metavar="N", help="or on N folds (default: 5)"
-    )
-    parser.add_argument(
-        "--scoring", metavar="METRIC", help="e.g. ndcg@10 (default), map, p@5, mrr, err@10"
-    )
-    parser.add_argument(
-        "--convention", default="linrank", metavar="NAME", help="whose rules, as in evaluate"
-    )
+    add_folds(parts, "or on each of")
+    add_metrics(parser, default=METRICS[0], selects="alone")
     if method.name in (*PATHS, *GRIDS):
         parser.add_argument(
             "--plot", metavar="FILE", help="draw what was measured: .png, .svg or .pdf"
         )
     assert method.search is not None
     add_parameters(parser, method.search, f"options of {method.name}")
+    clustered = [other.name for other in searched.values() if "cluster" in other.places]
+    if method.name in clustered:
+        group = parser.add_argument_group("cluster")
+        for name, how in CLUSTER.items():
+            group.add_argument(name, **how)
     add_reading(parser, missing=False)
     add_reporting(parser)
     owners = {"--plot": belongs_to((*PATHS, *GRIDS))}
+    owners |= dict.fromkeys(CLUSTER, belongs_to(clustered))
     add_owners(parser, lambda other: other.search, owners)
 
 
@@ -119,7 +130,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     assert method.path is not None
     parameters = parameters_of(args, parser, method.search)
     is_limited = "store" in method.places and getattr(args, "memory_limit", None) is not None
-    _check(args, parser, is_limited)
+    is_store = is_limited or getattr(args, "dask", None) is not None
+    _check(args, parser, is_store)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.io.svmlight  # noqa: F401
@@ -127,15 +139,18 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     load(method.path)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data: Any = open_store(args) if is_limited else read_data(args.data, args, console)
-    where, folds = _parts(data, args) if is_limited else (data, _folds(data, args, console))
+    data: Any = open_store(args) if is_store else read_data(args.data, args, console)
+    args.scoring = (args.metrics or METRICS)[0]
+    if not is_store:
+        args.scoring = metrics_for(data, args.metrics, METRICS, args.convention, console)[0]
     parameters.scoring = args.scoring
     resolve_bounds(parameters, data)
-    read = time.perf_counter()
-    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
-    progress = console.progress(lambda state: _line(state, len(folds)))
-    judging = {"convention": args.convention, "progress": progress}
-    found = method.path(Task(where, parameters), folds, **judging)
+    with _place(method, data, parameters, args, console) as (where, folds):
+        read = time.perf_counter()
+        console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+        progress = console.progress(lambda state: _line(state, len(folds)))
+        judging = {"convention": args.convention, "progress": progress}
+        found = method.path(Task(where, parameters), folds, **judging)
     tuned = time.perf_counter()
     told = method.describe(found.trained, _chosen_parameters(method, parameters, found))
     _say(found, told.lines[1:], args, tuned - read, console)
@@ -154,24 +169,28 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 # ---- before the search --------------------------------------------------------------------------
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_limited: bool) -> None:
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after the search."""
     if args.json and args.output == STANDARD:
         parser.error("--json and a model on standard output (-) exclude each other")
     if args.data == args.valid == STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
-    if args.valid is None and args.folds < 2:
-        parser.error(f"--folds must be ≥ 2, got {args.folds}")
     if args.selection == "one_se" and args.valid is not None:
         parser.error("--selection one_se needs the spread over folds; leave out --valid")
-    if is_limited and not os.path.isdir(args.data):
+    if getattr(args, "dask", None) is not None:
+        from linrank.cli.cluster import check_cluster
+
+        check_cluster(args, parser)
+    elif getattr(args, "patience", None) is not None:
+        parser.error("--patience needs --dask")
+    if is_store and not os.path.isdir(args.data):
         check_readable(args.data)
         parser.error(
-            f"--memory-limit: {args.data} is no store; write one first: "
-            f"linrank convert {args.data} STORE"
+            f"--memory-limit and --dask: {args.data} is no store; write one first: "
+            f"linrank convert {args.data} -o STORE"
         )
-    if is_limited and args.valid is not None:
-        parser.error("--memory-limit deals a store into --folds; leave out --valid")
+    if is_store and args.valid is not None:
+        parser.error("--memory-limit and --dask deal a store into --folds; leave out --valid")
     if args.plot == STANDARD:
         parser.error("--plot needs the name of a file")
     if args.plot is not None and not args.plot.lower().endswith(PICTURES):
@@ -181,25 +200,49 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_limited
             check_writable(output)
             check_apart(output, args.data, args.valid)
     if args.plot is not None and find_spec("matplotlib") is None:
-        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]")
+        raise ImportError("--plot needs Matplotlib: pip install matplotlib")
     if args.valid not in (None, STANDARD):
         check_readable(args.valid)
-    check_metrics([args.scoring] if args.scoring else None, args.convention)
-    if args.scoring:
-        from linrank.metrics import parse_scoring
+    check_metrics(args.metrics, args.convention, selects=True)
+    if args.metrics and len(args.metrics) > 1:
+        others = ",".join(args.metrics[1:])
+        parser.error(
+            f"-m: tune chooses by one metric, {args.metrics[0]}; measure the model by {others} "
+            f"with linrank evaluate -m {others}"
+        )
 
-        parse_scoring(args.scoring)
+
+@contextmanager
+def _place(
+    method: Method, data: Any, parameters: Any, args: argparse.Namespace, console: Console
+) -> Iterator[tuple[Any, Any]]:
+    """What the method is to look at, wherever it lies, and the folds of it."""
+    n_folds = args.folds or N_FOLDS
+    if getattr(args, "dask", None) is not None:
+        from linrank.cli.cluster import cluster_parts
+        from linrank.parts.search import folds_of
+
+        with cluster_parts(method, data, parameters, args, console, keep=True) as place:
+            yield place, folds_of(n_folds, place)
+    elif hasattr(data, "n_chunks"):
+        from linrank.parts.passes import StoreParts
+        from linrank.parts.search import folds_of
+        from linrank.system.resources import resolve
+
+        parts = StoreParts(data, args.memory_limit, resolve(args.jobs))
+        yield parts, folds_of(n_folds, parts)
+    elif args.valid is None:
+        from linrank.search.folds import deal
+
+        yield data, deal(data, n_folds)
+    else:
+        yield data, [_validation(data, args, console)]
 
 
-def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:
-    """What models are to be measured on; the measure, where none was asked for, suits the data."""
-    from linrank.search.folds import Fold, deal
+def _validation(data: Dataset, args: argparse.Namespace, console: Console) -> Fold:
+    """The data of ``--valid`` to measure models of all rows on."""
+    from linrank.search.folds import Fold
 
-    args.scoring = metrics_for(
-        data, [args.scoring] if args.scoring else None, METRICS, args.convention, console
-    )[0]
-    if args.valid is None:
-        return deal(data, args.folds)
     # Features are counted as in the training data, whatever this file happens to lack.
     known = args.index_base == "auto" and data.index_base is not None
     options: dict[str, Any] = {"zero_based": data.index_base == 0} if known else {}
@@ -213,18 +256,7 @@ def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fo
             f"{valid.source} has features that {data.source} has not: {valid.n_features:,} against "
             f"{data.n_features:,}; they count nothing"
         )
-    return [Fold(None, valid)]
-
-
-def _parts(store: Any, args: argparse.Namespace) -> tuple[Any, Any]:
-    """A store as parts within the limit, and folds of them."""
-    from linrank.parts.parts import StoreParts
-    from linrank.parts.search import folds_of
-    from linrank.system.resources import resolve
-
-    args.scoring = args.scoring or METRICS[0]
-    parts = StoreParts(store, args.memory_limit, resolve(args.jobs))
-    return parts, folds_of(args.folds, parts)
+    return Fold(None, valid)
 
 
 # ---- after it -----------------------------------------------------------------------------------

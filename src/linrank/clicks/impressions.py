@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Impressions:
-    """A log of results shown. Build one with `Impressions.of`, which checks everything.
+    """A log of results shown. Build one with `from_frame` or `of`: both check everything.
 
     Records of one list stand together, by ascending position.
 
@@ -107,6 +110,68 @@ class Impressions:
             queries.offsets,
             queries.ids,
         )
+
+    @classmethod
+    def from_frame(
+        cls,
+        log: Any,
+        data: Dataset,
+        *,
+        session: str | Literal[False] | None = None,
+        query: str | None = None,
+        document: str | None = None,
+        position: str | None = None,
+        clicked: str | None = None,
+        count: str | Literal[False] | None = None,
+    ) -> Impressions:
+        """Build impressions from a log that names queries and documents, one record per line.
+
+        Each record is joined to the row of `data` that has its query and its document; ids are
+        compared as text. Records without such a row are left out, with a warning that counts
+        them; if none has one, it is an error.
+
+        Parameters
+        ----------
+        log : frame, mapping of arrays, path or binary file
+            A table of pandas, polars or pyarrow, a dict of columns, or a Parquet, Arrow, CSV or
+            TSV file.
+        data : Dataset
+            With query and document ids, as ``linrank.load(..., qid=, docid=)`` reads them.
+        session, query, document, position, clicked : str, optional
+            The columns; known by name (as session_id, query, url, rank, click) if None. A session
+            is one visit: what it showed for one query, once, is a list. ``session=False`` for
+            totals without lists, from which propensities can be estimated, but no preferences.
+        count : str or False, optional
+            The column that says how often a record occurred; ones without it.
+
+        Examples
+        --------
+        >>> import linrank
+        >>> table = {"query": ["tea", "tea"], "url": ["a", "b"], "bm25": [1.0, 2.0]}
+        >>> import pandas
+        >>> data = linrank.load(pandas.DataFrame(table), label=False, qid="query", docid="url")
+        >>> log = {"session": [7, 7], "query": ["tea"] * 2, "url": ["b", "a"], "rank": [1, 2]}
+        >>> Impressions.from_frame(log | {"clicked": [0, 1]}, data).row.tolist()
+        [1, 0]
+        """
+        from linrank.clicks.log import impressions_of  # reads tables, which few need
+
+        names = {"session": session, "query": query, "document": document}
+        numbers = {"position": position, "clicked": clicked, "count": count}
+        return impressions_of(log, data, **names, **numbers)
+
+    def top(self, n_positions: int) -> Impressions:
+        """The records down to a position: below it clicks may be too few to estimate anything."""
+        kept = self.position <= n_positions
+        if not kept.any():
+            raise ValueError(f"nothing was shown at the positions 1 to {n_positions}")
+        row = None if self.row is None else self.row[kept]
+        columns = self.position[kept], self.clicked[kept], self.count[kept], row
+        if self.offsets is None or self.lists is None:
+            return Impressions(*columns)
+        sizes = np.add.reduceat(kept, self.offsets[:-1], dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        return Impressions(*columns, offsets, self.lists[sizes > 0])
 
     def rows_needed(self, what: str) -> Array:
         """The rows; an error that names ``what`` needs them, if there are none."""

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.dask.estimators import DominationRanker, RankSVM
-    from linrank.dask.evaluating import evaluate
-    from linrank.dask.scoring import predict
+    from linrank.dask.scoring import evaluate, predict
 
 # dask itself is looked for by its scheduler: a folder named dask on the path, such as that of a
 # user's scripts, would pass for the package.
 if find_spec("distributed") is None:
     raise ImportError(
-        "linrank.dask needs dask and distributed, which are not installed; "
-        "run `pip install linrank[dask]`"
+        "linrank.dask needs dask and distributed, which are not installed: "
+        "pip install 'dask[array,dataframe]' distributed"
     )
 
 # Every task of ours imports this package on its worker, and with it what dask is to know there.
@@ -40,7 +39,7 @@ _HOME = {
     "DominationRanker": "linrank.dask.estimators",
     "RankSVM": "linrank.dask.estimators",
     "RankSVMCV": "linrank.dask.estimators",
-    "evaluate": "linrank.dask.evaluating",
+    "evaluate": "linrank.dask.scoring",
     "predict": "linrank.dask.scoring",
     "ranksvm_path": "linrank.dask.estimators",
 }

@@ -21,6 +21,8 @@ from linrank.errors import ClusterError
 _ATTEMPTS = 10  # to fetch results, each of which has lost a worker
 _NAMED = 5  # partitions that an error lists
 _STEP = 0.5  # seconds between two looks at the cluster; a look costs about a millisecond
+_LOOK = 1.0  # seconds after which workers that join are looked for
+_SETTLED = 0.1  # seconds after which a worker has begun all that it was told to do before
 
 
 class Interrupted(Exception):
@@ -54,6 +56,17 @@ class Watch:
         self.client = client
         self.patience = float(patience)
         self._deserted: float | None = None  # since when there is nobody to work
+        self._seen: frozenset[str] = frozenset()  # the workers of the last look
+        self._able: frozenset[str] = frozenset()  # those of them that are not paused
+        self._looked = 0.0
+        self.call(self._look)
+        self._first = self._seen
+
+    def joined(self) -> frozenset[str]:
+        """Workers that have come since this watch began; they are looked for once a second."""
+        if time.monotonic() - self._looked >= _LOOK:
+            self.call(self._look)
+        return self._able - self._first
 
     def results(self, futures: Sequence[Any], workers: Sequence[str] = ()) -> list[Any]:
         """What the futures hold; `Interrupted` when one of ``workers`` goes before it is there."""
@@ -90,7 +103,8 @@ class Watch:
                 done, _ = await asyncio.wait({awaited}, timeout=_STEP)
                 if done:
                     return awaited.result()
-                gone = workers - await self._present()
+                await self._look()
+                gone = workers - self._seen
                 if gone:
                     raise Interrupted(f"lost {len(gone)} of {len(workers)} workers")
         finally:
@@ -98,8 +112,8 @@ class Watch:
             # cancelled leaves exceptions that nobody retrieves in the log.
             awaited.add_done_callback(_forget)
 
-    async def _present(self) -> set[str]:
-        """Addresses of the workers; `ClusterError` if nobody was able to work for too long."""
+    async def _look(self) -> None:
+        """Look who is there; `ClusterError` if nobody was able to work for too long."""
         self.check_scheduler()
         try:
             found = await asyncio.wait_for(self.client.scheduler.identity(), self.patience)
@@ -108,14 +122,18 @@ class Watch:
                 f"the Dask scheduler {self._address} has not answered for {self.patience:g} s"
             ) from None
         workers = found["workers"]
-        if any(worker["status"] == "running" for worker in workers.values()):
+        lost, self._seen = self._seen - workers.keys(), frozenset(workers)
+        if lost and workers:
+            told = self.client.run(drop_connections, lost, on_error="ignore")
+            asyncio.ensure_future(told).add_done_callback(_forget)
+        self._able = frozenset(a for a, worker in workers.items() if worker["status"] == "running")
+        now = self._looked = time.monotonic()
+        if self._able:
             self._deserted = None
-            return set(workers)
-        now = time.monotonic()
+            return
         self._deserted = self._deserted or now
         if now - self._deserted >= self.patience:
             raise ClusterError(self._nobody(len(workers)))
-        return set(workers)
 
     def _nobody(self, n_paused: int) -> str:
         waited = f"for patience={self.patience:g} s"
@@ -147,6 +165,18 @@ class Watch:
 def _forget(awaited: asyncio.Future[Any]) -> None:
     if not awaited.cancelled():
         awaited.exception()
+
+
+async def drop_connections(lost: Iterable[str], dask_worker: Any = None) -> None:
+    """Let a worker give up reaching others that are gone.
+
+    Dask tells it that they are gone, too. But where that comes in one message with the order to
+    fetch data from them, it is heeded before the fetching begins, which then knocks at a closed
+    door for ``distributed.comm.timeouts.connect``, 30 s, while the data are computed by nobody.
+    """
+    await asyncio.sleep(_SETTLED)
+    for address in lost:
+        dask_worker.rpc.remove(address)
 
 
 async def _settled(futures: Sequence[Any]) -> None:

@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from linrank.dask.partitions import partitions_of
 from linrank.dask.parts import DaskParts, on_cluster
+from linrank.dask.scoring import evaluate, predict
 from linrank.data.dataset import Dataset
+from linrank.data.queries import UNSAID
 from linrank.estimators import search
 from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker, with_callbacks
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
@@ -23,10 +25,8 @@ from linrank.methods.parameters import (
     RankSVMParameters,
     RankSVMSearch,
     defaults_of,
-    plain,
 )
 from linrank.metrics import parse_scoring
-from linrank.options import IN_MEMORY_ONLY
 from linrank.parts.path import certified_path
 from linrank.parts.search import folds_of
 from linrank.parts.train import weighs_by_measure
@@ -34,7 +34,7 @@ from linrank.ranksvm.path import PathResult, as_Cs
 from linrank.search.folds import as_folds
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class ClusterParameters:
     """What only a cluster has."""
 
@@ -43,7 +43,7 @@ class ClusterParameters:
     patience: float = 60.0
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class KeptParameters(ClusterParameters):
     """And what only a training there has."""
 
@@ -57,8 +57,6 @@ _REMEDIES = {
     "n_closest": "it counts listed pairs; use pairs='all' or 'adjacent'",
     "n_random": "it counts listed pairs; use pairs='all' or 'adjacent'",
     "random_state": "nothing is random here",
-    **dict.fromkeys(("curves", "n_knots", "interactions"), IN_MEMORY_ONLY),
-    **dict.fromkeys(("increasing", "decreasing"), IN_MEMORY_ONLY),
 }
 
 
@@ -82,8 +80,6 @@ class ClusterRanker(LinearRanker):
         qid : dask array or series, list of delayed blocks, or name of a column
             Query of each row; only ``scale="query"`` looks at it, and needs it.
         """
-        from linrank.dask.scoring import predict
-
         check_is_fitted(self, "model_")
         if isinstance(X, np.ndarray):
             return super().decision_function(X, qid=qid)
@@ -122,8 +118,6 @@ class ClusterRanker(LinearRanker):
         sample_weight : None
             Weights are not supported here; `to_local` has them.
         """
-        from linrank.dask.evaluating import evaluate
-
         if sample_weight is not None:
             raise ValueError("score() on a cluster takes no sample_weight; use to_local().score")
         self._check_qid("score", qid)
@@ -164,6 +158,8 @@ class ClusterRanker(LinearRanker):
         defaults = defaults_of(type(self))
         for name, remedy in _REMEDIES.items():
             value, only = getattr(self, name, None), defaults.get(name)
+            if name == "random_state" and getattr(self, "interactions", None):
+                continue  # landmarks are drawn
             if value is not only and value != only:
                 raise ValueError(
                     f"{name}={value!r} does not go with linrank.dask.{type(self).__name__}, which "
@@ -175,6 +171,7 @@ class ClusterRanker(LinearRanker):
         self, X: Any, y: Any, qid: Any, sample_weight: Any, **options: Any
     ) -> Iterator[DaskParts]:
         """The rows as partitions, forgotten at the end; what the fit shows of them."""
+        is_unsaid, qid = qid is UNSAID, None if qid is UNSAID else qid
         how: dict[str, Any] = {"on_split": self.on_split, "patience": self.patience}
         with partitions_of(
             X, y, qid, sample_weight, self.client, gathers=self._gathers, **how
@@ -184,6 +181,11 @@ class ClusterRanker(LinearRanker):
                     f"without qid the rows of all {len(data.futures)} partitions are one query, "
                     "whose pairs are no sum over partitions; pass qid, or the rows in one partition"
                 )
+            if is_unsaid and data.query_ids is None:
+                parts = data.summaries
+                ends = np.array([[part.low, part.high] for part in parts])
+                levels = max(int(part.n_levels.max()) for part in parts)
+                self._warn_of_one_query(ends, sum(part.n_rows for part in parts), levels)
             place = DaskParts(data, self.patience, self.n_jobs, **options)
             yield place
             self._note_columns(place.columns)
@@ -199,7 +201,7 @@ class ClusterTrainer(ClusterRanker, MethodRanker):
         X: Any,
         y: Any = None,
         *,
-        qid: Any = None,
+        qid: Any = UNSAID,
         sample_weight: Any = None,
         query_weight: Any = None,
         X_val: Any = None,
@@ -271,7 +273,9 @@ class RankSVM(ClusterTrainer, _OnCluster):
     patience : float, default=60
         Seconds for which no worker may be there, or the scheduler silent, before
         :class:`linrank.errors.ClusterError` is raised.
-    solver, n_closest, n_random, random_state, curves, n_knots, interactions
+    curves, n_knots, interactions, increasing, decreasing, random_state
+        Of an additive model, as there; knots, and landmarks, are those of a sample of 10,000 rows.
+    solver, n_closest, n_random
         Only their defaults; another value is refused.
 
     Attributes
@@ -314,7 +318,9 @@ class DominationRanker(ClusterTrainer, SparseRanker, _WithL2):
         As in :class:`linrank.DominationRanker`. Validation data are in memory.
     n_jobs, client, on_split, checkpoint, patience
         As in :class:`linrank.dask.RankSVM`.
-    pooled, solver, feature_induction, negative_sampling, random_state, curves
+    curves, n_knots, interactions, random_state
+        As in :class:`linrank.dask.RankSVM`.
+    pooled, solver, feature_induction, negative_sampling
         Only their defaults (and ``solver="newton"``); another value is refused.
 
     Attributes
@@ -355,7 +361,9 @@ class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
         Report each model when positive.
     client, on_split, patience
         As in :class:`linrank.dask.RankSVM`.
-    n_closest, n_random, solver, random_state, missing, memory_limit
+    curves, n_knots, interactions, increasing, decreasing, random_state
+        As in :class:`linrank.dask.RankSVM`; every fold has the knots of its training part.
+    n_closest, n_random, solver, missing, memory_limit
         Only their defaults; another value is refused.
 
     Attributes
@@ -376,7 +384,7 @@ class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
         X: Any,
         y: Any = None,
         *,
-        qid: Any = None,
+        qid: Any = UNSAID,
         sample_weight: Any = None,
         query_weight: Any = None,
     ) -> RankSVMCV:
@@ -451,10 +459,10 @@ def ranksvm_path(
     -------
     PathResult
     """
-    grid = as_Cs(Cs)
+    as_Cs(Cs)
     with partitions_of(
         X, y, qid, sample_weight, client, on_split=on_split, gathers=True, patience=patience
     ) as data:
         place = DaskParts(data, patience, n_jobs, keep=True)
         with place.reached() as reached:
-            return certified_path(reached, grid, n_jobs=n_jobs, **options)
+            return certified_path(reached, Cs, n_jobs=n_jobs, **options)

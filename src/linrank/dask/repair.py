@@ -29,15 +29,15 @@ class Moves:
     ----------
     owner : dict of int to int
         The partition that each split query, by its number, is to lie in.
-    leaving : dict of (int, int) to int64 array
-        For a source and a target, the queries that go from one to the other, as positions among
-        the queries of the source.
+    shares : dict of (int, int) to int64 array
+        For a source and a target, the split queries that come together in the target, as positions
+        among the queries of the source; a target has a share of its own.
     n_rows : int
         Rows that move.
     """
 
     owner: dict[int, int] = field(default_factory=dict)
-    leaving: dict[tuple[int, int], Array] = field(default_factory=dict)
+    shares: dict[tuple[int, int], Array] = field(default_factory=dict)
     n_rows: int = 0
 
     @property
@@ -45,36 +45,17 @@ class Moves:
         """Number of split queries."""
         return len(self.owner)
 
+    @property
+    def leaving(self) -> dict[tuple[int, int], Array]:
+        """The shares of other partitions than the target."""
+        return {route: share for route, share in self.shares.items() if route[0] != route[1]}
+
     def left(self) -> dict[int, Array]:
         """For each source, all queries that leave it, as positions among its queries."""
         gone: dict[int, list[Array]] = {}
         for (source, _), positions in self.leaving.items():
             gone.setdefault(source, []).append(positions)
         return {source: np.concatenate(several) for source, several in gone.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class _Entries:
-    """Every occurrence of a query in a partition, ordered by query, then by partition."""
-
-    query: Array
-    part: Array
-    position: Array
-    rows: Array
-
-    @classmethod
-    def of(cls, numbers: Sequence[Array], lengths: Sequence[Array]) -> _Entries:
-        query = np.concatenate(list(numbers))
-        part = np.repeat(np.arange(len(numbers)), [len(a) for a in numbers])
-        position = np.concatenate([np.arange(len(a)) for a in numbers])
-        order = np.argsort(query, kind="stable")
-        rows = np.concatenate(list(lengths)).astype(np.int64)
-        return cls(query[order], part[order], position[order], rows[order])
-
-    def starts(self) -> Array:
-        """Where each query begins among the entries; queries are numbered without gaps."""
-        n_queries = int(self.query[-1]) + 1 if len(self.query) else 0
-        return np.searchsorted(self.query, np.arange(n_queries + 1))
 
 
 def split_queries(numbers: Sequence[Array]) -> Array:
@@ -112,47 +93,46 @@ def assign(numbers: Sequence[Array], lengths: Sequence[Array]) -> Moves:
     split = split_queries(numbers)
     if len(split) == 0:
         return Moves()
-    entries = _Entries.of(numbers, lengths)
-    starts = entries.starts()
-    owner = _owners(entries, starts, split, len(numbers))
-    return _moves(entries, starts, split, owner)
-
-
-def _owners(entries: _Entries, starts: Array, split: Array, n_parts: int) -> Array:
-    """The partition of each split query, in the order of ``split``."""
-    totals = np.add.reduceat(entries.rows, starts[:-1])
-    held = np.bincount(entries.part, entries.rows, n_parts)
-    capacity = _SLACK * np.maximum(held, held.mean())
-    is_whole = (np.diff(starts) == 1)[entries.query]
-    load = np.bincount(entries.part[is_whole], entries.rows[is_whole], n_parts)
-    owner = np.empty(len(split), np.int64)
-    for k in np.argsort(-totals[split], kind="stable").tolist():
-        q = split[k]
-        holders, rows = (a[starts[q] : starts[q + 1]] for a in (entries.part, entries.rows))
-        has_room = load[holders] + totals[q] <= capacity[holders]
-        rows = np.where(has_room, rows, 0) if has_room.any() else rows
-        best = holders[rows == rows.max()]  # ascending: the first of equal loads is taken
-        owner[k] = best[np.argmin(load[best])]
-        load[owner[k]] += totals[q]
-    return owner
-
-
-def _moves(entries: _Entries, starts: Array, split: Array, owner: Array) -> Moves:
-    target = np.full(len(starts) - 1, -1)
+    # Every occurrence of a query in a partition, ordered by query, then by partition.
+    query = np.concatenate(list(numbers))
+    order = np.argsort(query, kind="stable")
+    query = query[order]
+    part = np.repeat(np.arange(len(numbers)), [len(a) for a in numbers])[order]
+    position = np.concatenate([np.arange(len(a)) for a in numbers])[order]
+    rows = np.concatenate(list(lengths)).astype(np.int64)[order]
+    owner = _owners(query, part, rows, split, len(numbers))
+    target = np.full(query[-1] + 1, -1)
     target[split] = owner
-    to = target[entries.query]
-    moving = np.flatnonzero((to >= 0) & (to != entries.part))
-    source, to = entries.part[moving], to[moving]
-    order = np.lexsort((entries.position[moving], to, source))
-    moving, source, to = moving[order], source[order], to[order]
+    at = np.flatnonzero(target[query] >= 0)
+    at = at[np.lexsort((position[at], target[query[at]], part[at]))]
+    source, to = part[at], target[query[at]]
     heads = np.flatnonzero(np.diff(source, prepend=-1) | np.diff(to, prepend=-1))
-    groups = np.split(entries.position[moving], heads[1:])
     routes = zip(source[heads].tolist(), to[heads].tolist(), strict=True)
     return Moves(
         dict(zip(split.tolist(), owner.tolist(), strict=True)),
-        dict(zip(routes, groups, strict=True)),
-        int(entries.rows[moving].sum()),
+        dict(zip(routes, np.split(position[at], heads[1:]), strict=True)),
+        int(rows[at][source != to].sum()),
     )
+
+
+def _owners(query: Array, part: Array, rows: Array, split: Array, n_parts: int) -> Array:
+    """The partition of each split query, in the order of ``split``; see `assign`."""
+    starts = np.searchsorted(query, np.arange(query[-1] + 2))
+    totals = np.add.reduceat(rows, starts[:-1])
+    held = np.bincount(part, rows, n_parts)
+    capacity = _SLACK * np.maximum(held, held.mean())
+    is_whole = (np.diff(starts) == 1)[query]
+    load = np.bincount(part[is_whole], rows[is_whole], n_parts)
+    owner = np.empty(len(split), np.int64)
+    for k in np.argsort(-totals[split], kind="stable").tolist():
+        q = split[k]
+        holders, theirs = (a[starts[q] : starts[q + 1]] for a in (part, rows))
+        has_room = load[holders] + totals[q] <= capacity[holders]
+        theirs = np.where(has_room, theirs, 0) if has_room.any() else theirs
+        best = holders[theirs == theirs.max()]  # ascending: the first of equal loads is taken
+        owner[k] = best[np.argmin(load[best])]
+        load[owner[k]] += totals[q]
+    return owner
 
 
 @dataclass(frozen=True)

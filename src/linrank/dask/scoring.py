@@ -1,28 +1,54 @@
-"""Scores of distributed rows, computed when they are asked for.
+"""Scores of distributed rows, computed when they are asked for, and the measures of scores.
 
 A model that scales within queries divides by ranges over all rows of a query. Rows of a query that
 is split come together for that, and their scores go back: the array keeps the order of the rows.
+Measures are computed for each query where it lies, their means here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dask
 import dask.array
 import numpy as np
+from distributed import Client
 from numpy.typing import NDArray
 
-from linrank.dask.blocks import chunks_of, in_partition, rows_and_ids, store_of
-from linrank.dask.clients import delayed
-from linrank.dask.inputs import Cut, blocks_of
+from linrank.dask.clients import Watch, client_of, delayed, results_of
+from linrank.dask.inputs import (
+    Cut,
+    blocks_of,
+    chunks_of,
+    cut_of,
+    in_partition,
+    is_distributed,
+    rows_and_ids,
+    store_of,
+    vector_blocks,
+)
+from linrank.dask.partitions import Census, Partitions, assembled
 from linrank.dask.repair import assign, join_datasets, rows_of
-from linrank.dask.summaries import Census
 from linrank.data.dataset import Dataset
-from linrank.data.frames import column_names
+from linrank.data.frames import as_labels, column_names
 from linrank.data.queries import Queries, as_ids
-from linrank.data.rows import as_rows
+from linrank.data.rows import DenseRows, as_rows
+from linrank.metrics.conventions import Convention
+from linrank.metrics.conventions import convention as named_convention
+from linrank.metrics.counted import Counts
+from linrank.metrics.evaluate import (
+    DEFAULT_METRICS,
+    as_scores,
+    check_gains,
+    evaluate_queries,
+    mean_of,
+    measures_of,
+)
+from linrank.metrics.evaluation import Evaluation
+from linrank.metrics.measures import ERR, Measure
+from linrank.metrics.names import Metric
 
 Array = NDArray[Any]
 
@@ -90,21 +116,21 @@ def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
     seen = [(None if _apart(qid) else X, qid) for X, qid in blocks]
     counts = dask.compute(*(delayed(_counted, k, *pair) for k, pair in enumerate(seen)))
     held = [k for k, (ids, _) in enumerate(counts) if len(ids)]
-    shares = _shares([counts[k] for k in held])
     rows = {k: delayed(_grouped, k, *blocks[k]) for k in held}
-    scores: list[Any] = [delayed(_none, k) for k in range(len(blocks))]
+    pieces: dict[int, dict[int, Array]] = {}  # where queries meet -> who holds some -> which ones
+    if held:
+        census = Census.of([counts[k][0] for k in held])
+        moves = assign(census.numbers, [counts[k][1] for k in held])
+        for (p, t), which in moves.shares.items():
+            pieces.setdefault(held[t], {})[held[p]] = which
     joint = {
-        t: delayed(
-            _joint, held[t], model, [delayed(_piece, held[p], rows[held[p]], at) for p, at in share]
-        )
-        for t, share in shares.items()
+        t: delayed(_joint, t, model, [delayed(_piece, k, rows[k], at) for k, at in share.items()])
+        for t, share in pieces.items()
     }
-    for p, k in enumerate(held):
+    scores: list[Any] = [delayed(_none, k) for k in range(len(blocks))]
+    for k in held:
         mine = [
-            (at, i, joint[t])
-            for t, share in shares.items()
-            for i, (q, at) in enumerate(share)
-            if q == p
+            (share[k], list(share).index(k), joint[t]) for t, share in pieces.items() if k in share
         ]
         scores[k] = delayed(_patched, k, model, rows[k], mine)
     return scores
@@ -112,22 +138,6 @@ def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
 
 def _apart(qid: Any) -> bool:
     return qid is not None and not isinstance(qid, str)
-
-
-def _shares(counts: Sequence[tuple[Array, Array]]) -> dict[int, list[tuple[int, Array]]]:
-    """For each partition that split queries meet in: who holds some, and which of its queries."""
-    if not counts:
-        return {}
-    census = Census.of([ids for ids, _ in counts])
-    moves = assign(census.numbers, [lengths for _, lengths in counts])
-    target = np.full(len(census.ids), -1)
-    target[list(moves.owner)] = list(moves.owner.values())
-    shares: dict[int, list[tuple[int, Array]]] = {}
-    for p, numbers in enumerate(census.numbers):
-        to = target[numbers]
-        for t in np.unique(to[to >= 0]).tolist():
-            shares.setdefault(t, []).append((p, np.flatnonzero(to == t)))
-    return shares
 
 
 def _counted(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
@@ -182,3 +192,125 @@ def _patched(number: int, model: Any, data: Dataset, shares: list[tuple[Array, i
 
 def _none(number: int) -> Array:
     return np.empty(0)
+
+
+# ---- measures ------------------------------------------------------------------------------------
+def evaluate(
+    y: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    metrics: Metric | Iterable[Metric] = DEFAULT_METRICS,
+    convention: str | Convention = "linrank",
+    client: Client | None = None,
+    patience: float = 60.0,
+) -> Evaluation:
+    """Return the means of ranking measures over queries, as `linrank.evaluate` does.
+
+    Measures are computed where the rows are; queries that are split over partitions are made whole
+    first, for which only their labels, scores and ids travel. The result is that of
+    `linrank.evaluate` on the partitions one after the other, to the last bit.
+
+    Parameters
+    ----------
+    y, scores : dask array or series, list of delayed blocks or of futures, or array
+        Labels, and scores as `predict` returns them; one of the two is distributed, and says where
+        the partitions end.
+    qid : the same, optional
+        Query of each row. Without it all rows are one query, and come together in one partition.
+    metrics, convention
+        See `linrank.evaluate`.
+    client : distributed.Client, optional
+        None takes the one in force.
+    patience : float
+        Seconds for which no worker may be there, or the scheduler silent.
+    """
+    measures, chosen = measures_of(metrics), named_convention(convention)
+    cut = cut_of(y, "y") if is_distributed(y) or not is_distributed(scores) else None
+    cut = cut or cut_of(scores, "scores")
+    watch = Watch(client_of(client), patience)
+    vectors = [vector_blocks(v, n, cut) for v, n in ((y, "y"), (scores, "scores"), (qid, "qid"))]
+    lazy = [
+        delayed(_judged, number, *block, measures, chosen)
+        for number, block in enumerate(zip(*vectors, strict=True))
+    ]
+    with assembled(watch, lazy, "repair") as found:
+        concrete = _with_highest_grade(measures, max(s.high for s in found.summaries))
+        futures = [
+            watch.client.submit(_evaluated, s.number, future, concrete, chosen, pure=False)
+            for s, future in zip(found.summaries, found.futures, strict=True)
+        ]
+        parts = results_of(watch, futures, [s.number for s in found.summaries])
+    return _whole(found, parts, measures, concrete, chosen, has_ids=qid is not None)
+
+
+def _judged(
+    number: int, y: Any, scores: Any, qid: Any, measures: list[Measure], chosen: Convention
+) -> Dataset:
+    """Labels and scores of a block, the scores as its only feature: so they move like any rows."""
+    with in_partition(number):
+        labels = as_labels(y)
+        values = as_scores(scores, len(labels), chosen)
+        ids = np.zeros(len(labels), np.int64) if qid is None else as_ids(qid, len(labels))
+        if len(labels):
+            check_gains(measures, labels, chosen)
+        data = Dataset(DenseRows(values[:, None]), labels, ids)
+        data.__dict__["queries"] = Queries.of(labels, ids, n_jobs=1)
+        return data
+
+
+def _with_highest_grade(measures: Sequence[Measure], high: float) -> list[Measure]:
+    """ERR needs the highest label of all partitions, which none of them knows."""
+    y_max = max(0.0, high)
+    return [
+        replace(m, y_max=y_max) if isinstance(m, ERR) and m.y_max is None else m for m in measures
+    ]
+
+
+def _evaluated(
+    number: int, data: Dataset, measures: list[Measure], chosen: Convention
+) -> Evaluation:
+    with in_partition(number):
+        scores = np.ascontiguousarray(data.X[:, 0])
+        return evaluate_queries(
+            data.queries, data.labels, scores, metrics=measures, convention=chosen, n_jobs=1
+        )
+
+
+def _whole(
+    found: Partitions,
+    parts: Sequence[Evaluation],
+    measures: Sequence[Measure],
+    concrete: Sequence[Measure],
+    chosen: Convention,
+    *,
+    has_ids: bool,
+) -> Evaluation:
+    """One evaluation, its queries numbered as in memory and its means taken in that order."""
+    at = np.concatenate(found.query_numbers)
+
+    def in_order(values: Sequence[Array]) -> Array:
+        every = np.concatenate(list(values))
+        ordered = np.empty_like(every)
+        ordered[at] = every
+        return ordered
+
+    def counted(name: str) -> Any:
+        several = [getattr(part, name) for part in parts]
+        if several[0] is None:
+            return None
+        kind = type(several[0])
+        return kind(**{n: in_order([getattr(c, n) for c in several]) for n in vars(several[0])})
+
+    counts = Counts(*map(counted, ("pairs", "dominating", "dominated")))
+    means: dict[str, float] = {}
+    per_query: dict[str, Array] = {}
+    for measure, asked in zip(measures, concrete, strict=True):
+        values = in_order([part.per_query[str(asked)] for part in parts])
+        share = counts.measure(measure, chosen)
+        mean, values = (mean_of(values), values) if share is None else share
+        means[str(measure)], per_query[str(measure)] = mean, values
+    ids = found.query_ids if has_ids else None
+    return Evaluation(
+        means, per_query, ids, chosen, counts.pairs, counts.dominating, counts.dominated
+    )

@@ -61,6 +61,25 @@ class Box:
         return t, hit
 
 
+def without_rounding(w: Array, varies: Array, bounds: tuple[Array, Array] | None = None) -> Array:
+    """``w`` with exact weights of the columns that no pair sees.
+
+    Of a column that is the same on all rows of each query the slope is 0 but for rounding, and so
+    is its weight but for rounding: the best one is 0, or the nearest to it within bounds.
+
+    Parameters
+    ----------
+    w : float64 array (n_columns,)
+        Weights that minimise.
+    varies : bool array (n_columns,)
+        See `linrank.data.queries.varying_columns`.
+    bounds : (lower, upper), float64 arrays (n_columns,), optional
+        As in `Box`.
+    """
+    nearest = np.zeros_like(w) if bounds is None else Box(*bounds).clip(np.zeros_like(w))
+    return np.where(varies, w, nearest)
+
+
 def weight_bounds(
     positive: bool, coef_bounds: Any, data: Dataset, factors: Array | None = None
 ) -> tuple[Array, Array] | None:
@@ -147,7 +166,7 @@ def _as_arrays(coef_bounds: Any, data: Dataset) -> tuple[Array, Array]:
         low, high = coef_bounds
     else:
         table = np.asarray(coef_bounds, dtype=object)
-        n = n if data.filling is None else data.filling.n_features
+        n = data.n_raw_features
         if table.shape != (n, 2):
             raise ValueError(
                 f"coef_bounds must have a row (low, high) for each of {n} features, got shape "
@@ -159,7 +178,7 @@ def _as_arrays(coef_bounds: Any, data: Dataset) -> tuple[Array, Array]:
 
 def _by_column(bound: Any, name: str, open_end: float, data: Dataset) -> Array:
     """One bound for each column: arrays are of features, indicators of missing ones are free."""
-    n = data.n_features if data.filling is None else data.filling.n_features
+    n = data.n_raw_features
     by_feature = _spread(bound, name, open_end, n)
     return np.pad(by_feature, (0, data.n_features - n), constant_values=open_end)
 
@@ -205,7 +224,7 @@ def _from_mapping(bounds: Mapping[Any, Any], data: Dataset) -> tuple[Array, Arra
 def feature_column(feature: Any, data: Dataset, what: str) -> int:
     """The column of a feature, by its number from 0 or its name; ``what`` is the parameter."""
     places = {name: j for j, name in enumerate(data.raw_feature_names or ())}
-    n = data.n_features if data.filling is None else data.filling.n_features
+    n = data.n_raw_features
     return _place(feature, places, n, what)
 
 

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.rows import SPARE, UNIT, CsrRows, DenseRows, Extents, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.system.resources import cached_property, resolve
 
 if TYPE_CHECKING:
-    from linrank.data.rows import Rows
+    from linrank.data.rows import ColumnStatistics, Rows
 
 Array = NDArray[Any]
 Function = tuple[int, Array, Array, Array]  # feature, knots, and value and slope of every piece
 
 MAX_KNOTS = 200
-_SAMPLE = 10_000  # rows that knots and variances are taken from
+SAMPLE = 10_000  # rows that knots and variances are taken from
 _BLOCK_BYTES = 1 << 24  # of sparse rows that are made dense at a time
 _NO_KNOTS = np.empty(0)
 
@@ -109,6 +109,11 @@ class Curves:
         """The fields alone: what is cached belongs to the core, and is made again."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
+    @property
+    def first_pieces(self) -> NDArray[np.int64]:
+        """Where the pieces of each function begin."""
+        return self.offsets[:-1] + np.arange(len(self))
+
     @cached_property
     def core(self) -> Any:
         """What the core takes."""
@@ -147,19 +152,117 @@ class Curves:
     def _sum(self, j: int, members: list[int], weights: Array) -> Function:
         parts = [self[c] for c in members]
         knots = np.unique(np.concatenate([_NO_KNOTS, *(t for _, t, _, _ in parts)]))
-        origins = _origins(knots)
-        values, slopes = np.zeros(len(origins)), np.zeros(len(origins))
-        for c, (_, t, v, s) in zip(members, parts, strict=True):
-            # The piece of g_c that holds right of each knot; the first one holds left of all.
-            piece = np.concatenate([[0], np.searchsorted(t, knots, side="right")])
-            values += weights[c] * (v[piece] + s[piece] * (origins - _origins(t)[piece]))
-            slopes += weights[c] * s[piece]
+        values, slopes = np.zeros((2, len(knots) + 1))
+        for c in members:
+            own, rising = self.refined(c, knots)
+            values += weights[c] * own
+            slopes += weights[c] * rising
         return j, knots, values, slopes
+
+    def refined(self, c: int, knots: Array) -> tuple[Array, Array]:
+        """Values and slopes of function c on the pieces of more knots than its own."""
+        _, t, v, s = self[c]
+        # The piece of g_c that holds right of each knot; the first one holds left of all.
+        piece = np.concatenate([[0], np.searchsorted(t, knots, side="right")])
+        return v[piece] + s[piece] * (_origins(knots) - _origins(t)[piece]), s[piece]
 
 
 def _origins(knots: Array) -> Array:
     """Where the pieces of a function begin, the first but for its left end."""
     return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
+
+
+class CurveRows(StreamedRows):
+    """The columns of curves of dense rows, of which one byte for each value of a row is stored.
+
+    That is the piece that the value lies in, between the knots of all functions of its feature. On
+    a piece every function is a line, so that ``Z w`` is one line for each value, and ``Zᵀ r`` takes
+    the sums ``Σ r`` and ``Σ r (x - t)`` over the values of each piece: no more than a product with
+    the rows themselves, however many columns there are.
+
+    Parameters
+    ----------
+    rows : DenseRows
+        The rows, which are not copied.
+    curves : Curves
+        As `fit_curves` makes them: lines through 0, and at least one function that rises from 0 or
+        more and is constant beyond its knots.
+    n_threads : int
+        Threads that look for the pieces.
+    """
+
+    def __init__(self, rows: DenseRows, curves: Curves, n_threads: int = 1) -> None:
+        self.rows, self.curves = rows, curves
+        sizes = np.diff(curves.offsets)
+        self._lines, self._curved = np.flatnonzero(sizes == 0), np.flatnonzero(sizes)
+        self._line_slopes = curves.slopes[curves.first_pieces[self._lines]]
+        grid = curves.combined(np.ones(len(curves)), rows.shape[1])
+        self._n_pieces = len(grid.values)
+        self._pieces = _core.Pieces(grid.core, rows.core, n_threads)
+        # Function by function, the pieces of its feature and what it is on them.
+        own = [curves.refined(c, grid[curves.feature[c]][1]) for c in self._curved.tolist()]
+        self._values, self._slopes = (np.concatenate([part[k] for part in own]) for k in (0, 1))
+        self._sizes = np.array([len(values) for values, _ in own], dtype=np.int64)
+        first = grid.first_pieces[curves.feature[self._curved]]
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._place = np.arange(self._sizes.sum()) + np.repeat(first - self._starts, self._sizes)
+        self._extents: Extents | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.rows.shape[0], len(self.curves))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.rows.dtype
+
+    @property
+    def capacity(self) -> int:
+        """A sixteenth of the rows, or what a Hessian of all columns needs."""
+        return max(self.shape[0] // 16, 50 * self.shape[1])
+
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        by_piece: Array = np.repeat(w[self._curved], self._sizes)
+        of_w = (by_piece * part for part in (self._values, self._slopes))
+        values: Any
+        slopes: Any
+        values, slopes = (np.bincount(self._place, part, self._n_pieces) for part in of_w)
+        lines = np.zeros(self.rows.shape[1])
+        lines[self.curves.feature[self._lines]] = w[self._lines] * self._line_slopes
+        return np.asarray(self._pieces.scores(values, slopes, lines, order, n_threads))
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        found = np.asarray(self._pieces.slopes(r, order, n_threads))
+        sums, moments, lines = np.split(found, [self._n_pieces, 2 * self._n_pieces])
+        total = np.empty(self.shape[1])
+        total[self._lines] = lines[self.curves.feature[self._lines]] * self._line_slopes
+        by_piece = self._values * sums[self._place] + self._slopes * moments[self._place]
+        total[self._curved] = np.add.reduceat(by_piece, self._starts)
+        return total
+
+    def extents(self, n_threads: int = 1) -> Extents:
+        """As of stored rows, but for norms of curves that may be too large."""
+        if self._extents is None:
+            n_rows = self.shape[0]
+            raw, a, lines = self.rows.extents(n_threads), self._line_slopes, self._lines
+            of_lines = self.curves.feature[lines]
+            largest = self.curves.values[self.curves.first_pieces + np.diff(self.curves.offsets)]
+            largest[lines] = a * raw.largest[of_lines]
+            # Σ g² <= max g Σ g where g is not below 0.
+            norms = np.sqrt(largest * self.gradient(np.ones(n_rows), None, n_threads).clip(0.0))
+            norms[lines] = a * raw.norms[of_lines]
+            widest = int(np.bincount(self.curves.feature).max()) + 4 * self.rows.shape[1]
+            longest = n_rows // 16 + 1024 + MAX_KNOTS  # a task has 512 to 1023 rows, or a 16th
+            self._extents = Extents(
+                norms, largest, *((n + SPARE) * UNIT for n in (widest, longest))
+            )
+        return self._extents
+
+    def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
+        return self.curves.columns(self.rows.take(index), n_threads)
+
+    def describe(self) -> str:
+        return f"curves of rows, {self.dtype}, {self.shape[0]} × {self.shape[1]}"
 
 
 def line_through(knots: Array, heights: Array) -> tuple[Array, Array]:
@@ -201,19 +304,33 @@ def _apart(knots: Array) -> Array:
 def dense_sample(rows: DenseRows, weight: Array | None = None) -> DenseRows:
     """At most 10,000 rows, evenly spaced among those of positive weight."""
     index = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0.0)
-    n_sampled = min(_SAMPLE, len(index))
+    n_sampled = min(SAMPLE, len(index))
     return DenseRows(rows.values[index[np.arange(n_sampled) * len(index) // max(1, n_sampled)]])
 
 
-def quantile_curves(ordered: Array, n_knots: int = MAX_KNOTS) -> list[Function]:
-    """The distribution function of every feature; ``ordered`` has a sorted sample in each row.
+def level_curves(ordered: Array, n_levels: int) -> list[Function]:
+    """``clip(n_levels·F(x) - b, 0, 1)`` for b = 0, ..., n_levels - 1 and every feature that varies.
 
-    Linear between knots; at a knot, the share of the sample below it and half of that at it.
+    F is its distribution function, moved and stretched to go from 0 to 1; ``ordered`` has a sorted
+    sample of a feature in each row.
     """
-    return [_distribution(j, own, choose_knots(own, n_knots)) for j, own in enumerate(ordered)]
+    found: list[Function] = []
+    for j, own in enumerate(ordered):
+        knots = choose_knots(own, MAX_KNOTS)
+        if len(knots) < 2:
+            continue
+        heights = _distribution(j, own, knots)[2][1:]
+        u = n_levels * ((heights - heights[0]) / (heights[-1] - heights[0]))
+        for b in range(n_levels):
+            # From the last knot where the level is empty to the first where it is full.
+            begin = np.searchsorted(u, b, side="right") - 1
+            part = slice(begin, np.searchsorted(u, b + 1) + 1)
+            found.append((j, knots[part], *line_through(knots[part], np.clip(u[part] - b, 0, 1))))
+    return found
 
 
 def _distribution(j: int, ordered: Array, knots: Array) -> Function:
+    """At a knot, the share of the sample below it and half of that at it."""
     below, upto = (np.searchsorted(ordered, knots, side=side) for side in ("left", "right"))
     return (j, knots, *line_through(knots, (below + upto) / (2.0 * len(ordered))))
 
@@ -244,6 +361,7 @@ def fit_curves(
     *,
     n_knots: int | None = None,
     weight: Array | None = None,
+    statistics: ColumnStatistics | None = None,
     n_jobs: int | None = None,
 ) -> Curves:
     """The columns of an additive ranker for these rows, each of variance 1.
@@ -262,10 +380,15 @@ def fit_curves(
     weight : float64 array (n_rows,) or None
         Variances of features count it; knots and other variances are of a sample of the rows that
         have any, whatever it is.
+    statistics : ColumnStatistics or None
+        Of all training rows, where ``rows`` are a sample of them.
     n_jobs : int or None
         Threads.
     """
-    whole = Scaling.fit("standard", rows, weight=weight, n_jobs=n_jobs).factors
+    if statistics is None:
+        whole = Scaling.fit("standard", rows, weight=weight, n_jobs=n_jobs).factors
+    else:
+        whole = Scaling.of_statistics("standard", statistics).factors
     assert whole is not None
     n_lines = n_features if kind != "step" else 0
     taken = [*range(n_lines), *range(n_features, rows.shape[1])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,14 +14,17 @@ from linrank.data import frames
 from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values
-from linrank.errors import check_one_of
-from linrank.options import MISSING
-from linrank.system.resources import cached_property, resolve
+from linrank.errors import DataWarning, check_one_of, warn
+from linrank.options import COLUMN_NAMES, MISSING
+from linrank.system.resources import cached_property, check_fits, resolve
 
 Array = NDArray[Any]
 
-# As tables spell them, in any case. A column `group` or `query` may well be a feature.
-_NAMES = frozenset({"qid", "query_id", "queryid", "group_id", "groupid"})
+# As tables spell them, in any case. In a matrix of features `group`, `query`, `y` or `target` may
+# well be one: these are known by their values.
+_NAMES = frozenset(COLUMN_NAMES["qid"]) - {"group", "query"}
+_LABELS = frozenset(COLUMN_NAMES["label"]) - {"y", "target"}
+_FEWEST_EQUAL = 20  # rows: fewer may agree by chance
 
 
 def check_no_query_ids(X: Any, known: Iterable[str] | None = None) -> None:
@@ -54,11 +58,51 @@ def check_no_query_ids(X: Any, known: Iterable[str] | None = None) -> None:
         )
 
 
+def warn_of_leaks(
+    rows: Rows, names: Sequence[str] | None, labels: Array, qid: Array | None
+) -> None:
+    """Warn of columns that are the labels or the query ids, by their names or value for value."""
+    for what, values, known in (("y", labels, _LABELS), ("qid", qid, _NAMES)):
+        if values is None:
+            continue
+        found = dict.fromkeys(j for j, n in enumerate(names or ()) if n.lower() in known)
+        is_number = values.dtype.kind in "iuf" and len(values) >= _FEWEST_EQUAL
+        if is_number and (values != values[0]).any():
+            found |= dict.fromkeys(_columns_like(rows, values))
+        if found:
+            told = ", ".join(repr(names[j]) if names else str(j) for j in list(found)[:5])
+            warn(
+                f"X has the column {told}{' and more' if len(found) > 5 else ''}, which seems to "
+                f"be {what} itself and is learnt from as a feature: drop it from X",
+                DataWarning,
+            )
+
+
+def _columns_like(rows: Rows, values: Array) -> list[int]:
+    """The columns that hold these values, row by row; others drop out within a few rows."""
+    values, n_columns = values.astype(rows.dtype), rows.shape[1]
+    left, begin, size = np.arange(n_columns), 0, 64
+    while begin < len(values) and left.size:
+        part = slice(begin, begin + size)
+        wanted = values[part]
+        if isinstance(rows, DenseRows):
+            is_same = (rows.values[part][:, left] == wanted[:, None]).all(axis=0)
+        else:
+            block = rows.take(part)
+            of_row = np.repeat(wanted, np.diff(block.offsets))
+            agrees = block.values == of_row
+            n_agreeing = np.bincount(block.columns[agrees & (of_row != 0)], minlength=n_columns)
+            n_wrong = np.bincount(block.columns[~agrees], minlength=n_columns)
+            is_same = ((n_agreeing == np.count_nonzero(wanted)) & (n_wrong == 0))[left]
+        left, begin, size = left[is_same], begin + size, 4 * size
+    return list(map(int, left))
+
+
 _EXACT = 2**53  # integers up to here are float64 numbers
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
-    """All rows of the parts, which have the same columns: dense if all are, else CSR.
+    """All rows of the parts: dense if all are, of the same columns then, else CSR.
 
     A copy, unless there is one part only.
 
@@ -72,12 +116,12 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     dense = [part for part in parts if isinstance(part, DenseRows)]
     if len(dense) == len(parts):
         return DenseRows(np.concatenate([part.values for part in dense]))
-    return join_sparse(parts, parts[0].shape[1])
+    return join_sparse(parts, max(part.shape[1] for part in parts))
 
 
 def join_sparse(parts: Sequence[Rows], n_columns: int) -> CsrRows:
     """All rows of the parts as CSR; columns that a part lacks are 0."""
-    sparse = [part if isinstance(part, CsrRows) else as_sparse(part) for part in parts]
+    sparse = list(map(as_sparse, parts))
     return CsrRows(
         np.concatenate([part.values for part in sparse]),
         np.concatenate([part.columns for part in sparse]),
@@ -86,12 +130,32 @@ def join_sparse(parts: Sequence[Rows], n_columns: int) -> CsrRows:
     )
 
 
-def as_sparse(rows: DenseRows) -> CsrRows:
-    """The entries of dense rows that are not 0."""
+def as_sparse(rows: Rows) -> CsrRows:
+    """The rows as CSR: of dense ones the entries that are not 0; NaN is not.
+
+    Examples
+    --------
+    >>> as_sparse(DenseRows(np.array([[0.0, 2.0], [3.0, 0.0]]))).columns.tolist()
+    [1, 0]
+    """
+    if isinstance(rows, CsrRows):
+        return rows
     row, column = np.nonzero(rows.values)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
     values = rows.values[row, column]
     return CsrRows(values, column.astype(np.int32), offsets, rows.shape[1])
+
+
+def as_dense(rows: Rows) -> DenseRows:
+    """All values, zeros where a sparse matrix has none; MemoryError where they do not fit."""
+    if isinstance(rows, DenseRows):
+        return rows
+    n_rows, n_columns = rows.shape
+    size = n_rows * n_columns * rows.dtype.itemsize
+    check_fits(size, f"{n_rows:,} dense rows of {n_columns:,} columns", "use storage='csr'")
+    values = np.zeros(rows.shape, rows.dtype)
+    values[np.repeat(np.arange(n_rows), np.diff(rows.offsets)), rows.columns] = rows.values
+    return DenseRows(values)
 
 
 def join_ids(parts: Sequence[Array]) -> Array:
@@ -197,11 +261,15 @@ class Dataset:
         return self.rows.shape[1]
 
     @property
+    def n_raw_features(self) -> int:
+        """The number of features without the columns that `filling` added."""
+        return self.n_features if self.filling is None else self.filling.n_features
+
+    @property
     def raw_feature_names(self) -> tuple[str, ...] | None:
         """The names without those of the columns that `filling` added."""
-        if self.feature_names is None or self.filling is None:
-            return self.feature_names
-        return self.feature_names[: self.filling.n_features]
+        names = self.feature_names
+        return None if names is None else names[: self.n_raw_features]
 
     @cached_property
     def queries(self) -> Queries:
@@ -295,8 +363,6 @@ class Dataset:
             check_no_query_ids(X)
         check_one_of("missing", missing, (*MISSING, "keep"))
         rows = as_rows(X, n_jobs=n_jobs, check="later")
-        if not rows.is_finite(resolve(n_jobs)):
-            check_values(rows, names, missing=missing != "error", n_jobs=n_jobs)
         n_rows = rows.shape[0]
         labels = frames.as_labels(y, n_rows)
         if qid is not None:
@@ -305,21 +371,36 @@ class Dataset:
             sizes = as_sizes(group, n_rows)
             qid = np.repeat(np.arange(len(sizes)), sizes)
         weight = None if sample_weight is None else frames.as_weights(sample_weight, n_rows)
+        if not rows.is_finite(weight, resolve(n_jobs)):
+            check_values(rows, names, missing=missing != "error", n_jobs=n_jobs)
         if feature_names is not None:
             names = _check_names(feature_names, rows.shape[1])
         frames.check_names(names or ())
+        warn_of_leaks(rows, names, labels, qid)
         data = cls(rows, labels, qid, weight, names)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
         return data.filled(missing)
 
+    def unscanned(self) -> Dataset:
+        """The same data, as if nobody had looked at the values of its rows yet."""
+        data = copy.copy(self)  # with what is known of its queries
+        object.__setattr__(data, "rows", self.rows.unscanned())
+        return data
+
     def filled(self, missing: str) -> Dataset:
         """The data with missing values filled in by a policy, learnt from these rows.
 
-        ``"error"`` and ``"keep"`` leave them as they are: `of` and ``load`` have checked them.
+        ``"error"`` and ``"keep"`` leave them as they are: `of` and ``load`` have checked them. Data
+        that were filled in before, as those of a store may be, cannot be by another policy.
         """
-        if missing in ("error", "keep"):
+        if missing in ("error", "keep") or (self.filling and self.filling.kind == missing):
             return self
+        if self.filling is not None:
+            raise ValueError(
+                f"missing={missing!r}, but the missing values of {self.source} were filled in by "
+                f"missing={self.filling.kind!r} before; leave it out"
+            )
         return Filling.fit(missing, self.rows, self.weight).dataset(self)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,25 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 def all_column_names(X: Any) -> list[Any]:
     """Return the names of the columns of a table, of whatever type they are."""
     return list(X.column_names if _library(X) == "pyarrow" else X.columns)
+
+
+def feature_name(
+    names: Sequence[str] | None, j: int, base: Any = None, *, alone: bool = True
+) -> str:
+    """What a feature is called wherever it is shown: its name, or ``feature 7``, its number.
+
+    The number is that in the file, whose first feature has the number ``base``; of a matrix, which
+    has None, that of the column, from 0. Where "feature" is said already, it is not ``alone``.
+
+    Examples
+    --------
+    >>> feature_name(["bm25", "age"], 1), feature_name(None, 1), feature_name(None, 1, 1)
+    ('age', 'feature 1', 'feature 2')
+    """
+    if names is not None and j < len(names):
+        return str(names[j])
+    number = j + (base or 0)
+    return f"feature {number}" if alone else str(number)
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -67,10 +86,14 @@ def sparse_part(X: Any) -> Any | None:
 
 def read_column(column: Any) -> Any:
     """Return a column of a table as a NumPy array; anything else as it is."""
-    read = {"pandas": _read_pandas, "polars": _read_polars, "pyarrow": _read_arrow}.get(
-        _library(column) or ""
-    )
-    return column if read is None or is_frame(column) else read(column)
+    library = _library(column)
+    if library is None or is_frame(column):
+        return column
+    if library == "pandas":
+        return _read_pandas(column)
+    # Chunks of Arrow are joined by a copy; an array of its own may be looked at in place.
+    is_array = library == "pyarrow" and not hasattr(column, "chunks")
+    return np.asarray(column.to_numpy(zero_copy_only=False) if is_array else column.to_numpy())
 
 
 def as_array(values: Any, what: str) -> Array:
@@ -89,15 +112,16 @@ def to_matrix(X: Any, what: str = "X") -> Array:
 
     ``what`` names it in errors.
     """
-    columns, read = _columns(X)
+    columns = _columns(X)
     n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_rows)
     names = [str(name) for name in all_column_names(X)]
     if not columns:
         return np.empty((n_rows, 0))
-    kinds = [read(column).dtype for column in _columns(_no_rows(X))[0]]
+    no_rows = X.iloc[:0] if _library(X) == "pandas" else X.slice(0, 0)  # has types at no cost
+    kinds = [read_column(column).dtype for column in _columns(no_rows)]
     for kind, name in zip(kinds, names, strict=True):
         _check_kind(kind, f"column {name!r} of {what}")
-    if _is_row_major(columns, read, kinds):
+    if _library(X) == "pandas" and _is_row_major(columns, kinds):
         return as_float(X.to_numpy(), what)
     dtype = _float_for(*kinds)
     matrix = np.empty((n_rows, len(columns)), dtype=dtype)
@@ -106,7 +130,7 @@ def to_matrix(X: Any, what: str = "X") -> Array:
         _fill(
             matrix[:, group],
             [
-                as_float(read(column), f"column {name!r} of {what}")
+                as_float(read_column(column), f"column {name!r} of {what}")
                 for column, name in zip(columns[group], names[group], strict=True)
             ],
         )
@@ -133,20 +157,11 @@ def _library(X: Any) -> str | None:
     return library if library in ("pandas", "polars", "pyarrow") else None
 
 
-def _columns(X: Any) -> tuple[list[Any], Callable[[Any], Array]]:
-    """The columns of a table and the function that reads one as a NumPy array."""
+def _columns(X: Any) -> list[Any]:
+    """The columns of a table, for `read_column`."""
     if _library(X) == "pandas":
-        return [X.iloc[:, j] for j in range(X.shape[1])], _read_pandas
-    if _library(X) == "polars":
-        return list(X.get_columns()), _read_polars
-    return list(X.columns), _read_arrow
-
-
-def _no_rows(X: Any) -> Any:
-    """The table without its rows: types can be read from it at no cost."""
-    if _library(X) == "pandas":
-        return X.iloc[:0]
-    return X.slice(0, 0)
+        return [X.iloc[:, j] for j in range(X.shape[1])]
+    return list(X.get_columns() if _library(X) == "polars" else X.columns)
 
 
 def _read_pandas(column: Any) -> Array:
@@ -162,24 +177,12 @@ def _read_pandas(column: Any) -> Array:
     return np.asarray(column.to_numpy(dtype=dtype, **missing))
 
 
-def _read_polars(column: Any) -> Array:
-    return np.asarray(column.to_numpy())
-
-
-def _read_arrow(column: Any) -> Array:
-    if hasattr(column, "chunks"):
-        return np.asarray(column.to_numpy())
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _is_row_major(
-    columns: Sequence[Any], read: Callable[[Any], Array], kinds: Sequence[np.dtype[Any]]
-) -> bool:
+def _is_row_major(columns: Sequence[Any], kinds: Sequence[np.dtype[Any]]) -> bool:
     """Whether the columns of a pandas table are those of one C-ordered array."""
-    if read is not _read_pandas or len(set(kinds)) > 1 or kinds[0].kind != "f" or len(columns) < 2:
+    if len(set(kinds)) > 1 or kinds[0].kind != "f" or len(columns) < 2:
         return False
-    first, second, last = (read(columns[j]) for j in (0, 1, -1))
-    start = [a.__array_interface__["data"][0] for a in (first, second, last)]
+    read = (_read_pandas(columns[j]) for j in (0, 1, -1))
+    start = [a.__array_interface__["data"][0] for a in read]
     size = kinds[0].itemsize
     return bool(start[1] - start[0] == size and start[2] - start[0] == size * (len(columns) - 1))
 
@@ -204,9 +207,8 @@ def _check_kind(dtype: np.dtype[Any], what: str) -> None:
     if dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} has dtype {dtype}")
     if dtype.kind not in "biufO":
-        raise ValueError(
-            f"{what} has dtype {dtype}, which is not numeric; convert it to numbers first"
-        )
+        remedy = "leave it out, or convert it to numbers" if "column" in what else "give numbers"
+        raise ValueError(f"{what} has dtype {dtype}, which is not numeric; {remedy}")
 
 
 _EXACT = 2**53  # integers up to here are float64 numbers, each by itself

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,16 +51,19 @@ class Filling:
         What stands in for a missing value; None for zeros.
     columns : int64 array
         Features that have an indicator column, ascending; the indicators follow the features.
+    absent : bool array (n_features,) or None
+        Of ``"mean"``, the features that were missing in a training row.
     """
 
     kind: str
     n_features: int
     values: NDArray[np.float64] | None = None
     columns: NDArray[np.int64] = field(default_factory=lambda: _NO_COLUMNS)
+    absent: NDArray[np.bool_] | None = None
 
     @classmethod
     def fit(cls, kind: str, rows: Rows, weight: NDArray[np.float64] | None = None) -> Filling:
-        """The filling of this kind for these rows.
+        """The filling of this kind for these rows, by `fit_parts`.
 
         Parameters
         ----------
@@ -82,18 +85,33 @@ class Filling:
                [4., 2., 0., 0.],
                [0., 4., 1., 0.]])
         """
-        n_features = rows.shape[1]
-        if kind == "zero":
-            return cls(kind, n_features)
-        if kind == "mean":
-            return cls(kind, n_features, _means(rows, weight))
-        if kind != "indicator":
+        return cls.fit_parts(kind, [(rows, weight)])
+
+    @classmethod
+    def fit_parts(cls, kind: str, parts: Iterable[tuple[Rows, Array | None]]) -> Filling:
+        """The filling for rows and weights that come part by part, at least one: a single pass.
+
+        A mean is ``Σ u x / Σ u`` over the values that are there, 0 for a feature without any.
+        """
+        if kind not in ("zero", "mean", "indicator"):
             raise ValueError(f"missing values are filled by zero, mean or indicator, got {kind!r}")
-        absent = np.zeros(n_features, dtype=bool)
-        for part, block in _blocks(rows):
-            counted = None if weight is None else weight[part] > 0.0
-            absent |= _has_missing(block, counted)
-        return cls(kind, n_features, None, np.flatnonzero(absent))
+        total, share, absent = np.empty(0), np.empty(0), np.empty(0, dtype=bool)
+        for rows, weight in parts:
+            if len(total) == 0:
+                total, share = np.zeros((2, rows.shape[1]))
+                absent = np.zeros(rows.shape[1], dtype=bool)
+            for part, block in _blocks(rows) if kind != "zero" else ():
+                u = np.ones(block.shape[0]) if weight is None else weight[part]
+                absent |= _has_missing(block, u > 0.0)
+                if kind == "mean":
+                    sums = _sums(block, u)
+                    total, share = total + sums[0], share + sums[1]
+        n_features = len(total)
+        if kind == "mean":
+            means = np.divide(total, share, out=np.zeros(n_features), where=share > 0.0)
+            return cls(kind, n_features, means, absent=absent)
+        columns = np.flatnonzero(absent) if kind == "indicator" else _NO_COLUMNS
+        return cls(kind, n_features, None, columns)
 
     @property
     def n_columns(self) -> int:
@@ -114,7 +132,18 @@ class Filling:
         return self._filled_sparse(rows)
 
     def dataset(self, data: Dataset) -> Dataset:
-        """The data with filled rows, the names of indicators added, and this filling noted."""
+        """The data with filled rows, the names of indicators added, and this filling noted.
+
+        Data that were filled in alike are returned as they are, others that were are refused.
+        """
+        if data.filling is not None:
+            if not self._is_like(data.filling):
+                raise ValueError(
+                    f"the missing values of {data.source} were filled in from that data, by "
+                    f"missing={data.filling.kind!r}, not as those of the training data; load it "
+                    "with missing='keep' (of a store: load what it was made of)"
+                )
+            return data
         names = data.feature_names
         if names is not None:
             names = self.names(names)
@@ -123,6 +152,12 @@ class Filling:
         if "queries" in data.__dict__:
             filled.__dict__["queries"] = data.queries
         return filled
+
+    def _is_like(self, other: Filling) -> bool:
+        if self.kind != other.kind or not np.array_equal(self.columns, other.columns):
+            return False
+        one, two = (np.zeros(f.n_features) if f.values is None else f.values for f in (self, other))
+        return np.array_equal(one, two)
 
     def names(self, names: Sequence[str]) -> tuple[str, ...]:
         """The names of the columns of filled rows."""
@@ -195,34 +230,26 @@ def _any_missing(rows: Rows) -> bool:
     return any(bool(np.isnan(block.values).any()) for _, block in _blocks(rows))
 
 
-def _has_missing(rows: Rows, counted: Array | None) -> Array:
+def _has_missing(rows: Rows, counted: Array) -> Array:
     """Whether each feature is missing in a row that counts."""
     absent = np.isnan(rows.values)
     if isinstance(rows, DenseRows):
-        return np.asarray((absent if counted is None else absent[counted]).any(axis=0))
-    if counted is not None:
-        absent &= np.repeat(counted, np.diff(rows.offsets))
+        return np.asarray(absent[counted].any(axis=0))
+    absent &= np.repeat(counted, np.diff(rows.offsets))
     found: Array = np.zeros(rows.shape[1], dtype=bool)
     found[rows.columns[absent]] = True
     return found
 
 
-def _means(rows: Rows, weight: Array | None) -> NDArray[np.float64]:
-    """``Σ u x / Σ u`` over the values that are there; 0 for a feature that is never there."""
-    n_rows, n_columns = rows.shape
-    u = np.ones(n_rows) if weight is None else weight
-    total, share = np.zeros(n_columns), np.zeros(n_columns)
-    for part, block in _blocks(rows):
-        absent = np.isnan(block.values)
-        present = np.where(absent, 0.0, block.values).astype(np.float64)
-        if isinstance(block, DenseRows):
-            total += u[part] @ present
-            share += u[part] @ ~absent
-        else:
-            by_entry = np.repeat(u, np.diff(block.offsets))
-            total += np.bincount(block.columns, by_entry * present, n_columns)
-            share += u.sum() - np.bincount(block.columns, by_entry * absent, n_columns)
-    return np.divide(total, share, out=np.zeros(n_columns), where=share > 0.0)
+def _sums(rows: Rows, u: Array) -> tuple[Array, Array]:
+    """``Σ u x`` and ``Σ u`` of each feature over the values that are there."""
+    absent = np.isnan(rows.values)
+    present = np.where(absent, 0.0, rows.values).astype(np.float64)
+    if isinstance(rows, DenseRows):
+        return u @ present, u @ ~absent
+    by_entry, n_columns = np.repeat(u, np.diff(rows.offsets)), rows.shape[1]
+    total = np.bincount(rows.columns, by_entry * present, n_columns)
+    return total, u.sum() - np.bincount(rows.columns, by_entry * absent, n_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,14 +269,20 @@ class Missing:
         ``v``; None for zeros.
     weights : float64 array (n_features,) or None
         ``c``; None for zeros.
+    absent : bool array (n_features,) or None
+        Of ``mean``, the features that were missing in a training row: those of which a search
+        engine has to know ``v``. None where that is not known.
     """
 
     kind: str = "error"
     values: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
+    absent: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         check_one_of("missing", self.kind, MISSING)
+        if self.absent is not None and self.kind != "mean":
+            raise ValueError(f"missing={self.kind!r} takes no absent")
         needed = {"values": self.kind == "mean", "weights": self.kind == "indicator"}
         for name, is_needed in needed.items():
             array = getattr(self, name)
@@ -260,9 +293,20 @@ class Missing:
                 raise ValueError(f"the {name} of missing={self.kind!r} must be finite")
 
     @classmethod
-    def read(cls, kind: str, filled: NDArray[np.float64] | None) -> Missing:
-        """The policy of a file, which holds the one array that this kind has."""
-        return cls(kind, *((None, filled) if kind == "indicator" else (filled, None)))
+    def of_contents(cls, contents: Mapping[str, Any]) -> Missing:
+        """The policy of a file; the inverse of `contents`."""
+        kind, filled, absent = (contents[key] for key in ("missing", "filled", "absent"))
+        if absent is not None and not np.isin(absent, (0.0, 1.0)).all():
+            raise ValueError("'absent' holds a number other than 0 and 1")
+        values, weights = (None, filled) if kind == "indicator" else (filled, None)
+        return cls(kind, values, weights, None if absent is None else absent != 0.0)
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """What a file has of it: the kind, the one array that it has, and who was missing."""
+        filled = self.weights if self.values is None else self.values
+        absent = None if self.absent is None else self.absent.astype(np.float64)
+        return {"missing": self.kind, "filled": filled, "absent": absent}
 
     @property
     def is_filled(self) -> bool:
@@ -271,7 +315,7 @@ class Missing:
 
     def check_size(self, n_features: int) -> None:
         """Refuse arrays of another size than the coefficients."""
-        for name in ("values", "weights"):
+        for name in ("values", "weights", "absent"):
             array = getattr(self, name)
             if array is not None and array.shape != (n_features,):
                 raise ValueError(f"{array.size} {name} of missing ones for {n_features} features")
@@ -302,7 +346,7 @@ class Missing:
         if filling.kind == "indicator":
             added = np.zeros(filling.n_features)
             added[filling.columns] = weights[filling.n_features :]
-        return coef, cls(filling.kind, filling.values, added)
+        return coef, cls(filling.kind, filling.values, added, filling.absent)
 
     def joined(self, coef: NDArray[np.float64], filling: Filling | None) -> NDArray[np.float64]:
         """The inverse of `split`, for columns that may be filled in another way than before."""

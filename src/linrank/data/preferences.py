@@ -14,7 +14,7 @@ from linrank.data.queries import Queries
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Preferences:
     """Pairs (winner, loser) of rows, each with a weight. Build one with `Preferences.of`.
 
@@ -43,6 +43,13 @@ class Preferences:
         # The core works by them while other threads run: nobody else may write to them.
         object.__setattr__(self, "winners", read_only(self.winners))
         object.__setattr__(self, "losers", read_only(self.losers))
+
+    def __repr__(self) -> str:
+        """How many there are, of how many rows, and what they weigh."""
+        n_rows = len(np.union1d(self.winners, self.losers))
+        weighted = "" if self.weight is None else f", weight {self.total_weight():.6g} in all"
+        source = "" if self.source is None else f", {self.source}"
+        return f"<Preferences: {len(self):,} pairs of {n_rows:,} rows{weighted}{source}>"
 
     def __len__(self) -> int:
         """The number of pairs."""
@@ -122,11 +129,20 @@ class Preferences:
         vector = None if weight is None else _weights(weight, winners, losers)
         return cls(winners, losers, vector)
 
-    def check_queries(self, queries: Queries) -> None:
-        """Raise if a pair compares rows of two queries."""
+    def crosses(self, queries: Queries) -> bool:
+        """Whether a pair compares rows of two queries."""
+        winners, losers = self._queries(queries)
+        return bool((winners != losers).any())
+
+    def _queries(self, queries: Queries) -> tuple[Array, Array]:
+        """The number of the query of each winner and of each loser."""
         by_position = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
         query = queries.scatter(by_position)
-        winners, losers = query[self.winners], query[self.losers]
+        return query[self.winners], query[self.losers]
+
+    def check_queries(self, queries: Queries) -> None:
+        """Raise if a pair compares rows of two queries."""
+        winners, losers = self._queries(queries)
         odd = np.flatnonzero(winners != losers)
         if odd.size:
             t = int(odd[0])

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data import frames
+from linrank.data.rows import CsrRows, DenseRows, Design
+from linrank.errors import DataWarning, warn
 from linrank.system.resources import cached_property, resolve
 
 Array = NDArray[Any]
+_SIZES = "group= takes sizes, the number of rows of each query; for ids, one per row, use qid="
 _PARALLEL_ROWS = 100_000  # below this, ranking the labels takes less than a millisecond
 
 
@@ -144,11 +147,53 @@ class Queries:
         return cls(offsets, order, levels, n_levels, ids)
 
 
+class _Unsaid:
+    """In place of query ids that nobody spoke of; None says that there are none."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+UNSAID: Any = _Unsaid()
+_FEWEST_GRADED = 20  # rows: fewer may well be one query
+_MOST_GRADES = 31  # more are amounts, as of a regression
+
+
+def warn_of_one_query(
+    who: str, labels: Array, n_rows: int, n_levels: int, more: str = "", fewest: int = 0
+) -> None:
+    """Warn that rows of grades, which judges give query by query, are taken for one query.
+
+    Parameters
+    ----------
+    who : str
+        What takes them so.
+    labels : array
+        The labels, or the lowest and the highest of them. -1 and 1 are classes, no grades.
+    n_rows, n_levels : int
+        Number of rows, and of different labels.
+    more : str
+        The end of the message.
+    fewest : int
+        Do not warn of fewer rows.
+    """
+    low, high = float(labels.min()), float(labels.max())
+    is_graded = 1 < n_levels <= min(_MOST_GRADES, n_rows // 4) and (low, high) != (-1.0, 1.0)
+    if is_graded and n_rows >= max(_FEWEST_GRADED, fewest):
+        warn(
+            f"{who} got no query ids, and the labels look like grades ({n_levels} levels from "
+            f"{low:g} to {high:g}): all rows count as one query, and each is compared with all. "
+            "Pass qid= (the query of each row) or group= (rows of each query), or qid=None if it "
+            f"is one query{more}",
+            DataWarning,
+        )
+
+
 def as_sizes(group: Any, n_rows: int) -> Array:
     """Return the sizes of consecutive queries as int64, checked against ``n_rows``."""
     sizes = frames.as_array(group, "group")
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
-        hint = "; convert them with .astype(int)" if sizes.dtype.kind == "f" else ""
+        hint = "; convert them with .astype(int)" if sizes.dtype.kind == "f" else f"; {_SIZES}"
         raise ValueError(
             f"group must be a 1-D sequence of integer query sizes, "
             f"got shape {sizes.shape} and dtype {sizes.dtype}{hint}"
@@ -156,11 +201,11 @@ def as_sizes(group: Any, n_rows: int) -> Array:
     sizes = sizes.astype(np.int64, copy=False)
     if (sizes < 1).any():
         q = int(np.argmax(sizes < 1))
-        raise ValueError(f"group[{q}] is {sizes[q]}; every query needs at least one row")
+        raise ValueError(f"group[{q}] is {sizes[q]}, no number of rows; {_SIZES}")
     if int(sizes.sum()) != n_rows:
         raise ValueError(
-            f"group sizes sum to {int(sizes.sum())} but there are {n_rows} rows; "
-            "group holds the number of rows of each query (pass ids per row as qid)"
+            f"group sizes sum to {int(sizes.sum())} but there are {n_rows} rows"
+            f"{', as many as sizes' if len(sizes) == n_rows else ''}; {_SIZES}"
         )
     return sizes
 
@@ -313,6 +358,86 @@ def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.flo
 
 def _name(queries: Queries, q: int) -> str:
     return str(q) if queries.ids is None else repr(queries.ids.tolist()[q])
+
+
+# ---- columns that no pair sees ------------------------------------------------------------------
+
+_FIRST_ROWS, _MOST_VALUES = 1 << 9, 1 << 20  # compared at first, and at most at a time
+
+
+def varying_columns(
+    rows: Design, queries: Queries | None, candidates: Array | None = None
+) -> NDArray[np.bool_]:
+    """Whether each column has two values within any query.
+
+    Nearly all columns vary within the first rows, which are few; only the others are looked at
+    further on, so that mostly a small part of the matrix is read.
+
+    Parameters
+    ----------
+    rows : DenseRows, CsrRows or StreamedRows
+        The columns; those that are computed block by block count as varying.
+    queries : Queries or None
+        How the rows are grouped; None if all are one query.
+    candidates : bool array (n_columns,), optional
+        The columns to be looked at; the others count as varying. All if None.
+
+    Examples
+    --------
+    >>> rows = DenseRows(np.array([[1.0, 5.0], [2.0, 5.0], [2.0, 7.0]]))
+    >>> varying_columns(rows, Queries.of([0, 1, 0], ["a", "a", "b"])).tolist()
+    [True, False]
+    """
+    n_rows, n_columns = rows.shape
+    same = np.ones(n_columns, dtype=bool) if candidates is None else candidates.copy()
+    offsets = np.array([0, n_rows]) if queries is None else queries.offsets
+    order = None if queries is None else queries.order
+    if not isinstance(rows, DenseRows | CsrRows):
+        return np.ones(n_columns, dtype=bool)
+    begin, step, width = 0, _FIRST_ROWS, max(1, rows.values.size // max(1, n_rows))
+    last = int(offsets[-1])
+    while begin < last - 1 and same.any():
+        end = min(begin + step + 1, last)
+        # Sparse rows are counted query by query, dense ones compared with the next.
+        if isinstance(rows, CsrRows):
+            end = int(offsets[np.searchsorted(offsets, end)])
+        index = slice(begin, end) if order is None else order[begin:end]
+        starts = offsets[np.searchsorted(offsets, begin) : np.searchsorted(offsets, end)] - begin
+        if isinstance(rows, CsrRows):
+            _vary_sparse(rows.take(index), starts, same)
+            begin = end
+        else:
+            _vary_dense(rows.take(index), starts, same)
+            begin = end - 1
+        step = min(2 * step, max(_FIRST_ROWS, _MOST_VALUES // width))
+    return ~same
+
+
+def _vary_dense(rows: DenseRows, starts: Array, same: Array) -> None:
+    """Unmark columns in which a row differs from the one above, unless a query starts there."""
+    columns = np.flatnonzero(same)
+    values = rows.values if len(columns) == len(same) else rows.values[:, columns]
+    differs = values[1:] != values[:-1]
+    differs[starts[starts > 0] - 1] = False
+    same[columns[differs.any(axis=0)]] = False
+
+
+def _vary_sparse(rows: CsrRows, starts: Array, same: Array) -> None:
+    """Unmark columns of which a query has two values, or not one in each of its rows."""
+    sizes = np.diff(np.append(starts, rows.shape[0]))
+    query = np.repeat(np.repeat(np.arange(len(starts)), sizes), np.diff(rows.offsets))
+    kept = same[rows.columns] & (rows.values != 0)
+    if not kept.any():
+        return
+    query, values = query[kept], rows.values[kept]
+    key = query * np.int64(rows.n_columns) + rows.columns[kept]
+    order = np.argsort(key, kind="stable")
+    key, values = key[order], values[order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    n_values = np.diff(np.append(first, len(key)))
+    differs = np.minimum.reduceat(values, first) != np.maximum.reduceat(values, first)
+    differs |= n_values != sizes[query[order][first]]
+    same[rows.columns[kept][order][first][differs]] = False
 
 
 # ---- folds that keep every query whole ----------------------------------------------------------

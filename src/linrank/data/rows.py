@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,16 @@ from linrank.data import frames
 from linrank.data.frames import read_only
 from linrank.system.resources import cached_property, check_fits, resolve
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
     """What is known of the columns of some rows; what CSR leaves out counts as 0.
 
-    Moments and ranges are over the rows of positive weight, counts over all rows.
+    Moments and ranges are over the rows of positive weight, counts over all rows. A missing value
+    (NaN) has no part in moments and ranges.
 
     Attributes
     ----------
@@ -84,14 +89,7 @@ class ColumnStatistics:
         >>> print(found.weight, found.mean, found.variance, found.low, found.high, found.n_nonzero)
         2.0 [2. 1.] [4. 0.] [0. 1.] [4. 1.] [1 2]
         """
-        n_rows, n_columns = rows.shape
-        total = float(n_rows) if weight is None else float(weight.sum())
-        if total <= 0.0:
-            mean, variance, low, high = (getattr(cls.empty(n_columns), name) for name in _MOMENTS)
-        else:
-            mean, variance, low, high = _core.summarise_columns(rows.core, weight, n_threads)
-        counts = _core.count_nonzero(rows.core, n_threads)
-        return cls(total, n_rows, mean, variance, low, high, counts)
+        return Scan.of(rows, weight, n_threads).statistics
 
     def of_first(self, n_columns: int) -> ColumnStatistics:
         """The statistics of the first columns only."""
@@ -157,16 +155,13 @@ class ColumnStatistics:
         return self.merged(other)
 
 
-_MOMENTS = ("mean", "variance", "low", "high")
-
-
 Array = NDArray[Any]
 
 _OWN = "_linrank_indices"  # attribute of a matrix whose indices are those of rows, while they are
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
-_UNIT = 2.0**-53  # of rounding
+UNIT = 2.0**-53  # of rounding
 _CLOSE = 2.0**-10  # share of themselves in which the values of a column differ that has an offset
-_SPARE = 128  # roundings of what goes into a product and is made of it
+SPARE = 128  # roundings of what goes into a product and is made of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +203,44 @@ class Extents:
             np.hypot(self.norms, other.norms),
             np.maximum(self.largest, other.largest),
             max(self.score_rounding, other.score_rounding),
-            max(self.slope_rounding, other.slope_rounding) + _UNIT,
+            max(self.slope_rounding, other.slope_rounding) + UNIT,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """All that is asked of rows before training, found in one pass over them.
+
+    Attributes
+    ----------
+    statistics : ColumnStatistics
+        Moments, ranges and counts, of rows of the weights given.
+    extents : Extents
+        Sizes of the columns; not finite where a value is infinite, or its square.
+    n_missing : int64 array (n_columns,)
+        Values that are NaN.
+    checksum : int
+        CRC-32C of the shape and of the values, row by row; of CSR, of offsets, columns and values.
+    """
+
+    statistics: ColumnStatistics
+    extents: Extents
+    n_missing: NDArray[np.int64]
+    checksum: int
+
+    @classmethod
+    def of(cls, rows: Rows, weight: NDArray[np.float64] | None, n_threads: int) -> Scan:
+        """Scan the rows; the same bits on any number of threads."""
+        found = _core.scan_columns(rows.core, weight, n_threads)
+        n_rows = rows.shape[0]
+        total = float(n_rows) if weight is None else float(weight.sum())
+        rounding = ((n_terms + SPARE) * UNIT for n_terms in _core.longest_sums(rows.core))
+        moments = (found[name] for name in ("mean", "variance", "low", "high", "n_nonzero"))
+        return cls(
+            ColumnStatistics(total, n_rows, *moments),
+            Extents(found["norms"], found["largest"], *rounding),
+            found["n_missing"],
+            found["checksum"],
         )
 
 
@@ -217,6 +249,25 @@ class _Stored:
 
     core: Any
     __dict__: dict[str, Any]
+
+    def scan(self, weight: Array | None = None, n_threads: int = 1) -> Scan:
+        """What a pass over the rows finds, kept for those who ask for the same weights again.
+
+        Values may be written to, by whoever they belong to: a fit begins with `unscanned` rows.
+        """
+        scan: Scan | None
+        known, scan = self.__dict__.get("_scan", (None, None))
+        if scan is None or known is not weight:
+            scan = Scan.of(self, weight, n_threads)  # type: ignore[arg-type]
+            self.__dict__["_scan"] = weight, scan
+        return scan
+
+    def unscanned(self) -> Self:
+        """The same rows, as if nobody had looked at their values yet."""
+        rows = copy.copy(self)  # of the arrays alone
+        if "core" in self.__dict__:  # whose check of columns stands: nobody may write to these
+            rows.__dict__["core"] = self.core
+        return rows
 
     @cached_property
     def by_column(self) -> Any:
@@ -233,17 +284,15 @@ class _Stored:
 
     def extents(self, n_threads: int = 1) -> Extents:
         """How large the columns are, found once: not finite where a value is not, or its square."""
-        if "_extents" not in self.__dict__:
-            sums = _core.longest_sums(self.core)
-            rounding = ((n_terms + _SPARE) * _UNIT for n_terms in sums)
-            found = _core.column_extents(self.core, n_threads)
-            self.__dict__["_extents"] = Extents(*found, *rounding)
-        extents: Extents = self.__dict__["_extents"]
-        return extents
+        weight, _ = self.__dict__.get("_scan", (None, None))  # any will do
+        return self.scan(weight, n_threads).extents
 
-    def is_finite(self, n_threads: int) -> bool:
-        """Whether no value is NaN or infinite."""
-        if np.isfinite(self.extents(n_threads).norms).all():
+    def is_finite(self, weight: Array | None, n_threads: int) -> bool:
+        """Whether no value is NaN or infinite, by a scan of rows of these weights."""
+        scan = self.scan(weight, n_threads)
+        if scan.n_missing.any():
+            return False
+        if np.isfinite(scan.extents.norms).all():
             return True
         return _core.first_non_finite(self.core, n_threads) is None
 
@@ -343,21 +392,8 @@ class CsrRows(_Stored):
 
     def take(self, index: Array | slice) -> CsrRows:
         """Return the rows of ``index``: views for a slice of step 1, else copies."""
-        n_rows = self.shape[0]
-        if isinstance(index, slice):
-            start, stop, step = index.indices(n_rows)
-            if step == 1:
-                offsets = self.offsets[start : max(start, stop) + 1]
-                kept = slice(offsets[0], offsets[-1])
-                return CsrRows(
-                    self.values[kept], self.columns[kept], offsets - offsets[0], self.n_columns
-                )
-        rows = np.arange(n_rows)[index]
-        sizes = self.offsets[rows + 1] - self.offsets[rows]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # Entry k of the result is entry k - offsets[row] + self.offsets[rows[row]].
-        entries = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], sizes)
-        return CsrRows(self.values[entries], self.columns[entries], offsets, self.n_columns)
+        offsets, values, columns = take_spans(self.offsets, index, self.values, self.columns)
+        return CsrRows(values, columns, offsets, self.n_columns)
 
     def describe(self) -> str:
         """Storage, size and density in words, as in ``CSR float32, 1000 × 50, 4.1 % non-zero``."""
@@ -370,6 +406,32 @@ class CsrRows(_Stored):
 
 
 Rows = DenseRows | CsrRows
+
+
+def take_spans(offsets: Array, index: Any, *arrays: Array) -> tuple[Array, ...]:
+    """Offsets and elements of some rows, where row i has ``offsets[i]`` to ``offsets[i+1]`` of
+    each array; views for a slice of step 1, else copies.
+
+    Examples
+    --------
+    >>> take_spans(np.array([0, 2, 3]), [1, 0], np.array([7, 8, 9]))
+    (array([0, 1, 3]), array([9, 7, 8]))
+    """
+    n_rows = len(offsets) - 1
+    if isinstance(index, slice):
+        start, stop, step = index.indices(n_rows)
+        if step == 1:
+            kept = offsets[start : max(start, stop) + 1]
+            return kept - kept[0], *(array[kept[0] : kept[-1]] for array in arrays)
+    rows = np.ascontiguousarray(np.arange(n_rows)[index])
+    ends = np.concatenate([[0], np.cumsum(offsets[rows + 1] - offsets[rows])])
+    places, found = np.ascontiguousarray(offsets, np.int64), []
+    for array in arrays:
+        taken = np.empty(int(ends[-1]), array.dtype)
+        source = np.ascontiguousarray(array).view(np.uint8)
+        _core.gather_spans(source, array.itemsize, places, rows, taken.view(np.uint8))
+        found.append(taken)
+    return ends, *found
 
 
 def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows:

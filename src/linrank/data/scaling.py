@@ -47,7 +47,7 @@ class Scaling:
     factors: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        check_one_of("scale", self.kind, SCALES)
+        check_one_of("scale", self.kind, SCALES[1:])
         if (self.factors is not None) != (self.kind in _BY_COLUMN):
             verb = "needs" if self.factors is None else "takes no"
             raise ValueError(f"scale={self.kind!r} {verb} factors")
@@ -82,8 +82,7 @@ class Scaling:
             return cls(kind)
         if isinstance(rows, StreamedRows):
             return cls.of_statistics(kind, rows.statistics(weight))
-        summary = _core.summarise_columns(rows.core, weight, resolve(n_jobs))
-        return cls._of_summary(kind, *summary[1:])
+        return cls.of_statistics(kind, rows.scan(weight, resolve(n_jobs)).statistics)
 
     @classmethod
     def of_statistics(cls, kind: str, statistics: ColumnStatistics) -> Scaling:
@@ -102,18 +101,9 @@ class Scaling:
             return cls(kind)
         if statistics.weight <= 0.0:
             raise ValueError("there is no row of positive weight to scale by")
-        return cls._of_summary(kind, statistics.variance, statistics.low, statistics.high)
-
-    @classmethod
-    def _of_summary(
-        cls,
-        kind: str,
-        variance: NDArray[np.float64],
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-    ) -> Scaling:
+        low, high = statistics.low, statistics.high
         with np.errstate(over="ignore", divide="ignore"):
-            width = np.sqrt(variance) if kind == "standard" else high - low
+            width = np.sqrt(statistics.variance) if kind == "standard" else high - low
             # Constant is told from the exact range: the variance of a constant column may round
             # to something else than 0.
             factors = np.where(high > low, 1.0 / width, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -342,5 +342,141 @@ def _grade(
         return labels
     utility += 0.5 * np.hypot(1.0, noise) * rng.standard_normal(len(sizes))[query]  # easy, hard
     share = _GRADE_RATIO ** np.arange(n_levels)
-    thresholds = np.quantile(utility, np.cumsum(share)[:-1] / share.sum())
+    # The two sums round differently: the last shares may come out above 1.
+    thresholds = np.quantile(utility, np.minimum(np.cumsum(share)[:-1] / share.sum(), 1.0))
     return np.searchsorted(thresholds, utility, side="right").astype(np.float64)
+
+
+# ---- a small shop with names -------------------------------------------------------------------
+
+SAMPLE_PARTS = {"train": 160, "valid": 40, "test": 100}  # queries
+_KINDS = (
+    *("running", "trail", "waterproof", "leather", "kids", "winter", "wireless", "folding"),
+    *("vintage", "lightweight", "insulated", "cotton", "travel", "outdoor", "compact", "organic"),
+)
+_GOODS = (
+    *("shoes", "jacket", "backpack", "gloves", "tent", "lamp", "bottle", "headphones", "chair"),
+    *("socks", "watch", "umbrella", "blanket", "sunglasses", "helmet", "bag", "scarf", "towel"),
+    *("mug", "keyboard"),
+)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A feature of the shop: what a value is worth, and how a signal becomes a value."""
+
+    value: Callable[[Array], Array]  # of a standard normal signal
+    worth: Callable[[Array], Array]  # of the value; utilities are sums of these
+    digits: int = 0
+
+
+def _near(value: Array, best: float, width: float) -> Array:
+    """1 at the best value, less on both sides of it."""
+    return np.exp(-(((value - best) / width) ** 2))
+
+
+# Texts that match, sales and stars help, and less so the more there is of them already. Of prices
+# and discounts the middle is best, new goods and full shelves count, and the last two do not.
+_SHOP = {
+    "bm25_title": _Column(lambda s: np.exp(0.5 * s + 1.6), lambda v: 0.55 * np.log(v), 2),
+    "bm25_body": _Column(lambda s: np.exp(0.4 * s + 2.2), lambda v: 0.6 * np.log(v), 2),
+    "title_match": _Column(lambda s: np.clip(0.5 + s / 3, 0, 1), lambda v: 0.9 * v, 2),
+    "clicks_30d": _Column(
+        lambda s: np.floor(np.exp(1.5 * s + 3)), lambda v: 0.3 * np.log1p(np.minimum(v, 60))
+    ),
+    "sales_30d": _Column(
+        lambda s: np.floor(np.exp(1.3 * s)), lambda v: 0.3 * np.log1p(np.minimum(v, 5))
+    ),
+    "rating": _Column(lambda s: np.clip(4 + 0.6 * s, 1, 5), lambda v: 0.8 * (v > 3.6), 1),
+    "reviews": _Column(
+        lambda s: np.floor(np.exp(1.4 * s + 2)), lambda v: 0.15 * np.log1p(np.minimum(v, 30))
+    ),
+    "price": _Column(
+        lambda s: np.exp(0.7 * s + 3.7), lambda v: 1.3 * _near(np.log(v), 3.7, 0.6), 2
+    ),
+    "discount": _Column(lambda s: np.clip(12 * s + 8, 0, 60), lambda v: 0.8 * _near(v, 18, 9)),
+    "age_days": _Column(lambda s: np.floor(np.exp(1.1 * s + 5)), lambda v: 0.9 * (v < 60)),
+    "stock": _Column(lambda s: np.floor(np.exp(1.5 * s + 1.5)), lambda v: 1.2 * (v > 1)),
+    "delivery_days": _Column(lambda s: np.floor(np.clip(1.5 * s + 3, 1, 9)), lambda v: 0 * v),
+    "photos": _Column(lambda s: np.floor(np.clip(2 * s + 4, 0, 12)), lambda v: 0 * v),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Documents:
+    """Document ids in place of the comments of a file."""
+
+    ids: Array
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, i: int) -> str:
+        return f"docid = {self.ids[i]}"
+
+    def docid(self, i: int) -> str:
+        return str(self.ids[i])
+
+    def select(self, index: Any) -> _Documents:
+        return _Documents(self.ids[index])
+
+
+def make_sample(*, random_state: int | np.random.Generator | None = 0) -> dict[str, Dataset]:
+    """Make the judged queries of a small shop: names in place of numbers.
+
+    300 queries in words, some 4,500 products by their address, grades from 0 to 4 and 13 features,
+    of which ``rating`` is missing for products that nobody has reviewed. A price in the middle
+    ranks best, clicks count less the more there are, and two features say nothing: so learning
+    beats every single feature, and curves beat straight lines.
+
+    Parameters
+    ----------
+    random_state : int, Generator or None, default=0
+        Seed; the same seed gives the same data. ``linrank sample DIR`` writes those of 0.
+
+    Returns
+    -------
+    dict of str to Dataset
+        ``"train"``, ``"valid"`` and ``"test"``, of 160, 40 and 100 queries.
+
+    Examples
+    --------
+    >>> sample = make_sample()
+    >>> sample["train"].feature_names[:4]
+    ('bm25_title', 'bm25_body', 'title_match', 'clicks_30d')
+    """
+    rng = np.random.default_rng(random_state)
+    texts = [f"{kind} {good}" for kind in _KINDS for good in _GOODS]
+    names = [texts[k] for k in rng.permutation(len(texts))[: sum(SAMPLE_PARTS.values())]]
+    sizes = _sizes(rng, len(names), (8, 24))
+    query = np.repeat(np.arange(len(names)), sizes)
+    # What is popular is clicked, bought and reviewed; what matches does so in title and body.
+    shared = rng.standard_normal((2, len(query)))
+    signals = rng.standard_normal((len(_SHOP), len(query)))
+    for of, columns in zip(shared, ((0, 1, 2), (3, 4, 6)), strict=True):
+        for j in columns:
+            signals[j] = 0.7 * of + np.sqrt(1 - 0.7**2) * signals[j]
+    values = {
+        name: np.round(column.value(s), column.digits)
+        for (name, column), s in zip(_SHOP.items(), signals, strict=True)
+    }
+    utility = np.sum([column.worth(values[name]) for name, column in _SHOP.items()], axis=0)
+    values["rating"] = np.where(values["reviews"] > 2, values["rating"], np.nan)
+    labels = _grade(rng, sizes, utility, 0.35, 5)
+    matrix = np.column_stack(list(values.values())).astype(np.float32)
+    number = rng.permutation(len(query)) + 1000
+    urls = np.array([f"/p/{n}" for n in number.tolist()])
+    data = Dataset(
+        DenseRows(matrix),
+        labels,
+        np.array(names)[query],
+        feature_names=tuple(_SHOP),
+        comments=_Documents(urls),
+        source="<make_sample>",
+    )
+    ends = np.cumsum([0, *SAMPLE_PARTS.values()])
+    parts = zip(SAMPLE_PARTS, ends[:-1], ends[1:], strict=True)
+    return {
+        name: replace(data.select((query >= low) & (query < high)), source=f"sample {name} queries")
+        for name, low, high in parts
+    }

@@ -1,11 +1,17 @@
 """Pictures with their data, in the manner of scikit-learn's displays; as SVG for pages, too.
 
-Matplotlib is imported when a picture is asked for: ``pip install linrank[plot]``.
+Matplotlib is imported when a picture is asked for: ``pip install matplotlib``.
 """
 
 from linrank.displays.base import Display
-from linrank.displays.duals import RankProfileDisplay, SupportDistributionDisplay
-from linrank.displays.fit import ConvergenceDisplay, GridDisplay, InductionDisplay, PathDisplay
+from linrank.displays.fit import (
+    ConvergenceDisplay,
+    GridDisplay,
+    InductionDisplay,
+    PathDisplay,
+    RankProfileDisplay,
+    SupportDistributionDisplay,
+)
 from linrank.displays.queries import (
     ComparisonDisplay,
     LabelsDisplay,

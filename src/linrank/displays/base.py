@@ -1,12 +1,17 @@
-"""What all displays share: drawn on axes that are given, on a new figure, or as SVG for a page."""
+"""What all displays share: text and axes, drawn where it is asked for or as SVG for a page."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from abc import ABC, abstractmethod
+from bisect import bisect_right
+from importlib import import_module
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from linrank.displays.axes import lift_title
-from linrank.displays.svg import themed_svg
+from linrank.displays.svg import GRID, themed_svg
+from linrank.system.tables import text_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +105,14 @@ class Display(ABC):
         self._drawn_on(figure, style)
         return figure
 
-    def to_svg(self, *, width: float = 4.5, id_prefix: str | None = None, **style: Any) -> str:
+    def to_svg(
+        self,
+        *,
+        width: float = 4.5,
+        id_prefix: str | None = None,
+        show_title: bool = True,
+        **style: Any,
+    ) -> str:
         """Return the picture as an ``<svg>`` element for a page, light or dark.
 
         Nothing of ``matplotlib.pyplot`` is touched, and settings of Matplotlib do not change it.
@@ -112,11 +124,16 @@ class Display(ABC):
             pixels wide, the whole picture shrinks, and they are 10.
         id_prefix : str, optional
             As in :func:`linrank.displays.themed_svg`.
+        show_title : bool, default=True
+            Whether to draw titles; a page with a caption needs none. :attr:`title` and
+            :attr:`description` remain in the element for screen readers.
         **style
             As in :meth:`plot`.
         """
         with _matplotlib("style").context("default"):
             figure = self.to_figure(width=width, **style)
+            if not show_title:
+                remove_titles(figure)
             return themed_svg(figure, self.title, self.description, id_prefix=id_prefix)
 
     def _drawn_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
@@ -137,10 +154,171 @@ class Display(ABC):
 
 def _matplotlib(module: str) -> Any:
     """A module of Matplotlib, which is imported when a picture is asked for."""
-    from importlib import import_module
-
     try:
         import_module("matplotlib")
     except ImportError:
-        raise ImportError("displays need Matplotlib: pip install linrank[plot]") from None
+        raise ImportError("displays need Matplotlib: pip install matplotlib") from None
     return import_module(f"matplotlib.{module}")
+
+
+def check_has(thing: Any, name: str, told: str) -> None:
+    """Raise TypeError, saying what is needed, unless ``thing`` has the attribute."""
+    if not hasattr(thing, name):
+        raise TypeError(f"{told}, got {type(thing).__name__}")
+
+
+# ---- text and axes ------------------------------------------------------------------------------
+
+
+def finish(ax: Any, grid: str = "both") -> None:
+    """Take away what says nothing, and add a faint grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, color=GRID, alpha=0.25)
+    ax.set_axisbelow(True)
+
+
+_TURNS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_RAISED = str.maketrans("0123456789-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
+_LETTER = 0.62  # width of most lower-case letters and digits
+_NARROW, _BROAD = frozenset("ijlI.,:;'|!()[] "), frozenset("mwMW@%…—")
+
+
+def readable(name: object, most: int = 26) -> str:
+    """A name as one line, as wide as ``most`` letters: the middle of a longer one is left out.
+
+    Line breaks become spaces; what cannot be shown, or is no character of XML, becomes U+FFFD;
+    marks that turn the direction of writing are dropped, for they would turn what follows too.
+    """
+    shown = "".join(_shown(c) for c in str(name))
+    flat = " ".join(shown.split()) or "(no name)"
+    room = most * _LETTER
+    if _ems(flat) <= room:
+        return flat
+    half = (room - _ems("…")) / 2
+    return _cut(flat, half).rstrip() + "…" + _cut(flat[::-1], half)[::-1].lstrip()
+
+
+def _shown(c: str) -> str:
+    if c.isspace():
+        return " "
+    if c in _TURNS:
+        return ""
+    return "\ufffd" if unicodedata.category(c) in ("Cc", "Cs", "Co", "Cn") else c
+
+
+def _ems(text: str) -> float:
+    """About how wide a text is, in its size; few fonts are wider than DejaVu Sans, Matplotlib's."""
+    return sum(_em(c) for c in text)
+
+
+def _em(c: str) -> float:
+    if c in _NARROW:
+        return 0.4
+    if c in _BROAD or text_width(c) == 2:
+        return 1.0
+    return 0.0 if unicodedata.combining(c) else 0.72 if c.isupper() else _LETTER
+
+
+def _cut(text: str, room: float) -> str:
+    """The longest beginning of at most so many ems."""
+    kept = list(accumulate(map(_em, text)))
+    return text[: bisect_right(kept, room)]
+
+
+def literal(text: Any) -> None:
+    """Show a text as it is: a name with dollar signs is no formula."""
+    text.set_parse_math(False)
+    text.set_usetex(False)
+
+
+def label(ax: Any, *, x: str | None = None, y: str | None = None) -> None:
+    """Name the axes, literally, in lines that fit; names of ticks come first."""
+    width, height = ax.figure.get_size_inches()
+    for text, inches, set_label in (
+        (x, width - _beside(ax) / 72.0, ax.set_xlabel),
+        (y, ax.get_position().height * height, ax.set_ylabel),
+    ):
+        if text is not None:
+            shown = set_label("")
+            literal(shown)
+            shown.set_text(_wrapped(text, inches, shown))
+
+
+def _beside(ax: Any) -> float:
+    """Points that the vertical axis takes beside the others: its ticks, its name, some air."""
+    ticks = [_ems(tick.get_text()) * tick.get_fontsize() for tick in ax.get_yticklabels()]
+    return float(max([45.0, *ticks])) + 25.0
+
+
+def titled(ax: Any, text: str, *, pad: float | None = None) -> None:
+    """Write the title, in as many lines as the width of the axes asks for.
+
+    ``pad`` are the points between it and the axes.
+    """
+    title = ax.set_title("", fontsize="medium", pad=pad)
+    literal(title)
+    title.set_text(_wrapped(text, ax.get_position().width * ax.figure.get_figwidth(), title))
+
+
+def lift_title(ax: Any) -> None:
+    """Give the title of axes to their figure, which is wider: names of ticks narrow the axes."""
+    title, figure = ax.title, ax.figure
+    shown = figure.suptitle("", fontsize=title.get_fontsize())
+    literal(shown)
+    shown.set_text(
+        _wrapped(" ".join(title.get_text().split()), 0.97 * figure.get_figwidth(), shown)
+    )
+    title.set_text("")
+
+
+def remove_titles(figure: Any) -> None:
+    """Remove the titles of a figure and of its axes, and the room that they take."""
+    figure.suptitle("").set_in_layout(False)
+    for ax in figure.axes:
+        ax.set_title("")
+
+
+def _wrapped(text: str, inches: float, shown: Any) -> str:
+    """Lines that are about as long as there is room; a word that is longer is broken."""
+    room = max(7.0, 72.0 * inches / shown.get_fontsize())
+    lines: list[str] = []
+    for paragraph in text.splitlines():
+        line = ""
+        for word in paragraph.split():
+            longer = f"{line} {word}" if line else word
+            if _ems(longer) <= room:
+                line = longer
+                continue
+            lines += [line] if line else []
+            while _ems(word) > room:
+                lines.append(_cut(word, room))
+                word = word[len(lines[-1]) :]
+            line = word
+        lines += [line] if line else []
+    return "\n".join(lines)
+
+
+def tick_labels(ax: Any, places: Sequence[float], names: Sequence[object]) -> None:
+    """Write names beside the vertical axis, one for each place."""
+    ax.set_yticks(places, [readable(name) for name in names], parse_math=False, usetex=False)
+
+
+def plain_powers(axis: Any) -> None:
+    """Write the ticks of a logarithmic axis as ``10⁻³``: text that any font can show."""
+    from matplotlib.ticker import LogFormatterSciNotation
+
+    class PlainPowers(LogFormatterSciNotation):
+        """The ticks that Matplotlib would label, without its markup."""
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return _without_markup(super().__call__(x, pos))
+
+    axis.set_major_formatter(PlainPowers())
+    axis.set_minor_formatter(PlainPowers(labelOnlyBase=False, minor_thresholds=(1.0, 0.4)))
+
+
+def _without_markup(text: str) -> str:
+    r"""``$\mathdefault{2\times10^{-3}}$`` as ``2×10⁻³``."""
+    text = re.sub(r"\^\{([^}]*)\}", lambda m: m[1].translate(_RAISED), text)
+    text = text.replace(r"\times", "×").replace(r"\mathdefault", "")
+    return re.sub(r"[${}]", "", text)

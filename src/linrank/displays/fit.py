@@ -1,4 +1,4 @@
-"""Displays of a training: its convergence, the models of a path or a grid, rounds of induction."""
+"""Displays of a training: convergence, paths and grids, rounds of induction, dual variables."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.axes import (
-    BLUE,
-    GREY,
-    ORANGE,
+from linrank.displays.base import (
+    Display,
+    check_has,
     finish,
     label,
     plain_powers,
     readable,
     titled,
 )
-from linrank.displays.base import Display
+from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.metrics import parse
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -124,21 +124,24 @@ class ConvergenceDisplay(Display):
         look = {"color": BLUE, "marker": "o", "markersize": 3, "label": "objective", **style}
         ax.plot(self.history["n_steps"], objective, **look)
         if self.optimum is not None:
-            ax.axhline(self.optimum, color=GREY, linestyle="--", label="optimum")
+            ax.axhline(self.optimum, color=GRAY, linestyle="--", label="optimum")
         ax.set(xscale="log", yscale="log", xlabel="steps", ylabel="objective")
         plain_powers(ax.xaxis)
 
 
 @dataclass(eq=False, repr=False)
 class PathDisplay(Display):
-    """The models of a regularisation path against C or alpha: measure, objective, norm, non-zeros.
+    """The models of a regularization path against C or alpha.
+
+    With scores, the measure of each model; without, its objective and the norm of its weights.
+    Below, how many weights are not 0, where that is not the same for all.
 
     Parameters
     ----------
     path : PathResult
         What :func:`linrank.ranksvm_path` or :func:`linrank.domination_path` returns.
     scores : array (n_models,) or (n_folds, n_models), optional
-        A measure of each model, drawn above the others with a band of one standard error.
+        A measure of each model, drawn with a band of one standard error over the folds.
     chosen : float, optional
         The C or alpha to mark.
     metric : str, default="score"
@@ -152,32 +155,35 @@ class PathDisplay(Display):
     _one_axis = True
 
     def __post_init__(self) -> None:
-        if not hasattr(self.path, "objectives"):
-            raise TypeError(
-                "a path is what ranksvm_path or domination_path returns, got "
-                f"{type(self.path).__name__}"
-            )
+        told = "a path is what ranksvm_path or domination_path returns"
+        check_has(self.path, "objectives", told)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> PathDisplay:
         """Display of a fitted `RankSVMCV` or `DominationRankerCV`, with its scores and choice."""
-        if not hasattr(estimator, "path_"):
-            raise TypeError(
-                "a path belongs to a fitted RankSVMCV or DominationRankerCV, got "
-                f"{type(estimator).__name__}"
-            )
+        told = "a path belongs to a fitted RankSVMCV or DominationRankerCV"
+        check_has(estimator, "path_", told)
         (chosen,) = estimator.best_params_.values()
-        return cls(estimator.path_, estimator.scores_, chosen, str(estimator.scoring))
+        return cls(estimator.path_, estimator.scores_, chosen, str(parse(estimator.scoring)))
 
     @property
     def n_panels(self) -> int:
-        """Four, or three without scores."""
-        return 3 if self.scores is None else 4
+        """One to three: what there is to see."""
+        return (self.scores is not None) + len(self._panels)
+
+    @property
+    def _panels(self) -> list[tuple[Any, str, str]]:
+        path = self.path
+        panels = [(path.objectives, "objective", "log"), (path.norms, "norm of weights", "log")]
+        panels = panels if self.scores is None else []
+        if len(np.unique(path.n_nonzero)) > 1:
+            panels.append((path.n_nonzero, "weights not 0", "linear"))
+        return panels
 
     @property
     def title(self) -> str:
         """What the picture is."""
-        return f"Regularisation path over {self.path.parameter}"
+        return f"Regularization path over {self.path.parameter}"
 
     @property
     def description(self) -> str:
@@ -197,19 +203,14 @@ class PathDisplay(Display):
 
     @property
     def _height(self) -> float:
-        return 0.7 + 1.4 * self.n_panels
+        return 1.3 + 1.4 * self.n_panels + (0.6 if self.scores is not None else 0.0)
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
-        path, name = self.path, self.path.parameter
+        path, name, panels = self.path, self.path.parameter, self._panels
         look = {"color": BLUE, "marker": "o", "markersize": 4, **style}
         if self.scores is not None:
             self._draw_scores(axes[0], look)
-        panels = (
-            (path.objectives, "objective", "log"),
-            (path.norms, "norm of weights", "log"),
-            (path.n_nonzero, "weights not 0", "linear"),
-        )
-        for ax, (values, text, scale) in zip(axes[-3:], panels, strict=True):
+        for ax, (values, text, scale) in zip(axes[len(axes) - len(panels) :], panels, strict=True):
             ax.plot(path.values, values, **look)
             ax.set(ylabel=text)
             # Zeros have no logarithm: a path of zero models is drawn on a linear axis.
@@ -271,7 +272,8 @@ class InductionDisplay(Display):
                 "rounds belong to a DominationRanker fitted with feature_induction, or to what "
                 f"training with it returns, with at least one round; got {type(estimator).__name__}"
             )
-        return cls(rounds, by, str(getattr(estimator, "scoring", cls.metric)))
+        scoring = getattr(estimator, "scoring", None)
+        return cls(rounds, by, cls.metric if scoring is None else str(parse(scoring)))
 
     @property
     def description(self) -> str:
@@ -338,14 +340,11 @@ class GridDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, numbers: bool | None = None) -> GridDisplay:
         """Display of a fitted `KernelRankSVMCV`."""
-        if not hasattr(estimator, "gammas_"):
-            raise TypeError(
-                "a grid of C and γ belongs to a fitted KernelRankSVMCV, got "
-                f"{type(estimator).__name__}"
-            )
+        told = "a grid of C and γ belongs to a fitted KernelRankSVMCV"
+        check_has(estimator, "gammas_", told)
         Cs, gammas = estimator.Cs_, estimator.gammas_
         g, c = np.searchsorted(gammas, estimator.gamma_), np.searchsorted(Cs, estimator.C_)
-        scoring = str(estimator.scoring)
+        scoring = str(parse(estimator.scoring))
         return cls(Cs, gammas, estimator.mean_scores_, (int(g), int(c)), scoring, numbers)
 
     @property
@@ -385,3 +384,131 @@ class GridDisplay(Display):
         ax.set(xlabel="C", ylabel="γ")
         titled(ax, self._choice)
         ax.figure.colorbar(image, ax=ax, label=readable(self.metric))
+
+
+@dataclass(eq=False, repr=False)
+class SupportDistributionDisplay(Display):
+    """α of the pairs from order-closest to farthest, as Figures 1 and 2 of Lin et al. (2013).
+
+    A point is a pair; those of neighboring labels, the 1-closest ones, have the other color.
+    Where the pairs were too many to be kept one by one, mean α is drawn against the order
+    difference.
+
+    Parameters
+    ----------
+    distribution : SupportDistribution
+        What :func:`linrank.support_distribution` returns.
+    by_difference : bool, default=False
+        Draw mean α against the order difference in any case.
+    """
+
+    distribution: Any
+    by_difference: bool = False
+    title = "Dual variables by the closeness of the labels"
+
+    def __post_init__(self) -> None:
+        told = "a SupportDistributionDisplay draws what linrank.support_distribution returns"
+        check_has(self.distribution, "alpha_sum", told)
+
+    @property
+    def description(self) -> str:
+        """Pairs, and how many of them have a dual variable."""
+        found = self.distribution
+        n_seen = int(found.n_pairs.sum())
+        pairs = f"{n_seen:,} pairs"
+        if found.is_sample:
+            pairs = f"a sample of {n_seen:,} of {found.n_total:,} pairs"
+        return f"{pairs}, C = {found.C:g}: {found.support_share:.1%} have α > 0."
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        ax, found = axes[0], self.distribution
+        near = f"1-closest: {found.n_closest:,}"
+        if self.by_difference or found.alpha is None:
+            r, mean = found.difference, found.mean_alpha
+            line = {"color": BLUE, "marker": ".", "markersize": 3, "linewidth": 0.8, **style}
+            ax.plot(r, mean, label="mean of its pairs", **line)
+            ax.plot(r[r == 1], mean[r == 1], "o", color=ORANGE, label=near)
+            ax.set(xlabel="order difference", ylabel="mean α")
+        else:
+            index, alpha, n_near = np.arange(len(found.alpha)), found.alpha, found.n_closest
+            # As pixels: thousands of points would make megabytes of an SVG file.
+            dots: dict[str, Any] = {"marker": ".", "linestyle": "", "rasterized": True, **style}
+            for part, color, size, text in (
+                (slice(n_near, None), BLUE, 2, "other pairs"),
+                (slice(n_near), ORANGE, 3, near),
+            ):
+                look = {"color": color, "markersize": size, "label": text, **dots}
+                ax.plot(index[part], alpha[part], **look)
+            ax.set(xlabel="pair, from order-closest to farthest", ylabel="α")
+        titled(ax, self.description.removesuffix("."))
+        ax.legend(frameon=False)
+        finish(ax)
+
+
+_RELATIVE = {
+    "size": "dimensions / rows of the query",
+    "possible": "dimensions / largest possible rank",
+}
+
+
+@dataclass(eq=False, repr=False)
+class RankProfileDisplay(Display):
+    """How many queries need which share of their dimensions, as Figure 2 of Xu et al. (2019).
+
+    A panel for each share of the energy: bars count the queries in each tenth. Marks show the
+    shuffled baseline, if the profile has one.
+
+    Parameters
+    ----------
+    profile : RankProfile
+        What :func:`linrank.rank_profile` returns.
+    relative_to : {"size", "possible"}, default="size"
+        Dimensions relative to the rows of the query, as in the paper, or to the largest rank that
+        its matrix could have.
+    """
+
+    profile: Any
+    relative_to: str = "size"
+    title = "Dimensions that the dual variables of a query need"
+    _one_axis = True
+
+    def __post_init__(self) -> None:
+        told = "a RankProfileDisplay draws what linrank.rank_profile returns"
+        check_has(self.profile, "distribution", told)
+
+    @property
+    def n_panels(self) -> int:
+        """One for each share of the energy."""
+        return len(self.profile.energy)
+
+    @property
+    def _height(self) -> float:
+        return 0.8 + 2.3 * self.n_panels
+
+    @property
+    def description(self) -> str:
+        """The median share of dimensions, for each share of the energy."""
+        return "; ".join(map(self._panel_title, range(self.n_panels))) + "."
+
+    def _median(self, k: int) -> float:
+        return 100.0 * float(np.median(self.profile.ratios(self.relative_to)[:, k]))
+
+    def _panel_title(self, k: int) -> str:
+        return f"{self.profile.energy[k]:.0%} of the energy: median {self._median(k):.0f}%"
+
+    def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
+        profile, middle = self.profile, 10.0 * np.arange(10) + 5.0
+        counts = profile.distribution(self.relative_to)
+        for k, ax in enumerate(axes):
+            look = {"width": 9.0, "color": BLUE, "label": "dual variables", **style}
+            ax.bar(middle, counts[k], **look)
+            if profile.baseline is not None:
+                shuffled = profile.baseline.distribution(self.relative_to)[k]
+                ax.plot(middle, shuffled, "D", color=ORANGE, markersize=5, label="shuffled")
+                ax.legend(frameon=False)
+            ax.axvline(self._median(k), color=GRAY, linestyle="--", linewidth=1)
+            ax.set(xlim=(0, 100), ylabel="queries")
+            titled(ax, self._panel_title(k))
+            ax.locator_params(axis="y", integer=True)  # queries are counted
+            finish(ax, grid="y")
+        label(axes[-1], x=f"{_RELATIVE[self.relative_to]} (%)")

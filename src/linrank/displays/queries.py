@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.axes import (
-    BLUE,
-    GREY,
-    ORANGE,
+from linrank.displays.base import (
+    Display,
+    check_has,
     finish,
     label,
     readable,
     tick_labels,
     titled,
 )
-from linrank.displays.base import Display
+from linrank.displays.svg import BLUE, GRAY, ORANGE
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class QueryScatterDisplay(Display):
         (ax,), known = axes, self._known
         x, y = (values[known] for values in self._points)
         low, high = _range(np.concatenate((x, y)))
-        ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", zorder=3)
+        ax.plot([low, high], [low, high], color=GRAY, linewidth=1, linestyle="--", zorder=3)
         px, py, areas = _circles(x, y, low, high)
         look = {"color": BLUE, "alpha": 0.65, "linewidths": 0, "clip_on": False, **style}
         for area in np.unique(areas):  # one after the other: a file then holds each circle once
@@ -162,11 +161,14 @@ class QueryHistogramDisplay(Display):
     bins : int, default=20
         Number of bars between 0 and 1; between -1 and 1 if there are negative values, and over
         the range of the values if that is wider.
+    is_flat : bool array (n_queries,), optional
+        Queries with a single label, which no ranking can order: their part of a bar is gray.
     """
 
     values: ArrayLike
     metric: str = "ndcg@10"
     bins: int = 20
+    is_flat: ArrayLike | None = None
     _height = 3.4
 
     def __post_init__(self) -> None:
@@ -185,6 +187,14 @@ class QueryHistogramDisplay(Display):
     def _known(self) -> NDArray[np.float64]:
         values = np.ravel(np.asarray(self.values, dtype=np.float64))
         return values[~np.isnan(values)]
+
+    @property
+    def _flat(self) -> NDArray[np.float64]:
+        """The values of queries that no ranking can order."""
+        values = np.ravel(np.asarray(self.values, dtype=np.float64))
+        if self.is_flat is None:
+            return values[:0]
+        return values[np.ravel(np.asarray(self.is_flat, dtype=bool)) & ~np.isnan(values)]
 
     @property
     def title(self) -> str:
@@ -208,9 +218,13 @@ class QueryHistogramDisplay(Display):
         low, high = _range(known)
         look = {"color": BLUE, "rwidth": 0.92, **style}
         ax.hist(known, bins=self.bins, range=(low, high), **look)
+        flat = self._flat
+        if len(flat):  # at the foot of the bars of all
+            gray = {**look, "color": GRAY, "label": "of one label"}
+            ax.hist(flat, bins=self.bins, range=(low, high), **gray)
         mean, median = known.mean(), np.median(known)
-        ax.axvline(mean, color=ORANGE, linewidth=2, label=f"mean {mean:.4f}")
-        ax.axvline(median, color=GREY, linestyle="--", label=f"median {median:.4f}")
+        ax.axvline(mean, color=ORANGE, linewidth=2, label=f"mean {mean:.3f}")
+        ax.axvline(median, color=GRAY, linestyle="--", label=f"median {median:.3f}")
         ax.set(xlim=(low, high))
         ax.locator_params(axis="x", nbins=6)
         _whole_numbers(ax.yaxis)
@@ -218,7 +232,7 @@ class QueryHistogramDisplay(Display):
         queries = count(len(known), "query", "queries")
         titled(ax, f"{metric} of {queries}{_left_out(self.values, known)}", pad=24)
         # Between title and axes, where no data can be below it.
-        ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderpad=0)
+        ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderpad=0)
         finish(ax)
 
 
@@ -327,11 +341,8 @@ class ComparisonDisplay(Display):
     metric: str | None = None
 
     def __post_init__(self) -> None:
-        if not hasattr(self.comparison, "cells"):
-            raise TypeError(
-                "a ComparisonDisplay draws what linrank.compare returns, got "
-                f"{type(self.comparison).__name__}"
-            )
+        told = "a ComparisonDisplay draws what linrank.compare returns"
+        check_has(self.comparison, "cells", told)
         known = list(self.comparison.metrics)
         self.metric = known[0] if self.metric is None else self.metric
         if self.metric not in known:
@@ -397,11 +408,11 @@ class ComparisonDisplay(Display):
         ax.set_ylim(-0.6, len(rows) - 0.4)
         ax.tick_params(axis="y", length=0)
         ax.locator_params(axis="x", nbins=5)
-        ax.axvline(0, color=GREY, linewidth=1)
+        ax.axvline(0, color=GRAY, linewidth=1)
         side = "right" if self._is_higher_better else "left"
         told = f"{readable(self.metric, 40)} less that of {readable(self.comparison.baseline, 22)}"
         label(ax, x=f"{told} ({side} is better)")
-        titled(ax, f"Bars: {100 * (1 - level):g} % intervals. Filled marks: p below {level:.3g}")
+        titled(ax, f"Bars: {100 * (1 - level):g}% intervals. Filled marks: p below {level:.3g}")
         finish(ax, grid="x")
 
 
@@ -425,7 +436,7 @@ def _circles(
     """Places and areas: of the distinct points or, where there are too many, of the cells.
 
     The area of a hundred queries is ten times that of one, up to a circle that would cover its
-    neighbours: 22 points across, or a cell.
+    neighbors: 22 points across, or a cell.
     """
     points = np.stack((x, y), axis=1)
     places, n = np.unique(points, axis=0, return_counts=True)
@@ -457,4 +468,4 @@ def _whole_numbers(axis: Any) -> None:
 
 def _share(n: int, total: int) -> str:
     percent = 100.0 * n / total
-    return f"{percent:.0f} %" if percent >= 0.95 or not n else f"{percent:.2g} %"
+    return f"{percent:.0f}%" if percent >= 0.95 or not n else f"{percent:.2g}%"

@@ -1,4 +1,4 @@
-"""Figures as SVG for a page: colours of the page, text as text, names that no other picture has."""
+"""Figures as SVG for a page: colors of the page, text as text, names that no other picture has."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from linrank.displays.axes import BLUE, GREY, GRID, ORANGE
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from xml.etree.ElementTree import Element
@@ -21,22 +19,26 @@ if TYPE_CHECKING:
 _SVG = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
+# From the palette of Okabe and Ito: told apart by every kind of color vision, and in print.
+BLUE, ORANGE, GRAY = "#0072B2", "#D55E00", "#666666"
+GRID = "#808080"
+
 # What the drawing code paints with, and what a page makes of it. The defaults are told apart from
 # white and from black by a contrast of 3 at least, so that a page need not define a variable.
 _PAINTS = {
     "#000000": "currentColor",
-    GRID.lower(): "var(--linrank-grid, #808080)",  # grey on both, and faint
+    GRID.lower(): "var(--linrank-grid, #808080)",  # gray on both, and faint
     "#ffffff": "var(--linrank-paper, Canvas)",
     BLUE.lower(): f"var(--linrank-blue, {BLUE.lower()})",
     ORANGE.lower(): f"var(--linrank-orange, {ORANGE.lower()})",
-    GREY.lower(): "var(--linrank-grey, #767676)",
+    GRAY.lower(): "var(--linrank-gray, #767676)",
 }
 
-#: Rules for a page that shows these pictures: softer data colours where it is dark.
+#: Rules for a page that shows these pictures: softer data colors where it is dark.
 THEME_CSS = """\
-:root { --linrank-blue: #0072b2; --linrank-orange: #d55e00; --linrank-grey: #666666; }
+:root { --linrank-blue: #0072b2; --linrank-orange: #d55e00; --linrank-gray: #666666; }
 @media (prefers-color-scheme: dark) {
-  :root { --linrank-blue: #56b4e9; --linrank-orange: #f0883e; --linrank-grey: #a0a0a0; }
+  :root { --linrank-blue: #56b4e9; --linrank-orange: #f0883e; --linrank-gray: #a0a0a0; }
 }
 """
 
@@ -46,11 +48,11 @@ def themed_svg(
 ) -> str:
     """Return a figure as an ``<svg>`` element to be put into an HTML page.
 
-    Text stays text in the font and the colour of the page, and black lines take that colour too,
-    so that the picture can be read on light and on dark. Data colours are CSS variables:
-    ``--linrank-blue``, ``--linrank-orange``, ``--linrank-grey``, and ``--linrank-paper`` behind
+    Text stays text in the font and the color of the page, and black lines take that color too,
+    so that the picture can be read on light and on dark. Data colors are CSS variables:
+    ``--linrank-blue``, ``--linrank-orange``, ``--linrank-gray``, and ``--linrank-paper`` behind
     hollow marks; ``linrank.displays.THEME_CSS`` has values for both. Without any they keep the
-    colours of the figure. The element is as wide as the figure, or as the page if that is narrower.
+    colors of the figure. The element is as wide as the figure, or as the page if that is narrower.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ def _drawn(figure: Figure) -> str:
 
 
 def _clean(element: Element) -> None:
-    """Names without namespaces, short numbers, colours of the page."""
+    """Names without namespaces, short numbers, colors of the page."""
     element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
     element.text, element.tail = (_trimmed(element.text), _trimmed(element.tail))
     attributes = element.attrib
@@ -129,7 +131,7 @@ def _short(numbers: str) -> str:
 
 
 def _painted(style: str) -> str:
-    """Colours of the palette as those of the page; its font in place of Matplotlib's."""
+    """Colors of the palette as those of the page; its font in place of Matplotlib's."""
     style = re.sub(r"#[0-9a-f]{6}\b", lambda m: _PAINTS.get(m[0], m[0]), style)
     kept = [part.strip() for part in style.split(";")]
     return "; ".join(part for part in kept if part and not part.startswith("font-family"))
@@ -173,7 +175,7 @@ def _flatten(element: Element) -> None:
 
 
 def _gather(element: Element) -> None:
-    """Say the style of neighbouring marks once, for their group: thousands of points have one."""
+    """Say the style of neighboring marks once, for their group: thousands of points have one."""
     children: list[Element] = []
     for style, marks in groupby(element, _style_of_mark):
         run = list(marks)

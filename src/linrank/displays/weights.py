@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.axes import BLUE, GREY, ORANGE, finish, label, readable, tick_labels, titled
-from linrank.displays.base import Display
+from linrank.data.frames import feature_name
+from linrank.displays.base import Display, finish, label, readable, tick_labels, titled
+from linrank.displays.svg import BLUE, GRAY, ORANGE
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class WeightsDisplay(Display):
     coef : array (n_features,)
         ``coef_`` of an estimator or ``coef`` of a linear model.
     names : sequence of str, optional
-        Of the features; ``x[j]`` when absent.
+        Of the features; ``feature j`` when absent, j from 0.
     n : int, default=30
         How many to show; those with weight 0 only if there is no other.
     spread : array (n_features,), optional
@@ -71,7 +72,8 @@ class WeightsDisplay(Display):
                 f"{type(estimator).__name__} has no weights of features: pass a fitted linear "
                 "estimator or a LinearModel"
             )
-        known = getattr(estimator, "feature_names_in_", getattr(estimator, "feature_names", None))
+        known = getattr(estimator, "feature_names_in_", None)
+        known = _known_names(getattr(estimator, "model_", estimator)) if known is None else known
         return cls(coef, known if names is None else names, n, spread)
 
     @property
@@ -93,7 +95,7 @@ class WeightsDisplay(Display):
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,), values = axes, self._values
         chosen = _largest(values, self.n)
-        _draw_bars(ax, values[chosen], [_name(self.names, j) for j in chosen], style)
+        _draw_bars(ax, values[chosen], [feature_name(self.names, j) for j in chosen], style)
         label(ax, x="weight" if self.spread is None else "weight × spread of the feature")
         titled(ax, self._said(values, len(chosen)))
         finish(ax, grid="x")
@@ -121,7 +123,7 @@ class PairExplanationDisplay(Display):
     contributions : array (n_features,)
         ``w·(x_i - x_j)`` feature by feature: ``LinearModel.explain(X, pair=(i, j))``.
     names : sequence of str, optional
-        Of the features; ``x[j]`` when absent.
+        Of the features; ``feature j`` when absent, j from 0.
     pair : (str, str), default=("i", "j")
         What the two rows are called.
     n : int, default=10
@@ -156,7 +158,7 @@ class PairExplanationDisplay(Display):
                 "a pair feature by feature"
             )
         i, j = pair
-        names = getattr(model, "term_names", model.feature_names) if names is None else names
+        names = _known_names(model) if names is None else names
         told = (f"row {i}", f"row {j}") if called is None else called
         return cls(model.explain(X, qid=qid, pair=(i, j)), names, told, n)
 
@@ -185,7 +187,7 @@ class PairExplanationDisplay(Display):
         """The largest contributions, that of all others, and the difference; with names."""
         values = self._values
         chosen = _largest(values, self.n)
-        bars, names = values[chosen].tolist(), [_name(self.names, j) for j in chosen]
+        bars, names = values[chosen].tolist(), [feature_name(self.names, j) for j in chosen]
         rest = np.delete(values, chosen)
         if rest.any():
             bars.append(float(rest.sum()))
@@ -199,8 +201,8 @@ class PairExplanationDisplay(Display):
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,), (bars, names) = axes, self._bars
         _draw_bars(ax, np.array(bars), names, style)
-        ax.patches[-1].set_facecolor(GREY)
-        ax.axhline(0.5, color=GREY, linewidth=0.8)
+        ax.patches[-1].set_facecolor(GRAY)
+        ax.axhline(0.5, color=GRAY, linewidth=0.8)
         label(ax, x="contribution to the difference of scores")
         (first, second), total = (readable(name, 18) for name in self.pair), bars[-1]
         above, below = (first, second) if total > 0 else (second, first)
@@ -211,13 +213,13 @@ class PairExplanationDisplay(Display):
 
 def _draw_bars(ax: Any, values: NDArray[Any], names: list[str], style: dict[str, Any]) -> None:
     place = np.arange(len(values))[::-1]
-    colours = np.where(values >= 0, BLUE, ORANGE)
-    ax.barh(place, values, **{"color": colours, "height": 0.7, **style})
+    colors = np.where(values >= 0, BLUE, ORANGE)
+    ax.barh(place, values, **{"color": colors, "height": 0.7, **style})
     ax.set_ylim(-0.6, len(values) - 0.4)
     tick_labels(ax, place.tolist(), names)
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=5)
-    ax.axvline(0, color=GREY, linewidth=0.8)
+    ax.axvline(0, color=GRAY, linewidth=0.8)
 
 
 def _bars_height(n_bars: int) -> float:
@@ -225,8 +227,15 @@ def _bars_height(n_bars: int) -> float:
     return 1.2 + 0.26 * max(2, n_bars)
 
 
-def _name(names: Sequence[str] | None, j: int) -> str:
-    return str(names[j]) if names is not None else f"x[{j}]"
+def _known_names(model: Any) -> Sequence[str] | None:
+    """The names that a model knows, or the numbers of its features in the file."""
+    if hasattr(model, "term_names"):
+        return tuple(model.term_names)
+    base = getattr(model, "training", {}).get("index_base")
+    known: Sequence[str] | None = getattr(model, "feature_names", None)
+    if known is not None or base is None:
+        return known
+    return [feature_name(None, j, base) for j in range(model.n_features)]
 
 
 def _largest(values: NDArray[Any], n: int) -> NDArray[Any]:
@@ -244,7 +253,7 @@ class CurvesDisplay(Display):
     lines : sequence of (array, array)
         The points that each curve goes through: ``AdditiveModel.curve(j)``.
     names : sequence of str, optional
-        Of the features; ``x[j]`` when absent.
+        Of the features; ``feature j`` when absent, j from 0.
     n : int, default=6
         How many to show, those of the largest span.
 
@@ -273,7 +282,7 @@ class CurvesDisplay(Display):
                 "that was fitted with curves="
             )
         lines = [model.curve(j) for j in range(model.n_features)]
-        return cls(lines, model.feature_names if names is None else names, n)
+        return cls(lines, model.term_names[: len(lines)] if names is None else names, n)
 
     @property
     def title(self) -> str:
@@ -302,7 +311,7 @@ class CurvesDisplay(Display):
         return 0.6 + 1.6 * self.n_panels
 
     def _name(self, j: int) -> str:
-        return readable(self.names[j]) if self.names is not None else f"x[{j}]"
+        return readable(feature_name(self.names, j))
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         order = np.argsort(-self._spans, kind="stable")
@@ -316,7 +325,7 @@ class CurvesDisplay(Display):
 def _listed(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:
     """The largest few with their names, as a list in words."""
     order = np.argsort(-np.abs(values), kind="stable")[:most]
-    return ", ".join(f"{readable(_name(names, j))} {values[j]:+.4g}" for j in order)
+    return ", ".join(f"{readable(feature_name(names, j))} {values[j]:+.4g}" for j in order)
 
 
 def _check(values: NDArray[Any], names: Sequence[str] | None, n: int, what: str) -> None:

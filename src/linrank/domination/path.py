@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import numbers
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
+from linrank.data.queries import query_weights, varying_columns
 from linrank.data.scaling import Scaling
 from linrank.domination import train
 from linrank.domination.descent import Descent, Log, descend
@@ -46,16 +47,23 @@ def geometric_alphas(problem: DominationProblem, n_alphas: int, eps: float | Non
     # A feature that is the same in all rows that are compared has no slope but rounding.
     bounds = Descent(problem).measure(np.arange(problem.n_features))
     slopes = np.where(bounds.bound > 0.0, start.gradient, 0.0)
-    if problem.penalty == "l1":
+    return alphas_by_slopes(slopes, start.value, problem.penalty, n_alphas, eps)
+
+
+def alphas_by_slopes(
+    slopes: Array, value: float, penalty: str, n_alphas: int, eps: float | None
+) -> Array:
+    """The same by the slopes of the loss at 0, exact zeros included, and its value there."""
+    if penalty == "l1":
         largest = float(np.abs(slopes).max())
     else:
-        largest = float(slopes @ slopes) / (4.0 * _NEGLIGIBLE * start.value)
+        largest = float(slopes @ slopes) / (4.0 * _NEGLIGIBLE * value)
     if not largest > 0.0:
         raise ValueError(
             "the loss has no slope at 0: every feature is the same in all rows that are compared, "
             "or balanced between them; check the features, or give alphas"
         )
-    eps = EPS[problem.penalty] if eps is None else eps
+    eps = EPS[penalty] if eps is None else eps
     return largest * np.geomspace(1.0, eps, n_alphas) if n_alphas > 1 else np.array([largest])
 
 
@@ -90,10 +98,19 @@ def follow(
         made = Descent(problem)
         found = _descents(made, alphas, tol, max_iter or train.SWEEPS, callback)
     else:
-        found = _newtons(problem, alphas, tol, max_iter or train.STEPS, callback)
-    for result in found:
-        if result.stopped == "callback":
-            return
+
+        def fit(alpha: float, **options: Any) -> Result:
+            steps = max_iter or train.STEPS
+            return by_newton(replace(problem, alpha=alpha), tol=tol, max_iter=steps, **options)
+
+        found = each_from_last(fit, alphas.tolist(), callback)
+    kept = itertools.takewhile(lambda result: result.stopped != "callback", found)
+    return until_wide(kept, max_features)
+
+
+def until_wide(results: Iterable[Result], max_features: int | None) -> Iterator[Result]:
+    """The results up to the first with more weights than ``max_features``."""
+    for result in results:
         yield result
         if max_features is not None and np.count_nonzero(result.w) > max_features:
             return
@@ -144,23 +161,24 @@ def _screened(
                 return log.result(point, descent.n_sweeps - first, verdict), point
 
 
-def _newtons(
-    problem: DominationProblem,
-    alphas: Array,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
+def each_from_last(
+    fit: Callable[..., Result], alphas: Sequence[float], callback: Callback | None
 ) -> Iterator[Result]:
+    """The minimisers by ``fit(alpha=, w0=, callback=)``, each from the last.
+
+    It ends where ``callback`` stops a fit, without the model that it was called for.
+    """
     w: Array | None = None
-    for alpha in alphas.tolist():
+    for alpha in alphas:
 
         def told(state: dict[str, Any], alpha: float = alpha) -> bool:
             return callback is not None and bool(callback({**state, "alpha": alpha}))
 
-        penalised = replace(problem, alpha=alpha)
-        result = by_newton(penalised, w0=w, tol=tol, max_iter=max_iter, callback=told)
-        w = result.w
+        result = fit(alpha=alpha, w0=w, callback=told)
+        if result.stopped == "callback":
+            return
         yield result
+        w = result.w
 
 
 def check_path(
@@ -179,13 +197,11 @@ def check_path(
         raise ValueError(f"eps must be a number > 0 and < 1, or None, got {eps!r}")
 
 
-def as_alphas(
-    alphas: Any, problem: DominationProblem, n_alphas: int, eps: float | None
-) -> NDArray[np.float64]:
-    """The grid as a descending array, each value once; ``"auto"`` is made for the problem."""
+def as_alphas(alphas: Any, auto: Callable[[], Array]) -> NDArray[np.float64]:
+    """The grid as a descending array, each value once; ``auto`` makes the one of ``"auto"``."""
     is_auto = isinstance(alphas, str) and alphas == "auto"
-    auto = geometric_alphas(problem, n_alphas, eps).tolist() if is_auto else ()
-    return np.ascontiguousarray(as_grid("alphas", alphas, auto)[::-1])
+    values = auto().tolist() if is_auto else ()
+    return np.ascontiguousarray(as_grid("alphas", alphas, values)[::-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,9 +265,8 @@ class PathProblem:
             self.problem, alphas, max_features=max_features, callback=callback, **self.options
         )
         results = list(reporting(found, progress))
-        return DominationPathResult.of(
-            alphas, results, self.scaling, n_features=n_features, parameter="alpha"
-        )
+        varies = varying_columns(self.problem.rows, self.problem.layering.queries)
+        return DominationPathResult.of(alphas, results, self.scaling, varies, parameter="alpha")
 
 
 def domination_path(
@@ -347,7 +362,7 @@ def domination_path(
         seed=seed_of(random_state),
         n_jobs=n_jobs,
     )
-    grid = as_alphas(alphas, problem.problem, n_alphas, eps)
+    grid = as_alphas(alphas, lambda: geometric_alphas(problem.problem, n_alphas, eps))
     path = problem.solve(grid, max_features=max_features, callback=callback)
     warn_unless_certified(path)
     return path

@@ -15,13 +15,14 @@ from linrank.data.frames import as_array
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries, query_weights
 from linrank.duals.dual_matrix import (
-    BandEntries,
     DualMatrix,
-    Entries,
-    HuberEntries,
-    SquaredHingeEntries,
+    as_dataset,
+    check_sizes,
+    choice_of_pairs,
+    dual_matrix,
+    frame_of,
 )
-from linrank.duals.of_model import as_dataset, dual_matrix
+from linrank.duals.entries import HuberEntries, PairEntries, SquaredHingeEntries, pair_weight
 from linrank.errors import check_one_of, check_positive
 from linrank.models.linear import LinearModel
 from linrank.options import LOSSES, SELECTED_PAIRS
@@ -79,46 +80,6 @@ def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Listed]:
             yield Listed(np.full(len(i), q), begin + i, begin + j, difference)
 
 
-def weights(pairs: Pairs, listed: Listed) -> Array:
-    """``ω_ij = c_q u_i u_j (g_i - g_j)``."""
-    weight: Array = np.ones(len(listed))
-    if pairs.query_weight is not None:
-        weight *= pairs.query_weight[listed.query]
-    if pairs.row_weight is not None:
-        weight *= pairs.row_weight[listed.i] * pairs.row_weight[listed.j]
-    if pairs.gain is not None:
-        weight *= pairs.gain[listed.i] - pairs.gain[listed.j]
-    return weight
-
-
-def alphas(entries: Entries, listed: Listed, weight: Array) -> Array:
-    """α of the pairs: what ``entries`` has in their cells."""
-    if not isinstance(entries, SquaredHingeEntries | HuberEntries | BandEntries):
-        raise TypeError(f"α of {type(entries).__name__} is known by whole matrices only")
-    slack = (1.0 - entries.z[listed.i]) + entries.z[listed.j]
-    bound = entries.C * weight
-    if isinstance(entries, SquaredHingeEntries):
-        return np.asarray(2.0 * bound * np.maximum(slack, 0.0))
-    if isinstance(entries, HuberEntries):
-        return np.asarray(entries.length * bound * np.clip(slack / entries.epsilon, 0.0, 1.0))
-    return _in_band(entries, listed, np.where(slack > 0.0, bound, 0.0))
-
-
-def _in_band(entries: BandEntries, listed: Listed, alpha: Array) -> Array:
-    """``alpha``, but for the pairs of the band, whose own are put there."""
-    n_rows = len(entries.z)
-    known = entries.winner * n_rows + entries.loser
-    order = np.argsort(known)
-    wanted = listed.i * n_rows + listed.j
-    place = np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
-    found = order[place]
-    is_known = known[found] == wanted
-    return np.asarray(np.where(is_known, entries.alpha[found], alpha))
-
-
-_CHOICE = ("pairs", "n_closest", "n_random", "seed", "pair_weighting", "query_normalization")
-
-
 @dataclass(frozen=True, eq=False)
 class TrainedPairs:
     """Swept pairs and listed ones, and the entries that give α of either."""
@@ -126,7 +87,7 @@ class TrainedPairs:
     queries: Queries
     swept: Pairs | None
     listed: Preferences | None
-    entries: Entries
+    entries: PairEntries
     loss: str
     C: float
 
@@ -154,7 +115,7 @@ class TrainedPairs:
         """All pairs and their weights ω, a million at a time."""
         if self.swept is not None:
             for listed in chunks(self.swept):
-                yield listed, weights(self.swept, listed)
+                yield listed, pair_weight(self.swept, listed.query, listed.i, listed.j)
         if self.listed is not None:
             listed = Listed.of_rows(self.queries, self.listed.winners, self.listed.losers)
             yield listed, np.ones(len(listed)) if self.listed.weight is None else self.listed.weight
@@ -170,7 +131,7 @@ class TrainedPairs:
         number = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
         some = random(queries.scatter(queries.levels), queries.scatter(number), n, seed=seed)
         listed = Listed.of_rows(queries, some.winners, some.losers)
-        yield listed, weights(self.swept, listed)
+        yield listed, pair_weight(self.swept, listed.query, listed.i, listed.j)
 
     def rows_of(self, listed: Listed) -> Array:
         """The pairs by rows of the matrix, (n_pairs, 2)."""
@@ -184,7 +145,7 @@ def of_dual(dual: Any) -> TrainedPairs:
         raise TypeError(
             f"give the training data beside a {type(dual).__name__}; a DualMatrix alone has them"
         )
-    if dual.kind != "ranksvm":
+    if not isinstance(dual.entries, PairEntries):
         raise TypeError(
             f"the α of a {dual.kind} model are no function of single pairs: support_distribution "
             "takes those of RankSVM and KernelRankSVM"
@@ -214,13 +175,14 @@ def of_model(
         )
     data = as_dataset(X, y, qid, n_jobs=n_jobs, **rows)
     if isinstance(inner, LinearModel) and training["loss"] == "hinge":
-        if training.get("pairs") in SELECTED_PAIRS and _is_listed(training, data):
+        is_chosen = training.get("pairs") in SELECTED_PAIRS
+        if is_chosen and chosen(data, **choice_of_pairs(training))[1] is not None:
             raise ValueError(
                 f"α of the hinge with pairs={training['pairs']!r} is not known for a linear model "
                 "where pairs are listed; use KernelRankSVM(kernel='linear') or the squared hinge"
             )
         return of_dual(dual_matrix(model, data, query_weight=query_weight, n_jobs=n_jobs))
-    _check_rows(training, data)
+    check_sizes(training, {"n_rows": data.n_rows})
     scores = inner.predict(data.X, qid=data.qid, n_jobs=n_jobs)
     return _of_scores(training, data, scores, query_weight, epsilon)
 
@@ -256,7 +218,7 @@ def _of_scores(
             "no order difference; use a model of fit(X, y)"
         )
     weight = query_weights(query_weight, data.queries)
-    swept, listed = chosen(data, query_weight=weight, **_choice(settings))
+    swept, listed = chosen(data, query_weight=weight, **choice_of_pairs(settings))
     z = data.queries.gather(np.asarray(scores, dtype=np.float64))
     entries = _entries(z, float(C or 0.0), loss, settings.get("epsilon", epsilon))
     return TrainedPairs(data.queries, swept, listed, entries, loss, entries.C)
@@ -276,23 +238,6 @@ def _entries(
     return HuberEntries(z, C, float(epsilon))
 
 
-def _check_rows(training: Mapping[str, Any], data: Dataset) -> None:
-    n_rows = training.get("n_rows")
-    if n_rows is not None and n_rows != data.n_rows:
-        raise ValueError(
-            f"the data have {data.n_rows} rows, the model was trained on {n_rows}; dual variables "
-            "belong to the training data: pass X, y and qid as they were given to fit"
-        )
-
-
-def _choice(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: settings[name] for name in _CHOICE if settings.get(name) is not None}
-
-
-def _is_listed(training: Mapping[str, Any], data: Dataset) -> bool:
-    return chosen(data, **_choice(training))[1] is not None
-
-
 # α up to this share of that of a pair with equal scores counts as 0: what rounding leaves of a
 # margin of exactly 1.
 SUPPORT_TOL = 1e-6
@@ -308,7 +253,7 @@ class SupportDistribution:
     Attributes
     ----------
     difference : int64 array (n_differences,)
-        The order differences r that occur, ascending: 1 for neighbouring labels of a query.
+        The order differences r that occur, ascending: 1 for neighboring labels of a query.
     n_pairs, n_support : int64 arrays (n_differences,)
         Pairs that were looked at, and those of them with ``α > 0``, for each r.
     alpha_sum : float64 array (n_differences,)
@@ -343,7 +288,7 @@ class SupportDistribution:
 
     @property
     def n_closest(self) -> int:
-        """Pairs of neighbouring labels that were looked at: the 1-closest ones."""
+        """Pairs of neighboring labels that were looked at: the 1-closest ones."""
         return int(self.n_pairs[self.difference == 1].sum())
 
     @property
@@ -392,11 +337,7 @@ class SupportDistribution:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, a row for each order difference."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
-        return pandas.DataFrame(self.columns())
+        return frame_of(self.columns())
 
     def __repr__(self) -> str:
         """Pairs, those with α > 0, and what the 1-closest ones have of them."""
@@ -426,7 +367,7 @@ def support_distribution(
     """The dual variables of the pairs against their closeness, from order-closest to farthest.
 
     The order difference r of a pair is that of its labels, ranked 0, 1, 2, ... inside their query:
-    1 for neighbouring labels. With ``ξ_ij = 1 - s_i + s_j`` of the scores of the training rows,
+    1 for neighboring labels. With ``ξ_ij = 1 - s_i + s_j`` of the scores of the training rows,
 
     - squared hinge: ``α_ij = 2Cω_ij max(0, ξ_ij)``;
     - hinge, linear model: the exact duals of :func:`linrank.dual_matrix`;
@@ -505,7 +446,7 @@ def _distribution(
     sums = np.zeros((3, trained.n_differences))  # pairs, pairs with α > 0, Σα by r - 1
     kept: list[tuple[Array, Array, Array]] = []
     for listed, weight in parts:
-        alpha = alphas(trained.entries, listed, weight)
+        alpha = trained.entries.of_pairs(listed.i, listed.j, weight)
         place = listed.difference - 1
         is_support = alpha > tol * trained.slope * weight
         for row, counted in zip(sums, (None, is_support, alpha), strict=True):

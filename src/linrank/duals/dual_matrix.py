@@ -1,203 +1,46 @@
-"""The dual variables of a trained model, arranged as one matrix for each query."""
+"""dual_matrix: the dual variables of a trained model, arranged as one matrix for each query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.queries import Queries
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries, query_weights
+from linrank.duals.entries import (
+    Cells,
+    Entries,
+    FactorEntries,
+    RectangleEntries,
+    SquaredHingeEntries,
+    hinge_entries,
+)
+from linrank.errors import check_positive
+from linrank.lowrank.proximal import svt
+from linrank.models.kernel import KernelModel
+from linrank.models.linear import LinearModel
+from linrank.options import LOSSES
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import Problem
-from linrank.system.resources import cached_property, check_fits
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
-_ARRAYS = 4  # of 8 bytes a cell that are alive while a block is made and decomposed
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The rectangle of one query: rows above its lowest level × rows below its highest level.
-
-    All pairs (i above j) lie in it, and with two levels they fill it. Both sides are sorted by
-    ascending level, so that the pairs of a row are a prefix of its columns (or, of
-    ``pairs="adjacent"``, a range of them): the layout of `linrank.lowrank.rectangles`, one query at
-    a time and for any choice and weighting of pairs.
-
-    Attributes
-    ----------
-    query : int
-        Number of the query.
-    top, bottom : int64 arrays (m,) and (n,)
-        Positions of the rows of the rectangle, and of its columns.
-    is_pair : bool array (m, n)
-        Which cells are pairs.
-    weight : float64 array (m, n)
-        ω of the pairs, 0 elsewhere.
-    """
-
-    query: int
-    top: Array
-    bottom: Array
-    is_pair: Array
-    weight: Array
-
-    @classmethod
-    def of(cls, pairs: Pairs, query: int) -> Cells:
-        """The rectangle of query number ``query``, refused if it does not fit the memory."""
-        queries = pairs.queries
-        begin, end = int(queries.offsets[query]), int(queries.offsets[query + 1])
-        level = queries.levels[begin:end]
-        ascending = begin + np.argsort(level, kind="stable")
-        highest = int(queries.n_levels[query]) - 1
-        top = ascending[queries.levels[ascending] > 0]
-        bottom = ascending[queries.levels[ascending] < highest]
-        check_fits(
-            _ARRAYS * 8 * len(top) * len(bottom),
-            f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},",
-            "analyse a sample of its rows",
-        )
-        above = queries.levels[top][:, np.newaxis] - queries.levels[bottom]
-        is_pair = above == 1 if pairs.adjacent else above > 0
-        weight = pair_weight(pairs, query, top[:, np.newaxis], bottom)
-        return cls(query, top, bottom, is_pair, np.where(is_pair, weight, 0.0))
-
-
-def pair_weight(pairs: Pairs, query: int, i: Array, j: Array) -> Array:
-    """``ω_ij = c_q u_i u_j (g_i - g_j)`` of positions of one query, which broadcast."""
-    weight: Array = np.ones(np.broadcast_shapes(i.shape, j.shape))
-    if pairs.query_weight is not None:
-        weight *= pairs.query_weight[query]
-    if pairs.row_weight is not None:
-        weight *= pairs.row_weight[i] * pairs.row_weight[j]
-    if pairs.gain is not None:
-        weight *= pairs.gain[i] - pairs.gain[j]
-    return weight
-
-
-Entries = Callable[[Cells], Array]  # α by cell, 0 where there is no pair
-
-
-def slacks(z: Array, cells: Cells) -> Array:
-    """``ξ_ij = 1 - z_i + z_j`` by cell, from the scores by position."""
-    found: Array = (1.0 - z[cells.top])[:, np.newaxis] + z[cells.bottom]
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class SquaredHingeEntries:
-    """``α = 2Cω max(0, ξ)``, the slope of the squared hinge at the scores z."""
-
-    z: Array
-    C: float
-
-    def __call__(self, cells: Cells) -> Array:
-        alpha: Array = np.maximum(slacks(self.z, cells), 0.0)
-        alpha *= 2.0 * self.C * cells.weight
-        return alpha
-
-
-@dataclass(frozen=True, eq=False)
-class HuberEntries:
-    """``α = t Cω clip(ξ/ε, 0, 1)``, a feasible point of the dual of the hinge."""
-
-    z: Array
-    C: float
-    epsilon: float
-    length: float = 1.0  # t
-
-    def __call__(self, cells: Cells) -> Array:
-        alpha: Array = np.clip(slacks(self.z, cells) / self.epsilon, 0.0, 1.0)
-        alpha *= self.length * self.C * cells.weight
-        return alpha
-
-
-@dataclass(frozen=True, eq=False)
-class BandEntries:
-    """``α = Cω`` for ``ξ > 0``, 0 for ``ξ <= 0``, but for the listed pairs of a band around 0.
-
-    ``winner``, ``loser`` (positions) and ``alpha`` are the listed pairs, query by query;
-    those of query q are ``first[q]:first[q + 1]``.
-    """
-
-    z: Array
-    C: float
-    first: Array
-    winner: Array
-    loser: Array
-    alpha: Array
-
-    def __call__(self, cells: Cells) -> Array:
-        alpha = np.where(slacks(self.z, cells) > 0.0, self.C * cells.weight, 0.0)
-        listed = slice(*self.first[cells.query : cells.query + 2])
-        i, j = _places(cells.top, self.winner[listed]), _places(cells.bottom, self.loser[listed])
-        alpha[i, j] = self.alpha[listed]
-        return alpha
-
-
-def _places(positions: Array, wanted: Array) -> Array:
-    """Where in ``positions`` the ``wanted`` ones stand, all of which are there."""
-    order = np.argsort(positions)
-    found: Array = order[np.searchsorted(positions, wanted, sorter=order)]
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class FactorEntries:
-    """``α_ij = <v_i, v_j>`` on pairs; ``factors`` are v by position."""
-
-    factors: Array
-
-    def __call__(self, cells: Cells) -> Array:
-        product = self.factors[cells.top] @ self.factors[cells.bottom].T
-        return np.where(cells.is_pair, product, 0.0)
-
-    def net(self, queries: Queries) -> Array:
-        """``<v_i, Σ_below v_j - Σ_above v_j>`` by position: ``β = Σ net_i x_i``, without a pair."""
-        first = np.concatenate([[0], np.cumsum(queries.n_levels)])
-        cell = queries.levels + np.repeat(first[:-1], np.diff(queries.offsets))
-        sums = np.stack([np.bincount(cell, v, first[-1]) for v in self.factors.T], axis=1)
-        until = np.concatenate([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
-        begin, end = (np.repeat(until[part], queries.n_levels, axis=0) for part in _ends(first))
-        difference = (until[:-1] - begin) - (end - until[1:])
-        net: Array = np.einsum("ik,ik->i", self.factors, difference[cell])
-        return net
-
-
-def _ends(first: Array) -> tuple[Array, Array]:
-    """Begin and end of each range of ``first``."""
-    return first[:-1], first[1:]
-
-
-@dataclass(frozen=True, eq=False)
-class RectangleEntries:
-    """α that the training of a RegularizedRankSVM has kept, one matrix for each query.
-
-    ``duals``, the `Rectangles` of the same queries, lays its blocks out as `Cells` does. A query
-    without a block, all of whose pairs have weight 0, has α = 0.
-    """
-
-    duals: Any
-
-    def __call__(self, cells: Cells) -> Array:
-        k = int(np.searchsorted(self.duals.query, cells.query))
-        if k == len(self.duals.query) or self.duals.query[k] != cells.query:
-            return np.zeros(cells.weight.shape)
-        alpha: Array = self.duals.block(k).copy()
-        return alpha
-
-    def net(self, queries: Queries) -> Array:
-        """What the pairs of each row make of it, by position: ``β = Σ net_i x_i``."""
-        net = np.zeros(queries.n_rows)  # by row
-        for k in range(len(self.duals.query)):
-            block = self.duals.block(k)
-            net[self.duals.rows(k)] += block.sum(axis=1)
-            net[self.duals.columns(k)] -= block.sum(axis=0)
-        return queries.gather(net)
+_SUPPORTED = (
+    "a fitted RankSVM or RankSVMCV, a LinearModel of one, a FactorizedRankSVM fitted with "
+    "keep_factors=True, or a RegularizedRankSVM fitted with keep_duals=True"
+)
+# Which pairs were chosen, where they were, and how heavily they count.
+_CHOICE = ("pairs", "n_closest", "n_random", "seed", "pair_weighting", "query_normalization")
+_AS_TRAINED = (
+    "dual variables belong to the training data: pass X, y and qid as they were given to fit, in "
+    "the same order"
+)
 
 
 # Singular values up to this share of the largest count as 0. It is above what the rounding of α
@@ -427,3 +270,290 @@ class DualMatrix:
         """What it is of, and how large; the certificate is not computed for it."""
         of = self.kind + (", thresholded" if self._threshold is not None else "")
         return f"<DualMatrix of {of}: {self.loss}, C={self.C:g}, {len(self)} queries with pairs>"
+
+
+# ---- from a model and its data ------------------------------------------------------------------
+
+
+def dual_matrix(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    group: Any = None,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    thresholded: bool = False,
+    tol: float = 1e-9,
+    n_jobs: int | None = None,
+) -> DualMatrix:
+    """The dual variables of a trained model, one matrix for each query.
+
+    With ``β = Σ α_ij (x_i - x_j)``, RankSVM's dual is to maximize ``e'α - ½‖β‖²`` over
+    ``0 <= α_ij <= C ω_ij`` for the hinge, and ``e'α - ½‖β‖² - Σ α_ij²/(4Cω_ij)`` over ``α >= 0``
+    for its square. At the optimum ``w = β``.
+
+    - Squared hinge: ``α_ij = 2Cω_ij max(0, 1 - w·(x_i - x_j))``, as exact as w.
+    - Hinge: α is at an end, ``Cω`` or 0, but for pairs whose margin is 1. Their fractions are found
+      by maximizing the dual over a band of pairs around that margin until `tol` is proved; where
+      the band cannot be listed, α is the Huber point with the largest dual value. More pairs than
+      features with a margin of 1 have more than one optimal α; that nearest to the middle is found.
+    - Factorized: ``α_ij = <v_i, v_j>``. Regularized: what the training has found.
+
+    ``value`` and ``gap`` of the result say how near to optimal α is.
+
+    Parameters
+    ----------
+    model : RankSVM, RankSVMCV, LinearModel, FactorizedRankSVM or RegularizedRankSVM
+        Fitted, with bounds on neither side and without listed preferences. The low-rank estimators
+        must have kept their variables: ``keep_factors=True``, ``keep_duals=True``.
+    X, y, qid, group, sample_weight, query_weight
+        The training data, as they were given to ``fit``. X may be a `Dataset`, which brings the
+        labels and ids.
+    thresholded : bool, default=False
+        Of a RegularizedRankSVM: blocks are ``A = SVT_{γ/2λ}(α)``, whose rank the penalty
+        holds down, in place of α itself.
+    tol : float, default=1e-9
+        Of the hinge: how near to its optimum the dual is to be, relative to the objective.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Returns
+    -------
+    DualMatrix
+
+    Examples
+    --------
+    >>> from linrank import RankSVM, dual_matrix
+    >>> X, y = [[0.0], [1.0], [2.0]], [0, 0, 1]
+    >>> ranker = RankSVM(C=10.0, loss="hinge", scale="none").fit(X, y)
+    >>> dual = dual_matrix(ranker, X, y)
+    >>> dual.full().round(6).tolist()  # row 2 is above row 1: margin 1
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    linear = _linear_model(model)
+    kind = _kind(model, linear)
+    data = as_dataset(X, y, qid, group, sample_weight, n_jobs)
+    _check_training_data(linear, data)
+    check_positive("tol", tol)
+    if thresholded and kind != "regularized":
+        raise ValueError(
+            f"thresholded=True is of RegularizedRankSVM, whose γ and λ say by how much; got a "
+            f"{kind} model"
+        )
+    problem = _problem(linear, kind, data, query_weight, n_jobs)
+    w = linear.scaling.unfold(linear.coef)
+    threshold = _thresholding(linear) if thresholded else None
+    entries = _entries(model, kind, problem, w, tol)
+    return DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
+
+
+def _entries(model: Any, kind: str, problem: Problem, w: Array, tol: float) -> Entries:
+    if kind == "factorized":
+        return _of_these_rows(FactorEntries(_factors(model, problem)), problem, w)
+    if kind == "regularized":
+        return _of_these_rows(_regularized(model, problem), problem, w)
+    if problem.loss == "hinge":
+        return hinge_entries(problem, w, tol)
+    return SquaredHingeEntries(problem.objective().at(w).parts[1].z, problem.C)
+
+
+def _linear_model(model: Any) -> LinearModel:
+    """The model of an estimator, or the model itself."""
+    if isinstance(model, LinearModel):
+        return model
+    linear = getattr(model, "model_", None)
+    if isinstance(linear, LinearModel):
+        return linear
+    if hasattr(model, "fit") and linear is None:
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"this {type(model).__name__} is not fitted yet; call fit first")
+    if isinstance(model, KernelModel) or isinstance(linear, KernelModel):
+        raise TypeError(
+            f"a {type(model).__name__} has no weights from which the duals of its pairs could be "
+            f"told: it keeps their sum at each support row; dual_matrix takes {_SUPPORTED}"
+        )
+    raise TypeError(f"dual_matrix takes {_SUPPORTED}; got {type(model).__name__}")
+
+
+def _kind(model: Any, linear: LinearModel) -> str:
+    """What trained the model: "ranksvm", "factorized" or "regularized"; refuses all others."""
+    training = linear.training
+    method = training.get("method", "ranksvm")
+    if method in ("factorized", "regularized"):
+        return str(method)
+    if method != "ranksvm" or training.get("loss") not in LOSSES or not training.get("C"):
+        name = type(model).__name__
+        raise TypeError(
+            f"this {name} was not trained on the dual of a RankSVM, or does not say how (loss and "
+            f"C in its training); dual_matrix takes {_SUPPORTED}"
+        )
+    if training.get("n_preferences"):
+        raise ValueError(
+            f"the model was trained on {training['n_preferences']} listed preferences, which have "
+            "no place in a matrix of labeled pairs; use a model of fit(X, y)"
+        )
+    if training.get("positive") or training.get("bounded"):
+        raise ValueError(
+            "the model was trained with bounds (positive or coef_bounds), where the weights are "
+            "not Σ α_ij (x_i - x_j); use a model without bounds"
+        )
+    return "ranksvm"
+
+
+def as_dataset(
+    X: Any,
+    y: Any,
+    qid: Any,
+    group: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> Dataset:
+    if not isinstance(X, Dataset):
+        return Dataset.of(X, y, qid=qid, group=group, sample_weight=sample_weight, n_jobs=n_jobs)
+    given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"X is a Dataset, which brings its own {name}; leave {name} out")
+    return X
+
+
+def _check_training_data(linear: LinearModel, data: Dataset) -> None:
+    """Refuse data that cannot be those of the training: α of other rows would mean nothing."""
+    if data.n_features != linear.n_features:
+        raise ValueError(
+            f"X has {data.n_features} features, the model {linear.n_features}; pass the data that "
+            "it was trained on"
+        )
+    found = {"n_rows": data.n_rows, "n_queries": data.queries.n_queries}
+    if linear.training.get("pairs", "all") == "all":
+        found["n_pairs"] = data.queries.n_pairs
+    check_sizes(linear.training, found)
+
+
+def check_sizes(training: Mapping[str, Any], found: Mapping[str, int]) -> None:
+    """Refuse data that have not the sizes that the training has noted."""
+    for name, value in found.items():
+        trained = training.get(name)
+        if trained is not None and trained != value:
+            what = name.removeprefix("n_")
+            raise ValueError(
+                f"the data have {value} {what}, the model was trained on {trained}; {_AS_TRAINED}"
+            )
+
+
+def choice_of_pairs(training: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the settings of a training, those that say which pairs it used and how heavily."""
+    return {name: training[name] for name in _CHOICE if training.get(name) is not None}
+
+
+def _problem(
+    linear: LinearModel, kind: str, data: Dataset, query_weight: Any, n_jobs: int | None
+) -> Problem:
+    """The RankSVM problem that the model was trained for; low-rank models are of the hinge's."""
+    training: Mapping[str, Any] = linear.training
+    problem = Problem.of(
+        linear.scaling.transformed(data, n_jobs=n_jobs),
+        float(training["C"]),
+        loss=str(training["loss"]) if kind == "ranksvm" else "hinge",
+        scale=linear.scaling.factors,
+        query_weight=query_weights(query_weight, data.queries),
+        n_jobs=n_jobs,
+        **choice_of_pairs(training),
+    )
+    if problem.preferences is not None:
+        raise ValueError(
+            f"the model was trained on {training.get('n_pairs')} chosen pairs "
+            f"(pairs={training['pairs']!r}), which are listed and have no place in a matrix; use a "
+            "model of pairs='all', 'adjacent', or 'closest' with n_closest='auto'"
+        )
+    return problem
+
+
+def _factors(model: Any, problem: Problem) -> Array:
+    """The factors by position."""
+    factors = getattr(model, "factors_", None)
+    if factors is None:
+        raise ValueError(
+            f"this {type(model).__name__} has no factors_, which its α are made of; fit it with "
+            "keep_factors=True and pass the estimator itself"
+        )
+    factors = np.asarray(factors, dtype=np.float64)
+    n_rows = problem.rows.shape[0]
+    if factors.ndim != 2 or len(factors) != n_rows:
+        raise ValueError(f"factors_ has the shape {factors.shape}, but X has {n_rows} rows")
+    if problem.pairs is None:
+        raise ValueError("the labels make no pair, so there is no matrix")
+    return problem.pairs.queries.gather(factors)
+
+
+def _regularized(model: Any, problem: Problem) -> RectangleEntries:
+    """The α that the training has kept."""
+    duals = getattr(model, "duals_", None)
+    if duals is None:
+        raise ValueError(
+            f"this {type(model).__name__} has no duals_, its α; fit it with keep_duals=True and "
+            "pass the estimator itself"
+        )
+    own, n_rows = duals.pairs.queries, problem.rows.shape[0]
+    if problem.pairs is None or own.n_rows != n_rows:
+        raise ValueError(f"duals_ are of {own.n_rows} rows, but X has {n_rows}")
+    if not _same_levels(own, problem.pairs.queries):
+        raise ValueError(f"duals_ are of other queries or labels than these; {_AS_TRAINED}")
+    return RectangleEntries(duals)
+
+
+def _same_levels(one: Queries, other: Queries) -> bool:
+    """Whether the rows have the same queries and levels."""
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("offsets", "levels", "order")
+    )
+
+
+def _of_these_rows(
+    entries: FactorEntries | RectangleEntries, problem: Problem, w: Array
+) -> FactorEntries | RectangleEntries:
+    """The entries, unless ``β = Σ α_ij (x_i - x_j)`` of these rows is not the weights at all."""
+    if problem.pairs is None:
+        raise ValueError("the labels make no pair, so there is no matrix")
+    queries = problem.pairs.queries
+    net = entries.net(queries)
+    rows, n_threads = problem.rows.core, problem.n_threads
+    beta = _core.gradient(rows, net, queries.order, n_threads)
+    if problem.scale is not None:
+        beta = problem.scale * beta
+    # With a large C the sums cancel: what rounding leaves of them is no sign of other rows.
+    rounding = 1e-12 * float(np.abs(net).sum()) * _largest(problem)
+    off = float(np.abs(beta - w).max(initial=0.0))
+    if off > 1e-3 * float(np.abs(w).max(initial=0.0)) + rounding:
+        raise ValueError(
+            f"the dual variables do not belong to these rows: Σ α_ij (x_i - x_j) differs from the "
+            f"weights by {off:.3g}; {_AS_TRAINED}"
+        )
+    return entries
+
+
+def _largest(problem: Problem) -> float:
+    """A bound of the absolute values of the scaled features."""
+    X = problem.rows.to_user()
+    raw = max(abs(float(X.max())), abs(float(X.min())))
+    return raw if problem.scale is None else raw * float(problem.scale.max(initial=0.0))
+
+
+def _thresholding(linear: LinearModel) -> Callable[[Array], Array]:
+    """``A = SVT_{γ/2λ}(α)``, the matrix that the penalty of the training makes one of low rank."""
+    training: Mapping[str, Any] = linear.training
+    gamma, lam = float(training["gamma"]), float(training["lam"])
+    return partial(svt, threshold=gamma / (2.0 * lam))
+
+
+def frame_of(columns: Mapping[str, Any]) -> Any:
+    """A pandas DataFrame of columns by name."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install pandas") from None
+    return pandas.DataFrame(columns)

@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.duals.dual_matrix import RANK_TOL, Block, DualMatrix, singular_rank
-from linrank.duals.of_model import dual_matrix
+from linrank.duals.dual_matrix import (
+    RANK_TOL,
+    Block,
+    DualMatrix,
+    dual_matrix,
+    frame_of,
+    singular_rank,
+)
 from linrank.system.seeds import seed_of, seed_of_part
 from linrank.system.tables import Column, Table
 
@@ -66,7 +72,7 @@ class RankProfile:
         Parameters
         ----------
         relative_to : {"size", "possible"}
-            "size" is the normalisation of Xu et al. (2019), which calls matrices low-rank that
+            "size" is the normalization of Xu et al. (2019), which calls matrices low-rank that
             have the full rank of their rectangle; "possible" does not.
 
         Returns
@@ -80,7 +86,7 @@ class RankProfile:
         return shares
 
     def distribution(self, relative_to: str = "size") -> Array:
-        """Queries by ranges of a tenth of `ratios`, ``(0, 10 %], ..., (90 %, 100 %]``.
+        """Queries by ranges of a tenth of `ratios`, ``(0, 10%], ..., (90%, 100%]``.
 
         A ratio of 0, of a zero matrix, counts in the first.
 
@@ -111,11 +117,7 @@ class RankProfile:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, a row a query."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
-        return pandas.DataFrame(self.columns())
+        return frame_of(self.columns())
 
     def table(self, queries: Sequence[Any] | None = None) -> str:
         """The numbers of each query as text, as in Table 6 of Xu et al. (2019).

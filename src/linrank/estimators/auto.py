@@ -8,6 +8,7 @@ from linrank.estimators.base import LinearRanker
 from linrank.estimators.search import SearchRanker
 from linrank.methods.base import AUTO
 from linrank.methods.parameters import AutoSearch
+from linrank.metrics import parse
 from linrank.system.tables import Column, Table
 
 
@@ -16,12 +17,12 @@ class AutoRanker(SearchRanker, LinearRanker, AutoSearch):
 
     Tried on the same folds of queries, from the simplest on: few weights (the domination loss with
     the l1 penalty), linear, linear with pairs weighted by the metric, a curve of each feature, and
-    curves with interactions of all features; each with six weights of the losses. Features are
+    curves with interactions of all features; each with five weights of the losses. Features are
     scaled. What was chosen is trained on all rows.
 
     Parameters
     ----------
-    metric : str, default="ndcg@10"
+    metric : str or callable, default="ndcg@10"
         What is to be high on unseen queries. A measure of ranked lists also weighs the pairs, its
         cut-off doubled.
     time_limit : float or None, default=None
@@ -81,7 +82,7 @@ class AutoRanker(SearchRanker, LinearRanker, AutoSearch):
             ]
             for one in self.tried_
         ]
-        names = ("", "model", self.metric, "best weight", "time")
+        names = ("", "model", str(parse(self.metric)), "best weight", "time")
         columns = [Column(name, "left" if k < 2 else "right") for k, name in enumerate(names)]
         chosen = f"chosen: weight {self.best_params_['weight']:g}, {self.selection}"
         return Table(columns, rows, notes=[chosen]).to_text()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import warnings
+import sys
+import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -15,16 +17,24 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array
 from linrank.data.preferences import Preferences
+from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.data.rows import as_rows, check_values
-from linrank.errors import ConvergenceWarning, NoPairsError, check_one_of
-from linrank.io.store.outline import columns_of, is_limited
-from linrank.io.store.store import Store
+from linrank.errors import (
+    ConvergenceWarning,
+    DataWarning,
+    NoPairsError,
+    check_one_of,
+    did_you_mean,
+    warn,
+)
+from linrank.io.store.store import Store, columns_of, is_limited
 from linrank.methods.base import Task
 from linrank.methods.parameters import defaults_of, options_of
-from linrank.metrics import evaluate, rank_within_queries
+from linrank.metrics import evaluate, parse, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.options import MISSING
 from linrank.search.monitor import validation_sets
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     import os
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from typing_extensions import Self
 
+    from linrank.data.missing import Filling
     from linrank.data.rows import Rows
     from linrank.export.artefact import Artefact
     from linrank.methods.base import Method, Trained
@@ -43,14 +54,25 @@ if TYPE_CHECKING:
 
     Fit = TypeVar("Fit", bound=Callable[..., Any])
 
+_WRITE_AGAIN = "leave it out, or write the store again with it"
 
 try:
     from sklearn.callback import CallbackSupportMixin
     from sklearn.callback import with_callbacks as _torn_down
-except ImportError:  # scikit-learn < 1.9 has none; without set_callbacks nobody asks for them
+except ImportError:  # scikit-learn < 1.9 has none
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """In place of scikit-learn's, which older versions lack."""
+
+        @property
+        def set_callbacks(self) -> Any:
+            """Say which version has it; a property, so that hasattr tells the truth."""
+            import sklearn
+
+            raise AttributeError(
+                f"set_callbacks needs scikit-learn 1.9 or newer, and {sklearn.__version__} is "
+                "installed: pip install --upgrade scikit-learn"
+            )
 
     def _torn_down(method: Any) -> Any:
         return method
@@ -176,8 +198,7 @@ class RankerMixin:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.estimator_type = "ranker"
         tags.target_tags.required = True
-        is_curved = getattr(self, "curves", None) or getattr(self, "interactions", 0)
-        tags.input_tags.sparse = not is_curved
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = getattr(self, "missing", "error") != "error"
         return tags
 
@@ -219,7 +240,8 @@ class RankerMixin:
             raise ValueError(
                 f"{method}() needs qid, because this {type(self).__name__} was fitted with qid. In "
                 "cross-validation, call sklearn.set_config(enable_metadata_routing=True) and pass "
-                "qid= to fit (or params={'qid': qid}), so that qid reaches score too"
+                "qid= to fit (or params={'qid': qid}), so that qid reaches score too; elsewhere "
+                "pass scoring=functools.partial(ranking_scorer('ndcg@10'), qid=qid)"
             )
 
 
@@ -285,12 +307,30 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     # ---- for fit ---------------------------------------------------------------------------------
 
     def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
+        is_unsaid, qid = qid is UNSAID and group is None, None if qid is UNSAID else qid
+        data = self._checked_data(X, y, qid, group, sample_weight)
+        if is_unsaid and data.qid is None:
+            levels = int(data.queries.n_levels.max())
+            self._warn_of_one_query(data.labels, data.n_rows, levels)
+        return data
+
+    def _warn_of_one_query(self, labels: NDArray[np.float64], n_rows: int, n_levels: int) -> None:
+        search, _ = _cross_validation()
+        if _is_first(search):
+            more = "" if search is None else _GROUPS_ALONE
+            warn_of_one_query(f"{type(self).__name__}.fit", labels, n_rows, n_levels, more)
+
+    def _checked_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
         if isinstance(X, (Store, Dataset)):
             own = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
             what = f"the store {X.path}" if isinstance(X, Store) else "the data set"
             for name in (name for name, value in own.items() if value is not None):
                 raise ValueError(f"{name} is part of {what}, which is given alone: fit(X)")
-            data = X.dataset(n_jobs=self.n_jobs) if isinstance(X, Store) else self._filled(X)
+            if isinstance(X, Store):
+                self._check_policy(X.filling, f"the store {X.path}", _WRITE_AGAIN)
+                data = X.dataset(n_jobs=self.n_jobs)
+            else:
+                data = self._filled(X.unscanned())  # its rows may have been written to
             self._note_columns(data)
             return data
         labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
@@ -313,16 +353,26 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         """A data set as the parameter ``missing`` wants it; one may have been filled in already."""
         missing = self._missing()
         if data.filling is None:
-            check_values(
-                data.rows, data.feature_names, missing=missing != "error", n_jobs=self.n_jobs
-            )
+            if not data.rows.is_finite(data.weight, resolve(self.n_jobs)):
+                check_values(
+                    data.rows, data.feature_names, missing=missing != "error", n_jobs=self.n_jobs
+                )
             return data.filled(missing)
-        if missing not in ("error", data.filling.kind):
-            raise ValueError(
-                f"missing={missing!r}, but the data set was filled in with {data.filling.kind!r}; "
-                "leave one of them out, or load it with missing='keep'"
-            )
+        remedy = "leave one of them out, or load it with missing='keep'"
+        self._check_policy(data.filling, "the data set", remedy)
         return data
+
+    def _check_policy(self, filling: Filling | None, what: str, remedy: str) -> None:
+        """Refuse another ``missing`` than the data had when they were filled in, if they were."""
+        missing, kind = self._missing(), None if filling is None else filling.kind
+        if missing not in ("error", kind):
+            was = "not filled in" if kind is None else f"filled in with {kind!r}"
+            raise ValueError(f"missing={missing!r}, but {what} was {was}; {remedy}")
+
+    def _columns_of(self, store: Store) -> Dataset:
+        """The columns of a store, which decides what happens to missing values."""
+        self._check_policy(store.filling, f"the store {store.path}", _WRITE_AGAIN)
+        return columns_of(store)
 
     def _missing(self) -> str:
         """What happens to missing values in training: the estimators that fill them in say so."""
@@ -332,8 +382,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _note_columns(self, data: Dataset) -> None:
         """Set what scikit-learn keeps of the columns, for data that it does not know."""
-        filling = data.filling
-        self.n_features_in_ = data.n_features if filling is None else filling.n_features
+        self.n_features_in_ = data.n_raw_features
         if data.feature_names is not None:
             names = data.feature_names[: self.n_features_in_]
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -345,6 +394,9 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.model_ = model
         self.n_queries_ = model.training["n_queries"]
         self.needs_qid_ = data.qid is not None
+        self.__dict__.pop("_fitted_queries", None)
+        if self.needs_qid_ and _cross_validation()[1]:
+            self._fitted_queries = data.queries
 
     def _adopt_trained(self, trained: Trained, data: Dataset) -> None:
         """Set the attributes of the fit."""
@@ -370,12 +422,123 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         check_no_query_ids(X, getattr(self, "feature_names_in_", ()))
         rows = as_rows(X, n_jobs=self.n_jobs, check=self._checked)
         validate_data(self, X, reset=False, skip_check_array=True)
+        if qid is not None and hasattr(self, "_fitted_queries"):
+            self._check_whole_queries(Queries.of(np.zeros(rows.shape[0]), qid))
         if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
             qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
         return rows, qid
 
+    def _check_whole_queries(self, queries: Queries) -> None:
+        """Warn of queries that folds have split: part of their rows was learnt from.
 
-def _n_rows(X: Any) -> int:
+        A query that is scored with as many rows as it was fitted with is one of the training part.
+        """
+        search, is_fold = _cross_validation()
+        fitted = _sizes(self._fitted_queries)
+        if not is_fold or len(fitted) == 1:  # the rows of a single query are what is split
+            return
+        is_split = any(fitted.get(id_, size) != size for id_, size in _sizes(queries).items())
+        if is_split and _is_first(search):
+            warn(_SPLIT, DataWarning)
+
+
+_SPLIT = (
+    "the folds split queries: some rows of a query are learnt from and others scored, so that the "
+    "score is that of queries which the ranker has seen. Keep queries whole with "
+    "cv=linrank.QueryKFold(5), or GroupKFold and groups=qid beside qid="
+)
+_GROUPS_ALONE = (
+    ". In cross-validation, groups= reaches the splitter alone: call "
+    "sklearn.set_config(enable_metadata_routing=True) and pass qid= to fit of the search, or "
+    "params={'qid': qid} to cross_validate, with cv=linrank.QueryKFold(5)"
+)
+
+
+_warned: weakref.WeakSet[Any] = weakref.WeakSet()  # searches
+
+
+def _cross_validation() -> tuple[Any, bool]:
+    """The search or estimator of scikit-learn's cross-validation that calls this, None for none;
+    and whether that is on a fold. No argument tells of either."""
+    frame, search, is_fold = sys._getframe(1), None, False
+    while frame is not None:
+        package, _, module = frame.f_globals.get("__name__", "").rpartition(".")
+        if package == "sklearn.model_selection":
+            search = frame.f_locals.get("self", frame.f_locals.get("estimator", search))
+            is_fold |= module == "_validation"
+        frame = frame.f_back  # type: ignore[assignment]
+    return search, is_fold
+
+
+def _is_first(search: Any) -> bool:
+    """Whether no fit of this search has warned: each is called as if it were the only one."""
+    if search is None:
+        return True
+    is_first = search not in _warned
+    _warned.add(search)
+    return is_first
+
+
+def _sizes(queries: Queries) -> dict[Any, int]:
+    ids = () if queries.ids is None else queries.ids.tolist()
+    return dict(zip(ids, np.diff(queries.offsets).tolist(), strict=True))
+
+
+_OF_SCORES = "scores have no offset: train on what is left, or leave it out"
+_UNWEIGHTED = "measures weigh no rows: leave it out"
+# Arguments of ``fit`` of LightGBM and XGBoost, and what is to be done here.
+_FOREIGN = {
+    "base_margin": _OF_SCORES,
+    "base_margin_eval_set": _OF_SCORES,
+    "callbacks": "pass {0}(callback=function), or {0}(early_stopping=True, n_iter_no_change=5)",
+    "categorical_feature": "make a column of each category, as sklearn's OneHotEncoder does",
+    "early_stopping_rounds": "pass {0}(early_stopping=True, n_iter_no_change={1})",
+    "eval_at": "measure and cut-off are one name: {0}(scoring='ndcg@10')",
+    "eval_init_score": _OF_SCORES,
+    "eval_metric": "measure and cut-off are one name: {0}(scoring='ndcg@10')",
+    "eval_names": "history_ calls the sets val0_..., val1_... in their order: leave it out",
+    "eval_sample_weight": _UNWEIGHTED,
+    "feature_name": "names are the columns of a data frame, or those of a Dataset",
+    "feature_weights": "multiply the columns of X, or pass penalty or bounds to {0}",
+    "init_model": "pass {0}(warm_start=True) where it has that, and call fit again",
+    "init_score": _OF_SCORES,
+    "sample_weight_eval_set": _UNWEIGHTED,
+    "verbose": "pass {0}(verbose={1})",
+    "xgb_model": "pass {0}(warm_start=True) where it has that, and call fit again",
+}
+
+
+def check_foreign(ranker: Any, others: Mapping[str, Any]) -> None:
+    """Refuse arguments of other libraries that ask for what the parameters do not say already."""
+    kind = type(ranker).__name__
+    for name, value in others.items():
+        if name not in _FOREIGN:
+            hint = did_you_mean(name, inspect.signature(ranker.fit).parameters)
+            raise TypeError(f"{kind}.fit() got an unexpected keyword argument {name!r}{hint}")
+        if value is None or (isinstance(value, str) and value == "auto"):  # their defaults
+            continue
+        if not _is_said_already(ranker, name, value, others):
+            told = _FOREIGN[name].format(kind, value)
+            raise TypeError(f"{kind}.fit() has no {name}; {told}")
+
+
+def _is_said_already(ranker: Any, name: str, value: Any, others: Mapping[str, Any]) -> bool:
+    """Whether an argument of another library says what a parameter says."""
+    if name == "verbose":
+        return bool(value) == bool(getattr(ranker, "verbose", 0))
+    if name == "early_stopping_rounds":
+        return getattr(ranker, "early_stopping", False) and bool(value == ranker.n_iter_no_change)
+    if name in ("eval_metric", "eval_at"):
+        metric, cutoffs = others.get("eval_metric") or "ndcg", others.get("eval_at")
+        cutoff = "" if cutoffs is None else f"@{'-'.join(map(str, np.atleast_1d(cutoffs)))}"
+        try:
+            return bool(parse(f"{metric}{cutoff}") == parse(ranker.scoring))
+        except (AttributeError, ValueError):
+            return False
+    return False
+
+
+def n_rows_of(X: Any) -> int:
     """Rows of anything like a matrix; what is none is refused by the checks that follow."""
     shape = getattr(X, "shape", None)
     if shape is not None:
@@ -397,7 +560,7 @@ class MethodRanker(CallbackSupport, FittedRanker):
         X: Any,
         y: Any = None,
         *,
-        qid: Any = None,
+        qid: Any = UNSAID,
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
@@ -407,6 +570,7 @@ class MethodRanker(CallbackSupport, FittedRanker):
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        **others: Any,
     ) -> Self:
         """Learn from labelled rows.
 
@@ -419,6 +583,7 @@ class MethodRanker(CallbackSupport, FittedRanker):
             Real labels; only their order within a query matters, unless a parameter says otherwise.
         qid : array of shape (n_rows,)
             Query of each row, of any hashable type and in any order. None: all rows are one query.
+            So they are if it is left out, with a warning where the labels look graded.
         sample_weight : array of shape (n_rows,)
             Row weights ``u >= 0``: a weight of 2 equals repeating the row.
         query_weight : mapping from query id to weight, or array
@@ -431,19 +596,23 @@ class MethodRanker(CallbackSupport, FittedRanker):
         eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
             ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
             `early_stopping`.
+        **others
+            Further arguments of LightGBM's and XGBoost's ``fit``, where they ask for what the
+            parameters say anyway; a TypeError names the parameter otherwise.
 
         Returns
         -------
         self
             The fitted estimator.
         """
+        check_foreign(self, others)
         own = {"qid": qid, "group": group, "sample_weight": sample_weight}
         validation = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
         is_stored = "store" in self.method.places and (
             isinstance(X, Store) or self.memory_limit is not None
         )
         if is_stored and is_limited(X, y, self.memory_limit, **own):
-            columns = columns_of(X)
+            columns = self._columns_of(X)
             sets = self._validation_sets(columns, validation)
             self._train(X, columns, sets, query_weight)
             self._note_columns(columns)
@@ -469,8 +638,7 @@ class MethodRanker(CallbackSupport, FittedRanker):
         start = self.model_ if is_warm else None
         trained = self.method.train(Task(data, self, sets, query_weight, preferences, start))
         if trained.doubt:
-            message = f"{type(self).__name__} {trained.doubt}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn(f"{type(self).__name__} {trained.doubt}", ConvergenceWarning)
         self._adopt_trained(trained, columns)
         return self
 
@@ -485,7 +653,7 @@ class PairRanker(MethodRanker):
         pairs: Any,
         *,
         pair_weight: Any = None,
-        qid: Any = None,
+        qid: Any = UNSAID,
         across_queries: bool = False,
         y: Any = None,
         sample_weight: Any = None,
@@ -503,7 +671,8 @@ class PairRanker(MethodRanker):
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features)
-            NumPy or SciPy matrix or data frame, or a kernel matrix, as in :meth:`fit`.
+            NumPy or SciPy matrix or data frame, or a kernel matrix, as in :meth:`fit`. Of a data
+            set, given with its query ids, the labels do not count: `pairs` alone are learnt from.
         pairs : integers of shape (n_pairs, 2), or Preferences
             Rows of `X`, from 0: the winner, then the loser. A pair given twice counts twice; a pair
             and its reverse may both be given, and each pulls its way.
@@ -539,8 +708,12 @@ class PairRanker(MethodRanker):
         for name, given in weights.items() if y is None else ():
             if given is not None:
                 raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
-        labels = np.zeros(_n_rows(X)) if y is None else y
-        data = self._training_data(X, labels, qid, group, sample_weight)
+        if isinstance(X, (Store, Dataset)):
+            data = self._training_data(X, y, qid, group, sample_weight)
+            data = replace(data, labels=np.zeros(data.n_rows))
+        else:
+            labels = np.zeros(n_rows_of(X)) if y is None else y
+            data = self._training_data(X, labels, qid, group, sample_weight)
         preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
         if data.qid is not None and not across_queries:
             preferences.check_queries(data.queries)
@@ -575,6 +748,24 @@ class LinearRanker(FittedRanker):
         rows, qid = self._rows(X, qid)
         return self.model_.explain(rows, qid=qid, pair=pair)
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of each feature in ``|coef_j|·std_j``, by which it usually moves a score.
+
+        The deviations are those of the training rows; a model that lacks them, as one of more than
+        20,000 features, of a cluster or with ``scale="query"``, has no such attribute.
+        """
+        check_is_fitted(self, "model_")
+        found = getattr(self.model_, "importances", None)
+        if found is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no feature_importances_: its model has no weights "
+                "of features with known deviations; see permutation_importance in the guide"
+            )
+        total = float(found.sum())
+        shares: NDArray[np.float64] = found / total if total > 0.0 else found
+        return shares
+
     def export(self, target: str, **options: Any) -> Artefact:
         """``model_`` for a search engine or another program: :meth:`linrank.LinearModel.export`."""
         from linrank.export.targets import export
@@ -584,7 +775,8 @@ class LinearRanker(FittedRanker):
 
     def _adopt_model(self, model: LinearModel | AdditiveModel, data: Dataset) -> None:
         super()._adopt_model(model, data)
-        self._set_attributes({"coef": getattr(model, "coef", None)})  # curves have none
+        coef = getattr(model, "coef", None)  # curves have none
+        self._set_attributes({"coef": coef, "intercept": None if coef is None else 0.0})
 
 
 def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[MethodRanker]:

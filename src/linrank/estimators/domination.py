@@ -59,7 +59,7 @@ class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
         least promise of a feature that enters.
     max_iter : int or None, default=None
         Sweeps over the features at most, >= 1, or Newton steps; None for 1000, or 100.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         As in :class:`RankSVM`. The penalty is on the weights of the scaled features.
     curves, n_knots, interactions
         As in :class:`RankSVM`: an additive model, of which the l1 penalty keeps few columns.
@@ -75,13 +75,13 @@ class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
         iterations, and keep the best iterate. Needs validation data in ``fit``.
     n_iter_no_change : int, default=5
         Patience of `early_stopping`, >= 1.
-    scoring : str, default="ndcg@10"
-        Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    scoring : str or callable, default="ndcg@10"
+        Measure of the validation data, by name or as a function: see :func:`linrank.evaluate`.
     random_state : int, None, RandomState or Generator, default=None
         Of `negative_sampling`; nothing else is random.
     memory_limit : int, float, str or None, default=None
-        As in :class:`RankSVM`: bytes that the process may have in memory, for a
-        :class:`linrank.Store` with ``penalty="l2"``.
+        As in :class:`RankSVM`, of a :class:`linrank.Store` with ``penalty="l2"``: bytes that the
+        fit may take beyond what the process holds when it begins.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.

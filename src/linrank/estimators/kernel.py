@@ -76,7 +76,7 @@ class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
         Of "poly", >= 1.
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
-    C : float, default=1.0
+    C : float or "auto", default="auto"
         Weight of the pair losses, > 0.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
@@ -84,9 +84,9 @@ class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
         Which pairs count: all, or a part of them, as in :class:`RankSVM`.
     n_closest, n_random : int or "auto", default="auto"
         How many pairs "closest" and "pruned" take, as in :class:`RankSVM`.
-    pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
+    pair_weighting : {"auto", "uniform", "grade_diff", "gain_diff"}, default="auto"
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``.
-    query_normalization : {None, "pairs"}, default=None
+    query_normalization : {"auto", None, "pairs"}, default="auto"
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query.
     approximation : {None, "nystroem", "fourier"}, default=None
         None is exact, and takes a time of O(n²) for n rows, and memory if there is any. "nystroem"
@@ -96,15 +96,16 @@ class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
         Size of the approximation, >= 1, and even for "fourier"; None for 512 or fewer rows. The
         exact fit does not look at it.
     memory_limit : int, float, str or None, default=None
-        Bytes that Q and what belongs to it, or the mapped rows, may take; None for half of what is
-        free. Where Q does not fit, it is computed again, block by block, for every product: slower,
+        Bytes that the fit may take beyond what the process holds when it begins: those of Q and
+        what belongs to it, or of the mapped rows. None for half of what is free. Where Q does not
+        fit, it is computed again, block by block, for every product: slower,
         and the same model.
     tol : float or None, default=None
         Stop when `duality_gap_`, a certified bound on ``F(β) - F*``, is at most ``tol·F(β)``; None
         for 1e-4, and for 1e-3 of the hinge.
     max_iter : int or None, default=None
         Newton steps at most, >= 1; None for 100, and for 500 of the hinge in an exact fit.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         How features are scaled before the kernel sees them, as in :class:`RankSVM`; part of the
         model, which scores raw rows.
     random_state : int, None, RandomState or Generator, default=None

@@ -39,7 +39,7 @@ class FactorizedRankSVM(MethodRanker, LinearRanker, FactorizedParameters):
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
         every query counts the same.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         As in :class:`RankSVM`.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
         What a missing value, NaN or null, means; kept in the model, so that it means the same when
@@ -54,8 +54,8 @@ class FactorizedRankSVM(MethodRanker, LinearRanker, FactorizedParameters):
         validation data in ``fit``.
     n_iter_no_change : int, default=5
         Patience of `early_stopping`, >= 1.
-    scoring : str, default="ndcg@10"
-        Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    scoring : str or callable, default="ndcg@10"
+        Measure of the validation data, by name or as a function: see :func:`linrank.evaluate`.
     random_state : int, None, RandomState or Generator, default=None
         Of the V to start from, and of the order of the queries in an epoch. With an integer, the
         same data give the same bits, on any number of threads.
@@ -144,7 +144,7 @@ class RegularizedRankSVM(MethodRanker, LinearRanker, RegularizedParameters):
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` divides the bounds of a query's dual variables by the total weight of its pairs,
         so that every query counts the same.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         As in :class:`RankSVM`.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
         What a missing value, NaN or null, means; kept in the model, so that it means the same when
@@ -152,7 +152,8 @@ class RegularizedRankSVM(MethodRanker, LinearRanker, RegularizedParameters):
         feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
         worth, for each feature that has some in the training rows.
     memory_limit : int, float, str or None, default=None
-        Bytes that the dual variables and their copies may take; None for what the system has left.
+        Bytes that the fit may take beyond what the process holds when it begins: those of the
+        dual variables and their copies. None for what the system has left.
     keep_duals : bool, default=False
         Keep α as ``duals_``.
     early_stopping : bool, default=False
@@ -160,8 +161,8 @@ class RegularizedRankSVM(MethodRanker, LinearRanker, RegularizedParameters):
         iterations, and keep the best iterate. Needs validation data in ``fit``.
     n_iter_no_change : int, default=5
         Patience of `early_stopping`, >= 1.
-    scoring : str, default="ndcg@10"
-        Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    scoring : str or callable, default="ndcg@10"
+        Measure of the validation data, by name or as a function: see :func:`linrank.evaluate`.
     random_state : int, None, RandomState or Generator, default=None
         Not looked at: nothing is random. Here because other estimators have it.
     callback : callable or None, default=None

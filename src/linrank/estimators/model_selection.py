@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sklearn
-from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils import check_random_state
+from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries, query_folds
-from linrank.estimators.base import RankerMixin
+from linrank.estimators.base import RankerMixin, n_rows_of
 from linrank.metrics import convention as named_convention
 from linrank.metrics import evaluate, parse, parse_scoring
+from linrank.metrics.names import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,12 +93,84 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
                 "QueryKFold needs query ids. Call sklearn.set_config(enable_metadata_routing=True) "
                 "and pass qid= to fit (or params={'qid': qid}); or split(X, y, qid) by hand"
             )
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_rows = n_rows_of(X)
         queries = Queries.of(np.zeros(n_rows), qid=groups)
         order = None
         if self.shuffle:
             order = check_random_state(self.random_state).permutation(queries.n_queries)
         return query_folds(queries, self.n_splits, order)
+
+
+def train_test_split(
+    *arrays: Any,
+    qid: Any = None,
+    test_size: float | int | None = None,
+    train_size: float | int | None = None,
+    random_state: Any = None,
+) -> list[Any]:
+    """Training and test rows of random queries, none of them in both: scikit-learn's, by query.
+
+    Parameters
+    ----------
+    *arrays : Dataset, or arrays, frames, sparse matrices and lists of the same length
+        What to split. Rows keep their order.
+    qid : array of shape (n_rows,), or str
+        Query of each row, of any hashable type and in any order, or the name of a column of the
+        first frame. A data set has its own.
+    test_size, train_size : float, int or None
+        A share of the queries, or how many of them. Together at most all; a quarter is for the
+        test where both are None.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    list
+        Training and test part of each of `arrays` and then of `qid`, if it is an array.
+
+    Examples
+    --------
+    >>> from linrank import make_ranking, train_test_split
+    >>> data = make_ranking(n_queries=20, random_state=0)
+    >>> X, X_test, y, y_test, qid, qid_test = train_test_split(
+    ...     data.X, data.y, qid=data.qid, random_state=0)
+    >>> len(set(qid)), len(set(qid_test)), set(qid) & set(qid_test)
+    (15, 5, set())
+    >>> train, test = train_test_split(data, test_size=3, random_state=0)
+    >>> test.queries.n_queries
+    3
+    """
+    if not arrays:
+        raise ValueError("there is nothing to split; pass a data set, or X, y and qid=")
+    ids, parts = qid, list(arrays)
+    if isinstance(arrays[0], Dataset):
+        if len(arrays) > 1 or qid is not None:
+            raise ValueError("a data set has labels and query ids of its own; pass it alone")
+        ids = arrays[0].qid
+    elif isinstance(qid, str):
+        ids = arrays[0][qid]
+    elif qid is not None:
+        parts.append(qid)
+    if ids is None:
+        raise ValueError(
+            "train_test_split needs qid, the query of each row; if all rows are one query, split "
+            "them by sklearn.model_selection.train_test_split"
+        )
+    parts = parts if isinstance(parts[0], Dataset) else indexable(*parts)
+    n_rows = parts[0].n_rows if isinstance(parts[0], Dataset) else n_rows_of(parts[0])
+    queries = Queries.of(np.zeros(n_rows), qid=ids)
+    if queries.n_queries < 2:
+        raise ValueError("all rows are of one query, which cannot be in both parts")
+    number = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+    if test_size is None and train_size is None:
+        test_size = 0.25
+    splitter = GroupShuffleSplit(
+        1, test_size=test_size, train_size=train_size, random_state=random_state
+    )
+    both = next(splitter.split(number, groups=number))
+    if isinstance(parts[0], Dataset):
+        return [parts[0].select(rows) for rows in both]
+    return [_safe_indexing(part, rows) for part in parts for rows in both]
 
 
 @dataclass(frozen=True)
@@ -108,7 +181,7 @@ class RankingScorer:
     :func:`ranking_scorer`.
     """
 
-    metric: str
+    metric: Metric
     convention: str = "linrank"
 
     def __call__(self, estimator: Any, X: Any, y: Any, *, qid: Any = None) -> float:
@@ -120,12 +193,13 @@ class RankingScorer:
             )
         scores = _scores(estimator, X, qid)
         values = evaluate(y, scores, qid=qid, metrics=(self.metric,), convention=self.convention)
-        value = float(values[self.metric])
+        value = float(next(iter(values.values())))
         return value if parse(self.metric).higher_is_better else 0.0 - value
 
     def __repr__(self) -> str:
         convention = "" if self.convention == "linrank" else f", convention={self.convention!r}"
-        return f"ranking_scorer({self.metric!r}{convention})"
+        metric = self.metric if isinstance(self.metric, str) else str(parse(self.metric))
+        return f"ranking_scorer({metric!r}{convention})"
 
     def get_metadata_routing(self) -> MetadataRequest:
         """What scikit-learn is to pass: ``qid``."""
@@ -134,13 +208,14 @@ class RankingScorer:
         return request
 
 
-def ranking_scorer(metric: str = "ndcg@10", *, convention: str = "linrank") -> RankingScorer:
+def ranking_scorer(metric: Metric = "ndcg@10", *, convention: str = "linrank") -> RankingScorer:
     """A scorer for ``scoring=`` of scikit-learn's tools, with ``qid`` requested.
 
     Parameters
     ----------
-    metric : str, default="ndcg@10"
-        A measure that :func:`linrank.evaluate` knows. Of an error, less is better: it gets a minus
+    metric : str or callable, default="ndcg@10"
+        A measure that :func:`linrank.evaluate` knows, or a function of the labels and scores of a
+        query. Of an error, less is better: it gets a minus
         sign, as everywhere in scikit-learn.
     convention : str, default="linrank"
         Its convention.

@@ -16,8 +16,12 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
 
     Parameters
     ----------
-    C : float, default=1.0
+    C : float or "auto", default="auto"
         Weight of the pair losses, > 0. Training on every query twice equals doubling ``C``.
+        ``"auto"`` is ``n / (v Σω_ij)``, v the variance of a feature as it is trained on, 1 where
+        `scale` is ``"standard"``. n is the number of queries over 40, or the number of rows where
+        there is one query, or more than 10 different labels in a query on average. For sparse rows
+        it is ``500 / Σω_ij`` over the variance of all features together.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
     pairs : {"all", "adjacent", "closest", "pruned"}, default="all"
@@ -31,14 +35,16 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
     n_random : int or "auto", default="auto"
         Pairs drawn from the others, uniformly and none twice; ``"auto"`` is as many as the closest.
         Where there are no more others, all pairs are compared. For ``"pruned"`` only.
-    pair_weighting : {"uniform", "grade_diff", "gain_diff"} or a measure, default="uniform"
+    pair_weighting : {"auto", "uniform", "grade_diff", "gain_diff"} or a measure, default="auto"
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``, the difference of gains in
         NDCG. Then the values of the labels matter, not their order alone. A measure of ranked
         lists, as in ``"ndcg@20"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``: a first model is
         trained on all pairs, each query of the same weight, and ``ω_ij`` is what swapping i and j
         in its ranking changes in the measure, scaled so that all weights sum to the number of
         queries. These are LambdaRank's weights, frozen at a good start, so that the problem stays
-        convex and is certified as any other.
+        convex and is certified as any other. ``"auto"`` is ``"ndcg@20"`` where at least 40 queries
+        have pairs, labels are at most 10 grades from 0 to 30, and `pairs`, `solver` and the rows,
+        which must not be sparse, allow it; else ``"uniform"``.
     n_rounds : int, default=1
         How often a measure weighs the pairs anew, each time in the ranking of the model before.
     solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}, default="newton"
@@ -48,17 +54,20 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
         thread; a reference, for the squared hinge over all pairs. ``prsvm`` and ``prsvm+``: the
         same on listed pairs, and level by level.
     tol : float or None, default=None
-        ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
-        and on up to 2²⁰ values `duality_gap_`, a certified bound on it, too; for the hinge when
-        that is (default 1e-3), as ``bundle`` does for both, the others when
+        ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4)
+        and `duality_gap_`, a certified bound on it, below ``tol·F(w)`` on up to 2²⁰ values, below
+        ``max(tol, 1e-3)·F(w)`` on more; for the hinge when the bound is below ``tol·F(w)``
+        (default 1e-3), as ``bundle`` does for both, the others when
         ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
     max_iter : int or None, default=None
         Steps at most, >= 1; None for 100, and for 2000 of ``bundle``.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Train on ``x_j·d_j``: ``standard`` takes ``d_j = 1/std(x_j)``, ``minmax``
         ``d_j = 1/(max x_j - min x_j)``, 0 for a constant feature. The factors are folded into
         ``coef_``, so that raw rows are scored. ``query`` divides by the range of each feature
-        within the row's query, on a copy; scoring then needs ``qid``.
+        within the row's query, on a copy; scoring then needs ``qid``. ``"auto"`` is ``standard``,
+        and ``none`` for sparse rows: at most a tenth of their values is not 0, whatever they are
+        stored in, and no feature has half of the variance of all.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
         What a missing value, NaN or null, means; kept in the model, so that it means the same when
         scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
@@ -68,20 +77,23 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
         Learn an additive model, ``score(x) = Σ_j f_j(x_j)``, in place of a linear one, its curves
         linear between knots. ``"quantile"``: a line and the distribution function of each feature.
         ``"spline"``: a line and ramps between knots, any continuous curve. ``"step"``: steps at
-        the knots. All columns have variance 1. Needs dense rows in memory.
+        the knots. All columns have variance 1. Sparse rows are made dense.
     n_knots : int or None, default=None
         Knots of each curve, 2 to 200, at quantiles of up to 10,000 rows; 200 for ``"quantile"``,
         else 8 if None.
     interactions : int, default=0
         So many training rows, drawn by `random_state`, make a term of all features together:
-        Nyström features of the kernel ``exp(-γ‖q(a) - q(b)‖²)`` of the quantiles q, of variance 1,
-        with ``γ = 0.2 / n_features``.
+        Nyström features of the kernel ``exp(-γ‖q(a) - q(b)‖²)``. q has two ramps from 0 to 1 for
+        each of the p features that vary, over the lower and the upper half of its distribution;
+        ``γ = 1.7 / p``. The variances of these columns sum to 8p; ``C`` of about 0.3 over the
+        number of queries suits them where every query has weight 1.
     increasing, decreasing : list of feature names or column numbers, or None, default=None
         Features whose curves must not fall, or not rise: bounds on the weights of their columns,
         certified like all bounds. Needs `curves`, ``solver="newton"`` and no interactions.
-    query_normalization : {None, "pairs"}, default=None
+    query_normalization : {"auto", None, "pairs"}, default="auto"
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
-        every query counts the same.
+        every query counts the same. ``"auto"`` does so, unless there is one query, or a measure
+        weighs pairs.
     positive : bool, default=False
         Keep all coefficients ``>= 0``.
     coef_bounds : array of shape (n_features, 2), (lower, upper), dict or None, default=None
@@ -96,15 +108,16 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
         iterations, and keep the best iterate. Needs validation data in ``fit``.
     n_iter_no_change : int, default=5
         Patience of `early_stopping`, >= 1.
-    scoring : str, default="ndcg@10"
-        Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    scoring : str or callable, default="ndcg@10"
+        Measure of the validation data, by name or as a function: see :func:`linrank.evaluate`.
     random_state : int, RandomState, Generator or None, default=None
         Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, and of the rows that make
         `interactions`; nothing else is random.
     memory_limit : int, float, str or None, default=None
-        Bytes, or a size such as ``"1.5GB"``, that the process may have in memory, for a
-        :class:`linrank.Store`: it is read pass after pass, one for each Hessian product. The same
-        bits for any limit. None takes the store as a whole, in memory where it fits.
+        For a :class:`linrank.Store`: bytes, or a size such as ``"1.5GB"``, that the fit may take
+        beyond what the process holds when it begins. The store is read pass after pass, one for
+        each Hessian product. The same bits for any limit. None takes the store as a whole, in
+        memory where it fits.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.
@@ -112,13 +125,19 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
         Threads; None or -1 means all cores available to the process.
     verbose : int, default=0
         Report each iteration when positive: to the logger ``linrank`` if it is set up for INFO,
-        else to standard error.
+        else to standard error, in a notebook to standard output.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Coefficients of the raw features; ``decision_function(X) = X @ coef_`` unless
         ``scale="query"``. Read-only. Additive models have ``model_.curves`` in its place.
+    C_ : float
+        The weight of the losses that was taken.
+    settings_ : dict
+        `C`, `scale`, `pair_weighting` and `query_normalization` as they were taken, without
+        ``"auto"``. The problem of the papers has ``C=1.0, scale="none", pair_weighting="uniform",
+        query_normalization=None``.
     n_iter_ : int
         Iterations of the solver.
     converged_ : bool
@@ -151,7 +170,7 @@ class RankSVM(PairRanker, LinearRanker, RankSVMParameters):
     --------
     >>> from linrank import RankSVM
     >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [5.0, 1.0], [4.0, 0.0]]
-    >>> ranker = RankSVM().fit(X, [0, 1, 2, 1, 0], qid=["a", "a", "a", "b", "b"])
+    >>> ranker = RankSVM(C=1.0).fit(X, [0, 1, 2, 1, 0], qid=["a", "a", "a", "b", "b"])
     >>> ranker.rank(X, qid=["a", "a", "a", "b", "b"]).tolist()
     [3, 2, 1, 1, 2]
     """

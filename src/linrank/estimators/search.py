@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker, estimator_of
+from linrank.data.queries import UNSAID
+from linrank.errors import ConvergenceWarning, warn
+from linrank.estimators.base import (
+    FittedRanker,
+    LinearRanker,
+    SparseRanker,
+    check_foreign,
+    estimator_of,
+)
 from linrank.estimators.kernel import KernelRanker
-from linrank.io.store.outline import columns_of, is_limited
+from linrank.io.store.store import is_limited
 from linrank.methods import parameters as of
 from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Task
-from linrank.parts.parts import StoreParts
+from linrank.parts.passes import StoreParts
 from linrank.parts.search import folds_of
 from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell
@@ -41,13 +47,14 @@ class SearchRanker(FittedRanker):
         X: Any,
         y: Any = None,
         *,
-        qid: Any = None,
+        qid: Any = UNSAID,
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        **others: Any,
     ) -> Self:
         """Choose on unseen rows, and learn from all of them with what was chosen.
 
@@ -59,12 +66,15 @@ class SearchRanker(FittedRanker):
         eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
             ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the choice is made on the
             last one, in place of the folds of `cv`, which must be None.
+        **others
+            Of LightGBM's and XGBoost's ``fit``, as in :meth:`RankSVM.fit`.
 
         Returns
         -------
         self
             The fitted estimator.
         """
+        check_foreign(self, others)
         cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         own = {"qid": qid, "group": group, "sample_weight": sample_weight}
         data: Any
@@ -72,7 +82,7 @@ class SearchRanker(FittedRanker):
         in_passes = "store" in self.method.places and hasattr(self, "memory_limit")
         if in_passes and is_limited(X, y, self.memory_limit, **own):
             data = StoreParts(X, self.memory_limit, resolve(self.n_jobs))
-            columns, folds = columns_of(X), folds_of(cv, data)
+            columns, folds = self._columns_of(X), folds_of(cv, data)
             self._note_columns(columns)
         else:
             data = columns = self._training_data(X, y, **own)
@@ -87,8 +97,7 @@ class SearchRanker(FittedRanker):
         )
         self._adopt_choice(found, found.path)
         if found.trained.doubt:
-            message = f"{type(self).__name__} {found.trained.doubt}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(f"{type(self).__name__} {found.trained.doubt}", ConvergenceWarning)
         self._adopt_trained(found.trained, columns)
         return self
 
@@ -100,10 +109,10 @@ class SearchRanker(FittedRanker):
     def _adopt_choice(self, tuning: Tuning, path: PathResult | None) -> None:
         """Set the attributes of the choice; warn where it is doubtful."""
         for said in tuning.edges:
-            warnings.warn(said, UserWarning, stacklevel=4)
+            warn(said)
         for doubt in (tuning.open, None if path is None else path.doubt):
             if doubt:
-                warnings.warn(doubt, ConvergenceWarning, stacklevel=4)
+                warn(doubt, ConvergenceWarning)
         for name, values in tuning.grid.items():
             setattr(self, f"{name}s_", values)
             setattr(self, f"{name}_", tuning.best_params[name])
@@ -133,7 +142,7 @@ def report_model(state: dict[str, Any]) -> None:
             told.append(f"{name} {value if isinstance(value, str) else format(value, 'g')}")
     told += [f"{key} {state[key]:.6g}" for key in ("objective", "gap", "score") if key in state]
     told += [f"{state['n_nonzero']} weights"] if "n_nonzero" in state else []
-    tell(f"linrank: {', '.join(told)}")
+    tell(", ".join(told))
 
 
 _TOLD_LATER = ("fold", "objective", "gap", "score", "n_nonzero", "n_done", "n_total")
@@ -148,15 +157,16 @@ class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
     Parameters
     ----------
     Cs : "auto" or array of float, default="auto"
-        The grid, values > 0; ``"auto"`` is 2^-15, 2^-14, ..., 2^10.
+        The grid, values > 0; ``"auto"`` is 2^-10, 2^-9, ..., 2^14 times the C that
+        ``RankSVM(C="auto")`` takes from all data.
     cv : None, int, splitter, list of pairs, or tuple, default=None
         How validation rows are set apart. An integer k stands for ``QueryKFold(k)``, None for 5
         folds; without `qid`, all rows are one query and are dealt out by label. A splitter gets
         the query ids as groups; a list holds pairs (train, test) of row numbers. A tuple
         ``(X_val, y_val, qid_val)`` is a validation set: one path on all the training data.
-    scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
-        better, has a minus sign in the scores.
+    scoring : str or callable, default="ndcg@10"
+        The measure, by name or as a function, as :func:`linrank.evaluate` takes it. An error, of
+        which less is better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
         smallest C within one standard error of it.
@@ -168,15 +178,16 @@ class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
         the hinge and for ``solver="bundle"``.
     max_iter : int or None, default=None
         Steps at most for each C; 100 if None, of the bundle 2000.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Feature scaling, fitted on the training part of each fold.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
         What a missing value, NaN or null, means; kept in the model, so that it means the same when
         scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
         feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
         worth, for each feature that has some in the training rows.
-    query_normalization : {None, "pairs"}, default=None
-        ``"pairs"`` makes every query count the same.
+    query_normalization : {"auto", None, "pairs"}, default="auto"
+        ``"pairs"`` makes every query count the same. What is ``"auto"`` here or in `scale` and
+        `pair_weighting` is decided once, by all data, as in :class:`linrank.RankSVM`.
     curves, n_knots, interactions, increasing, decreasing
         As in :class:`linrank.RankSVM`; knots are of the training part of each fold, and the rows of
         ``path_.coefs`` have a weight for each column.
@@ -186,13 +197,14 @@ class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
     random_state : int, RandomState, Generator or None, default=None
         Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, and of `interactions`.
     memory_limit : int, float, str or None, default=None
-        As in :class:`linrank.RankSVM`: what the process may have in memory, for a
-        :class:`linrank.Store`. Folds share its rows, and are the same for any limit.
+        As in :class:`linrank.RankSVM`, of a :class:`linrank.Store`: bytes that the search may take
+        beyond what the process holds when it begins. Folds share its rows, and are the same for
+        any limit.
     n_jobs : int or None, default=None
         Threads in all, over folds and inside them. The result does not depend on it.
     verbose : int, default=0
         Report each model when positive: to the logger ``linrank`` if it is set up for INFO, else
-        to standard error.
+        to standard error, in a notebook to standard output.
 
     Attributes
     ----------
@@ -223,7 +235,7 @@ class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
     >>> data = make_ranking(n_queries=60, n_features=4, noise=0.5, random_state=0)
     >>> ranker = RankSVMCV(cv=3).fit(data.X, data.y, qid=data.qid)
     >>> ranker.scores_.shape, ranker.C_ in ranker.Cs_
-    ((3, 26), True)
+    ((3, 25), True)
     """
 
     method = RANKSVM
@@ -247,15 +259,15 @@ class SGDRankerCV(SearchRanker, LinearRanker, of.SGDSearch):
         How validation rows are set apart, as in :class:`linrank.RankSVMCV`: a number of folds, None
         for 5. A tuple ``(X_val, y_val, qid_val)`` is a validation set: the grid is trained once, on
         all the training data.
-    scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
-        better, has a minus sign in the scores.
+    scoring : str or callable, default="ndcg@10"
+        The measure, by name or as a function, as :func:`linrank.evaluate` takes it. An error, of
+        which less is better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds; among equals the first algorithm and the largest λ.
         ``one_se``: the largest λ, of the same algorithm, within one standard error of it.
     aggressiveness, n_steps, sampling, average, record
         As in :class:`linrank.SGDRanker`; `record` is for the model on all data.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Feature scaling, fitted on the training part of each fold. Each fold that is being trained
         then has a scaled copy of the rows; with ``"none"``, and `qid` given, none is made.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
@@ -330,19 +342,22 @@ class DominationRankerCV(SearchRanker, SparseRanker, of.DominationSearch):
         How validation rows are set apart, as in :class:`linrank.RankSVMCV`: 5 folds if None, a
         number of folds, a splitter that takes query ids as groups, pairs (train, test) of row
         numbers, or validation data ``(X_val, y_val, qid_val)``.
-    scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
-        better, has a minus sign in the scores.
+    scoring : str or callable, default="ndcg@10"
+        The measure, by name or as a function, as :func:`linrank.evaluate` takes it. An error, of
+        which less is better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the largest alpha among equals. ``one_se``: the
         largest alpha within one standard error of it.
     margin, layers, pooled, solver, negative_sampling
         As in :class:`linrank.DominationRanker`. Margins by row go with their rows into the folds.
+    memory_limit : int, float, str or None, default=None
+        As in :class:`linrank.RankSVMCV`, of a :class:`linrank.Store` with ``penalty="l2"``: it is
+        read pass after pass, and folds share its rows.
     tol : float or None, default=None
         Largest certified gap of every model, relative to its objective; 1e-4 if None.
     max_iter : int or None, default=None
         Sweeps at most for each alpha, or Newton steps; 1000 or 100 if None.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Feature scaling, fitted on the training part of each fold.
     curves, n_knots, interactions
         As in :class:`linrank.RankSVM`; knots are of the training part of each fold.
@@ -408,20 +423,21 @@ class FactorizedRankSVMCV(SearchRanker, LinearRanker, of.FactorizedSearch):
     Parameters
     ----------
     Cs : "auto" or array of float, default="auto"
-        The grid, values > 0; ``"auto"`` is 2^-15, 2^-13, ..., 2^9.
+        The grid, values > 0; ``"auto"`` is 2^-10, 2^-8, ..., 2^14 times what ``C="auto"`` would be
+        in :class:`linrank.RankSVM`.
     n_components, constraint, tol, max_iter, query_normalization
         As in :class:`linrank.FactorizedRankSVM`.
     cv : None, int, splitter, list of pairs, or tuple, default=None
         How validation rows are set apart, as in :class:`linrank.RankSVMCV`: a number of folds, None
         for 5. A tuple ``(X_val, y_val, qid_val)`` is a validation set: the grid is trained once, on
         all the training data.
-    scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
-        better, has a minus sign in the scores.
+    scoring : str or callable, default="ndcg@10"
+        The measure, by name or as a function, as :func:`linrank.evaluate` takes it. An error, of
+        which less is better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
         smallest C within one standard error of it.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Feature scaling, fitted on the training part of each fold.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
         What a missing value, NaN or null, means, as in :class:`linrank.RankSVM`.
@@ -477,7 +493,8 @@ class KernelRankSVMCV(SearchRanker, KernelRanker, of.KernelSearch):
     kernel : {"rbf", "poly", "sigmoid", "linear", "precomputed"} or callable, default="rbf"
         As in :class:`linrank.KernelRankSVM`. The last three kinds have no γ, and one grid.
     Cs : "auto" or array of float, default="auto"
-        The grid of C, values > 0; ``"auto"`` is 2^-15, 2^-13, ..., 2^9.
+        The grid of C, values > 0; ``"auto"`` is 2^-10, 2^-8, ..., 2^14 times that of
+        ``KernelRankSVM(C="auto")``.
     gammas : "auto" or array of float, default="auto"
         The grid of γ, values > 0; ``"auto"`` is 1/64, 1/16, 1/4, 1, 4, 16 and 64 times the γ of
         ``gamma="scale"``, which is ``1 / (n_features Var X)``.
@@ -485,9 +502,9 @@ class KernelRankSVMCV(SearchRanker, KernelRanker, of.KernelSearch):
         How validation rows are set apart, as in :class:`linrank.RankSVMCV`: a number of folds, None
         for 5. A tuple ``(X_val, y_val, qid_val)`` is a validation set: the grid is trained once, on
         all the training data. Of a precomputed kernel, ``X_val`` is ``K(valid, train)``.
-    scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
-        better, has a minus sign in the scores.
+    scoring : str or callable, default="ndcg@10"
+        The measure, by name or as a function, as :func:`linrank.evaluate` takes it. An error, of
+        which less is better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds; among equals the smallest C, then the smallest γ.
         ``one_se``: of the models within one standard error of it that have neither a larger C nor
@@ -497,10 +514,11 @@ max_iter
         As in :class:`linrank.KernelRankSVM`. Pairs are chosen within the training part of each
         fold.
     memory_limit : int, float, str or None, default=None
-        Bytes for kernel matrices in all, those of folds that are trained side by side included;
-        None for half of what is free. Where the matrix of all rows and that of a fold do not fit
-        together, every fold computes its own, block by block for every product if need be.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+        Bytes that the search may take beyond what the process holds when it begins, for kernel
+        matrices, those of folds side by side included; None for half of what is free. Where the
+        matrix of all rows and that of a fold do not fit together, every fold computes its own,
+        block by block for every product if need be.
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Feature scaling, fitted on the training part of each fold. With ``"standard"`` and
         ``"minmax"`` the folds have different kernels, and each computes its own.
     random_state : int, None, RandomState or Generator, default=None
@@ -509,7 +527,7 @@ max_iter
         Threads in all, over folds and inside them.
     verbose : int, default=0
         Report each model when positive: to the logger ``linrank`` if it is set up for INFO, else
-        to standard error.
+        to standard error, in a notebook to standard output.
 
     Attributes
     ----------

@@ -6,10 +6,12 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from linrank.data.dataset import check_no_query_ids
 from linrank.data.frames import as_array, column_names
+from linrank.data.queries import UNSAID
 from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.methods.base import SGD
 from linrank.methods.parameters import SGDParameters
@@ -86,7 +88,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
     record : {None, "exact", "sampled"}, default=None
         The objective to compute at milestones, four in each power of ten steps: over all pairs (the
         hinge only), or over a fixed sample of 16,384.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
         Train on scaled features, as in :class:`linrank.RankSVM`. The scaled rows are a copy: as
         much memory again as the values of `X`, or of the chunks at work with `memory_limit`.
     missing : {"error", "zero", "mean", "indicator"}, default="error"
@@ -101,8 +103,8 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
         milestones, and keep the best weights. Needs validation data in ``fit``.
     n_iter_no_change : int, default=5
         Patience of `early_stopping`, >= 1, in milestones.
-    scoring : str, default="ndcg@10"
-        Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    scoring : str or callable, default="ndcg@10"
+        Measure of the validation data, by name or as a function: see :func:`linrank.evaluate`.
     steps_per_row : float, default=4.0
         Steps of ``partial_fit`` for each row, > 0.
     buffer_mb : float, default=64
@@ -111,9 +113,10 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
         With `memory_limit`: how often to go through the chunks, >= 1, each time in an order drawn
         anew. None: once for each quarter of a step a row, rounded up.
     memory_limit : int, float, str or None, default=None
-        Bytes, or a size such as ``"1.5GB"``, that the process may have in memory, for a
-        :class:`linrank.Store`: pairs are then drawn chunk by chunk, the next chunk read meanwhile.
-        The same bits for any limit. None takes the store as a whole, and draws from all of it.
+        For a :class:`linrank.Store`: bytes, or a size such as ``"1.5GB"``, that the fit may take
+        beyond what the process holds when it begins. Pairs are then drawn chunk by chunk, the next
+        chunk read meanwhile. The same bits for any limit. None takes the store as a whole, and
+        draws from all of it.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pairs. With an integer, the same data give the same bits, on any number of
         threads.
@@ -125,7 +128,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
         themselves follow each other on one thread.
     verbose : int, default=0
         Report each milestone when positive: to the logger ``linrank`` if it is set up for INFO,
-        else to standard error.
+        else to standard error, in a notebook to standard output.
 
     Attributes
     ----------
@@ -167,7 +170,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
     method = SGD
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    def partial_fit(self, X: Any, y: Any, *, qid: Any = None) -> SGDRanker:
+    def partial_fit(self, X: Any, y: Any, *, qid: Any = UNSAID) -> SGDRanker:
         """Learn from some more rows.
 
         Rows of whole or partial queries may come in any order, a few or many at a time. New rows
@@ -201,6 +204,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
         (True, 400)
         """
         labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
+        is_unsaid, qid = qid is UNSAID, None if qid is UNSAID else qid
         self._check_stream(qid)
         if qid is None:
             check_no_query_ids(X)
@@ -214,6 +218,8 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
                 for name in ("n_features_in_", "feature_names_in_"):
                     self.__dict__.pop(name, None)
             raise
+        if is_new and is_unsaid and labels is not None:
+            self._warn_of_one_query(labels, len(labels), len(np.unique(labels)))
         self._stream: StreamTrainer = stream
         self.needs_qid_ = qid is not None
         self._stream_options = self._kept_options()
@@ -228,7 +234,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
                 f"partial_fit cannot use C={self.C}: λ = 1/(C p) needs the number p of pairs, "
                 "which a stream does not know; set alpha, and C=None"
             )
-        if self.scale != "none":
+        if self.scale not in ("auto", "none"):  # a stream takes features as they are
             raise ValueError(
                 f"partial_fit cannot use scale={self.scale!r}, which needs all rows; scale X "
                 "before and set scale='none'"
@@ -314,7 +320,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
             names = tuple(map(str, self.feature_names_in_))
         self._set_attributes(attributes_of(result))
         self.model_ = LinearModel(result.w, names, training=training)
-        self.coef_ = self.model_.coef
+        self.coef_, self.intercept_ = self.model_.coef, 0.0
         self.n_queries_ = stream.buffer.n_new_queries
 
     def _adopt_trained(self, trained: Trained, data: Dataset) -> None:

@@ -20,6 +20,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.models.linear import LinearModel
 from linrank.pairs.layering import is_by_row
+from linrank.ranksvm.settings import settled_scale
 from linrank.system.seeds import seed_of_part
 
 if TYPE_CHECKING:
@@ -316,7 +317,8 @@ class Trainer:
         """Prepare what the topics have in common; ``estimator`` is a clone, to be changed here."""
         _check_options(estimator, share)
         params = estimator.get_params(deep=False)
-        scaling = Scaling.fit(params.get("scale", "none"), rows, n_jobs=n_jobs)
+        scale = settled_scale(params.get("scale", "none"), rows, n_jobs)
+        scaling = Scaling.fit(scale, rows, n_jobs=n_jobs)
         if params.get("coef_bounds") is not None:
             # They bind coefficients of raw features, which may be called by their names.
             data = Dataset(rows, np.zeros(0), feature_names=names)

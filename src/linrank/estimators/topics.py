@@ -19,11 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linrank import _core
 from linrank.data.frames import column_names
 from linrank.data.rows import as_rows
-from linrank.errors import ConvergenceWarning, NoPairsError
+from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError
 from linrank.estimators import topic_models
 from linrank.estimators.base import LinearRanker
-from linrank.metrics import Convention, Evaluation, Measure, evaluate
+from linrank.metrics import Convention, Evaluation, evaluate
 from linrank.metrics import convention as conventions
+from linrank.metrics.evaluate import measures_of
+from linrank.metrics.names import Metric
 from linrank.models.linear import check_scores
 from linrank.search.monitor import tell
 from linrank.system.resources import check_fits, resolve
@@ -145,7 +147,7 @@ class Progress:
         took = now - self._start
         left = took / n_done * (self._n_topics - n_done)
         rest = "" if is_end else f", about {left:.0f} s left"
-        tell(f"linrank: {n_done:,} of {self._n_topics:,} topics, {took:.1f} s{rest}")
+        tell(f"{n_done:,} of {self._n_topics:,} topics, {took:.1f} s{rest}")
 
 
 def highest(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -207,7 +209,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         Threads, each with a topic of its own; None or -1 means all cores available to the process.
     verbose : int, default=0
         Report progress when positive, at most every second: to the logger ``linrank`` if it is set
-        up for INFO, else to standard error.
+        up for INFO, else to standard error, in a notebook to standard output.
 
     Attributes
     ----------
@@ -297,8 +299,9 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
 
         progress = Progress(labels.n_topics) if self.verbose > 0 else None
         with warnings.catch_warnings():
-            # One warning at the end, instead of one a topic.
+            # One warning at the end, instead of one a topic; and a topic is one query.
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", DataWarning)
             for_each(labels.n_topics, learn, n_threads, progress)
         return self._adopt(learnt, labels.topics, trainer, column_names(X))
 
@@ -367,7 +370,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         self,
         X: Any,
         Y: Any,
-        metrics: str | Measure | Iterable[str | Measure] = _METRICS,
+        metrics: Metric | Iterable[Metric] = _METRICS,
         *,
         topics: Any = None,
         convention: str | Convention = "linrank",
@@ -399,7 +402,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         labels = topic_models.TopicLabels.read(Y, rows.shape[0], topics)
         chosen = self._columns(labels)
         rules = conventions(convention, empty="skip")
-        wanted = [metrics] if isinstance(metrics, str | Measure) else list(metrics)
+        wanted = measures_of(metrics)
         values: list[Evaluation | None] = [None] * len(chosen)
 
         def judge(place: int) -> None:
@@ -409,6 +412,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             values[place] = evaluate(
                 labels.of(place),
                 self._scores(rows, t),
+                qid=None,
                 metrics=wanted,
                 convention=ties,
                 n_jobs=1,

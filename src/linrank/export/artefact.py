@@ -63,14 +63,18 @@ class Artefact:
             ) from None
 
     def instructions_for(self, path: str | os.PathLike[str]) -> str:
-        """The instructions, for an only file that has been given another name."""
-        if self._needs_folder(os.fspath(path)):
+        """The instructions, for files that have been given other names."""
+        name = os.fspath(path)
+        if self._is_folder(name):
             return self.instructions
-        own, given = next(iter(self.files)), os.path.basename(os.fspath(path))
-        if _PLAIN.fullmatch(given):
-            return self.instructions.replace(own, given)
-        # Other names need quotes, of a kind for every language that the text has a line of.
-        return f"What is called {own} here has been written as {given!r}.\n\n{self.instructions}"
+        told, written = self.instructions, map(os.path.basename, self.paths(name))
+        given = dict(zip(self.files, written, strict=False))  # the last are the instructions
+        if not all(map(_PLAIN.fullmatch, given.values())):
+            # Other names need quotes, of a kind for every language that the text has a line of.
+            renamed = (f"{own} here has been written as {new!r}" for own, new in given.items())
+            return f"What is called {', and '.join(renamed)}.\n\n{told}"
+        names = "|".join(map(re.escape, given))
+        return re.sub(rf"(?<![\w.-])({names})", lambda match: given[match[1]], told)
 
     def save(self, path: str | os.PathLike[str]) -> list[str]:
         """Write the files and the instructions, all of them or none.
@@ -78,9 +82,10 @@ class Artefact:
         Parameters
         ----------
         path : str or path
-            For an artefact of one file the file to write, with the instructions beside it as
-            ``STEM.README.txt``. For several files, and where `path` is a folder, the folder that
-            gets them and ``README.txt``; it is made if it is not there.
+            The file to write, with the others beside it as ``STEM.OTHER``, the instructions as
+            ``STEM.README.txt``. Or a folder that gets all of them under their own names: one that
+            is there, or is made because `path` ends in a slash or, for several files, has no
+            extension.
 
         Returns
         -------
@@ -88,45 +93,46 @@ class Artefact:
             The paths written, the model first.
         """
         name = os.fspath(path)
-        if self._needs_folder(name):
+        if self._is_folder(name):
             return self._save_folder(name)
         if os.path.exists(name) and not os.path.isfile(name):  # a pipe, or /dev/stdout
             with durable.replacing(name) as stream:
                 stream.write(self.content)
             return [name]
-        texts = (self.content, self.instructions_for(name).encode())
-        return _place(dict(zip(self.paths(name), texts, strict=True)))
+        contents = (*self.files.values(), self.instructions_for(name).encode())
+        return _place(dict(zip(self.paths(name), contents, strict=True)))
 
     def paths(self, path: str | os.PathLike[str]) -> list[str]:
         """The files that `save` writes, or writes over: the model first, the instructions last."""
         name = os.fspath(path)
-        if self._needs_folder(name):
+        if self._is_folder(name):
             return [os.path.join(name, file) for file in (*self.files, _README)]
-        return [name, durable.name_beside(name, f".{_README}")]
+        others = (*list(self.files)[1:], _README)
+        return [name, *(durable.name_beside(name, f".{file}") for file in others)]
 
-    def _needs_folder(self, name: str) -> bool:
-        return len(self.files) > 1 or os.path.isdir(name)
+    def _is_folder(self, name: str) -> bool:
+        if os.path.isdir(name) or name.endswith(os.sep):
+            return True
+        is_other = os.path.exists(name) and not os.path.isfile(name)  # a pipe, which takes one file
+        return len(self.files) > 1 and (is_other or not os.path.splitext(name)[1])
 
     def _save_folder(self, folder: str) -> list[str]:
-        if os.path.exists(folder) and not os.path.isdir(folder):
-            raise NotADirectoryError(errno.ENOTDIR, self._name_a_folder(), folder)
+        if os.path.exists(folder.rstrip(os.sep)) and not os.path.isdir(folder):
+            told = f"the artefact has {len(self.files)} files ({', '.join(self.files)})"
+            raise NotADirectoryError(
+                errno.ENOTDIR, f"{told}; name a folder, or a file with an extension", folder
+            )
         contents = (*self.files.values(), self.instructions.encode())
         paths, parent = self.paths(folder), os.path.dirname(os.path.abspath(folder))
         if os.path.isdir(folder):
             durable.sweep(parent)  # it may have been made there by a process that was killed
             return _place(dict(zip(paths, contents, strict=True)))
-        suffixes = {os.path.splitext(name)[1] for name in self.files}
-        if os.path.splitext(folder)[1] in suffixes - {""}:
-            raise ValueError(f"{folder}: {self._name_a_folder()}")
-        durable.check_place(folder)
+        durable.check_place(folder.rstrip(os.sep))
         with durable.naming(folder, over=True), durable.Scratch(parent, 0o777) as scratch:
             _place(dict(zip(self.paths(scratch.path), contents, strict=True)))
             os.rename(scratch.path, folder)  # all of it, or none
             durable.sync_folder(parent)
         return paths
-
-    def _name_a_folder(self) -> str:
-        return f"the artefact has {len(self.files)} files ({', '.join(self.files)}); name a folder"
 
 
 def _place(contents: dict[str, bytes]) -> list[str]:

@@ -25,10 +25,11 @@ def default_values(form: LinearForm) -> tuple[dict[str, float], list[str]]:
     """The value that a missing feature must take, where it is not 0, and who cannot have one.
 
     A missing value adds ``w fill + extra``, as does the value ``fill + extra / w``. There is none
-    where w is 0, or so small that the quotient is beyond float32.
+    where w is 0, or so small that the quotient is beyond float32. A feature that was never missing
+    in training needs none: what the engine takes for 0 there, training took for 0 too.
     """
     with np.errstate(over="ignore"):
-        values = form.defaults.astype(np.float32)
+        values = np.where(form.absent, form.defaults, 0.0).astype(np.float32)
     found = {
         name: single
         for name, value, single in zip(form.names, values, singles(values), strict=True)
@@ -232,7 +233,7 @@ def _normalizers(form: LinearForm, scaled: Normalizers) -> dict[str, Any]:
 def _about_defaults(form: LinearForm, n_defaults: int) -> str:
     return (
         f"the model fills in missing values (missing={form.missing!r}) where {form.target} takes "
-        f"0: the queries of {n_defaults} of the features need the values of defaults.json"
+        f"0: the queries of {n_defaults} of the features need the values that come with it"
     )
 
 

@@ -124,7 +124,7 @@ def numbered_artefact(
             f"the features of the training file are numbered from 0, those of {form.target} from "
             "1: feature 0 of the file is feature 1 here"
         )
-    n = int(np.count_nonzero(form.contributions))
+    n = int(np.count_nonzero(form.contributions * form.absent))
     if n:
         warnings.append(
             f"the model fills in missing values (missing={form.missing!r}) where {form.target} "

@@ -127,6 +127,8 @@ class LinearForm:
         What a missing value adds beside ``weights · fill``; 0 but for ``missing="indicator"``.
     missing : {"error", "zero", "mean", "indicator"}
         The model's rule for missing values.
+    absent : bool array
+        Whether each feature was missing in a training row, as far as the model knows.
     scale : {"none", "standard", "minmax", "query"}
         How the features were scaled when the model was trained.
     divisors : float64 array or None
@@ -149,6 +151,7 @@ class LinearForm:
     fill: NDArray[np.float64]
     extra: NDArray[np.float64]
     missing: str
+    absent: NDArray[np.bool_]
     scale: str
     divisors: NDArray[np.float64] | None
     statistics: ColumnStatistics | None
@@ -228,6 +231,7 @@ class LinearForm:
         base: int | None = model.training.get("index_base")
         called = engine_names(model.feature_names, model.n_features, base or 0, feature_map)
         fill, extra = _missing_values(model)
+        absent = model.missing.absent
         return cls(
             target=target,
             names=tuple(called[j] for j in kept),
@@ -237,6 +241,7 @@ class LinearForm:
             fill=fill[kept],
             extra=extra[kept],
             missing=model.missing.kind,
+            absent=np.ones(len(kept), bool) if absent is None else absent[kept],
             scale="none",
             divisors=None,
             statistics=None if model.statistics is None else model.statistics.of_columns(kept),

@@ -167,7 +167,7 @@ def _model(form: LinearForm, name: str, dtype: type[np.floating[Any]]) -> Any:
         import onnx
         from onnx import helper, numpy_helper
     except ImportError:
-        raise ImportError("the export to ONNX needs onnx: pip install linrank[onnx]") from None
+        raise ImportError("the export to ONNX needs onnx: pip install onnx") from None
     graph = scoring_graph(form, dtype)
     constants = [numpy_helper.from_array(value, key) for key, value in graph.constants.items()]
     nodes = [

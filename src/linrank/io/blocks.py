@@ -434,7 +434,7 @@ def _zstd_decompressor() -> Callable[[], Any]:
             import zstandard
         except ImportError:
             raise ImportError(
-                "reading .zst needs the zstandard package: pip install linrank[zstd]"
+                "reading .zst needs the zstandard package: pip install zstandard"
             ) from None
         return lambda: zstandard.ZstdDecompressor().decompressobj()
     new: Callable[[], Any] = ZstdDecompressor

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.dataset import Dataset, join_offsets, join_optional, join_rows
+from linrank.data.rows import take_spans
+
 Array = NDArray[Any]
+_Words = TypeVar("_Words", bound="Words")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +34,7 @@ class Words:
     offsets: Array
 
     @classmethod
-    def of(cls, words: Iterable[str]) -> Words:
+    def of(cls: type[_Words], words: Iterable[str]) -> _Words:
         """From strings.
 
         Examples
@@ -48,9 +52,15 @@ class Words:
 
     def __getitem__(self, i: int) -> str:
         """The word of row ``i``; bytes that are no UTF-8 come back as they were when written."""
-        return part(self.text, self.offsets, i).decode("utf-8", "surrogateescape")
+        return self._bytes_of(i).decode("utf-8", "surrogateescape")
 
-    def select(self, index: Any) -> Words:
+    def _bytes_of(self, i: int) -> bytes:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"row {i} of {len(self)} rows")
+        i %= len(self)
+        return bytes(self.text[self.offsets[i] : self.offsets[i + 1]].tobytes())
+
+    def select(self: _Words, index: Any) -> _Words:
         """Return the words of the rows of ``index`` (integers, a boolean mask or a slice).
 
         Examples
@@ -58,7 +68,8 @@ class Words:
         >>> Words.of(["a", "bc", "d"]).select([2, 1]).tolist()
         ['d', 'bc']
         """
-        return Words(*parts_of(self.text, self.offsets, index))
+        offsets, text = take_spans(self.offsets, index, self.text)
+        return type(self)(text, offsets)
 
     def tolist(self, errors: str = "surrogateescape") -> list[str]:
         """All words; ``errors`` as in ``bytes.decode``."""
@@ -70,49 +81,15 @@ class Words:
         return [part.decode("utf-8", errors) for part in parts]
 
 
-def part(text: Array, offsets: Array, i: int) -> bytes:
-    """``text[offsets[i]:offsets[i+1]]``; negative ``i`` count from the end."""
-    n_parts = len(offsets) - 1
-    if not -n_parts <= i < n_parts:
-        raise IndexError(f"row {i} of {n_parts} rows")
-    i %= n_parts
-    return bytes(text[offsets[i] : offsets[i + 1]].tobytes())
-
-
-def parts_of(text: Array, offsets: Array, index: Any) -> tuple[Array, Array]:
-    """Text and offsets of the parts of ``index`` (integers, a boolean mask or a slice)."""
-    rows = np.arange(len(offsets) - 1)[index]
-    sizes = np.diff(offsets)[rows]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    # Byte k of the result is byte k - starts[row] + offsets[rows[row]] of the text.
-    places = np.arange(starts[-1]) + np.repeat(offsets[rows] - starts[:-1], sizes)
-    return text[places], starts
-
-
 _DOCID = re.compile(r"\bdocid\s*=\s*(\S+)")
 
 
-@dataclass(frozen=True, eq=False)
-class Comments:
-    """One comment per row: comment ``i`` is ``text[offsets[i]:offsets[i+1]]``.
-
-    Attributes
-    ----------
-    text : uint8 array
-        All comments one after another, without '#' and the blanks around them.
-    offsets : int64 array (n_rows + 1,)
-        Where each begins.
-    """
-
-    text: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+class Comments(Words):
+    """One comment per row, without '#' and the blanks around it."""
 
     def __getitem__(self, i: int) -> str:
         """The comment of row ``i``, "" if it has none; bytes that are no UTF-8 appear as \\xNN."""
-        return part(self.text, self.offsets, i).decode("utf-8", "backslashreplace")
+        return self._bytes_of(i).decode("utf-8", "backslashreplace")
 
     def docid(self, i: int) -> str | None:
         """The document of row ``i``: what follows ``docid =``, else the first word, else None.
@@ -131,10 +108,6 @@ class Comments:
         words = comment.split(None, 1)
         return words[0] if words else None
 
-    def select(self, index: Any) -> Comments:
-        """Return the comments of the rows of ``index`` (integers, a boolean mask or a slice)."""
-        return Comments(*parts_of(self.text, self.offsets, index))
-
 
 def naming_documents(docids: Iterable[str | None], first_row: int, where: str) -> Comments:
     """Comments ``docid = ID`` as LETOR files have them, empty where a row has no document.
@@ -148,12 +121,42 @@ def naming_documents(docids: Iterable[str | None], first_row: int, where: str) -
     """
 
     def named(i: int, docid: str | None) -> str:
-        if docid is not None and docid.split() != [docid]:
+        if docid is not None and (not isinstance(docid, str) or docid.split() != [docid]):
             raise ValueError(
                 f"the document id of row {first_row + i} is {docid!r}; in {where} an id is one "
                 "word without blanks: rename it, or write a table"
             )
         return "" if docid is None else f"docid = {docid}"
 
-    words = Words.of(named(i, docid) for i, docid in enumerate(docids))
-    return Comments(words.text, words.offsets)
+    return Comments.of(named(i, docid) for i, docid in enumerate(docids))
+
+
+def join_datasets(parts: Sequence[Dataset]) -> Dataset:
+    """All rows of data sets that follow one another; a single one is not copied.
+
+    A part without comments among others has empty ones.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return replace(
+        parts[0],
+        rows=join_rows([part.rows for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+        qid=join_optional([part.qid for part in parts]),
+        weight=join_optional([part.weight for part in parts]),
+        comments=_join_comments(parts),
+    )
+
+
+def _join_comments(parts: Sequence[Dataset]) -> Comments | None:
+    if all(part.comments is None for part in parts):
+        return None
+    none = np.empty(0, np.uint8)
+    given = [
+        part.comments
+        if isinstance(part.comments, Comments)
+        else Comments(none, np.zeros(part.n_rows + 1, np.int64))
+        for part in parts
+    ]
+    texts = [comments.text[comments.offsets[0] : comments.offsets[-1]] for comments in given]
+    return Comments(np.concatenate(texts), join_offsets([comments.offsets for comments in given]))

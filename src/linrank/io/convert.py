@@ -6,32 +6,36 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 from numpy.typing import DTypeLike
 
-from linrank.data.dataset import Dataset
+from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.frames import is_frame
-from linrank.io.comments import Comments
+from linrank.data.missing import Filling
+from linrank.data.rows import DenseRows
+from linrank.io.formats import TABLES, format_of, open_source, target_format
 from linrank.io.load import is_folder, is_run, load
-from linrank.io.store.budget import Budget
-from linrank.io.store.collect import collect
-from linrank.io.store.convert_text import convert as convert_text
+from linrank.io.sidecars import files_beside
+from linrank.io.store.files import check_target
+from linrank.io.store.grouping import Budget, TemporaryFiles, collect
 from linrank.io.store.store import Store
+from linrank.io.store.text import convert_text
 from linrank.io.svmlight import ReadingOptions
-from linrank.io.tables.arrow import Form, as_csr, as_dense
 from linrank.io.tables.files import open_table
-from linrank.io.tables.formats import TableOptions, files_beside, format_of, open_source
-from linrank.io.tables.table_parts import table_parts
-from linrank.io.write.files import Written, write
-from linrank.io.write.formats import TABLES, target_format
+from linrank.io.tables.read import Form, table_parts
+from linrank.io.tables.roles import TableOptions
+from linrank.io.write import Written, write
+from linrank.options import COLUMN_NAMES
 from linrank.system.durable import Scratch
 from linrank.system.resources import resolve
 
 Note = Callable[[str], object]
-_ROLES = ("label", "qid", "docid", "weight", "position", "features")
-_BY_PART = (None, "error", "keep")  # what can be done about missing values without seeing all
+_OF_ROWS = ("dtype", "storage", "n_features", "zero_based")
+_AS_THEY_ARE = (None, "error", "keep")  # what is done about missing values without filling them
 
 
 class MixedIds(Exception):
@@ -73,6 +77,7 @@ class Source:
     how: dict[str, Any]
     reading: dict[str, Any]
     note: Note
+    _told: set[int] = field(default_factory=set)  # items of earlier passes, noted then
 
     @classmethod
     def of(cls, source: Any, how: dict[str, Any], reading: dict[str, Any], note: Note) -> Source:
@@ -80,6 +85,8 @@ class Source:
         items = tuple(source) if isinstance(source, (list, tuple)) else (source,)
         if not items:
             raise ValueError("there is nothing to convert; give a file, or several")
+        if sum(isinstance(item, str) and item == "-" for item in items) > 1:
+            raise ValueError("'-', standard input, is given twice; it can be read only once")
         found = [_kind(item, reading.get("format")) for item in items]
         kinds = {kind for kind, _ in found}
         if len(kinds) > 1:
@@ -127,43 +134,58 @@ class Source:
     def is_read_by_part(self) -> bool:
         """Whether its parts are read one by one, perhaps again: no decision needs all of the rows,
         and each has a path or is in memory."""
-        asks_for_all = "qrels" in self.reading or self.reading.get("missing") not in _BY_PART
         is_pipe = any(hasattr(item, "read") for item in self.items)
-        if self.kind != "table" or asks_for_all or is_pipe:
+        if self.kind != "table" or "qrels" in self.reading or is_pipe:
             return False
         return not self._has_files_beside
 
     def parts(self) -> Iterator[Dataset]:
-        """The rows, part by part, in order."""
+        """The rows, part by part, in order; missing values filled in from all of them."""
         if self.kind == "run" or (len(self.items) == 1 and not self.is_read_by_part):
             yield self.loaded()
             return
-        for item in self.items:
-            if self.is_read_by_part:
-                yield from self._table_parts(item)
-            else:
-                yield load(item, **self.how, **self.reading)
+        filling = self._filling
+        for part in self._raw_parts():
+            yield part if filling is None else filling.dataset(part)
+            del part  # not held while the next is read
+
+    @cached_property
+    def _filling(self) -> Filling | None:
+        """How missing values are filled in, by a pass of its own; None where they are not."""
+        missing = self.reading.get("missing")
+        if missing in _AS_THEY_ARE:
+            return None
+        return Filling.fit_parts(missing, ((p.rows, p.weight) for p in self._raw_parts()))
+
+    def _raw_parts(self) -> Iterable[Dataset]:
+        """The parts, values missing where they are to be filled in."""
+        if self.is_read_by_part:
+            return chain.from_iterable(map(self._table_parts, self.items))
+        if self.reading.get("missing") in _AS_THEY_ARE:
+            return (load(item, **self.how, **self.reading) for item in self.items)
+        return self._held
+
+    @cached_property
+    def _held(self) -> list[Dataset]:
+        """What is gone through twice and may be a pipe."""
+        reading = {**self.reading, "missing": "keep"}
+        return [load(item, **self.how, **reading) for item in self.items]
 
     def _table_parts(self, item: Any) -> Iterator[Dataset]:
-        how = self.how
-        checked = ReadingOptions.of(how["dtype"], how["storage"], how["n_features"], "auto")
+        how, note = self.how, None if id(item) in self._told else self.note
+        self._told.add(id(item))
         if is_frame(item):
             opened, name, head, format = item, "", b"", "frame"
         else:
             opened, name, head = open_source(item)
             format = format_of(name, head, self.reading.get("format"))
-        by_column = how["dtype"] is None and format not in ("csv", "tsv")
-        form = Form(
-            None if by_column else checked.dtype,
-            how["storage"],
-            how["n_features"],
-            self.reading.get("missing", "error") != "error",
-        )
+        missing = self.reading.get("missing", "error")
+        form = Form.of(format, missing, how["dtype"], how["storage"], how["n_features"])
         n_threads = resolve(how["n_jobs"])
         table = open_table(opened, name, head, format, n_threads)
-        roles = {name: self.reading[name] for name in _ROLES if name in self.reading}
-        options = TableOptions(**roles)
-        return table_parts(table, options, form, n_threads, how["progress"], self.note)
+        names = (*COLUMN_NAMES, "features")
+        options = TableOptions(**{name: self.reading.get(name) for name in names})
+        return table_parts(table, options, form, n_threads, how["progress"], note)
 
     def _refuse(self, what: str) -> None:
         """Fail on options that only reading text and tables has."""
@@ -183,7 +205,12 @@ def _stored(data: Dataset, storage: str) -> Dataset:
     """The data with its rows stored as wanted."""
     if storage == "auto":
         return data
-    return replace(data, rows=as_csr(data.rows) if storage == "csr" else as_dense(data.rows))
+    rows = data.rows
+    if storage == "dense":
+        rows = as_dense(rows)
+    elif isinstance(rows, DenseRows):
+        rows = as_sparse(rows)
+    return replace(data, rows=rows)
 
 
 def _kind(item: Any, format: str | None) -> tuple[str, Any]:
@@ -337,21 +364,24 @@ def _to_store(
     chunk_bytes: Any,
     overwrite: bool,
 ) -> Store:
-    n_jobs = source.how["n_jobs"]
+    how, n_threads = source.how, resolve(source.how["n_jobs"])
+    budget = Budget.of(memory_limit, chunk_bytes, n_threads)
     if source.is_plain_text:
-        limits = {"memory_limit": memory_limit, "chunk_bytes": chunk_bytes}
-        how = {**source.how, "dtype": source.how["dtype"] or "float32"}
-        return convert_text(list(source.items), path, overwrite=overwrite, **limits, **how)
-    budget = Budget.of(memory_limit, chunk_bytes, resolve(n_jobs))
-    if source.is_read_by_part:
-        return collect(lambda: _noted(source), path, budget, resolve(n_jobs), overwrite)
-    if source.kind != "run" and len(source.items) > 1:
-        parts = list(_noted(source))
-        return collect(lambda: parts, path, budget, resolve(n_jobs), overwrite)
-    data = next(_noted(source))
-    docids = None if data.comments is None or _is_text(data) else data.docids
-    options = {"chunk_bytes": budget.chunk, "overwrite": overwrite, "n_jobs": n_jobs}
-    return Store.of(path, data, docids=docids, **options)
+        options = ReadingOptions.of(*(how[name] for name in _OF_ROWS))
+        return convert_text(
+            list(source.items), path, options, budget, n_threads, overwrite, how["progress"]
+        )
+    if source.kind != "run" and (source.is_read_by_part or len(source.items) > 1):
+        found = None if source.is_read_by_part else list(_noted(source))
+        with TemporaryFiles(check_target(path, overwrite)) as files:
+            read = (lambda: _noted(source)) if found is None else (lambda: found)
+            return collect(read, files, budget, n_threads, overwrite)
+    options_of_store = {
+        "chunk_bytes": budget.chunk,
+        "overwrite": overwrite,
+        "n_jobs": how["n_jobs"],
+    }
+    return Store.of(path, next(_noted(source)), **options_of_store)
 
 
 def _noted(source: Source) -> Iterator[Dataset]:
@@ -362,12 +392,6 @@ def _noted(source: Source) -> Iterator[Dataset]:
             source.note("a store has no place for positions, which are left out")
             is_told = True
         yield part
-
-
-def _is_text(data: Dataset) -> bool:
-    """Whether comments are those of a text, or of a store, which hold ids without blanks."""
-    found: Any = data.comments
-    return isinstance(found.select(slice(0, 1)), Comments)
 
 
 @contextmanager

@@ -20,8 +20,7 @@ from linrank.options import MISSING
 from linrank.system.durable import recover
 
 if TYPE_CHECKING:
-    from linrank.io.tables.arrow import Table
-    from linrank.io.tables.formats import Choice, TableOptions
+    from linrank.io.tables.roles import Choice, TableOptions
 
 
 Progress = Callable[[int, "int | None"], object]
@@ -57,14 +56,16 @@ def load(
     ========  =================================================================
     label     label, y, relevance, rel, grade, target
     qid       qid, query_id, group, group_id, query; without one, one query
-    docid     docid, docno, doc_id
-    weight    weight, sample_weight
-    position  position, rank
+    docid     docid, doc_id, docno, document_id, doc_url, url, product_id, item_id, ...
+    weight    sample_weight
+    position  position
     features  a list or vector column named ``features``, else all other numbers
     ========  =================================================================
 
-    What is left out, such as text, is logged (INFO). Query ids are numbers, strings or categories,
-    in any order of rows.
+    A column ``weight`` or ``rank`` is an error until it is said what it is. Ids, times and indexes
+    (``user_id``, ``timestamp``, ``index``) are left out with a warning, unless ``features`` names
+    them. The role of every column, and what is left out and why, is logged (INFO). Query ids are
+    numbers, strings or categories, in any order of rows.
 
     **Text**: each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
     ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
@@ -153,7 +154,7 @@ def load(
     >>> print(data.y, data.qid, data.feature_names)
     [2. 0.] [7 7] ('bm25', 'clicks')
     """
-    from linrank.io.tables.formats import TableOptions
+    from linrank.io.tables.roles import TableOptions
 
     data = read(
         source,
@@ -200,7 +201,7 @@ def read(
     ``how`` holds the other options of `_read_rows`, all of dtype, storage, n_features and n_jobs
     among them.
     """
-    from linrank.io.tables.formats import IF_PRESENT
+    from linrank.io.tables.roles import IF_PRESENT
 
     if qrels is not None and options.label is None:
         options = replace(options, label=IF_PRESENT)  # it does not matter
@@ -243,7 +244,7 @@ def _read_rows(
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
         return _load_store(source, zero_based=zero_based, **how).filled(missing)
     from linrank.data.frames import is_frame
-    from linrank.io.tables.formats import format_of, open_source
+    from linrank.io.formats import format_of, open_source
 
     opened: tuple[Any, str, bytes] = (source, "", b"")
     kind = "frame"
@@ -254,11 +255,9 @@ def _read_rows(
         _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
         data = _load_text(opened[0], zero_based=zero_based, progress=progress, **how)
     else:
-        table = _open_table(*opened, kind, how["n_jobs"])
-        keeps = missing != "error"
-        data = _load_table(table, kind, options, keeps, progress, note, **how)
+        data = _load_table(opened, kind, options, missing, progress, note, **how)
     if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
-        from linrank.io.tables.formats import attach
+        from linrank.io.sidecars import attach
 
         data = attach(data, source, note)
     return data.filled(missing)
@@ -270,33 +269,22 @@ def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
     return svmlight.load(source, dtype="float32" if dtype is None else dtype, **how)
 
 
-def _open_table(source: Any, name: str, head: bytes, format: str, n_jobs: int | None) -> Table:
-    from linrank.io.tables.files import open_table
-    from linrank.system.resources import resolve
-
-    return open_table(source, name, head, format, resolve(n_jobs))
-
-
 def _load_table(
-    table: Table,
+    opened: tuple[Any, str, bytes],
     format: str,
     options: TableOptions,
-    keeps_missing: bool,
+    missing: str,
     progress: Progress | None,
     note: Note,
     *,
-    dtype: Any,
-    storage: Any,
-    n_features: int | None,
     n_jobs: int | None,
+    **how: Any,
 ) -> Dataset:
-    from linrank.io.svmlight import ReadingOptions
-    from linrank.io.tables.arrow import Form, read_table
+    from linrank.io.tables.files import open_table
+    from linrank.io.tables.read import Form, read_table
     from linrank.system.resources import resolve
 
-    checked = ReadingOptions.of(dtype, storage, n_features, "auto")
-    by_column = dtype is None and format not in ("csv", "tsv")
-    form = Form(None if by_column else checked.dtype, storage, n_features, keeps_missing)
+    table, form = open_table(*opened, format, resolve(n_jobs)), Form.of(format, missing, **how)
     return read_table(table, options, form, resolve(n_jobs), progress, note)
 
 
@@ -314,7 +302,7 @@ def is_folder(source: Any) -> bool:
     recover(source)
     if not os.path.isdir(source):
         return False
-    from linrank.io.tables.formats import parquet_parts
+    from linrank.io.formats import parquet_parts
 
     return not parquet_parts(source)
 
@@ -398,20 +386,19 @@ def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
         scores[place, k] = run.scores
     order = np.argsort(query, kind="stable")
     words = documents.tolist()
-    comments = Words.of(f"docid = {words[i]}" for i in order.tolist())
     return Dataset(
         DenseRows(scores[order]),
         np.zeros(len(query)),
         _ids(list(numbers))[query[order]],
         feature_names=_names(runs),
-        comments=Comments(comments.text, comments.offsets),
+        comments=Comments.of(f"docid = {words[i]}" for i in order.tolist()),
         source=" ".join(run.source or "<run>" for run in runs),
     )
 
 
 def _joined(documents: Words, others: Words, rows: Array) -> Words:
     """The words, and some of the others behind them."""
-    more = Comments(others.text, others.offsets).select(rows)
+    more = others.select(rows)
     text = np.concatenate([documents.text, more.text])
     offsets = np.concatenate([documents.offsets, more.offsets[1:] + documents.offsets[-1]])
     return Words(text, offsets.astype(np.int64, copy=False))

@@ -111,6 +111,8 @@ class Survey:
         Feature indices as written; -1 before the first entry.
     has_query : bool or None
         Whether rows have a query id; None before the first row.
+    has_weights, has_comments : bool
+        Whether a row has had a weight, a comment.
     """
 
     def __init__(self, name: str, options: ReadingOptions) -> None:
@@ -119,6 +121,7 @@ class Survey:
         self.lowest, self.highest = -1, -1
         self.highest_place = ""
         self.has_query: bool | None = None
+        self.has_weights = self.has_comments = False
 
     def begin(self, name: str) -> None:
         """Go on with the lines of another file."""
@@ -142,6 +145,8 @@ class Survey:
         self.n_lines += piece.n_lines
         self.n_rows += piece.n_rows
         self.n_entries += piece.n_entries
+        self.has_weights |= piece.has_weight
+        self.has_comments |= piece.n_comment_bytes > 0
         if piece.n_rows > 0:
             self.has_query = piece.has_query
 
@@ -165,18 +170,89 @@ class Survey:
             )
         return base, n_features
 
-    def is_dense(self, n_columns: int) -> bool:
-        """Whether rows are stored as a full matrix: as asked, or where that is smaller."""
-        if self.options.storage != "auto":
-            return self.options.storage == "dense"
-        itemsize = self.options.dtype.itemsize
-        return self.n_rows * n_columns * itemsize <= self.n_entries * (itemsize + 4)
+    def shape(self) -> Shape:
+        """How the rows so far are stored: as asked, or the smaller of the two."""
+        base, n_columns = self.columns()
+        storage, dtype = self.options.storage, self.options.dtype
+        is_dense = storage == "dense"
+        if storage == "auto":
+            dense_size = self.n_rows * n_columns * dtype.itemsize
+            is_dense = dense_size <= self.n_entries * (dtype.itemsize + 4)
+        return Shape(is_dense, dtype, base, n_columns, self.has_weights, self.has_comments)
 
     def check_rows(self) -> None:
         """Raise DataFormatError where no line had data."""
         if self.n_rows == 0:
             what = "no line with data" if self.n_lines else "empty file"
             raise DataFormatError(f"{self.name}: {what}; expected lines '{FORM}'")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the rows of a text are stored.
+
+    Attributes
+    ----------
+    is_dense : bool
+        A full matrix, or CSR.
+    dtype : float32 or float64
+        Of the values.
+    base, n_columns : int
+        The index of the first column; the number of columns.
+    has_weights, has_comments : bool
+        What rows have.
+    """
+
+    is_dense: bool
+    dtype: np.dtype[Any]
+    base: int
+    n_columns: int
+    has_weights: bool
+    has_comments: bool
+
+    def admits(self, survey: Survey) -> bool:
+        """Whether all rows of a survey can be stored like this; CSR may become wider."""
+        base, n_columns = survey.columns()
+        return (
+            base == self.base
+            and (n_columns <= self.n_columns or not self.is_dense)
+            and survey.has_weights <= self.has_weights
+            and survey.has_comments <= self.has_comments
+        )
+
+    def row_bytes(self) -> int:
+        """Bytes of the features of a row: all of a dense one, at least of a sparse one."""
+        return self.n_columns * self.dtype.itemsize if self.is_dense else 8
+
+
+def read_pieces(
+    pieces: list[Any], shape: Shape, qid: Array | None, source: str, n_threads: int
+) -> Dataset:
+    """The rows of parsed pieces, which are empty afterwards."""
+    n_rows = sum(piece.n_rows for piece in pieces)
+    labels, weight, comments = np.empty(n_rows), None, None
+    _core.fill_labels(pieces, labels)
+    if shape.has_weights:
+        weight = np.empty(n_rows)
+        _core.fill_weights(pieces, weight)
+    if shape.has_comments:
+        text = np.empty(sum(piece.n_comment_bytes for piece in pieces), np.uint8)
+        comments = Comments(text, np.empty(n_rows + 1, np.int64))
+        _core.fill_comments(pieces, text, comments.offsets)
+    rows = _read_rows(pieces, n_rows, shape, n_threads)
+    return Dataset(rows, labels, qid, weight, None, comments, source, shape.base)
+
+
+def _read_rows(pieces: list[Any], n_rows: int, shape: Shape, n_threads: int) -> Rows:
+    if shape.is_dense:
+        x = np.empty((n_rows, shape.n_columns), shape.dtype)
+        _core.fill_dense(pieces, x, shape.base, n_threads)
+        return DenseRows(x)
+    n_entries = sum(piece.n_entries for piece in pieces)
+    values, columns = np.empty(n_entries, shape.dtype), np.empty(n_entries, np.int32)
+    offsets = np.empty(n_rows + 1, np.int64)
+    _core.fill_csr(pieces, values, columns, offsets, shape.n_columns, shape.base, n_threads)
+    return CsrRows(values, columns, offsets, shape.n_columns)
 
 
 Progress = Callable[[int, "int | None"], object]
@@ -238,69 +314,41 @@ def load(
     dense float32, 2 × 3 [7 7] ['a', 'b']
     """
     options = ReadingOptions.of(dtype, storage, n_features, zero_based)
-    return _read(open_blocks(source), options, resolve(n_jobs), progress)
+    return read_blocks(open_blocks(source), options, resolve(n_jobs), progress)
 
 
-def _read(
+def read_blocks(
     text: TextBlocks, options: ReadingOptions, n_threads: int, progress: Progress | None = None
 ) -> Dataset:
-    parser, reading = options.parser(), _Reading(Survey(text.name, options))
+    """All rows of the blocks of a text."""
+    parser, survey = options.parser(), Survey(text.name, options)
+    pieces: list[Any] = []
     for piece, done in parse_blocks(parser, text.parts, n_threads):
-        reading.add(piece)
+        survey.add(piece)
+        if piece.n_rows > 0:
+            pieces.append(piece)
         if progress is not None:
             progress(done, text.size)
     del parser  # its scratch memory
-    return reading.dataset(n_threads)
+    survey.check_rows()
+    shape = survey.shape()
+    qid = _query_ids(pieces, survey.n_rows) if survey.has_query else None
+    _check_fits(survey, shape, sum(piece.n_bytes for piece in pieces))
+    return read_pieces(pieces, shape, qid, survey.name, n_threads)
 
 
-class _Reading:
-    """The pieces read so far, and what they have in common."""
-
-    def __init__(self, survey: Survey) -> None:
-        self.survey = survey
-        self.pieces: list[Any] = []
-
-    def add(self, piece: Any) -> None:
-        """Add the next piece; raise the first fault of the file."""
-        self.survey.add(piece)
-        if piece.n_rows > 0:
-            self.pieces.append(piece)
-
-    def dataset(self, n_threads: int) -> Dataset:
-        """Lay the pieces out in arrays; they are empty afterwards."""
-        self.survey.check_rows()
-        base, n_columns = self.survey.columns()
-        n_rows = self.survey.n_rows
-        qid = _query_ids(self.pieces, n_rows) if self.pieces[0].has_query else None
-        comments = read_comments(self.pieces, n_rows)
-        labels, weight = np.empty(n_rows), None
-        _core.fill_labels(self.pieces, labels)
-        if any(piece.has_weight for piece in self.pieces):
-            weight = np.empty(n_rows)
-            _core.fill_weights(self.pieces, weight)
-        rows = self._rows(base, n_columns, n_threads)
-        return Dataset(rows, labels, qid, weight, None, comments, self.survey.name, base)
-
-    def _rows(self, base: int, n_columns: int, n_threads: int) -> Rows:
-        survey, dtype = self.survey, self.survey.options.dtype
-        dense = survey.is_dense(n_columns)
-        dense_size = survey.n_rows * n_columns * dtype.itemsize
-        csr_size = survey.n_entries * (dtype.itemsize + 4)
-        held = sum(piece.n_bytes for piece in self.pieces)  # freed while the matrix is filled
-        check_fits(
-            (dense_size if dense else csr_size + 8 * survey.n_rows) - held,
-            f"{survey.name}: {survey.n_rows} × {n_columns} {dtype} "
-            f"as {'dense' if dense else 'CSR'}",
-            "read with storage='csr'" if dense else "read part of the file",
-        )
-        if dense:
-            x = np.empty((survey.n_rows, n_columns), dtype)
-            _core.fill_dense(self.pieces, x, base, n_threads)
-            return DenseRows(x)
-        values, columns = np.empty(survey.n_entries, dtype), np.empty(survey.n_entries, np.int32)
-        offsets = np.empty(survey.n_rows + 1, np.int64)
-        _core.fill_csr(self.pieces, values, columns, offsets, n_columns, base, n_threads)
-        return CsrRows(values, columns, offsets, n_columns)
+def _check_fits(survey: Survey, shape: Shape, n_held: int) -> None:
+    """Raise MemoryError for a matrix that is too large, less what is freed while it is filled."""
+    n_rows, itemsize = survey.n_rows, shape.dtype.itemsize
+    size = n_rows * shape.n_columns * itemsize
+    if not shape.is_dense:
+        size = survey.n_entries * (itemsize + 4) + 8 * n_rows
+    check_fits(
+        size - n_held,
+        f"{survey.name}: {n_rows} × {shape.n_columns} {shape.dtype} "
+        f"as {'dense' if shape.is_dense else 'CSR'}",
+        "read with storage='csr'" if shape.is_dense else "read part of the file",
+    )
 
 
 def _query_ids(pieces: list[Any], n_rows: int) -> Array:
@@ -311,13 +359,3 @@ def _query_ids(pieces: list[Any], n_rows: int) -> Array:
     tokens = _core.fill_query_codes(pieces, ids)
     names = np.array([token.decode("utf-8", "backslashreplace") for token in tokens], dtype=object)
     return names[ids]
-
-
-def read_comments(pieces: list[Any], n_rows: int) -> Comments | None:
-    """The comments of pieces, None where there are none."""
-    n_bytes = sum(piece.n_comment_bytes for piece in pieces)
-    if n_bytes == 0:
-        return None
-    text, offsets = np.empty(n_bytes, np.uint8), np.empty(n_rows + 1, np.int64)
-    _core.fill_comments(pieces, text, offsets)
-    return Comments(text, offsets)

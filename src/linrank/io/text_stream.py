@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.dataset import Dataset, join_offsets, join_optional, join_rows
-from linrank.data.rows import CsrRows, DenseRows, Rows, resized
+from linrank.data.dataset import Dataset, as_dense
+from linrank.data.rows import resized
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks, standard_input
-from linrank.io.comments import Comments
-from linrank.io.svmlight import ReadingOptions, Survey, read_comments
-
-Array = NDArray[Any]
+from linrank.io.comments import join_datasets
+from linrank.io.svmlight import ReadingOptions, Shape, Survey, read_pieces
 
 BLOCK_SIZE = 1 << 18  # bytes asked for at a time; a pipe gives what it has
 MOST_DENSE = 256  # features: rows of more are CSR. A block of the shortest lines stays below 256 MB
@@ -130,97 +127,77 @@ class TextStream:
             self.beyond = f"{self.name}:{n_lines + line}:{column}", piece.highest
         qid = None
         if piece.has_query and self._grouped:
-            query, rows = self.ids.runs(piece)
-            qid = np.repeat(query, rows)
-        comments = read_comments([piece], piece.n_rows)
-        labels = np.empty(piece.n_rows)
-        _core.fill_labels([piece], labels)
-        rows_read = self._rows(piece, base)
-        return Dataset(rows_read, labels, qid, comments=comments, source=self.name, index_base=base)
-
-    def _rows(self, piece: Any, base: int) -> Rows:
-        n_rows, n_columns, dtype = piece.n_rows, piece.highest - base + 1, self._options.dtype
+            query, sizes = self.ids.runs(piece)
+            qid = np.repeat(query, sizes)
         is_dense = self.n_features <= MOST_DENSE
-        if is_dense and n_columns <= self.n_features:
-            x = np.empty((n_rows, self.n_features), dtype)
-            _core.fill_dense([piece], x, base, 1)
-            return DenseRows(x)
-        n_columns = max(n_columns, self.n_features)
-        values, columns = np.empty(piece.n_entries, dtype), np.empty(piece.n_entries, np.int32)
-        offsets = np.empty(n_rows + 1, np.int64)
-        _core.fill_csr([piece], values, columns, offsets, n_columns, base, 1)
-        rows = resized(CsrRows(values, columns, offsets, n_columns), self.n_features)
-        return _as_dense(rows) if is_dense and isinstance(rows, CsrRows) else rows
+        n_columns = max(piece.highest - base + 1, self.n_features)
+        has_comments = piece.n_comment_bytes > 0
+        fits = is_dense and n_columns == self.n_features
+        shape = Shape(fits, self._options.dtype, base, n_columns, False, has_comments)
+        data = read_pieces([piece], shape, qid, self.name, 1)
+        rows = resized(data.rows, self.n_features)
+        return replace(data, rows=as_dense(rows) if is_dense else rows)
 
 
 def whole_queries(stream: TextStream) -> Iterator[Dataset]:
-    """The data sets of a stream cut where queries end: one is whole when the next one begins.
+    """The data sets of a stream cut where queries end; one that comes back is a DataFormatError."""
 
-    Rows without query ids are one query, which ends with the stream. What is held back is the last
-    query. One that comes back after others is an error, for it has been passed on as whole.
+    def comes_back(query: int) -> DataFormatError:
+        return DataFormatError(
+            f"{stream.name}: query {stream.id_of(query)} comes back after other queries, at or "
+            f"before line {stream.n_lines}, and has been scored as whole; put the rows of each "
+            "query together, or read everything first (--no-stream)"
+        )
+
+    return complete_queries(stream, comes_back)
+
+
+def complete_queries(
+    parts: Iterable[Dataset],
+    apart: Callable[[int], Exception],
+    check: Callable[[list[Dataset]], object] = len,
+) -> Iterator[Dataset]:
+    """Data sets cut where queries end: one is whole when the next one begins.
+
+    Rows without query ids are one query, which ends with the parts. What is held back is the last
+    query.
+
+    Parameters
+    ----------
+    parts : iterable of Dataset
+        Their ``qid`` are numbers by first appearance.
+    apart : callable
+        Makes the error for the number of a query that comes back after others: it has been passed
+        on as whole.
+    check : callable
+        Is shown what is held back whenever it has become more.
     """
     held: list[Dataset] = []
     last = -1  # the query that is held back
-    for data in stream:
-        if data.qid is None:
-            held.append(data)
+    for part in parts:
+        qid, begin = part.qid, 0
+        if qid is None:
+            held.append(part)
+            check(held)
             continue
-        _check_together(stream, data.qid, last)
-        if data.qid[-1] == last:
-            held.append(data)
-            continue
-        last = int(data.qid[-1])
-        begin = int(np.searchsorted(data.qid, last))
-        whole = [*held, *([data.select(slice(0, begin))] if begin else [])]
-        if whole:
-            yield _joined(whole)
-        held = [data.select(slice(begin, None))]
+        # Numbers that ascend are rows that come together.
+        back = np.flatnonzero(np.diff(qid, prepend=max(last, 0)) < 0)
+        if back.size:
+            raise apart(int(qid[back[0]]))
+        if held:
+            begin = int(np.searchsorted(qid, last, side="right"))
+            held += [part.select(slice(0, begin))] if begin else []
+            if begin == part.n_rows:
+                check(held)
+                continue
+            yield join_datasets(held)
+        last = int(qid[-1])
+        end = int(np.searchsorted(qid, last))
+        if end > begin:
+            yield part.select(slice(begin, end))
+        held = [part.select(np.arange(end, part.n_rows))]  # a copy: the part need not stay
     if held:
-        yield _joined(held)
-
-
-def _check_together(stream: TextStream, qid: Array, last: int) -> None:
-    """Queries are numbered by first appearance: numbers that ascend are rows that come together."""
-    back = np.flatnonzero(np.diff(qid, prepend=max(last, 0)) < 0)
-    if back.size:
-        raise DataFormatError(
-            f"{stream.name}: query {stream.id_of(int(qid[back[0]]))} comes back after other "
-            f"queries, at or before line {stream.n_lines}, and has been scored as whole; put the "
-            "rows of each query together, or read everything first (--no-stream)"
-        )
-
-
-def _joined(parts: list[Dataset]) -> Dataset:
-    if len(parts) == 1:
-        return parts[0]
-    comments = None
-    if any(part.comments is not None for part in parts):
-        comments = _joined_comments(parts)
-    return replace(
-        parts[0],
-        rows=join_rows([part.rows for part in parts]),
-        labels=np.concatenate([part.labels for part in parts]),
-        qid=join_optional([part.qid for part in parts]),
-        comments=comments,
-    )
-
-
-def _joined_comments(parts: list[Dataset]) -> Comments:
-    none = np.empty(0, np.uint8)
-    given = [
-        part.comments
-        if isinstance(part.comments, Comments)
-        else Comments(none, np.zeros(part.n_rows + 1, np.int64))
-        for part in parts
-    ]
-    texts = [comments.text[comments.offsets[0] : comments.offsets[-1]] for comments in given]
-    return Comments(np.concatenate(texts), join_offsets([comments.offsets for comments in given]))
-
-
-def _as_dense(rows: CsrRows) -> DenseRows:
-    x = np.zeros(rows.shape, rows.dtype)
-    x[np.repeat(np.arange(rows.shape[0]), np.diff(rows.offsets)), rows.columns] = rows.values
-    return DenseRows(x)
+        yield join_datasets(held)
 
 
 class _Eager:

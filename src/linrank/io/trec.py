@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,7 +16,6 @@ from linrank.data.queries import as_ids
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
 from linrank.io.comments import Words
-from linrank.system.durable import replacing
 
 Array = NDArray[Any]
 _BLOCK = 1 << 14  # lines formatted at a time
@@ -125,7 +125,7 @@ class _Documents:
             raise ValueError(f"{what} has {numbers[row]} at row {row}; numbers must be finite")
         ids = np.array([str(q) for q in as_ids(qid, len(numbers)).tolist()], dtype=object)
         for name, column in (("qid", ids), ("docid", words)):
-            _check_words(column, name)
+            check_words(column, name)
         codes: dict[str, int] = {}
         query = np.array([codes.setdefault(q, len(codes)) for q in ids], dtype=np.int64)
         return _unique(cls(query, np.array(list(codes), dtype=object), Words.of(words), numbers))
@@ -260,7 +260,7 @@ def write_run(target: Any, run: Run) -> None:
     run : Run
         What to write.
     """
-    _check_words([run.tag], "tag")
+    check_words([run.tag], "tag")
     _write(target, run_lines(run.query, run.query_ids, run.docids.tolist(), run.scores, run.tag))
 
 
@@ -269,7 +269,9 @@ def _write(target: Any, blocks: Iterator[str]) -> None:
         for block in blocks:
             target.write(block)
         return
-    with replacing(target) as file:
+    from linrank.io.write import open_output
+
+    with open_output(os.fspath(target)) as file:
         for block in blocks:
             file.write(block.encode("utf-8", "surrogateescape"))
 
@@ -312,8 +314,11 @@ def _unique(table: _Table) -> _Table:
     raise DataFormatError(f"{table.source}:{line}: {name} was given in line {before} already")
 
 
-def _check_words(words: Iterable[str], name: str) -> None:
+def check_words(words: Iterable[str], name: str) -> None:
     """A word with a blank, or none, would shift the columns of a file."""
     for word in words:
         if len(word.split()) != 1 or word.split()[0] != word:
-            raise ValueError(f"{name} {word!r} must be one word: files separate columns by blanks")
+            raise ValueError(
+                f"{name} {word!r} must be one word: TREC files separate columns by blanks; rename "
+                "it, or write a table (.csv, .parquet)"
+            )

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.frames import column_names
-from linrank.data.rows import CsrRows, DenseRows, as_rows, check_values, resized
+from linrank.data.frames import column_names, feature_name
+from linrank.data.rows import CsrRows, DenseRows, Scan, as_rows, check_values, resized
+from linrank.errors import check_positive
+from linrank.models.additive import AdditiveModel
 from linrank.models.linear import LinearModel
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,10 +23,9 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
 
 Array = Any
-_BLOCK_BYTES = 1 << 23  # of rows that are looked at at a time
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class ColumnTallies:
     """Missing values, mean, range, and what lies outside of a given range, of every column.
 
@@ -54,95 +57,26 @@ class ColumnTallies:
     first_missing: NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: Rows, floor: Array, ceiling: Array) -> ColumnTallies:
-        """Count the values of all rows, in one pass; what CSR leaves out is 0.
+    def of(
+        cls, rows: Rows, floor: Array, ceiling: Array, n_jobs: int | None = None
+    ) -> ColumnTallies:
+        """Count the values of all rows; what CSR leaves out is 0.
 
         Examples
         --------
         >>> from linrank.data.rows import DenseRows
         >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
         >>> found = ColumnTallies.of(rows, np.zeros(2), np.full(2, 5.0))
-        >>> found.n_missing, found.n_outside, found.worst[0], found.worst_row[0]
-        (array([0, 1]), array([1, 0]), np.float64(9.0), np.int64(1))
+        >>> found.n_missing.tolist(), found.n_outside.tolist(), found.worst.tolist()[0]
+        ([0, 1], [1, 0], 9.0)
         """
-        n_rows, n_columns = rows.shape
-        found = cls(
-            n_rows,
-            n_missing=np.zeros(n_columns, np.int64),
-            n_outside=np.zeros(n_columns, np.int64),
-            mean=np.zeros(n_columns),
-            low=np.full(n_columns, np.inf),
-            high=np.full(n_columns, -np.inf),
-            excess=np.zeros(n_columns),
-            worst=np.zeros(n_columns),
-            worst_row=np.full(n_columns, -1, np.int64),
-            first_missing=np.full(n_columns, -1, np.int64),
-        )
-        if isinstance(rows, CsrRows):
-            found._add_sparse(rows, floor, ceiling)
-        else:
-            step = max(1, _BLOCK_BYTES // max(1, 8 * n_columns))
-            for begin in range(0, n_rows, step):
-                found._add_dense(rows.values[begin : begin + step], begin, floor, ceiling)
-        n_present = n_rows - found.n_missing
-        found.mean /= np.maximum(n_present, 1)
-        for edge in (found.low, found.high):
-            edge[n_present == 0] = 0.0
-        return found
-
-    def _add_dense(self, values: Array, begin: int, floor: Array, ceiling: Array) -> None:
-        x = values.astype(np.float64)
-        absent = np.isnan(x)
-        if absent.any():
-            n_absent = absent.sum(axis=0)
-            new = (self.first_missing < 0) & (n_absent > 0)
-            self.first_missing[new] = begin + absent[:, new].argmax(axis=0)
-            self.n_missing += n_absent
-        self.mean += np.where(absent, 0.0, x).sum(axis=0)
-        np.minimum(self.low, np.where(absent, np.inf, x).min(axis=0), out=self.low)
-        np.maximum(self.high, np.where(absent, -np.inf, x).max(axis=0), out=self.high)
-        excess = np.where(absent, 0.0, np.maximum(x - ceiling, floor - x))
-        self.n_outside += (excess > 0.0).sum(axis=0)
-        row = excess.argmax(axis=0)
-        column = np.arange(x.shape[1])
-        self._keep_worst(column, excess[row, column], x[row, column], begin + row)
-
-    def _add_sparse(self, rows: CsrRows, floor: Array, ceiling: Array) -> None:
-        n_columns = rows.shape[1]
-        x, column = rows.values.astype(np.float64), rows.columns
-        row = np.repeat(np.arange(self.n_rows), np.diff(rows.offsets))
-        absent = np.isnan(x)
-        self.n_missing += np.bincount(column[absent], minlength=n_columns)
-        # Backwards, so that the first row is what is left.
-        self.first_missing[column[absent][::-1]] = row[absent][::-1]
-        x, column, row = x[~absent], column[~absent], row[~absent]
-        self.mean += np.bincount(column, x, n_columns)
-        np.minimum.at(self.low, column, x)
-        np.maximum.at(self.high, column, x)
-        excess = np.maximum(x - ceiling[column], floor[column] - x)
-        out = np.flatnonzero(excess > 0.0)
-        self.n_outside += np.bincount(column[out], minlength=n_columns)
-        out = out[np.argsort(excess[out], kind="stable")]  # the worst is written last
-        self.excess[column[out]], self.worst[column[out]] = excess[out], x[out]
-        self.worst_row[column[out]] = row[out]
-        n_zeros = self.n_rows - self.n_missing - np.bincount(column, minlength=n_columns)
-        self._add_zeros(n_zeros, floor, ceiling)
-
-    def _add_zeros(self, n_zeros: Array, floor: Array, ceiling: Array) -> None:
-        """The zeros that CSR leaves out; their rows are not known."""
-        has = n_zeros > 0
-        self.low[has] = np.minimum(self.low[has], 0.0)
-        self.high[has] = np.maximum(self.high[has], 0.0)
-        excess = np.where(has, np.maximum(-ceiling, floor), 0.0)
-        self.n_outside += np.where(excess > 0.0, n_zeros, 0)
-        columns = np.arange(len(n_zeros))
-        self._keep_worst(columns, excess, np.zeros(len(columns)), np.full(len(columns), -1))
-
-    def _keep_worst(self, columns: Array, excess: Array, value: Array, row: Array) -> None:
-        worse = excess > self.excess[columns]
-        into = columns[worse]
-        self.excess[into], self.worst[into] = excess[worse], value[worse]
-        self.worst_row[into] = row[worse]
+        n_threads = resolve(n_jobs)
+        scan = Scan.of(rows, None, n_threads)
+        known = scan.statistics
+        is_there = scan.n_missing < known.n_rows
+        low, high = (np.where(is_there, edge, 0.0) for edge in (known.low, known.high))
+        strays = _core.find_strays(rows.core, floor, ceiling, n_threads)
+        return cls(known.n_rows, scan.n_missing, mean=known.mean, low=low, high=high, **strays)
 
 
 Severity = Literal["error", "warning", "note"]
@@ -211,7 +145,13 @@ NEGLIGIBLE = 1e-6  # share of what the largest feature moves a score by that nob
 ROUNDING = float(np.finfo(np.float32).eps)  # of values that were read in another precision
 
 
-def check(data: Any, model: LinearModel) -> Findings:
+def check(
+    data: Any,
+    model: LinearModel | AdditiveModel,
+    *,
+    drift: float = DRIFT,
+    outside: float = FEW_ROWS,
+) -> Findings:
     """Compare data with what a model knows of its training data.
 
     Columns are matched by name where both have names, else by place. Only features that the model
@@ -222,10 +162,15 @@ def check(data: Any, model: LinearModel) -> Findings:
     data : Dataset or matrix of shape (n_rows, n_columns)
         What is to be scored: a data set, NumPy or SciPy matrix, or data frame. NaN is a missing
         value.
-    model : LinearModel
+    model : LinearModel or AdditiveModel
         The model that is to score it. Ranges and means are those of its training rows; a model
         that does not know them (of an older file, of a stream, of more than 20,000 features) is
         compared by its features only.
+    drift : float, default=0.5
+        A mean that has moved by more than so many deviations is a warning.
+    outside : float, default=0.01
+        Values outside of the range of training are a warning in more than this share of the rows,
+        or where one lies farther out than that range is wide, else a note.
 
     Returns
     -------
@@ -240,13 +185,16 @@ def check(data: Any, model: LinearModel) -> Findings:
     >>> [(item.code, item.feature) for item in check(data, model).of("error")]
     [('missing-feature', 'age'), ('no-signal', None)]
     """
-    if not isinstance(model, LinearModel):
+    if not isinstance(model, (LinearModel, AdditiveModel)):
         raise TypeError(
-            f"check compares data with a linear model, got {type(model).__name__}; a kernel sees "
-            "distances between rows, a curve more than a weight"
+            f"check compares data with a linear model or one of curves, got "
+            f"{type(model).__name__}; a kernel sees distances between rows"
         )
     rows, names, base = _parts(data)
-    return _Comparison(model, rows, names, base).findings()
+    check_positive("drift", drift)
+    check_positive("outside", outside)
+    kind = _Comparison if isinstance(model, LinearModel) else _CurveComparison
+    return kind(model, rows, names, base, drift, outside).findings()
 
 
 def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
@@ -266,11 +214,18 @@ class _Comparison:
     """A model beside the columns of some data."""
 
     def __init__(
-        self, model: LinearModel, rows: Rows, names: Sequence[str] | None, base: int | None
+        self,
+        model: Any,
+        rows: Rows,
+        names: Sequence[str] | None,
+        base: int | None,
+        drift: float,
+        outside: float,
     ) -> None:
+        self.drift, self.outside = drift, outside
         self.model, self.rows, self.names, self.base = model, rows, names, base
         self.by_name = names is not None and model.feature_names is not None
-        self.used = np.flatnonzero(model.missing.uses(model.coef))
+        self.used = np.flatnonzero(self._is_used())
         n_columns = rows.shape[1]
         if names is not None and model.feature_names is not None:
             place = {name: j for j, name in enumerate(names)}
@@ -304,7 +259,7 @@ class _Comparison:
 
     def _name(self, j: int) -> str:
         names, base = self.model.feature_names, self.model.training.get("index_base")
-        return names[j] if names else str(j + (base if isinstance(base, int) else 0))
+        return feature_name(names, j, base, alone=False)
 
     def _index_base(self) -> Iterator[CheckFinding]:
         trained = self.model.training.get("index_base")
@@ -326,8 +281,8 @@ class _Comparison:
             # A text that leaves a feature out in every row has as many columns as it needs.
             severity: Severity = "error" if self.by_name or self.base is None else "warning"
             counts = "is not among the columns" if self.by_name else "is in no row"
-            weight = float(self.model.coef[j])
-            told = f"{counts}, and has the weight {weight:.6g}"
+            what, weight = self._weight(j)
+            told = f"{counts}, and has {what} {weight:.6g}"
             told += "" if severity == "error" else "; it counts as 0"
             yield self._of(j, "missing-feature", severity, told, weight=weight)
 
@@ -367,10 +322,21 @@ class _Comparison:
         ordered: list[int] = features[np.argsort(-self._sizes(features), kind="stable")].tolist()
         return ordered
 
+    def _is_used(self) -> Any:
+        return self.model.missing.uses(self.model.coef)
+
+    def _weight(self, j: int) -> tuple[str, float]:
+        """How much a feature counts, and what that is."""
+        return "the weight", float(self.model.coef[j])
+
     def _sizes(self, features: Any) -> Any:
         """``|coef_j|·std_j``, or ``|coef_j|`` where the deviations are not known."""
         known, size = self.model.statistics, abs(self.model.coef[features])
         return size if known is None else size * np.sqrt(known.variance[features])
+
+    def _moved(self, j: int, end: float, worst: float) -> float:
+        """By how much a value changes a score that lies beyond an end of the range of training."""
+        return abs(float(self.model.coef[j])) * abs(worst - end)
 
     def _values(self) -> Iterator[CheckFinding]:
         """What the columns hold, in order of importance."""
@@ -433,12 +399,12 @@ class _Comparison:
         n_outside, known = int(tallies.n_outside[c]), self.model.statistics
         if n_outside == 0 or known is None:
             return
-        if abs(self.model.coef[j]) * tallies.excess[c] <= NEGLIGIBLE * self._largest:
-            return  # a constant of training whose weight is rounding
         low, high = float(known.low[j]), float(known.high[j])
         worst, row = float(tallies.worst[c]), int(tallies.worst_row[c])
+        if self._moved(j, high if worst > high else low, worst) <= NEGLIGIBLE * self._largest:
+            return  # a constant of training whose weight is rounding, or a curve that ends flat
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
-        is_many = n_outside > FEW_ROWS * tallies.n_rows or tallies.excess[c] > high - low
+        is_many = n_outside > self.outside * tallies.n_rows or tallies.excess[c] > high - low
         yield self._of(
             j,
             "outside-range",
@@ -473,7 +439,7 @@ class _Comparison:
             share = float(tallies.n_missing[c] / tallies.n_rows)
             mean += share * (self._fill(j) - mean)
         shift = float((mean - known.mean[j]) / np.sqrt(known.variance[j]))
-        if abs(shift) > DRIFT:
+        if abs(shift) > self.drift:
             trained, side = float(known.mean[j]), "above" if shift > 0 else "below"
             told = (
                 f"has the mean {mean:.6g}, {abs(shift):.2g} deviations {side} that of training, "
@@ -482,6 +448,27 @@ class _Comparison:
             yield self._of(
                 j, "drift", "warning", told, mean=mean, trained=trained, deviations=shift
             )
+
+
+class _CurveComparison(_Comparison):
+    """The same of an additive model, whose curves have a span in place of a weight."""
+
+    def _is_used(self) -> Any:
+        has_all = self.model.interactions is not None
+        return np.ones(self.model.n_features, dtype=bool) if has_all else self.model.is_used
+
+    def _weight(self, j: int) -> tuple[str, float]:
+        return "a curve that spans", float(self._sizes(np.array([j]))[0])
+
+    def _sizes(self, features: Any) -> Any:
+        """From the lowest point of each curve to the highest."""
+        return np.array([float(np.ptp(self.model.curve(j)[1])) for j in features.tolist()])
+
+    def _moved(self, j: int, end: float, worst: float) -> float:
+        if self.model.interactions is not None:
+            return float("inf")  # what they do beyond the range is not looked at
+        _, heights = self.model.curves.polyline(j, *sorted((end, worst)))
+        return float(np.ptp(heights))
 
 
 def _is_dead(item: CheckFinding) -> bool:

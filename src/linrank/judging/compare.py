@@ -26,8 +26,9 @@ from linrank.judging.significance import (
     spread,
     t_p,
 )
-from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, Measure, evaluate
-from linrank.metrics.names import parse
+from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
+from linrank.metrics.evaluate import measures_of
+from linrank.metrics.names import Metric, parse
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 from linrank.system.tables import Column, Sheet, Table, Tabled
@@ -50,17 +51,14 @@ def check_methods(methods: Any, what: str) -> None:
 
 
 def chosen_metrics(
-    evaluations: Mapping[str, Evaluation], metrics: str | Measure | Iterable[str | Measure] | None
+    evaluations: Mapping[str, Evaluation], metrics: Metric | Iterable[Metric] | None
 ) -> tuple[str, ...]:
     """The names of the metrics to compare, each evaluated for all methods."""
     first, evaluation = next(iter(evaluations.items()))
     if metrics is None:
         names = tuple(evaluation)
     else:
-        given = [metrics] if isinstance(metrics, (str, Measure)) else metrics
-        names = tuple(dict.fromkeys(str(parse(metric)) for metric in given))
-    if not names:
-        raise ValueError(f"metrics is empty; name some of {', '.join(evaluation)}")
+        names = tuple(str(measure) for measure in measures_of(metrics))
     for method, evaluation in evaluations.items():
         missing = [name for name in names if name not in evaluation.means]
         if missing:
@@ -283,7 +281,7 @@ def overview(comparison: Comparison, methods: Sequence[str]) -> Table:
 
 def details(comparison: Comparison, metric: str) -> Table:
     """Everything on one metric, the best method first."""
-    percent = f"{100 * comparison.confidence:g} %"
+    percent = f"{100 * comparison.confidence:g}%"
     columns = [Column("method", "left"), Column("mean"), Column(f"{percent} interval")]
     alone = len(comparison.methods) == 1
     if not alone:
@@ -317,7 +315,7 @@ def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[
 
 def notes(comparison: Comparison) -> list[str]:
     """The legend: what stands in each column, how it came about, and what it does not say."""
-    percent = f"{100 * comparison.confidence:g} %"
+    percent = f"{100 * comparison.confidence:g}%"
     lines = [
         f"interval: where the mean over all queries of this kind lies, with {percent} confidence; "
         f"bootstrap over queries, {comparison.n_resamples:,} resamples, seed {comparison.seed}."
@@ -491,7 +489,7 @@ def compare(
     *,
     qid: Any = None,
     group: Any = None,
-    metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
+    metrics: Metric | Iterable[Metric] = DEFAULT_METRICS,
     convention: str | Convention = "linrank",
     docid: Any = None,
     baseline: str | None = None,
@@ -567,7 +565,7 @@ def compare(
     (0.4167, 0.0625, (5, 1, 0))
     """
     check_methods(scores, "scores")
-    metrics = metrics if isinstance(metrics, (str, Measure)) else list(metrics)
+    metrics = measures_of(metrics)
     evaluations = {}
     for name, values in scores.items():
         try:
@@ -599,7 +597,7 @@ def compare(
 def compare_evaluations(
     evaluations: Mapping[str, Evaluation],
     *,
-    metrics: str | Measure | Iterable[str | Measure] | None = None,
+    metrics: Metric | Iterable[Metric] | None = None,
     baseline: str | None = None,
     test: Test = "randomisation",
     correction: Correction | None = "holm",
@@ -640,9 +638,7 @@ def compare_evaluations(
     check_one_of("family", family, get_args(Family))
     check_natural("n_resamples", n_resamples)
     if isinstance(confidence, bool) or not 0.0 < confidence < 1.0:
-        raise ValueError(
-            f"confidence must be between 0 and 1, as 0.95 for 95 %; got {confidence!r}"
-        )
+        raise ValueError(f"confidence must be between 0 and 1, as 0.95 for 95%; got {confidence!r}")
     methods = tuple(evaluations)
     chosen = methods[0] if baseline is None else baseline
     if chosen not in methods:

@@ -253,8 +253,8 @@ def _resolved(gamma: Any, rows: Rows | None, weight: Array | None) -> float:
 def _variance(rows: Rows, weight: Array | None) -> float:
     """The variance of all entries, zeros of sparse rows included."""
     # That within the columns, and that between them.
-    mean, within, _, _ = _core.summarise_columns(rows.core, weight, 1)
-    return float(np.mean(within) + np.var(mean))
+    found = rows.scan(weight).statistics
+    return float(np.mean(found.variance) + np.var(found.mean))
 
 
 def _wide(rows: Rows) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import DenseRows, Extents, Rows, StreamedRows
-from linrank.system.resources import allowed, describe_bytes
+from linrank.system.resources import allowed, too_small
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -235,10 +235,11 @@ class Room:
         needed = max(4 * self.block, (self._hessians + 2 * least * self._row) * 4 // 3 + 4)
         if not self.is_streamed or self.limit >= needed:
             return
-        raise MemoryError(
-            f"n_components={self.n_components} needs {describe_bytes(needed)} beside the data "
-            f"even where features are computed block by block, but memory_limit allows "
-            f"{describe_bytes(self.limit)}; raise it to {needed} bytes, or use fewer components"
+        raise too_small(
+            self.limit,
+            f"n_components={self.n_components}, even where features are computed block by block,",
+            needed,
+            "use fewer components",
         )
 
     def check_frequencies(self) -> None:
@@ -246,9 +247,10 @@ class Room:
         needed = 4 * self.n_components * self.n_features
         if needed <= self.limit:
             return
-        raise MemoryError(
-            f"approximation='fourier' has {self.n_components // 2} frequencies of "
-            f"{self.n_features} features: {describe_bytes(needed)}, but memory_limit allows "
-            f"{describe_bytes(self.limit)}; use approximation='nystroem', whose landmarks are as "
-            "sparse as the rows"
+        raise too_small(
+            self.limit,
+            f"approximation='fourier' with {self.n_components // 2} frequencies of "
+            f"{self.n_features} features",
+            needed,
+            "use approximation='nystroem', whose landmarks are as sparse as the rows",
         )

@@ -12,7 +12,13 @@ from linrank import _core
 from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, Rows
 from linrank.kernels.functions import Kernel
-from linrank.system.resources import allowed, cached_property, describe_bytes, useful_threads
+from linrank.system.resources import (
+    allowed,
+    cached_property,
+    describe_bytes,
+    too_small,
+    useful_threads,
+)
 
 Array = NDArray[Any]
 
@@ -326,7 +332,14 @@ def kernel_matrix(
     block = 1 if kernel.name != "callable" else 4
     if needed + (block - 1) * 8 * n > limit:
         tiles, full = needed + (block - 1) * 8 * n, beside + stored_bytes(kernel, n)
-        raise MemoryError(_too_little(n, tiles, full, limit, memory_limit))
+        least = min(tiles, full)
+        how = "" if full <= tiles else f" even in tiles ({describe_bytes(full)} in full)"
+        raise too_small(
+            memory_limit,
+            f"the kernel matrix of {n} rows, with what products take{how},",
+            least,
+            "train on fewer numbers with approximation='nystroem'",
+        )
     blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
     if may_be_indefinite(kernel):
         _check(kernel, blocked, n_threads)
@@ -343,10 +356,12 @@ def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) 
         )
     in_place = not isinstance(rows, CsrRows) and rows.dtype == np.float64
     if not in_place and limit is not None and 8 * n * n > limit:
-        raise MemoryError(
-            f"a precomputed kernel matrix of {n} rows takes {describe_bytes(8 * n * n)} as dense "
-            f"float64, more than {describe_bytes(limit)}; pass it so, and it is used in place, or "
-            "give the rows themselves with approximation='nystroem'"
+        raise too_small(
+            limit,
+            f"a copy of the precomputed kernel matrix of {n} rows as dense float64",
+            8 * n * n,
+            "pass it so, and it is used in place, or give the rows themselves with "
+            "approximation='nystroem'",
         )
     matrix = kernel.matrix(rows, rows)
     check_kernel_matrix(matrix, n_threads, what="a precomputed kernel matrix")
@@ -372,15 +387,3 @@ def _check(kernel: Kernel, Q: Array | BlockedMatrix, n_threads: int) -> None:
         "poly": "use coef0 >= 0",
     }.get(kernel.name, "use another kernel")
     check_kernel_matrix(Q, n_threads, what=f"the matrix of {kernel.describe()}", remedy=remedy)
-
-
-def _too_little(n: int, tiles: int, full: int, limit: int, memory_limit: object) -> str:
-    whose = "free memory allows" if memory_limit is None else "memory_limit allows"
-    needed = f"{describe_bytes(tiles)} even in tiles ({describe_bytes(full)} in full)"
-    if full <= tiles:  # of few rows
-        needed = describe_bytes(full)
-    return (
-        f"products with the kernel matrix of {n} rows need {needed}, and {whose} "
-        f"{describe_bytes(limit)}; raise "
-        "memory_limit, or train on fewer numbers with approximation='nystroem'"
-    )

@@ -15,6 +15,7 @@ from linrank.data.rows import Design, StreamedRows
 from linrank.pairs import Pairs
 
 Array = NDArray[Any]
+_PYTHON = 64.0 * 2.0**-53  # relative error of a number that Python has computed
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,12 @@ class Errors:
 class ScoreLoss:
     """A convex function of the scores, once differentiable; blind to the rows.
 
-    Its points have ``value = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``; over the violated pairs, those with
-    ``ξ > 0``, ``sum_of_slacks = Σ ω ξ`` and ``n_violations = Σ ω``; ``total_curvature``, which is
-    ``Σ ω l''(ξ)``; and ``gradient = ∂L/∂z`` by position. What a sweep found is kept for products.
+    A subclass defines ``at(z)``, `curvature` and `total_weight`. What ``at`` returns has ``z``,
+    ``value`` and ``gradient``; see "Custom losses" in the guide. Those of the losses of the core
+    know more: they have ``value = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``; over the violated pairs,
+    those with ``ξ > 0``, ``sum_of_slacks = Σ ω ξ`` and ``n_violations = Σ ω``; and
+    ``total_curvature``, which is ``Σ ω l''(ξ)``; and ``gradient = ∂L/∂z`` by position. What a
+    sweep found is kept for products.
 
     Parameters
     ----------
@@ -94,7 +98,16 @@ class ScoreLoss:
         raise NotImplementedError("a pair loss defines its point by at(z)")
 
     def errors(self, point: Any, z: Array | None) -> Errors:
-        """The rounding of ``point``, at its scores as they are; ``z`` if it needs them."""
+        """The rounding of ``point``, at its scores as they are; ``z`` if it needs them.
+
+        A point that does not know its own, as one written in Python, is taken to be off by
+        64 roundings: sums by pairs, as NumPy has them, and functions good to a few digits.
+        """
+        if not hasattr(point, "value_error"):
+            terms = abs(point.value) + float(np.abs(point.gradient) @ np.abs(point.z))
+            norm = math.sqrt(_core.dot(point.gradient, point.gradient))
+            value = _PYTHON * abs(point.value)
+            return Errors(value, value, _PYTHON * terms, _PYTHON * norm)
         primal = point.slacks_error if self.has_kink else point.value_error
         return Errors(point.value_error, primal, point.dual_error, point.gradient_error)
 
@@ -107,8 +120,14 @@ class ScoreLoss:
         return float(point.value)
 
     def dual(self, point: Any, errors: Errors) -> Dual:
-        """The dual point that belongs to ``point``, for ``C = 1``; it scales with C."""
-        raise NotImplementedError("a pair loss with a certificate defines dual(point, errors)")
+        """The dual point that belongs to ``point``, for ``C = 1``; it scales with C.
+
+        That of any convex ``L >= 0``, whose point keeps its scores ``z``: with ``g = ∇L(z)`` the
+        conjugate has ``-L*(tg) >= t(L(z) - g·z)`` for ``0 <= t <= 1``. Where the regulariser is
+        ``½‖w‖²``, ``t = 1`` makes the gap ``½‖∇F(w)‖²``.
+        """
+        linear = float(point.value) - _core.dot(point.gradient, point.z)
+        return Dual(linear - errors.dual, largest=1.0)
 
     def hessian_product(self, rows: Design, point: Any, v: Array) -> tuple[Array, Array]:
         """``(Xᵀ∇²L(z)X v, X v)``, by two products with the rows."""

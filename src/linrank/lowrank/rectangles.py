@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.pairs import Pairs
-from linrank.system.resources import available, cached_property, describe_bytes
+from linrank.system.resources import cached_property, check_fits, too_small
 
 Array = NDArray[Any]
 
@@ -144,17 +144,18 @@ def check_memory(pairs: Pairs, limit: int | None) -> None:
     """
     n_entries = _count_entries(pairs)
     n_bytes = 8 * BUFFERS * n_entries
-    allowed = limit if limit is not None else available()
-    if allowed is None or n_bytes <= allowed:
-        return
-    room = describe_bytes(allowed)
-    room = f"{room} are available" if limit is None else f"memory_limit allows {room}"
-    raise MemoryError(
-        f"RegularizedRankSVM keeps {BUFFERS} numbers for each of {pairs.n_pairs:,} pairs "
-        f"({n_entries:,} entries of its matrices): {describe_bytes(n_bytes)}, but {room}; use "
-        "FactorizedRankSVM or RankSVM, whose memory does not grow with the pairs, or train on a "
-        "sample of the rows or queries"
+    what = (
+        f"RegularizedRankSVM with {BUFFERS} numbers for each of {pairs.n_pairs:,} pairs "
+        f"({n_entries:,} entries of its matrices)"
     )
+    remedy = (
+        "use FactorizedRankSVM or RankSVM, whose memory does not grow with the pairs, or train on "
+        "a sample of the rows or queries"
+    )
+    if limit is None:
+        check_fits(n_bytes, what, remedy)
+    elif n_bytes > limit:
+        raise too_small(limit, what, n_bytes, remedy)
 
 
 def _count_entries(pairs: Pairs) -> int:

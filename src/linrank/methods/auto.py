@@ -28,7 +28,7 @@ from linrank.system.seeds import seed_of
 Array = NDArray[Any]
 
 # C times the weights of all pairs, the balance of losses and ½‖w‖²; the simplest model first.
-WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 LANDMARKS = 300  # of interactions: as good as 600 on the sets that were tried, in half the time
 _SPARSEST = 0.01  # the last α of few weights, of the first, which leaves none
 
@@ -54,7 +54,8 @@ def candidates_of(data: Dataset, metric: str) -> list[Candidate]:
         Candidate("linear", "linear, every query of the same weight", equal),
     ]
     weighting = _weighting(data, metric)
-    by_metric = equal if weighting is None else {"pair_weighting": weighting}
+    weighed = {"pair_weighting": weighting, "query_normalization": None}
+    by_metric = equal if weighting is None else weighed
     if weighting is not None:
         found.append(Candidate(f"linear, {weighting}", f"linear, pairs by {weighting}", by_metric))
     if isinstance(data.rows, DenseRows):
@@ -147,7 +148,7 @@ def search_auto(task: Task, folds: Any, **judging: Any) -> Choice:
     )
     chosen, place = whole.chosen
     trained, parameters = runs[chosen][0].train(place)
-    known = {"metric": p.metric, "score": whole.score, "model": whole.model}
+    known = {"metric": str(parse_scoring(p.metric)), "score": whole.score, "model": whole.model}
     model = replace(trained.model, training={**trained.model.training, **known})
     trained = replace(trained, model=model)
     return Choice(**vars(whole), trained=trained, tried=tuple(tried), parameters=parameters)

@@ -22,16 +22,19 @@ _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the m
 
 def recipe_of(parameters: Any, where: str, query_weight: Any) -> DominationRecipe:
     """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
-    return domination_recipe(where, query_weight, **values_of(parameters, ("alpha", *DOMINATION)))
+    own = [name for name in ("alpha", *DOMINATION) if hasattr(parameters, name)]
+    return domination_recipe(where, query_weight, **values_of(parameters, tuple(own)))
 
 
 def train(task: Task) -> Trained:
     """Minimise the domination loss and a penalty; with the l2 penalty, over parts too."""
-    p, ground = task.parameters, linear.Ground.of(task)
+    ground = linear.Ground.of(task, recipe_of)
+    p = ground.task.parameters
     options = {"alpha": p.alpha, **values_of(p, DOMINATION)}
-    watched: dict[str, Any] = {"w0": ground.start, "callback": ground.callback}
+    watched: dict[str, Any] = {"w0": ground.minimiser_start, "callback": ground.callback}
     if ground.parts is not None:
         recipe = recipe_of(p, ground.parts.where, task.query_weight)
+        recipe = replace(recipe, design=ground.design)
         watched |= values_of(p, ("alpha", "tol", "max_iter"))
         result, n_pairs = train_parts(
             train_domination_chunks, ground.parts, recipe, ground.scaling, **watched
@@ -73,16 +76,16 @@ def describe(trained: Trained, parameters: Any) -> Description:
     penalty = "no penalty" if p.penalty == "none" else f"{p.penalty}, α = {p.alpha:g}"
     # Without a penalty there may be no minimum, and nothing is certified.
     share, is_certified = linear.relative_gap(result), math.isfinite(result.gap)
-    known = f", at most {result.gap:.2g} ({share:.1e} of it) above the minimum"
+    optimum = ("optimum", f"objective {result.value:.10g}")
     lines: tuple[linear.Line, ...] = (
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
-        ("optimum", f"objective {result.value:.10g}{known if share < linear.LOOSE else ''}"),
+        linear.optimum_line(result) if is_certified else optimum,
         linear.weight_line(n_nonzero, model.n_features),
         *linear.converged_lines(trained),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
-        "scale": p.scale,
+        "scale": model.scaling.kind,
         "objective": result.value,
         "duality_gap": result.gap if is_certified else None,
         "relative_gap": share if is_certified else None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import query_weights
@@ -16,6 +18,7 @@ from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.models.kernel import KernelModel
 from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
+from linrank.ranksvm.settings import Facts, balance_in_memory, is_auto, weight_in_memory
 from linrank.search.monitor import Monitor
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import count
@@ -96,23 +99,48 @@ def fit_kernel(
 
 def train(task: Task) -> Trained:
     """Minimise ``½ β'Qβ + C Σ ω_ij l(1 - (s_i - s_j))`` over rows in memory."""
+    task, facts = linear.settle(task)
     p, data, monitor = task.parameters, task.data, Monitor(task.parameters)
     assert isinstance(data, Dataset)  # of a store too: no pass over one has a kernel
+    options = values_of(p, _PASSED_ON)
+    options |= {
+        "seed": seed_of(p.random_state),
+        "query_weight": query_weights(task.query_weight, data.queries),
+        "preferences": task.preferences,
+        "n_jobs": p.n_jobs,
+    }
+    if is_auto(p.C):
+        options["C"] = kernel_unit(data, facts, p, options)
     model, result = fit_kernel(
         data,
-        **values_of(p, _PASSED_ON),
-        seed=seed_of(p.random_state),
-        query_weight=query_weights(task.query_weight, data.queries),
-        preferences=task.preferences,
-        n_jobs=p.n_jobs,
+        **options,
         callback=monitor if monitor.is_needed else None,
     )
     shown = {
         **linear.optimum_attributes(result),
+        "C": options["C"],
         "history": result.history,
         "n_pairs": model.training["n_pairs"],
     }
     return Trained(model, result, shown, monitor, result.converged, linear.doubt_of(result))
+
+
+def kernel_unit(data: Dataset, facts: Any, parameters: Any, options: dict[str, Any]) -> float:
+    """The C that "auto" is: as of a linear model of the features that the kernel stands for.
+
+    Their variance is that of the rows for the kernel "linear", else the mean of ``k(x, x)``.
+    """
+    p = parameters
+    check_kernel_rows(p.kernel, p.scale, data)
+    scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
+    facts = facts or Facts.of(data)
+    if p.kernel == "linear":
+        return weight_in_memory(data, balance_in_memory(data, scaling, facts, p.n_jobs), options)
+    rows = scaling.applied(data, n_jobs=p.n_jobs).rows
+    width = {"gamma": getattr(p, "gamma", "scale"), "degree": p.degree, "coef0": p.coef0}
+    function = Kernel.of(p.kernel, **width, rows=rows, weight=data.weight)
+    spread = float(np.average(function.diagonal(rows), weights=data.weight))
+    return weight_in_memory(data, facts.balance(spread), options)
 
 
 def describe(trained: Trained, parameters: Any) -> Description:
@@ -122,7 +150,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
     kernel = p.kernel if isinstance(p.kernel, str) else "function"
     by = "" if p.approximation is None else f" by {p.approximation}"
     width = f", γ = {model.kernel.gamma:.4g}" if kernel in WITH_GAMMA else ""
-    told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {p.C:g}"
+    told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {model.training['C']:g}"
     lines: tuple[linear.Line, ...] = (
         ("trained", f"{told}: {count(result.n_iter, 'iteration')}"),
         linear.optimum_line(result),
@@ -133,6 +161,8 @@ def describe(trained: Trained, parameters: Any) -> Description:
     facts = {
         **values_of(p, _PASSED_ON),
         "kernel": kernel,
+        **{name: model.training[name] for name in _TOLD if name in model.training},
+        "scale": model.scaling.kind,
         "seed": model.training.get("seed"),
         "gamma": model.kernel.gamma,
         "pairs_compared": model.training["n_pairs"],

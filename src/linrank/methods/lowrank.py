@@ -101,13 +101,11 @@ def describe_factorized(trained: Trained, parameters: Any) -> Description:
 def describe_regularized(trained: Trained, parameters: Any) -> Description:
     """Iterations, optimum and ranks."""
     result, p = trained.result, parameters
-    share = result.gap / abs(result.value) if result.value else 0.0
     ranks = result.ranks[result.duals.query]  # of the queries that have pairs
     work = f"regularized, γ = {p.gamma:g}, λ = {p.lam:g}, C = {p.C:g}"
-    bound = f"at most {result.gap:.2g} ({share:.1e} of it) above the minimum"
     lines: tuple[linear.Line, ...] = (
         ("trained", f"{work}: {count(result.n_iter, 'iteration')}"),
-        ("optimum", f"objective {result.value:.10g}, {bound}"),
+        linear.optimum_line(result),
         ("ranks", f"{ranks.min():,} to {ranks.max():,} by query, mean {ranks.mean():.3g}"),
     )
     facts = _facts(trained, ("C", *REGULARIZED), p, {"ranks": result.ranks.tolist()})
@@ -120,7 +118,7 @@ def _facts(
     result, model = trained.result, trained.model
     return {
         **{name: model.training[name] for name in ("method", *names)},
-        "scale": parameters.scale,
+        "scale": model.scaling.kind,
         "objective": result.value,
         "duality_gap": result.gap,
         **more,

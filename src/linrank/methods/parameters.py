@@ -8,11 +8,13 @@ and the command line fills argparse from them, so it still starts in a blink.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from linrank import options as of
+from linrank.errors import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,6 @@ def defaults_of(parameters: type) -> dict[str, Any]:
     return {f.name: f.default for f in dataclasses.fields(parameters)}
 
 
-plain = dataclass(eq=False, repr=False, kw_only=True)
 CERTIFIED = "stop when certified to be within TOL·F of the minimum"
 
 
@@ -88,7 +89,7 @@ def steps(help: str, told: str) -> Any:
 
 def memory(help: str, **details: Any) -> Any:
     """The field memory_limit."""
-    return declare(None, help, "size_in_bytes", metavar="MB", **details)
+    return declare(None, help, "size_in_bytes", metavar="SIZE", **details)
 
 
 def grid(help: str, **details: Any) -> Any:
@@ -119,7 +120,7 @@ def kernel_function() -> Any:
     )
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class Rows:
     """What is done to the rows before any training, and by how many threads."""
 
@@ -133,8 +134,21 @@ class Rows:
     n_jobs: int | None = None
     verbose: int = 0
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """An object whose ``__init__`` will know all names, or an error in the user's words.
 
-@plain
+        Here, at the end of every line of ancestors, it hides no signature of an ``__init__``.
+        """
+        if not kwargs.keys() <= cls.__dataclass_fields__.keys():
+            known = inspect.signature(cls.__init__).parameters
+            is_open = any(one.kind is one.VAR_KEYWORD for one in known.values())
+            for name in () if is_open else kwargs.keys() - known.keys():
+                hint = did_you_mean(name, known)
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}{hint}")
+        return super().__new__(cls)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class Filled(Rows):
     """The rows of linear models may lack values."""
 
@@ -144,9 +158,9 @@ class Filled(Rows):
     )
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class Shaped(Filled):
-    """Curves and interactions beside weights, for dense rows in memory."""
+    """Curves and interactions beside weights."""
 
     curves: str | None = choose(of.CURVES, "a curve of each feature beside its weight, or steps")
     n_knots: int | None = declare(
@@ -160,17 +174,17 @@ class Shaped(Filled):
     interactions: int = declare(0, "landmarks of a term of all features", "natural", metavar="N")
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class Watched:
     """What is watched while one model is trained."""
 
     early_stopping: bool = False
     n_iter_no_change: int = 5
-    scoring: str = of.SCORING
+    scoring: str | Callable[[Any, Any], float] = of.SCORING
     callback: Any = None
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class PairLosses:
     """Which pairs are compared, by which loss, and how heavily."""
 
@@ -196,13 +210,14 @@ class PairLosses:
         needs=("pairs", ("pruned",)),
     )
     pair_weighting: str = declare(
-        of.PAIR_WEIGHTINGS[0],
+        of.AUTO,
         "uniform, grade_diff, gain_diff (of 2^label), or what a swap changes in ndcg@20, map, ...",
         "weighting",
         metavar="NAME",
     )
     query_normalization: str | None = choose(
-        of.QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
+        (of.AUTO, *of.QUERY_NORMALIZATIONS),
+        "divide the loss of each query by its number of pairs",
     )
 
 
@@ -211,10 +226,22 @@ def weight_of_losses(help: str = "weight of the pair losses") -> Any:
     return declare(1.0, help, "positive", flags=("-c", "--C"), metavar="C")
 
 
+def relative_weight() -> Any:
+    """The field C where it may be left to the data."""
+    return declare(
+        of.AUTO,
+        "weight of the losses",
+        "weight",
+        flags=("-c", "--C"),
+        metavar="C|auto",
+        told="auto, by size",
+    )
+
+
 # ---- RankSVM ------------------------------------------------------------------------------------
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class RankSVMTraining(PairLosses, Shaped):
     """What one model and a search over C have in common."""
 
@@ -252,7 +279,7 @@ class RankSVMTraining(PairLosses, Shaped):
         needs=("curves", ()),
     )
     memory_limit: float | str | None = memory(
-        "train in passes over a store, within so many 10⁶ bytes"
+        "train in passes over a store, taking SIZE at most, as 2GB"
     )
 
 
@@ -260,22 +287,17 @@ class RankSVMTraining(PairLosses, Shaped):
 class RankSVMParameters(RankSVMTraining, Watched):
     """Parameters of `linrank.RankSVM`."""
 
-    C: float | str = declare(
-        1.0,
-        "weight of the losses, or auto: 10 / Σω",
-        "weight",
-        flags=("-c", "--C"),
-        metavar="C|auto",
-    )
+    C: float | str = relative_weight()
     _: dataclasses.KW_ONLY
     warm_start: bool = False
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class PublishedParameters(Filled, Watched):
     """Parameters of the published baselines for the squared hinge on all pairs."""
 
     C: float = weight_of_losses()
+    scale: str = choose(of.SCALES[1:], "as published, features as they are")
     solver: str = choose(
         ("tron", "bundle", "prsvm", "prsvm+"),
         "the trust-region method, cutting planes, or the first on listed pairs, or level by level",
@@ -300,7 +322,7 @@ class PublishedParameters(Filled, Watched):
 # ---- the domination loss ------------------------------------------------------------------------
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class DominationTraining(Shaped):
     """What one model and a search over alpha have in common."""
 
@@ -323,6 +345,9 @@ class DominationTraining(Shaped):
     tol: float | None = tolerance(CERTIFIED, told="1e-4")
     max_iter: int | None = steps(
         "sweeps over the features, or Newton steps, at most", told="1000; newton: 100"
+    )
+    memory_limit: float | str | None = memory(
+        "--penalty l2: train in passes over a store, taking SIZE at most, as 2GB"
     )
 
 
@@ -347,15 +372,12 @@ class DominationParameters(DominationTraining, Watched):
         needs=("solver", of.DOMINATION_SOLVERS[:2]),
     )
     warm_start: bool = False
-    memory_limit: float | str | None = memory(
-        "--penalty l2: train in passes over a store, within so many 10⁶ bytes"
-    )
 
 
 # ---- stochastic descent -------------------------------------------------------------------------
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class DescentTraining(Filled):
     """What one model and a search over λ have in common."""
 
@@ -414,14 +436,15 @@ class SGDParameters(DescentTraining, Watched):
         needs=("memory_limit", ()),
     )
     memory_limit: float | str | None = memory(
-        "descend over a store part by part, within so many 10⁶ bytes"
+        "descend over a store, or --stream, part by part, taking SIZE at most, as 2GB",
+        told="--stream: 150MB",
     )
 
 
 # ---- duals of low rank --------------------------------------------------------------------------
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class LowRankTraining(Filled):
     """What both methods have in common."""
 
@@ -458,7 +481,7 @@ class RegularizedParameters(LowRankTraining, Watched):
     C: float = weight_of_losses("largest dual variable of a pair")
     _: dataclasses.KW_ONLY
     memory_limit: float | str | None = memory(
-        "refuse to take more for the duals, at least 32 bytes a pair, in 10⁶ bytes"
+        "refuse to take more for the duals, at least 32 bytes per pair, as 2GB"
     )
     keep_duals: bool = False
 
@@ -471,7 +494,7 @@ def _having(name: str) -> tuple[str, ...]:
     return tuple(kernel for kernel, own in of.KERNEL_PARAMETERS.items() if name in own)
 
 
-@plain
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelTraining(PairLosses, Rows):
     """What one model and a search over C and γ have in common."""
 
@@ -482,7 +505,7 @@ class KernelTraining(PairLosses, Rows):
     tol: float | None = tolerance(CERTIFIED, told="1e-4; hinge: 1e-3")
     max_iter: int | None = steps("Newton steps at most", told="100; hinge: 500")
     memory_limit: float | str | None = memory(
-        "for kernel matrices, in 10⁶ bytes", told="half of what is free"
+        "for kernel matrices, as 2GB", told="half of what is free"
     )
 
 
@@ -499,7 +522,7 @@ class KernelParameters(KernelTraining):
         metavar="G",
         needs=("kernel", _having("gamma")),
     )
-    C: float = weight_of_losses()
+    C: float | str = relative_weight()
     approximation: str | None = choose(
         of.APPROXIMATIONS,
         "a sum over --n-components rows, or of as many random cosines (rbf), in place of one over "
@@ -519,12 +542,15 @@ class KernelParameters(KernelTraining):
 # ---- searches -----------------------------------------------------------------------------------
 
 
-@plain
+GRID_OF_C = "2^-10:2^14 times the C of auto"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class Choosing:
     """How a search measures models on rows that they have not seen, and chooses among them."""
 
     cv: Any = None
-    scoring: str = of.SCORING
+    scoring: str | Callable[[Any, Any], float] = of.SCORING
     selection: str = choose(
         of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"
     )
@@ -532,7 +558,7 @@ class Choosing:
 
 def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
     """The parameters of a search over a grid: those of one model, with values for its axes."""
-    not_ours = {*grid, *Watched.__dataclass_fields__}  # type: ignore[attr-defined]
+    not_ours = {*grid, *Watched.__dataclass_fields__}
     made: list[tuple[str, Any, Any]] = [
         (f"{name}s", Any, declare(tuple(values), f"values of {name}", "grid", metavar="GRID"))
         for name, values in grid.items()
@@ -549,7 +575,7 @@ def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
 class RankSVMSearch(RankSVMTraining, Choosing):
     """Parameters of `linrank.RankSVMCV`."""
 
-    Cs: Any = grid("values of C", told="2^-15:2^10")
+    Cs: Any = grid("values of C", told=GRID_OF_C)
 
 
 @dataclass(eq=False, repr=False)
@@ -597,7 +623,7 @@ class SGDSearch(DescentTraining, Choosing):
 class FactorizedSearch(LowRankTraining, Choosing):
     """Parameters of `linrank.FactorizedRankSVMCV`."""
 
-    Cs: Any = grid("values of C", told="2^-15:2^9:4")
+    Cs: Any = grid("values of C", told=f"every second of {GRID_OF_C}")
     _: dataclasses.KW_ONLY
     n_components: int = components()
     constraint: str = factor_bounds()
@@ -609,7 +635,7 @@ class KernelSearch(KernelTraining, Choosing):
 
     kernel: Any = kernel_function()
     _: dataclasses.KW_ONLY
-    Cs: Any = grid("values of C", told="2^-15:2^9:4")
+    Cs: Any = grid("values of C", told=f"every second of {GRID_OF_C}")
     gammas: Any = grid(
         "values of γ", told="4^-3 to 4^3 times that of scale", needs=("kernel", _having("gamma"))
     )
@@ -622,7 +648,7 @@ class KernelSearch(KernelTraining, Choosing):
 class AutoParameters(Filled):
     """Parameters of `linrank.AutoRanker` as a method that trains."""
 
-    metric: str = of.SCORING
+    metric: str | Callable[[Any, Any], float] = of.SCORING
     time_limit: float | None = declare(
         None,
         "try no further kind of model that would take longer",
@@ -642,10 +668,10 @@ class AutoSearch(AutoParameters):
     cv: Any = None
 
     @property
-    def scoring(self) -> str:
+    def scoring(self) -> str | Callable[[Any, Any], float]:
         """The metric, as other searches call it."""
         return self.metric
 
     @scoring.setter
-    def scoring(self, name: str) -> None:
+    def scoring(self, name: str | Callable[[Any, Any], float]) -> None:
         self.metric = name

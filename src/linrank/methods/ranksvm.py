@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from linrank.data.bounds import weight_bounds
 from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.options import SELECTED_PAIRS, TRAINING
+from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
+from linrank.ranksvm.settings import SETTINGS, is_auto
 from linrank.ranksvm.train import train as solve
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
@@ -43,16 +45,18 @@ def recipe_of(parameters: Any, where: str, query_weight: Any) -> RankRecipe:
     """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
     from linrank.parts.recipes import RANK_KINDS, rank_recipe
 
-    return rank_recipe(where, query_weight, **values_of(parameters, RANK_KINDS))
+    given = values_of(parameters, RANK_KINDS)  # what is left to the data can be served
+    return rank_recipe(where, query_weight, **{k: v for k, v in given.items() if not is_auto(v)})
 
 
 def train(task: Task) -> Trained:
     """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
-    p, ground = task.parameters, linear.Ground.of(task)
-    options = {"C": p.C, **options_of(p)}
+    ground = linear.Ground.of(task, recipe_of)
+    p = ground.task.parameters
+    options = {"C": ground.C, **options_of(p)}
     asked: dict[str, Any] = {
         "bounds": _bounds(p, ground),
-        "w0": ground.start,
+        "w0": ground.minimiser_start,
         "callback": ground.monitor,
     }
     n_pairs: int | None = None
@@ -60,7 +64,8 @@ def train(task: Task) -> Trained:
         from linrank.parts.train import train_parts, train_rank_chunks
 
         recipe = recipe_of(p, ground.parts.where, task.query_weight)
-        asked |= values_of(p, ("C", "tol", "max_iter"))
+        recipe = replace(recipe, design=ground.design)
+        asked |= {"C": options["C"], **values_of(p, ("tol", "max_iter"))}
         result, n_pairs = train_parts(
             train_rank_chunks, ground.parts, recipe, ground.scaling, **asked
         )
@@ -76,7 +81,15 @@ def train(task: Task) -> Trained:
         )
     if result.C is not None:
         options["C"] = result.C
-    return ground.conclude(result, settings_of(p, options), n_pairs=n_pairs)
+    settings = settings_of(p, options)
+    trained = ground.conclude(result, settings, n_pairs=n_pairs, bounds=asked["bounds"])
+    return replace(trained, attributes={**trained.attributes, **settings_shown(options, p)})
+
+
+def settings_shown(options: dict[str, Any], parameters: Any) -> dict[str, Any]:
+    """What estimators show of the settings that the data may have decided on."""
+    settings = {**values_of(parameters, SETTINGS[1:]), "C": float(options["C"])}
+    return {"C": settings["C"], "settings": settings}
 
 
 _PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_normalization")
@@ -105,18 +118,17 @@ def describe(trained: Trained, parameters: Any) -> Description:
     n_nonzero, known = int((result.w != 0.0).sum()), trained.model.training
     lines = [
         ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {known['C']:g}: {work}"),
+        *_settings_lines(trained.model, p),
         linear.optimum_line(result),
         *linear.pair_lines(known),
     ]
     if n_nonzero < result.w.size:
         lines.append(linear.weight_line(n_nonzero, result.w.size))
-    if result.converged and linear.relative_gap(result) > linear.LOOSE:
-        scale = "--scale standard or " if p.scale == "none" else ""
-        told = "this bound is proven but can be loose: it grows with the square of the gradient, "
-        lines.append(("note", f"{told}whatever the curvature; {scale}a smaller -e tightens it"))
     facts = {
         **values_of(p, tuple(name for name in _REPORTED if hasattr(p, name))),
-        "C": known["C"],
+        **{name: known[name] for name in ("C", *TRAINING) if name in known},
+        "scale": trained.model.scaling.kind,
+        "auto": [name for name in SETTINGS if is_auto(getattr(p, name, None))],
         "bounds": getattr(p, "coef_bounds", None),
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
         "objective": result.value,
@@ -132,3 +144,22 @@ def describe(trained: Trained, parameters: Any) -> Description:
 
 
 describe_published = describe
+
+
+def _settings_lines(model: Any, parameters: Any) -> tuple[linear.Line, ...]:
+    """What the data decided on, where anything was left to them."""
+    known = model.training
+    auto = [name for name in SETTINGS if is_auto(getattr(parameters, name, None))]
+    if not auto:
+        return ()
+    weighting, normalization = known["pair_weighting"], known["query_normalization"]
+    is_measure = weighting not in PAIR_WEIGHTINGS
+    shaped = getattr(parameters, "curves", None) or getattr(parameters, "interactions", 0)
+    told = {
+        "C": f"C = {known['C']:.4g}",
+        "scale": "" if shaped else f"scale {model.scaling.kind}",
+        "pair_weighting": f"pairs {f'by {weighting}' if is_measure else weighting}",
+        "query_normalization": "queries equal" if normalization == "pairs" else "",
+    }
+    marked = (text + (" (auto)" if name in auto else "") for name, text in told.items() if text)
+    return (("settings", ", ".join(marked)),)

@@ -11,18 +11,22 @@ import numpy as np
 from linrank import options as of
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
-from linrank.domination.path import PathProblem, as_alphas, check_path
+from linrank.domination.path import PathProblem, as_alphas, check_path, geometric_alphas
 from linrank.domination.train import describe_parameters
 from linrank.kernels.functions import check_kernel_rows
+from linrank.methods import domination
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
-from linrank.methods.linear import optimum_attributes, shape_of
+from linrank.methods.kernel import kernel_unit
+from linrank.methods.linear import optimum_attributes, settle, shape_of
 from linrank.methods.parameters import defaults_of
-from linrank.methods.ranksvm import options_of, recipe_of, settings_of
+from linrank.methods.ranksvm import options_of, recipe_of, settings_of, settings_shown
 from linrank.methods.sgd import average_of
+from linrank.metrics import parse
 from linrank.models.linear import LinearModel
-from linrank.parts.path import path_of_parts
+from linrank.parts.path import alphas_of, path_of_parts, unit_of
 from linrank.parts.search import tune_parts
-from linrank.ranksvm.path import PathResult, as_coarse_Cs, as_Cs, solve_path
+from linrank.ranksvm.path import PathResult, as_Cs, solve_path
+from linrank.ranksvm.settings import unit_in_memory
 from linrank.search.folds import affordable_folds
 from linrank.search.grids import as_algorithms, tune, tune_domination, tune_factorized, tune_sgd
 from linrank.search.grids import as_alphas as as_lambdas
@@ -33,6 +37,7 @@ from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
     from linrank.models.design import Design, Shape
+    from linrank.parts.parts import Parts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,55 +83,72 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
     **judging
         ``convention`` and ``progress``, as `linrank.search.tuning.Judging` has them.
     """
-    p, data = task.parameters, task.data
-    grid, training = as_Cs(p.Cs), options_of(p)
+    data = task.data
+    as_Cs(task.parameters.Cs)  # a fault is told before the first pass
+    task, facts = settle(task, None if isinstance(data, Dataset) else data)
+    p = task.parameters
+    training = options_of(p)
     options = values_of(p, ("scale", "positive", "coef_bounds"))
-    settings = settings_of(p, training) | {"scoring": p.scoring}
+    settings = settings_of(p, training) | {"scoring": str(parse(p.scoring))}
+    shape = shape_of(p)
+    if shape is not None:
+        options["scale"] = "none"  # the columns of curves have variance 1
     if isinstance(data, Dataset):
-        shape = shape_of(p)
         weight = query_weights(task.query_weight, data.queries)
         options |= {**training, "query_weight": weight, "n_jobs": p.n_jobs}
-        if shape is not None:
-            options["scale"] = "none"  # the columns of curves have variance 1
-        tuning = tune(data, folds, grid, **options, **_asked(p, judging), shape=shape)
         columns, design = _columns(data, shape, p.n_jobs)
+        spread = None if design is None else design.spread
+        grid = as_Cs(p.Cs, lambda: unit_in_memory(data, facts, spread, **options))
+        tuning = tune(data, folds, grid, **options, **_asked(p, judging), shape=shape)
         if design is not None:
             options["coef_bounds"] = design.bounds
         path, scaling = solve_path(columns, grid, **options)
         result, known = path.results[tuning.chosen], _known(data, settings, tuning)
         model = _model_of(LinearModel.of(result, columns, scaling, **known), design, data)
     else:
-        _refuse_shape(p)
         recipe = recipe_of(p, data.where, task.query_weight)
         options |= values_of(p, ("tol", "max_iter"))
-        tuning = tune_parts(data, folds, recipe, grid, **options, **_asked(p, judging))
-        found = path_of_parts(data, recipe, grid, **options)
-        path, result = found.path, found.path.results[tuning.chosen]
-        model = found.model(result, data, **settings, **tuning.choice)
+        grid = as_Cs(p.Cs, lambda: unit_of(data, recipe, p.scale, facts, shape))
+        options["shape"] = shape
+        tuning, path, model = _over_parts(task, folds, recipe, grid, options, settings, judging)
+        result = path.results[tuning.chosen]
     shown = {**_optimum(result, model), **_along(path, tuning)}
+    shown |= settings_shown(tuning.best_params, p)
     return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
 
 
 def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     """A path over alpha per fold, and one on all data; as `search_ranksvm`."""
-    p, data = task.parameters, task.data
+    data = task.data
+    task, _ = settle(task, None if isinstance(data, Dataset) else data)
+    p = task.parameters
     check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
     training = values_of(p, of.DOMINATION_PATH)
     shape = shape_of(p)
     scale = p.scale if shape is None else "none"
-    options = {**training, **_common(task, data), "scale": scale}
-    columns, design = _columns(data, shape, p.n_jobs)
-    whole = PathProblem.of(columns, **options)
-    alphas = as_alphas(p.alphas, whole.problem, p.n_alphas, p.eps)
-    asked = {**_asked(p, judging), "shape": shape}
-    tuning = tune_domination(data, folds, alphas, max_features=p.max_features, **options, **asked)
-    path = whole.solve(tuning.alphas)
-    result = path.results[tuning.chosen]
-    settings = describe_parameters(
-        data, alpha=tuning.alpha, seed=options["seed"], **training, feature_induction=None
-    )
-    known = _known(data, settings | {"scoring": p.scoring}, tuning)
-    model = _model_of(LinearModel.of(result, columns, whole.scaling, **known), design, data)
+    settings = {**training, "feature_induction": None}
+    scoring = {"scoring": str(parse(p.scoring))}
+    if isinstance(data, Dataset):
+        options = {**training, **_common(task, data), "scale": scale}
+        columns, design = _columns(data, shape, p.n_jobs)
+        whole = PathProblem.of(columns, **options)
+        alphas = as_alphas(p.alphas, lambda: geometric_alphas(whole.problem, p.n_alphas, p.eps))
+        asked = {**_asked(p, judging), "shape": shape, "max_features": p.max_features}
+        tuning = tune_domination(data, folds, alphas, **options, **asked)
+        path: PathResult = whole.solve(tuning.alphas)
+        result = path.results[tuning.chosen]
+        settings |= {"alpha": tuning.alpha, "seed": options["seed"]}
+        known = _known(data, describe_parameters(data, **settings) | scoring, tuning)
+        model = _model_of(LinearModel.of(result, columns, whole.scaling, **known), design, data)
+    else:
+        recipe = domination.recipe_of(p, data.where, task.query_weight)
+        given = (scale, shape, p.n_alphas, p.eps)
+        alphas = as_alphas(p.alphas, lambda: alphas_of(data, recipe, *given))
+        known = describe_parameters(None, alpha=1.0, seed=0, **settings) | scoring
+        options = {"scale": scale, "shape": shape, **values_of(p, ("tol", "max_iter"))}
+        options["max_features"] = p.max_features
+        tuning, path, model = _over_parts(task, folds, recipe, alphas, options, known, judging)
+        result = path.results[tuning.chosen]
     shown = {
         **_optimum(result, model),
         **_along(path, tuning),
@@ -137,8 +159,27 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
 
 
+def _over_parts(
+    task: Task,
+    folds: Any,
+    recipe: Any,
+    grid: Any,
+    options: dict[str, Any],
+    settings: dict[str, Any],
+    judging: dict[str, Any],
+) -> tuple[Tuning, PathResult, Any]:
+    """The choice on folds of parts, the path on all of them, and the model of the choice."""
+    parts: Parts = task.data
+    parts.check_room(recipe)
+    tuning = tune_parts(parts, folds, recipe, grid, **options, **_asked(task.parameters, judging))
+    found = path_of_parts(parts, recipe, tuning.grid[recipe.parameter], **options)
+    model = found.model(found.path.results[tuning.chosen], parts, **settings | tuning.choice)
+    return tuning, found.path, model
+
+
 def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
     """All algorithms and λ of a fold in one pass, and one descent on all data."""
+    task, _ = settle(task)
     p, data = task.parameters, task.data
     algorithms, alphas = as_algorithms(p.algorithms), as_lambdas(p.alphas)
     for algorithm in algorithms:
@@ -151,18 +192,25 @@ def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
 
 def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
     """Every C of a fold by itself, and the chosen one on all data."""
-    p, data, grid = task.parameters, task.data, as_coarse_Cs(task.parameters.Cs)
+    as_Cs(task.parameters.Cs)
+    task, facts = settle(task)
+    p, data = task.parameters, task.data
     options = {**values_of(p, ("scale", *of.FACTORIZED)), **_common(task, data)}
+    plain: dict[str, Any] = {"pair_weighting": of.PAIR_WEIGHTINGS[0]}
+    grid = as_Cs(p.Cs, lambda: unit_in_memory(data, facts, **options, **plain), step=2)
     tuning = tune_factorized(data, folds, grid, **options, **_asked(p, judging))
     return _on_all(FACTORIZED, task, tuning, options["seed"])
 
 
 def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     """One kernel matrix for each γ, from which all folds take their parts; one fit on all data."""
-    p, data, grid = task.parameters, task.data, as_coarse_Cs(task.parameters.Cs)
+    as_Cs(task.parameters.Cs)
+    task, facts = settle(task)
+    p, data = task.parameters, task.data
     check_kernel_rows(p.kernel, p.scale, data)
     options = values_of(p, (*of.KERNEL, "kernel", "degree", "coef0", "scale"))
     options |= _common(task, data)
+    grid = as_Cs(p.Cs, lambda: kernel_unit(data, facts, p, options), step=2)
     gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
     tuning = tune_kernel(data, folds, gammas, grid, **options, **_asked(p, judging))
     return _on_all(KERNEL, task, tuning, options["seed"])
@@ -175,13 +223,14 @@ def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
     own = {"random_state": seed, "verbose": 0, **tuning.best_params}
     asked = replace(task, parameters=method.parameters(**values_of(p, shared) | own))
     trained = method.train(asked)
-    known = {**trained.model.training, "scoring": p.scoring, "score": tuning.score}
+    known = {**trained.model.training, "scoring": str(parse(p.scoring)), "score": tuning.score}
     model = replace(trained.model, training=known)
     return Found.of(tuning, replace(trained, model=model))
 
 
 def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found:
     """Every model of a fold by itself, whatever the method, and the chosen one on all data."""
+    task, _ = settle(task)
     p, data = task.parameters, task.data
     names = {each.name for each in fields(method.parameters)}
     shared = {name: getattr(p, name) for name in names - set(method.grid) if hasattr(p, name)}
@@ -218,19 +267,15 @@ def _columns(
     data: Dataset, shape: Shape | None, n_jobs: int | None
 ) -> tuple[Dataset, Design | None]:
     """What is trained on: the data, or with the columns of a design in place of its rows."""
-    design = None if shape is None else shape.fit(data, n_jobs)
-    return (data if design is None else design.dataset(data, n_jobs)), design
+    if shape is None:
+        return data, None
+    design, columns = shape.mapped(data, n_jobs)
+    return columns, design
 
 
 def _model_of(linear: LinearModel, design: Design | None, data: Dataset) -> Any:
     """The model of raw rows."""
     return linear if design is None else design.model(linear, data)
-
-
-def _refuse_shape(parameters: Any) -> None:
-    """Refuse curves where rows are read in passes."""
-    if shape_of(parameters) is not None:
-        raise ValueError(f"{of.IN_MEMORY_ONLY}, and these are read in passes; use a linear model")
 
 
 def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from linrank.data.bounds import without_rounding
 from linrank.data.queries import query_weights
-from linrank.io.store.outline import outline
+from linrank.io.store.store import outline
 from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.options import AVERAGES, DESCENT
-from linrank.stochastic.chunked import descend_store
+from linrank.solvers.result import certified_share
+from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.train import DescentResult, descend
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
@@ -38,7 +40,8 @@ def attributes_of(result: DescentResult) -> dict[str, Any]:
 
 def train(task: Task) -> Trained:
     """Descend on pairs drawn at random, from all rows or from those of a chunk at a time."""
-    p, ground = task.parameters, linear.Ground.of(task)
+    ground = linear.Ground.of(task)
+    p = ground.task.parameters
     if p.passes is not None and ground.store is None:
         raise ValueError(
             f"passes={p.passes} is for a store and memory_limit; without them there are "
@@ -57,7 +60,8 @@ def train(task: Task) -> Trained:
     if ground.store is not None:
         asked |= {"passes": p.passes, "memory_limit": p.memory_limit}
         weights = query_weights(task.query_weight, outline(ground.store).queries)
-        result = descend_store(ground.store, scaling, query_weight=weights, **asked)
+        asked |= {"scaling": scaling, "query_weight": weights}
+        result = descend_chunks(ground.store, **asked)
     else:
         scaled = scaling.applied(ground.columns, n_jobs=p.n_jobs)
         result = descend(scaled, query_weight=ground.query_weight, **asked)
@@ -66,6 +70,8 @@ def train(task: Task) -> Trained:
         doubt = f"did not reach tol={p.tol:g}: {result.message}; raise n_steps"
     if p.early_stopping:
         result = _best(result, ground)
+    if asked["w0"] is None:  # else weights of columns that do not vary are those of earlier rows
+        result = _without_rounding(result, ground)
     shown = attributes_of(result) | {"history": {**result.history, **ground.monitor.history}}
     model = ground.model_of(result, result.n_pairs, settings)
     is_done = p.tol is None or result.stopped == "tolerance"
@@ -87,6 +93,19 @@ def _best(result: DescentResult, ground: linear.Ground) -> DescentResult:
     )
 
 
+_NOISE = 1e-9  # sums of weights that are averaged lazily round far below that share of them
+
+
+def _without_rounding(result: DescentResult, ground: linear.Ground) -> DescentResult:
+    """The result with exact zeros for columns that no pair sees; a pass over a store if need be."""
+    size = np.abs(result.w)
+    most = np.inf if ground.parts is None else _NOISE * size.max(initial=0.0)
+    candidates = (size > 0.0) & (size <= most)
+    if not candidates.any():
+        return result
+    return replace(result, w=without_rounding(result.w, ground.varying(candidates)))
+
+
 def describe(trained: Trained, parameters: Any) -> Description:
     """Work, objective and why it ended."""
     result, p, known = trained.result, parameters, trained.model.training
@@ -94,7 +113,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
     lines: list[linear.Line] = [("trained", f"{told}: {count(result.n_steps, 'step')}")]
     if p.record is not None:
         # The bound of a last iterate is often as large as the objective, and then says nothing.
-        is_tight = result.gap < linear.LOOSE * result.objective
+        is_tight = certified_share(result.objective, result.gap) is not None
         bound = f", at most {result.gap:.2g} above the minimum" if is_tight else ""
         lines.append(("objective", f"{result.objective:.10g} ({p.record}){bound}"))
     if p.tol is not None:
@@ -102,7 +121,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
     facts = {
         "solver": "sgd",
         **{name: known.get(name) for name in (*DESCENT, "alpha", "C", "seed")},
-        "scale": p.scale,
+        "scale": trained.model.scaling.kind,
         "objective": None if math.isnan(result.objective) else result.objective,
         "duality_gap": None if math.isnan(result.gap) else result.gap,
         "loss": result.loss,

@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.frames import as_array, check_apart
-from linrank.data.queries import Queries
+from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.counted import Counts
 from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure
-from linrank.metrics.names import parse, valid_forms
+from linrank.metrics.measures import ERR, NDCG, CustomMeasure, MeanNDCG, Measure
+from linrank.metrics.names import Metric, parse, valid_forms
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")
 _PARALLEL_ROWS = 20_000  # below this the work takes about a millisecond: no threads
+_LONG_LIST = 1001  # rows: engines return no more, and judges see fewer
+_OF_LISTS = ("ndcg", "mean_ndcg", "map", "p", "recall", "mrr", "err", "rbp", "success")
 _KINDS = {
     "ndcg": "ndcg",
     "mean_ndcg": "mean_ndcg",
@@ -41,9 +43,9 @@ def evaluate(
     y: Any,
     scores: Any,
     *,
-    qid: Any = None,
+    qid: Any = UNSAID,
     group: Any = None,
-    metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
+    metrics: Metric | Iterable[Metric] = DEFAULT_METRICS,
     convention: str | Convention = "linrank",
     docid: Any = None,
     n_jobs: int | None = None,
@@ -59,14 +61,19 @@ def evaluate(
     scores : array (n_rows,)
         Scores, not NaN; higher is better.
     qid : array (n_rows,), optional
-        Query of each row, of any hashable type and in any order. Without it all rows are one query.
+        Query of each row, of any hashable type and in any order. None: all rows are one query. So
+        they are if it is left out; measures of the top of a list, such as NDCG, then warn where
+        the labels of more than 1,000 rows look graded. Measures of pairs, such as AUC, do not.
     group : integers (n_queries,), optional
         Sizes of consecutive queries, instead of ``qid``.
-    metrics : names or measures
+    metrics : names, measures or functions
         ``ndcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``recall@k``, ``success@k``, ``mrr[@k]``,
         ``err[@k]``, ``rbp[@k]``, ``pairwise_accuracy``, ``auc``, ``concordance_index``,
         ``kendall_tau``, ``gamma``, ``somers_d``, ``all_pairs_error``, ``domination_error``,
-        ``dominated_error``, with options as in ``p(rel=2)@5``.
+        ``dominated_error``, with options as in ``p(rel=2)@5``. A function
+        ``f(y, scores) -> float`` of the labels and scores of one query is a metric as well, of
+        which higher is better, averaged over the queries for which it is not NaN; an error is
+        passed as ``linrank.metrics.CustomMeasure(f, higher_is_better=False)``.
     convention : str or Convention
         ``linrank``, ``letor``, ``mslr``, ``trec_eval``, ``sklearn``, ``lightgbm`` or ``xgboost``:
         who comes first among equal scores, what a query without relevant rows counts, and so on.
@@ -93,12 +100,17 @@ def evaluate(
     # A NaN is the least and the greatest of its array: no array of flags.
     if not (np.isfinite(labels.min()) and np.isfinite(labels.max())):
         _reject(~np.isfinite(labels), labels, "y", "labels must be finite")
+    is_unsaid, qid = qid is UNSAID and group is None, None if qid is UNSAID else qid
     queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
+    measures = measures_of(metrics)
+    if is_unsaid and any(measure.name in _OF_LISTS for measure in measures):
+        levels = int(queries.n_levels[0])
+        warn_of_one_query("evaluate", labels, len(labels), levels, fewest=_LONG_LIST)
     return evaluate_queries(
         queries,
         labels,
         scores,
-        metrics=metrics,
+        metrics=measures,
         convention=convention,
         docid=docid,
         n_jobs=n_jobs,
@@ -110,7 +122,7 @@ def evaluate_queries(
     labels: Array,
     scores: Any,
     *,
-    metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
+    metrics: Metric | Iterable[Metric] = DEFAULT_METRICS,
     convention: str | Convention = "linrank",
     docid: Any = None,
     n_ranked: Array | None = None,
@@ -149,6 +161,13 @@ def evaluate_queries(
     for measure in measures:
         if (counted := counts.measure(measure, chosen)) is not None:
             result[measure] = counted
+        elif isinstance(measure, CustomMeasure):
+            if n_ranked is not None:
+                raise ValueError(f"{measure} is a metric of yours, which runs are not judged by")
+            order = np.arange(len(labels)) if queries.order is None else queries.order
+            each = np.split(order, queries.offsets[1:-1])
+            own = np.array([_value(measure, labels, scores, rows) for rows in each])
+            result[measure] = mean_of(own), own
     return Evaluation(
         {str(m): result[m][0] for m in measures},
         {str(m): result[m][1] for m in measures},
@@ -182,14 +201,48 @@ def _threads(n_jobs: int | None, n_rows: int) -> int:
     return n_threads if n_rows >= _PARALLEL_ROWS else 1
 
 
-def measures_of(metrics: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+def measures_of(metrics: Metric | Iterable[Metric]) -> list[Measure]:
     """The measures in the order given, each once."""
-    if isinstance(metrics, (str, Measure)):
+    if isinstance(metrics, (str, Measure)) or callable(metrics):
         metrics = [metrics]
     measures = list(dict.fromkeys(parse(m) for m in metrics))
+    if len({str(m) for m in measures}) < len(measures):
+        names = [str(m) for m in measures]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"two metrics are called {twice!r}; name them by CustomMeasure(function, label='...')"
+        )
     if not measures:
         raise ValueError(f"metrics is empty; name at least one of {', '.join(valid_forms())}")
     return measures
+
+
+def _value(measure: CustomMeasure, labels: Array, scores: Array, rows: Array) -> float:
+    """What a measure of the user's says of one query."""
+    value = measure.function(labels[rows], scores[rows])
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"the metric {measure} returned {value!r} for the query of row {rows[0]}; it must be "
+            "a number"
+        ) from None
+
+
+def mean_of(values: Array) -> float:
+    """Return the mean of what is not NaN, with the bits of the core: Neumaier's sum, in order.
+
+    ``s_k = s_{k-1} + v_k``, and what each addition loses, ``(a - s_k) + b`` with a the larger and b
+    the smaller of the two in magnitude, is summed beside it. NumPy accumulates one by one.
+    """
+    taken = values[~np.isnan(values)]
+    if len(taken) == 0:
+        return float("nan")
+    sums = np.add.accumulate(taken)
+    before = np.concatenate([[0.0], sums[:-1]])
+    larger = np.abs(before) >= np.abs(taken)
+    lost = np.where(larger, (before - sums) + taken, (taken - sums) + before)
+    return float((sums[-1] + np.add.accumulate(lost)[-1]) / len(taken))
 
 
 def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure:

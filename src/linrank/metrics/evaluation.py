@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
 from linrank.metrics.counted import PairCounts, RowCounts
-from linrank.metrics.measures import Measure
+from linrank.metrics.measures import CustomMeasure, Measure
 from linrank.metrics.names import parse
+
+if TYPE_CHECKING:
+    from linrank.system.tables import Table
 
 Array = NDArray[Any]
 Counted = tuple[PairCounts | None, RowCounts | None, RowCounts | None]
@@ -143,7 +146,11 @@ class Evaluation(Mapping[str, float]):
         """
         known = self._known(name)
         counted = (self.pairs, self.dominating, self.dominated)
-        return terms_of(parse(known), self.per_query[known], counted, self.convention)
+        try:
+            measure = parse(known)
+        except ValueError:  # the user's, of another process
+            measure = CustomMeasure(lambda y, scores: np.nan, known)
+        return terms_of(measure, self.per_query[known], counted, self.convention)
 
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
@@ -190,8 +197,28 @@ class Evaluation(Mapping[str, float]):
             "per_query": {n: [_plain(v) for v in a.tolist()] for n, a in self.per_query.items()},
         }
 
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame of the values: a row for each query, a column for each measure.
+
+        Its index are the query ids, its mean is that of a measure which pools nothing.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas") from None
+        index = pandas.Index(range(self.n_queries) if self.query_ids is None else self.query_ids)
+        return pandas.DataFrame(self.per_query, index=index.rename("query"))
+
     def to_text(self) -> str:
         """Return a table: measure, mean, queries in the mean; below it the convention."""
+        return self._table().to_text()
+
+    def _repr_html_(self) -> str:
+        from linrank.system.tables import Sheet
+
+        return Sheet([self._table()], (), "linrank-evaluation").to_html()
+
+    def _table(self) -> Table:
         from linrank.system.tables import Column, Table
 
         rows = [
@@ -199,7 +226,7 @@ class Evaluation(Mapping[str, float]):
             for name, mean in self.means.items()
         ]
         columns = [Column("metric", "left"), Column("mean"), Column("queries")]
-        return Table(columns, rows, "", [f"convention {self.convention.describe()}"]).to_text()
+        return Table(columns, rows, "", [f"convention {self.convention.describe()}"])
 
     def __str__(self) -> str:
         return self.to_text()

@@ -6,7 +6,7 @@ A field left at None is decided by the convention of the evaluation.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -58,6 +58,44 @@ class Measure:
         options = ", ".join(f"{option}={_text(value)}" for option, value in self.options().items())
         k = getattr(self, "k", None)
         return self.name + (f"({options})" if options else "") + (f"@{k}" if k else "")
+
+
+@dataclass(frozen=True)
+class CustomMeasure(Measure):
+    """A measure of yours: ``function(y, scores) -> float`` of one query, averaged over queries.
+
+    ``y`` and ``scores`` are float64 vectors, the labels and the scores of the rows of a query in
+    input order. A query for which it returns NaN is left out of the mean. Ties among scores are the
+    function's affair, whatever the convention; but a model without weights ties all rows, and must
+    not get a good value for the order in which they came.
+
+    Parameters
+    ----------
+    function : callable
+        From the labels and scores of a query to a number.
+    label : str, optional
+        What it is called in results and reports; by default the name of the function.
+    higher_is_better : bool, default=True
+        False for an error.
+    """
+
+    function: Callable[[Any, Any], float]
+    label: str = ""
+    higher_is_better: bool = dataclasses.field(default=True, kw_only=True)  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"a metric of yours must be callable, got {self.function!r}")
+        named = self.label or getattr(self.function, "__name__", type(self.function).__name__)
+        object.__setattr__(self, "label", named)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The label."""
+        return self.label
+
+    def __str__(self) -> str:
+        return self.label
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from typing import Any
 
 from linrank.errors import nearest
@@ -96,14 +97,21 @@ MEASURES: dict[str, type[measures.Measure]] = {
 }
 
 
+Metric = str | measures.Measure | Callable[[Any, Any], float]
+_CUSTOM: dict[str, measures.CustomMeasure] = {}  # by name: results go by names
+
+
 def valid_forms() -> tuple[str, ...]:
     """Return one example of each name that `parse` knows."""
     suffix = {"none": "", "optional": "[@k]", "required": "@k"}
     return tuple(name + suffix[kind.cutoff] for name, kind in MEASURES.items())
 
 
-def parse(text: str | measures.Measure) -> measures.Measure:
+def parse(text: Metric) -> measures.Measure:
     """Return the measure that ``text`` names; a measure is returned as it is.
+
+    A function of the labels and scores of one query becomes a `CustomMeasure`, which its name finds
+    from then on; of several functions of one name, the last.
 
     Case does not matter. A trailing ``-`` is XGBoost's spelling of ``empty=0``. Names as
     ir_measures, trec_eval, ranx, LightGBM and scikit-learn write them are understood where they
@@ -114,10 +122,17 @@ def parse(text: str | measures.Measure) -> measures.Measure:
     >>> parse("nDCG@10"), str(parse("P(rel=2)@5"))
     (NDCG(k=10, gain=None, discount=None, empty=None), 'p(rel=2)@5')
     """
+    if callable(text):
+        text = measures.CustomMeasure(text)
     if isinstance(text, measures.Measure):
-        return text
+        return _noted(text) if isinstance(text, measures.CustomMeasure) else text
     if not isinstance(text, str):
-        raise TypeError(f"a metric is a name such as 'ndcg@10' or a Measure, got {text!r}")
+        raise TypeError(
+            f"a metric is a name such as 'ndcg@10', a Measure or a function f(y, scores), "
+            f"got {text!r}"
+        )
+    if text in _CUSTOM:
+        return _CUSTOM[text]
     lowered = respelt(text.strip().lower())
     match = _FORM.fullmatch(lowered)
     if match is None:
@@ -138,7 +153,19 @@ def parse(text: str | measures.Measure) -> measures.Measure:
         raise ValueError(f"metric {text!r}: {error}") from None
 
 
-def parse_scoring(text: str | measures.Measure) -> measures.Measure:
+def _noted(measure: measures.CustomMeasure) -> measures.CustomMeasure:
+    """The measure, to be found by its name, which must not be one of ours."""
+    word = re.split(r"[@(]", respelt(measure.label.lower()))[0]
+    if word in MEASURES or word in ALIASES:
+        raise ValueError(
+            f"a metric of yours is called {measure.label!r}, as one of linrank's; rename the "
+            "function, or pass CustomMeasure(function, label='...')"
+        )
+    _CUSTOM[measure.label] = measure
+    return measure
+
+
+def parse_scoring(text: Metric) -> measures.Measure:
     """Return the measure that ``text`` names, if models can be chosen by it.
 
     A measure that counts tied rows as right cannot: a model that ties all rows, as one without

@@ -17,7 +17,7 @@ from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries, has_gains, measures_of
 from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.measures import Measure
+from linrank.metrics.names import Metric
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ def evaluate_run(
     qrels: Any,
     run: Any,
     *,
-    metrics: str | Measure | Iterable[str | Measure] = RUN_METRICS,
+    metrics: Metric | Iterable[Metric] = RUN_METRICS,
     convention: str | Convention = "trec_eval",
     complete: bool = False,
     n_jobs: int | None = None,
@@ -161,7 +161,7 @@ class JudgedRun:
     def evaluate(
         self,
         *,
-        metrics: str | Measure | Iterable[str | Measure] = RUN_METRICS,
+        metrics: Metric | Iterable[Metric] = RUN_METRICS,
         convention: str | Convention = "trec_eval",
         n_jobs: int | None = None,
     ) -> Evaluation:

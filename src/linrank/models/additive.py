@@ -10,6 +10,7 @@ import numpy as np
 from linrank import __version__
 from linrank.data.curves import Curves, dense_blocks
 from linrank.data.dataset import Dataset
+from linrank.data.frames import feature_name
 from linrank.data.missing import Missing
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
@@ -44,12 +45,12 @@ _CURVES = ("feature", "offsets", "knots", "values", "slopes")
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """``Σ_m coef_m exp(-γ‖l_m - q(x)‖²)``, with q the quantiles of the features of x.
+    """``Σ_m coef_m exp(-γ‖l_m - q(x)‖²)``, with q levels of the quantiles of the features of x.
 
     Parameters
     ----------
     quantiles : Curves
-        q: the distribution function of every feature that varies, of variance 1.
+        q: for every feature that varies, ramps from 0 to 1 over parts of its distribution.
     landmarks : array of shape (n_landmarks, n_quantiles)
         The l_m, quantiles of training rows.
     coef : array of shape (n_landmarks,)
@@ -113,7 +114,7 @@ class AdditiveModel(FeatureModel):
     --------
     >>> from linrank import RankSVM
     >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0]]
-    >>> ranker = RankSVM(curves="spline", n_knots=3).fit(X, [0, 1, 2, 1, 0])
+    >>> ranker = RankSVM(curves="spline", n_knots=3).fit(X, [0, 2, 3, 1, -1])
     >>> ranker.rank(X).tolist()
     [4, 2, 1, 3, 5]
     """
@@ -188,11 +189,16 @@ class AdditiveModel(FeatureModel):
         return self.curves.polyline(j, *map(float, ends))
 
     @property
-    def term_names(self) -> tuple[str, ...] | None:
-        """What the columns of :meth:`explain` are, where features have names."""
-        if self.feature_names is None:
-            return None
-        return (*self.feature_names, *((INTERACTIONS,) if self.interactions is not None else ()))
+    def n_terms(self) -> int:
+        """Number of columns of :meth:`explain`."""
+        return self.n_features + (self.interactions is not None)
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """What the columns of :meth:`explain` are: features by name or number, interactions."""
+        names, base = self.feature_names, self.training.get("index_base")
+        own = (feature_name(names, j, base) for j in range(self.n_features))
+        return (*own, *((INTERACTIONS,) if self.interactions is not None else ()))
 
     def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.
@@ -297,8 +303,7 @@ class AdditiveModel(FeatureModel):
             "scaling": self.scaling.kind,
             "training": self.training,
             "feature_names": self.feature_names,
-            "missing": self.missing.kind,
-            "filled": self.missing.weights if self.missing.values is None else self.missing.values,
+            **self.missing.contents,
             **written_statistics(self.statistics),
             "n_landmarks": 0,
             "n_quantiles": 0,
@@ -339,7 +344,7 @@ class AdditiveModel(FeatureModel):
             contents["feature_names"],
             contents["training"],
             contents["linrank"],
-            Missing.read(contents["missing"], contents["filled"]),
+            Missing.of_contents(contents),
             statistics_of(contents),
             interactions,
         )

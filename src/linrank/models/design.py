@@ -12,30 +12,35 @@ from numpy.typing import NDArray
 from linrank.data.bounds import feature_column
 from linrank.data.curves import (
     MAX_KNOTS,
+    CurveRows,
     Curves,
     dense_sample,
     fit_curves,
-    quantile_curves,
-    unit_variance,
+    level_curves,
 )
 from linrank.data.dataset import Dataset
 from linrank.data.missing import Missing
-from linrank.data.rows import DenseRows
+from linrank.data.rows import CsrRows, DenseRows, without_offsets
 from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
-from linrank.models.linear import known_of
-from linrank.options import CURVES, IN_MEMORY_ONLY
-from linrank.system.resources import check_fits
+from linrank.models.linear import kept, known_of
+from linrank.options import CURVES
+from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
+    from linrank.data.rows import ColumnStatistics
     from linrank.models.linear import LinearModel
 
 Array = NDArray[Any]
 
-_WIDTH = 0.2  # γ times the number of features, of quantiles that have variance 1
+_LEVELS = 2  # of each feature's distribution
+_WIDTH = 1.7  # γ times the number of features that vary
+_VOLUME = 8.0  # variance of all columns of interactions, per feature; a curve has 1 or 2
 _BLOCK_ROWS = 4096  # whose kernel with the landmarks is held at a time
 _SCALED_ROWS = 2000  # that tell the variance of the columns
+_STORED_BYTES = 1 << 30  # of columns that are stored: products with two per feature are faster
+_MOST_COLUMNS = 4000  # beyond, only stored ones have a preconditioner
 _RIDGE = 1e-6  # below it float32 knows nothing of a kernel whose largest value is 1
 
 
@@ -49,6 +54,7 @@ class Shape:
     increasing: tuple[Any, ...]
     decreasing: tuple[Any, ...]
     seed: int
+    by_products: bool = False  # whether training asks no more of rows than products
 
     @classmethod
     def of(cls, parameters: Any) -> Shape:
@@ -75,7 +81,8 @@ class Shape:
         if getattr(p, "feature_induction", None) is not None:
             raise ValueError("feature_induction adds weights, not curves; penalty='l1' chooses")
         seed = seed_of(p.random_state) if p.interactions else 0
-        return cls(p.curves, p.n_knots, int(p.interactions), rising, falling, seed)
+        by_products = getattr(p, "solver", None) == "newton" and not hasattr(p, "penalty")
+        return cls(p.curves, p.n_knots, int(p.interactions), rising, falling, seed, by_products)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -84,12 +91,33 @@ class Shape:
         monotone = bool(self.increasing or self.decreasing)
         return own | {"interactions": self.interactions, "monotone": monotone}
 
-    def fit(self, data: Dataset, n_jobs: int | None = None) -> Design:
-        """The columns for these training rows."""
-        rows = dense_rows(data)
-        n_features = rows.shape[1] if data.filling is None else data.filling.n_features
+    def mapped(self, data: Dataset, n_jobs: int | None = None) -> tuple[Design, Dataset]:
+        """The columns for these training rows, and the data with them in place of its rows."""
+        data = with_dense_rows(data)
+        design = self.fit(data, n_jobs)
+        return design, design.dataset(data, n_jobs)
+
+    def fit(
+        self,
+        data: Dataset,
+        n_jobs: int | None = None,
+        statistics: ColumnStatistics | None = None,
+    ) -> Design:
+        """The columns for dense training rows, or for those that ``data`` are a sample of.
+
+        Of these the ``statistics`` are known.
+        """
+        rows = data.rows
+        assert isinstance(rows, DenseRows)
+        n_features = data.n_raw_features
         curves = fit_curves(
-            self.curves, rows, n_features, n_knots=self.n_knots, weight=data.weight, n_jobs=n_jobs
+            self.curves,
+            rows,
+            n_features,
+            n_knots=self.n_knots,
+            weight=data.weight,
+            statistics=statistics,
+            n_jobs=n_jobs,
         )
         if len(curves) == 0:
             raise ValueError("all features are constant: there is nothing to rank by")
@@ -125,23 +153,35 @@ def _refuse(parameters: Any, name: str, value: Any, reason: str) -> None:
         raise ValueError(f"{name}={value!r} does not go with curves or interactions: {reason}")
 
 
-def dense_rows(data: Any) -> DenseRows:
-    """The rows of a data set; other places and storages are refused."""
-    rows = getattr(data, "rows", None)
+def with_dense_rows(data: Dataset) -> Dataset:
+    """The data with dense rows, a copy of sparse ones: a curve takes every value, 0 or not."""
+    rows = data.rows
     if isinstance(rows, DenseRows):
-        return rows
-    what = "sparse rows" if isinstance(data, Dataset) else "a store that is read in passes"
-    raise ValueError(f"{IN_MEMORY_ONLY}, and these are {what}; use X.toarray() or a linear model")
+        return data
+    if not isinstance(rows, CsrRows):
+        raise ValueError(
+            f"curves and interactions are made of rows, and these are {rows.describe()}; give qid "
+            "and on_split='repair', or use a linear model"
+        )
+    n_bytes = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize
+    check_fits(n_bytes, "sparse rows as curves need them, dense,", "use a linear model")
+    dense = replace(data, rows=DenseRows(rows.to_user().toarray()))
+    if "queries" in data.__dict__:
+        dense.__dict__["queries"] = data.queries
+    return dense
 
 
 @dataclass(frozen=True, eq=False)
 class Nystroem:
     """``z(x) = T⁻¹ k(L, q(x))``: ``z(a)·z(b)`` is about ``c exp(-γ‖q(a) - q(b)‖²)``, c a constant.
 
+    With levels of quantiles for q, ``‖q(a) - q(b)‖²`` grows like the square of a small difference
+    of a feature, and like a large one itself: no feature decides alone what is near.
+
     Attributes
     ----------
     quantiles : Curves
-        q, of variance 1.
+        q: the levels of every feature that varies.
     landmarks : float64 array (m, n_quantiles)
         L: those of training rows.
     whitening : float64 array (m, m)
@@ -160,22 +200,23 @@ class Nystroem:
         """Landmarks drawn from the rows that have any weight."""
         sample = dense_sample(rows, weight)
         ordered = np.sort(np.ascontiguousarray(sample.values[:, :n_features].T), axis=1)
-        quantiles = unit_variance(Curves.of(quantile_curves(ordered)), sample)
+        quantiles = Curves.of(level_curves(ordered, _LEVELS))
+        n_varying = _n_varying(quantiles)
         index = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0.0)
         rng = np.random.default_rng(shape.seed)
         drawn = rng.choice(index, min(shape.interactions, len(index)), replace=False)
         taken = DenseRows(rows.values[np.sort(drawn)].astype(np.float64))
-        landmarks, gamma = quantiles.columns(taken).values, _WIDTH / n_features
+        landmarks, gamma = quantiles.columns(taken).values, _WIDTH / n_varying
         # Rows that are alike make K_LL singular, but for what is added to k(x, x) = 1. A triangle
         # turns the columns of the symmetric root, which no ridge can see, and costs a tenth of it.
         kernel = _rbf(landmarks, landmarks, gamma)
         kernel[np.diag_indices_from(kernel)] += _RIDGE
         whitening = np.linalg.inv(np.linalg.cholesky(kernel)).T
-        # One factor for all columns, so that their mean variance is 1: they stay a rotation of the
-        # kernel's own, and weigh as much beside curves as curves do beside each other.
+        # One factor for all columns: they stay a rotation of the kernel's own, and weigh the same
+        # beside curves whatever the number of landmarks.
         values = sample.values[:: max(1, len(sample.values) // _SCALED_ROWS)]
         z = _rbf(quantiles.columns(DenseRows(values)).values, landmarks, gamma) @ whitening
-        whitening /= max(np.sqrt(z.var(axis=0).mean()), _RIDGE)
+        whitening *= np.sqrt(_VOLUME * n_varying / max(z.var(axis=0).sum(), _RIDGE))
         return cls(quantiles, landmarks, whitening, gamma)
 
     def columns(self, rows: DenseRows, n_jobs: int | None) -> Array:
@@ -192,6 +233,10 @@ class Nystroem:
     def term(self, w: Array) -> Interactions:
         """``w·z(x)`` as a sum over the landmarks."""
         return Interactions(self.quantiles, self.landmarks, self.whitening @ w, self.gamma)
+
+
+def _n_varying(levels: Curves) -> int:
+    return max(1, len(levels) // _LEVELS)
 
 
 def _rbf(a: Array, b: Array, gamma: float) -> Array:
@@ -230,23 +275,56 @@ class Design:
     nystroem: Nystroem | None
     bounds: tuple[Array, Array] | None
 
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are at most; interactions are no more than rows."""
+        return len(self.curves) + self.shape.interactions
+
+    @property
+    def spread(self) -> float:
+        """The variance of all columns together: 1 for each of the curves, more for interactions."""
+        extra = 0.0 if self.nystroem is None else _VOLUME * _n_varying(self.nystroem.quantiles)
+        return len(self.curves) + extra
+
     def dataset(self, data: Dataset, n_jobs: int | None = None) -> Dataset:
-        """The data with these columns in place of its rows."""
-        rows = dense_rows(data)
-        n_columns = len(self.curves) + self.shape.interactions
-        remedy = "use float32, fewer knots or fewer interactions"
-        check_fits(rows.shape[0] * n_columns * rows.dtype.itemsize, "the columns of curves", remedy)
-        columns = self.curves.columns(rows, n_jobs)
-        if self.nystroem is not None:
-            both = columns.values, self.nystroem.columns(rows, n_jobs)
-            columns = DenseRows(np.concatenate(both, axis=1, dtype=rows.dtype))
+        """The data with these columns in place of its rows: stored, or a byte for each value."""
+        data = with_dense_rows(data)
+        rows: Any = data.rows
+        columns: Any = self._coded(rows, n_jobs) or self._stored(rows, n_jobs)
         mapped = replace(data, rows=columns, feature_names=None, filling=None)
         if "queries" in data.__dict__:  # which the rows have no part in
             mapped.__dict__["queries"] = data.queries
         return mapped
 
-    def model(self, linear: LinearModel, data: Dataset) -> AdditiveModel:
-        """The model whose columns have the weights of a linear one; ``data`` are the raw rows."""
+    def _coded(self, rows: DenseRows, n_jobs: int | None) -> CurveRows | None:
+        """Columns of so many rows that they are better not stored; None where they had better."""
+        n_columns = len(self.curves)
+        is_small = rows.shape[0] * n_columns * rows.dtype.itemsize <= _STORED_BYTES
+        if is_small or not self.shape.by_products or n_columns > _MOST_COLUMNS:
+            return None
+        if self.nystroem is not None or len(self.curves.knots) == 0:
+            return None
+        if without_offsets(rows) is not rows:
+            return None  # what most values of a column share would drown the rest in products
+        return CurveRows(rows, self.curves, resolve(n_jobs))
+
+    def _stored(self, rows: DenseRows, n_jobs: int | None) -> DenseRows:
+        n_bytes = rows.shape[0] * self.n_columns * rows.dtype.itemsize
+        remedy = "use float32, fewer knots or fewer interactions"
+        check_fits(n_bytes, "the columns of curves", remedy)
+        columns = self.curves.columns(rows, n_jobs)
+        if self.nystroem is None:
+            return columns
+        both = columns.values, self.nystroem.columns(rows, n_jobs)
+        return DenseRows(np.concatenate(both, axis=1, dtype=rows.dtype))
+
+    def model(
+        self, linear: LinearModel, data: Dataset, statistics: ColumnStatistics | None = None
+    ) -> AdditiveModel:
+        """The model whose columns have the weights of a linear one; ``data`` are the raw rows.
+
+        Of rows that are elsewhere, their ``statistics``.
+        """
         n_curves, filling = len(self.curves), data.filling
         n_columns = self.n_features if filling is None else filling.n_columns
         whole = list(self.curves.combined(linear.coef[:n_curves], n_columns))
@@ -263,7 +341,8 @@ class Design:
             interactions=interactions,
         )
         is_used = model.is_used if interactions is None else np.ones(self.n_features, dtype=bool)
+        if statistics is not None:
+            return replace(model, statistics=kept(statistics.of_first(self.n_features), is_used))
         statistics, fingerprint = known_of(data, is_used)
-        return replace(
-            model, statistics=statistics, training={**model.training, "fingerprint": fingerprint}
-        )
+        known = {} if fingerprint is None else {"fingerprint": fingerprint}
+        return replace(model, statistics=statistics, training={**model.training, **known})

@@ -293,7 +293,7 @@ def decode_names(encoded: NDArray[np.uint8], n_features: int) -> list[str]:
 
 
 def _needs_safetensors(purpose: str) -> ImportError:
-    return ImportError(f"{purpose} needs safetensors: pip install linrank[safetensors]")
+    return ImportError(f"{purpose} needs safetensors: pip install safetensors")
 
 
 FORMAT = "linrank-model"
@@ -332,6 +332,7 @@ _BY_FEATURE: dict[str, Field | Array] = {
     **_COMMON,
     "missing": _TEXT,
     "filled": Array(),  # values of missing="mean", weights of "indicator"
+    "absent": Array(),  # of missing="mean", 1 for features that were missing in training
     "statistics.weight": Field((int, float, _NULL)),
     "statistics.n_rows": Field((int, _NULL), (1, MAX_ROWS)),
     **{f"statistics.{key}": Array() for key in ("mean", "variance", "low", "high")},
@@ -451,7 +452,7 @@ def _decode(document: dict[str, Any], folder: str) -> dict[str, Any]:
     if version > VERSION:
         raise Invalid(
             f"format version {version} is newer than {VERSION}, which this linrank reads",
-            "upgrade with pip install --upgrade linrank",
+            "upgrade linrank",
         )
     kind = take(document, "kind", (str,))
     if kind not in TABLES:
@@ -509,13 +510,7 @@ def write(kind: str, contents: Mapping[str, Any], path: str | os.PathLike[str]) 
     """
     name = os.fspath(path)
     check_place(name)
-    specs, names = _arrays_of(kind), contents["feature_names"]
-    given = {key: contents[key] for key in specs if contents.get(key) is not None}
-    is_short = names is None or len(names) <= MAX_LISTED
-    found = encode(given, specs) if is_short else None
-    head = {"format": FORMAT, "version": VERSION, "kind": kind}
-    values = {**contents, "training": dict(sorted(contents["training"].items())), **head}
-    whole = None if found is None else _text({**values, **found}, kind)
+    whole = to_json(kind, contents)
     if whole is None and os.path.exists(name) and not os.path.isfile(name):
         raise ValueError(
             f"{name}: a model of {_size(contents)} takes two files and cannot go to a pipe or "
@@ -532,11 +527,26 @@ def write(kind: str, contents: Mapping[str, Any], path: str | os.PathLike[str]) 
         else:
             # Under a name that the old model does not use, which thus stays whole.
             beside = next(path for path in names_beside(target) if path != old)
-            content = to_tensors(given, names, _size(contents))
+            arrays = _given(kind, contents)
+            content = to_tensors(arrays, contents["feature_names"], _size(contents))
             reference = {"arrays": os.path.basename(beside), "sha256": digest([content])}
-            bare = {**values, **dict.fromkeys(specs), "feature_names": None, **reference}
-            _replace_both(beside, content, target, _text(bare, kind))
+            none = dict.fromkeys(["feature_names", *_arrays_of(kind)])
+            _replace_both(beside, content, target, _text({**contents, **none, **reference}, kind))
         _remove(old)
+
+
+def to_json(kind: str, contents: Mapping[str, Any]) -> bytes | None:
+    """The model file with all arrays in it; None where they are too large for that."""
+    names = contents["feature_names"]
+    if names is not None and len(names) > MAX_LISTED:
+        return None
+    found = encode(_given(kind, contents), _arrays_of(kind))
+    return None if found is None else _text({**contents, **found}, kind)
+
+
+def _given(kind: str, contents: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays that a model has."""
+    return {key: contents[key] for key in _arrays_of(kind) if contents.get(key) is not None}
 
 
 def _replace_both(beside: str, content: bytes, target: str, text: bytes) -> None:
@@ -566,7 +576,9 @@ def _size(contents: Mapping[str, Any]) -> str:
     return f"{rows}{contents['n_features']} features"
 
 
-def _text(contents: dict[str, Any], kind: str) -> bytes:
+def _text(contents: Mapping[str, Any], kind: str) -> bytes:
+    head = {"format": FORMAT, "version": VERSION, "kind": kind}
+    contents = {**contents, "training": dict(sorted(contents["training"].items())), **head}
     # Python writes a float as the shortest decimal that reads back as the same bits: at most 17
     # digits. One line per key keeps the file readable and the encoder in C.
     lines = (

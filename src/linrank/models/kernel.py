@@ -362,7 +362,7 @@ class KernelModel:
         """Write the model as JSON with its arrays in base64, for :func:`linrank.load_model`.
 
         The file is written whole or not at all. Arrays of more than about 190 MB go to a
-        safetensors file of the same name beside it (``pip install linrank[safetensors]``).
+        safetensors file of the same name beside it (``pip install safetensors``).
         A model with a callable as kernel cannot be saved: a file holds no code.
         """
         from linrank.models import file as model_file

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 Scalar = str | int | float | bool | None
 
 
-def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
-    """Feature names as a tuple, one for each feature."""
+def checked_names(names: Any, n_features: int) -> list[str] | None:
+    """Feature names as a list, one for each feature: a frame selects its columns by it."""
     if names is None:
         return None
-    checked = tuple(names)
+    checked = list(names)
     for name in checked:
         if not isinstance(name, str):
             raise TypeError(f"feature names must be strings, got {name!r}")
@@ -86,8 +86,19 @@ def raw_rows(
 
 def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None) -> None:
     """Refuse columns in another order than those that a model was trained on."""
-    if names is None or expected is None or names == expected:
+    if names is None or expected is None or list(names) == list(expected):
         return
+    if len(names) != len(expected):
+        is_wide = len(names) > len(expected)
+        more, fewer = (names, set(expected)) if is_wide else (expected, set(names))
+        odd = [name for name in more if name not in fewer]
+        if odd:
+            told = ", ".join(map(repr, odd[:5])) + (" and more" if len(odd) > 5 else "")
+            raise ValueError(
+                f"X has {len(names)} columns, the model {len(expected)} features; "
+                f"{'it was not trained on' if is_wide else 'X lacks'} {told}: "
+                "select its features, X[model.feature_names]"
+            )
     for j, (got, known) in enumerate(zip(names, expected, strict=False)):
         if got != known:
             raise ValueError(
@@ -139,7 +150,6 @@ def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str
 
 
 MAX_FEATURES = 20_000  # beyond, statistics would make up most of the model
-_BLOCK_BYTES = 1 << 22
 
 
 def known_of(data: Dataset, used: NDArray[np.bool_]) -> tuple[ColumnStatistics | None, str | None]:
@@ -147,10 +157,8 @@ def known_of(data: Dataset, used: NDArray[np.bool_]) -> tuple[ColumnStatistics |
     rows = data.rows
     if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
         return None, None  # computed by blocks, or the outline of a store
-    n_features = rows.shape[1] if data.filling is None else data.filling.n_features
-    if n_features > MAX_FEATURES:
-        return None, fingerprint(data)
-    found = ColumnStatistics.of(rows, data.weight)
+    n_features = data.n_raw_features
+    found = rows.scan(data.weight).statistics
     return kept(found.of_first(n_features), used), fingerprint(data)
 
 
@@ -177,27 +185,11 @@ def fingerprint(data: Dataset) -> str:
     >>> fingerprint(Dataset.of([[1.0], [2.0]], [0, 1], qid=["a", "a"]))
     'crc32c:467e1d01'
     """
-    check = _of_rows(data.rows)
-    queries = data.queries
+    check, queries = data.rows.scan(data.weight).checksum, data.queries
     for array in (data.labels, data.weight, queries.offsets, queries.order):
-        check = check if array is None else _add(check, array)
+        if array is not None:
+            check = _core.crc32c(np.ascontiguousarray(array).view(np.uint8), check)
     return f"crc32c:{check:08x}"
-
-
-def _of_rows(rows: Rows) -> int:
-    check = _add(0, np.array(rows.shape, dtype=np.int64))
-    if isinstance(rows, CsrRows):
-        for array in (rows.offsets, rows.columns, rows.values):
-            check = _add(check, array)
-        return check
-    step = max(1, _BLOCK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
-    for begin in range(0, rows.shape[0], step):  # rows may lie apart, and a copy be large
-        check = _add(check, rows.values[begin : begin + step])
-    return check
-
-
-def _add(check: int, array: NDArray[Any]) -> int:
-    return _core.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), check)
 
 
 _BLOCK_ROWS = 1 << 14  # of rows with missing values that are scored at a time
@@ -286,7 +278,8 @@ class FeatureModel:
             raise ValueError(
                 f"the missing values of {data.source} were filled in by missing={filling.kind!r} "
                 f"from that data, the model was trained with missing={own.kind!r} on other data; "
-                "load it with missing='keep', and the model fills them in"
+                "load it with missing='keep', and the model fills them in (of a store: load what "
+                "it was made of)"
             )
         return filling
 
@@ -315,8 +308,8 @@ class LinearModel(FeatureModel):
     ----------
     coef : array of shape (n_features,)
         Coefficients of the raw features: a scaling by columns is folded in.
-    feature_names : sequence of str or None
-        Names of the features, in order.
+    feature_names : list of str or None
+        Names of the features, in order: ``frame[model.feature_names]`` are its columns.
     scaling : Scaling
         How the features were scaled. With ``scaling.kind == "query"``, `coef` applies to rows
         divided by the range of each feature within their query, so scoring needs ``qid``.
@@ -369,6 +362,17 @@ class LinearModel(FeatureModel):
                 f"statistics of {self.statistics.n_columns} columns for {coef.size} coefficients"
             )
 
+    @property
+    def importances(self) -> NDArray[np.float64] | None:
+        """``|coef_j|·std_j``: by how much a feature usually moves a score, in the training rows.
+
+        None where the deviations are not known, or not those of what the weights apply to.
+        """
+        if self.statistics is None or self.scaling.needs_queries:
+            return None
+        found: NDArray[np.float64] = np.abs(self.coef) * np.sqrt(self.statistics.variance)
+        return found
+
     @classmethod
     def of(
         cls, result: Outcome, data: Dataset, scaling: Scaling, **settings: Scalar
@@ -400,7 +404,7 @@ class LinearModel(FeatureModel):
     def of_sizes(
         cls,
         result: Outcome,
-        names: tuple[str, ...] | None,
+        columns: Dataset | None,
         scaling: Scaling,
         *,
         n_rows: int,
@@ -408,13 +412,19 @@ class LinearModel(FeatureModel):
         n_pairs: int,
         **settings: Scalar,
     ) -> LinearModel:
-        """The model of a run whose data are elsewhere, all that is said of them being sizes."""
+        """The model of a run whose rows are elsewhere: ``columns`` has none, only their names and
+        how missing values were filled in; None where the model is to know neither."""
         sizes = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
         training = {**settings, **result.summary, **sizes}
-        return cls(scaling.fold(result.w), names, scaling, training)
+        filling = None if columns is None else columns.filling
+        names = None if columns is None else columns.raw_feature_names
+        coef, missing = Missing.split(scaling.fold(result.w), filling)
+        return cls(coef, names, scaling.of_first(coef.size), training, missing=missing)
 
     def knowing(self, statistics: ColumnStatistics | None) -> LinearModel:
         """The model with statistics of training rows that are elsewhere."""
+        if statistics is not None:
+            statistics = statistics.of_first(self.n_features)
         return replace(self, statistics=kept(statistics, self.missing.uses(self.coef)))
 
     def moved_to(self, result: Outcome, data: Dataset, scaling: Scaling) -> LinearModel:
@@ -520,23 +530,30 @@ class LinearModel(FeatureModel):
 
         The file is written whole or not at all. Of mostly zeros only the others are written.
         Beyond a million numbers or names the arrays go to a safetensors file of the same name
-        beside it (``pip install linrank[safetensors]``).
+        beside it (``pip install safetensors``).
         """
         from linrank.models import file as model_file
 
-        contents = {
+        model_file.write("linear", self._contents(), path)
+
+    def to_json(self) -> bytes | None:
+        """The bytes of the file that `save` would write; None where it would be two."""
+        from linrank.models import file as model_file
+
+        return model_file.to_json("linear", self._contents())
+
+    def _contents(self) -> dict[str, Any]:
+        return {
             "linrank": self.linrank_version,
             "n_features": self.n_features,
             "scaling": self.scaling.kind,
             "factors": self.scaling.factors,
             "training": self.training,
             "feature_names": self.feature_names,
-            "missing": self.missing.kind,
-            "filled": self.missing.weights if self.missing.values is None else self.missing.values,
+            **self.missing.contents,
             "coef": self.coef,
             **written_statistics(self.statistics),
         }
-        model_file.write("linear", contents, path)
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""
@@ -600,7 +617,7 @@ def _from_contents(contents: dict[str, Any]) -> Model:
         Scaling(contents["scaling"], contents["factors"]),
         contents["training"],
         contents["linrank"],
-        Missing.read(contents["missing"], contents["filled"]),
+        Missing.of_contents(contents),
         statistics_of(contents),
     )
 

@@ -1,142 +1,140 @@
-"""Chunks that do not fit into memory: read pass after pass, the next while one is worked on."""
+"""A store within a limit on memory: its chunks are read pass after pass, the next ones ahead."""
 
 from __future__ import annotations
 
-from collections import deque
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.io.store.store import Store, columns_of
 from linrank.parts.chunk import Chunk, Task, tree_sum
+from linrank.parts.parts import Parts
 from linrank.parts.recipes import Recipe
-from linrank.system.resources import describe_bytes
+from linrank.parts.risk import LARGEST_MATRIX
+from linrank.ranksvm.train import MOST_FACTORED
+from linrank.system.reading import Plan, Reader, Walk
+from linrank.system.resources import cached_property
 
-# What a row may take beside its features, from above: the sorted scores and what a sweep found of
-# them (40 bytes measured), twice while they are made anew, and levels, labels and weights.
-STATE_OF_A_ROW = 80
-WORK_OF_A_ROW = 120
+Array = NDArray[Any]
 
-
-class Range(Protocol):
-    """Where a chunk lies, and the bytes of its features."""
-
-    @property
-    def rows(self) -> slice: ...
-    @property
-    def nbytes(self) -> int: ...
-
-
-class Source(Protocol):
-    """Chunks by number, to be read one at a time: a `linrank.Store`."""
-
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def chunks(self) -> Sequence[Range]: ...
-    def buffer(self) -> Any:
-        """Memory for the features of any chunk."""
-
-    def read(self, i: int, *, into: Any = None) -> Dataset:
-        """Chunk i; its features in ``into``, if that is given, until the next one is read there."""
+# What a row may take beside its features, as measured, from above: as it is read; kept from pass to
+# pass (levels, weights, sorted scores, what a sweep found of them); and at work, where scores and
+# what is found of them are made anew beside those. A recipe may add to it.
+READ_OF_A_ROW = 64
+STATE_OF_A_ROW = 64
+WORK_OF_A_ROW = 96
+OF_A_QUERY = 64  # sizes and levels, and what drawing a sample of queries makes of them
+SPARE = 8 << 20  # what allocators do not give back, stacks of threads, blocks of kernels
 
 
-@dataclass(frozen=True)
-class Budget:
-    """How a limit on memory is shared out: what is kept between passes, and what is not.
+class StoreParts(Parts):
+    """The chunks of a store, read within a limit on memory.
 
-    Attributes
-    ----------
-    n_buffers : int
-        Chunks in memory at a time: one that is worked on and those that are read ahead.
-    n_states : int
-        Chunks, the first ones, whose scores and sorted state are kept from pass to pass.
-    n_kept : int
-        Chunks, the first ones, whose features are.
+    ``memory_limit`` are the bytes that training may take beyond what the process holds before.
     """
 
-    n_buffers: int
-    n_states: int
-    n_kept: int
+    where: ClassVar[str] = "a store within memory_limit"
 
-    @staticmethod
-    def least(source: Source, copies: int = 1, row_bytes: int = 0) -> int:
-        """Bytes that passes need.
+    def __init__(self, store: Store, memory_limit: Any, n_threads: int = 1) -> None:
+        super().__init__(columns_of(store), store.n_rows, store.n_queries, n_threads)
+        self.store, self.memory_limit = store, memory_limit
+        self.capacity = sample_capacity(store)
+        self.statistics, self.index_base = store.statistics, store.index_base
+        n_bytes = sum(chunk.nbytes for chunk in store.chunks)
+        self.row_bytes = max(1.0, n_bytes / max(1, store.n_rows))
 
-        One chunk is read while ``copies`` of another are worked on; a sample is as large as one,
-        and twice that while its pieces are put together. ``row_bytes`` are those of a recipe.
-        """
-        largest, work = max(chunk.nbytes for chunk in source.chunks), WORK_OF_A_ROW + row_bytes
-        return (3 + copies) * largest + work * max(map(_length, source.chunks))
+    @cached_property
+    def lengths(self) -> Sequence[Array]:
+        return [self.store.query_lengths(i) for i in range(self.store.n_chunks)]
 
-    @classmethod
-    def of(cls, source: Source, n_bytes: int, copies: int = 1, row_bytes: int = 0) -> Budget:
-        """What ``n_bytes`` allow; the rest is as in `least`.
+    def check_room(self, recipe: Recipe) -> None:
+        self._plan(recipe)
 
-        State comes before features: it saves a sort in every pass at a tenth of the memory.
-        """
-        n_bytes_of = [chunk.nbytes for chunk in source.chunks]
-        n_rows_of = [_length(chunk) for chunk in source.chunks]
-        largest, least = max(n_bytes_of), cls.least(source, copies, row_bytes)
-        if n_bytes < least:
-            raise MemoryError(
-                f"{describe_bytes(max(0, n_bytes))} are left for training, and chunks of "
-                f"{describe_bytes(largest)} need {describe_bytes(least)}"
-            )
-        free, n_buffers = n_bytes - least, 2
-        if len(n_bytes_of) > 2 and free >= largest:
-            n_buffers, free = 3, free - largest
-        state = STATE_OF_A_ROW + row_bytes
-        n_states, free = _first([state * n_rows for n_rows in n_rows_of], free)
-        n_kept, free = _first(n_bytes_of[:n_states], free)
-        return cls(n_buffers, n_states, n_kept)
+    def opened(self, recipe: Recipe | None, kept: Sequence[Array] | None = None) -> Passes:
+        return Passes(self.store, recipe, self._plan(recipe), self.n_threads, kept)
+
+    def _plan(self, recipe: Recipe | None) -> Plan:
+        return plan_passes(self.store, self.memory_limit, recipe, self.growth(recipe))
 
 
-def sample_capacity(source: Source) -> int:
+def sample_capacity(store: Store) -> int:
     """Rows of a sample: as many as the largest chunk has bytes for.
 
     It must not depend on the memory at hand, or the result would: another sample is another way to
     the optimum, and ends elsewhere within the tolerance.
     """
-    largest = max(chunk.nbytes for chunk in source.chunks)
-    n_bytes = sum(chunk.nbytes for chunk in source.chunks)
-    return max(1, largest * source.n_rows // max(1, n_bytes))
+    largest = max(chunk.nbytes for chunk in store.chunks)
+    n_bytes = sum(chunk.nbytes for chunk in store.chunks)
+    return max(1, largest * store.n_rows // max(1, n_bytes))
 
 
-def _length(chunk: Range) -> int:
-    return int(chunk.rows.stop - chunk.rows.start)
+def plan_passes(
+    store: Store, memory_limit: Any, recipe: Recipe | None = None, growth: float = 0.0
+) -> Plan:
+    """What is kept of a store between passes; ``growth`` is that of `Parts`.
+
+    One chunk is read while another, and copies of it where its rows are transformed, are worked
+    on. Beside them there is a sample as large as a chunk: twice while its pieces are put together,
+    once while it is worked on, or while Hessians are formed.
+    """
+    sizes = [chunk.nbytes for chunk in store.chunks]
+    lengths = [chunk.rows.stop - chunk.rows.start for chunk in store.chunks]
+    largest, longest = max(sizes), max(lengths)
+    beside = SPARE + OF_A_QUERY * store.n_queries
+    own = 0 if recipe is None else recipe.row_bytes
+    if recipe is None:  # data sets are read once: nothing of them is kept
+        beside += READ_OF_A_ROW * longest + largest
+    else:
+        n_columns = store.n_features if recipe.design is None else recipe.design.n_columns
+        # Rows divided by query: a copy is made while that of the chunk before is still there.
+        work = (WORK_OF_A_ROW + own) * longest + int((2 * recipe.by_query + growth) * largest)
+        beside += largest + max(largest, work + _matrix_bytes(n_columns, store.n_chunks))
+    plan = Plan.of(
+        memory_limit,
+        f"training in passes over chunks of {largest / 1e6:.3g} MB of {store.path}",
+        beside=beside,
+        n_buffers=2,
+        buffer=largest,
+        kept=[int(max(1.0, growth) * size) for size in sizes],
+        states=[(STATE_OF_A_ROW + own) * n_rows for n_rows in lengths],
+    )
+    return plan if recipe is not None else replace(plan, n_states=0, n_kept=0)
 
 
-def _without_rows(chunk: Chunk) -> Chunk:
-    """Terms and state, as they are now: rows are a copy where they are scaled by query."""
-    return replace(chunk, rows=chunk.rows.take(np.empty(0, np.int64)))
+def _matrix_bytes(n_features: int, n_chunks: int) -> int:
+    """Bytes of what has the size of a Hessian, and of the products that are remembered.
 
-
-def _first(sizes: Sequence[int], free: int) -> tuple[int, int]:
-    """How many of the first sizes fit, and what is left."""
-    for i, size in enumerate(sizes):
-        if size > free:
-            return i, free
-        free -= size
-    return len(sizes), free
+    Two Hessians, that of a sample, their factor and a copy of each that is being made; those of the
+    chunks that wait for their turn in the sum, one a level of its tree; and the parts that a kernel
+    adds up, 64 MB of them, two at least and 16 at most (`PaddedSquare` in `core/products.hpp`).
+    """
+    remembered = 64 * 8 * n_features
+    if n_features > MOST_FACTORED:
+        return remembered
+    square = 8 * n_features**2
+    n_levels = n_chunks.bit_length() + 1 if n_features <= LARGEST_MATRIX else 0
+    n_parts = min(16, max(2, (64 << 20) // max(1, square)))
+    return remembered + (6 + n_levels + n_parts) * square
 
 
 class Passes:
-    """A gathering of chunks that are read in every pass, in order, by a thread that reads ahead.
+    """A gathering of chunks that are read in every pass, in order.
 
     The next pass begins where this one ends: its first chunks are read while the solver thinks.
-    What is kept, features or state, changes nothing but the time: the same bits for any budget.
 
     Parameters
     ----------
-    source : Source
+    source : Store
         The chunks.
     recipe : Recipe or None
         What makes chunks of what is read; None leaves it as it is, and nothing can be kept.
-    budget : Budget
-        What may be kept.
+    plan : Plan
+        What is kept.
     n_threads : int
         Threads of every task.
     kept : sequence of arrays of bool, optional
@@ -145,40 +143,27 @@ class Passes:
 
     def __init__(
         self,
-        source: Source,
+        source: Store,
         recipe: Recipe | None,
-        budget: Budget,
+        plan: Plan,
         n_threads: int = 1,
         kept: Sequence[Any] | None = None,
     ) -> None:
-        self.source, self.recipe, self.budget = source, recipe, budget
-        self.n_threads = n_threads
-        self.kept = kept
+        self.source, self.recipe, self.plan = source, recipe, plan
+        self.n_threads, self.kept = n_threads, kept
+        self.n_chunks = len(source.chunks)
         self.n_read = 0  # bytes of features, all passes together
-        self._kept: dict[int, Chunk] = {}
-        self._buffers = [source.buffer() for _ in range(min(budget.n_buffers, len(source.chunks)))]
-        from concurrent.futures import Future, ThreadPoolExecutor
-
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
-        self._ahead: deque[tuple[int, Any, Future[Dataset]]] = deque()
-
-    @property
-    def n_chunks(self) -> int:
-        return len(self.source.chunks)
+        self._reader = Reader(self._read, source.buffer, self.n_chunks, plan)
+        self._states: dict[int, Chunk] = {}  # of chunks whose features are not kept
+        self._next = self._begin()
 
     def __enter__(self) -> Passes:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop reading, and free what was read: the memory is wanted for the next passes."""
-        for _, _, future in self._ahead:
-            future.cancel()
-        self._reader.shutdown(wait=True)
-        for held in (self._ahead, self._kept, self._buffers):
-            held.clear()
+        self._next.close()
+        self._reader.close()
+        self._states.clear()
 
     def total(self, task: Task, *args: Any) -> Any:
         chunks = self._pass(range(self.n_chunks))
@@ -194,61 +179,44 @@ class Passes:
             found[i] = task(chunk, *(own[i] or ()), *args, n_threads=self.n_threads)
         return found
 
-    def _pass(self, numbers: Sequence[int]) -> Iterator[Chunk]:
+    def _begin(self) -> Walk:
+        """A walk that goes through all chunks again and again."""
+        return self._reader.walk(itertools.cycle(range(self.n_chunks)))
+
+    def _pass(self, numbers: Sequence[int]) -> Iterator[Any]:
         """These chunks, ascending, each until the next one is asked for."""
-        pending = self._pending(numbers)
-        for i in numbers:
-            if self._is_here(i):
-                yield self._kept[i]
-                continue
-            self._fill(pending)
-            _, buffer, reading = self._ahead.popleft()
-            try:
-                chunk = self._made(i, reading.result())
+        walk = self._next
+        if len(numbers) < self.n_chunks:
+            walk.close()
+            walk = self._reader.walk(numbers)
+        try:
+            for i, found in itertools.islice(walk, len(numbers)):
+                chunk = self._made(i, found)
                 yield chunk
-                if i < self.budget.n_states:
-                    self._kept[i] = chunk if i < self.budget.n_kept else _without_rows(chunk)
-            finally:
-                if buffer is not None:
-                    self._buffers.append(buffer)
-            self._fill(pending)
-        self._fill(self._pending(range(self.n_chunks)))
+                self._keep(i, chunk)
+        except BaseException:
+            walk.close()
+            self._next = self._begin()
+            raise
+        if walk is not self._next:
+            self._next = self._begin()
+        self._next.let_go()
 
-    def _is_here(self, i: int) -> bool:
-        return i < self.budget.n_kept and i in self._kept
+    def _read(self, i: int, buffer: Any) -> Dataset:
+        self.n_read += self.source.chunks[i].nbytes
+        return self.source.read(i, into=buffer)
 
-    def _pending(self, numbers: Sequence[int]) -> Iterator[int]:
-        """What is still to be read of these chunks; what was read ahead in vain is let go."""
-        wanted = [i for i in numbers if not self._is_here(i)]
-        n_ready = 0
-        while n_ready < len(self._ahead):
-            i, buffer, reading = self._ahead[n_ready]
-            if n_ready < len(wanted) and wanted[n_ready] == i:
-                n_ready += 1
-                continue
-            reading.result()  # it writes into the buffer until then
-            del self._ahead[n_ready]
-            if buffer is not None:
-                self._buffers.append(buffer)
-        return iter(wanted[n_ready:])
-
-    def _fill(self, pending: Iterator[int]) -> None:
-        """Have the next chunks read while there is a buffer for them."""
-        while self._buffers and len(self._ahead) < self.budget.n_buffers:
-            i = next(pending, None)
-            if i is None:
-                return
-            # What is to be kept gets memory of its own.
-            buffer = None if i < self.budget.n_kept else self._buffers.pop()
-            reading = self._reader.submit(self.source.read, i, into=buffer)
-            self._ahead.append((i, buffer, reading))
-            self.n_read += self.source.chunks[i].nbytes
-
-    def _made(self, i: int, data: Dataset) -> Any:
+    def _made(self, i: int, found: Any) -> Any:
         """The chunk of what was read; its terms and state are those of the last pass, if kept."""
-        if self.recipe is None:
-            return data
-        known = self._kept.get(i)
+        if self.recipe is None or isinstance(found, Chunk):
+            return found
+        known = self._states.get(i)
         if known is not None:
-            return replace(known, rows=self.recipe.prepared(data, self.n_threads).rows)
-        return self.recipe.chunk(data, self.n_threads, None if self.kept is None else self.kept[i])
+            return replace(known, rows=self.recipe.prepared(found, self.n_threads).rows)
+        return self.recipe.chunk(found, self.n_threads, None if self.kept is None else self.kept[i])
+
+    def _keep(self, i: int, chunk: Any) -> None:
+        if i < self.plan.n_kept:
+            self._reader.here[i] = chunk
+        elif i < self.plan.n_states:  # rows may be a copy: they must not stay
+            self._states[i] = replace(chunk, rows=chunk.rows.take(np.empty(0, np.int64)))

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import weight_bounds
-from linrank.data.dataset import Dataset
+from linrank.data.curves import SAMPLE
+from linrank.data.dataset import Dataset, join_rows
 from linrank.data.queries import query_weights
-from linrank.data.rows import ColumnStatistics
+from linrank.data.rows import ColumnStatistics, DenseRows
 from linrank.data.scaling import Scaling
-from linrank.errors import ConvergenceWarning
-from linrank.io.store.outline import is_limited
-from linrank.io.store.store import Store
+from linrank.domination.path import DominationPathResult, alphas_by_slopes, until_wide
+from linrank.io.store.store import Store, is_limited
+from linrank.models.additive import AdditiveModel
+from linrank.models.design import Design, Shape, with_dense_rows
 from linrank.models.linear import LinearModel
-from linrank.options import SELECTED_PAIRS
+from linrank.options import AUTO, PAIRS, SELECTED_PAIRS, SOLVERS
 from linrank.parts.chunk import tree_sum
-from linrank.parts.parts import Parts, StoreParts
-from linrank.parts.recipes import RANK_KINDS, RankRecipe, only_queries, rank_recipe
-from linrank.parts.risk import sizes_of
+from linrank.parts.parts import Parts
+from linrank.parts.passes import StoreParts
+from linrank.parts.recipes import (
+    RANK_KINDS,
+    DominationRecipe,
+    RankRecipe,
+    only_queries,
+    rank_recipe,
+)
+from linrank.parts.risk import Totals, evaluate, sizes_of
 from linrank.parts.train import swap_recipe, train_path_chunks, weighs_by_measure
-from linrank.ranksvm.path import PathResult, as_Cs, reporting, solve_path
+from linrank.ranksvm.path import (
+    PathResult,
+    as_Cs,
+    reporting,
+    solve_path,
+    warn_unless_certified,
+)
+from linrank.ranksvm.settings import Facts, is_open, settled, unit_in_memory, weighing
+from linrank.ranksvm.train import Balance
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import resolve
 from linrank.system.seeds import seed_of
@@ -40,78 +57,198 @@ class PartsPath:
     path: PathResult
     scaling: Scaling
     n_pairs: int
+    design: Design | None = None
 
-    def model(self, result: Result, parts: Parts, **settings: Any) -> LinearModel:
+    def model(self, result: Result, parts: Parts, **settings: Any) -> LinearModel | AdditiveModel:
         """The model of one of the results, with what it is to know of its training."""
-        return LinearModel.of_sizes(
+        linear = LinearModel.of_sizes(
             result,
-            parts.columns.feature_names,
+            None if self.design is not None else parts.columns,
             self.scaling,
             n_rows=parts.n_rows,
             n_queries=parts.n_queries,
             n_pairs=self.n_pairs,
             **settings,
         )
+        if self.design is None:
+            return linear
+        return self.design.model(linear, parts.columns, parts.statistics)
 
 
 def path_of_parts(
     parts: Parts,
-    recipe: RankRecipe,
-    Cs: Array,
+    recipe: Any,
+    values: Array,
     *,
     scale: str = "none",
     positive: bool = False,
     coef_bounds: Any = None,
+    shape: Shape | None = None,
     kept: Sequence[Array] | None = None,
     progress: Callable[[Result], None] | None = None,
+    max_features: int | None = None,
     **options: Any,
 ) -> PartsPath:
-    """Train for every C; ``Cs`` as `linrank.ranksvm.path.as_Cs` returns them.
+    """Train for every C, ascending, or every alpha, descending, as the recipe has it.
 
     Parameters
     ----------
     parts : Parts
         The data.
-    recipe : RankRecipe
+    recipe : RankRecipe or DominationRecipe
         The losses; scaling within queries is decided by ``scale``.
     scale, positive, coef_bounds
         As in :class:`linrank.RankSVM`.
+    shape : Shape or None
+        Of an additive model, in place of a linear one.
     kept : sequence of arrays of bool, optional
         The queries to train on, part by part; all if None.
     progress : callable, optional
-        Called with the result of each C.
+        Called with each result.
+    max_features : int, optional
+        The path ends with the first model of more weights.
     **options
         ``tol``, ``max_iter`` and ``callback``, as in `linrank.parts.train.train_path_chunks`.
     """
     scaling = scaling_of(parts, scale, kept)
-    recipe = replace(recipe, by_query=scaling.needs_queries)
+    design, columns = None, parts.columns
+    if shape is not None:
+        design = design_of(parts, shape, kept)
+        columns, coef_bounds = design.dataset(columns), design.bounds
+    recipe = replace(recipe, by_query=scaling.needs_queries, design=design)
     how: dict[str, Any] = {
         "scale": scaling.factors,
-        "bounds": weight_bounds(positive, coef_bounds, parts.columns, scaling.factors),
-        "capacity": parts.capacity,
+        "bounds": weight_bounds(positive, coef_bounds, columns, scaling.factors),
+        "capacity": parts.sample_rows(recipe),
         "n_threads": parts.n_threads,
     }
     n_pairs = 0
     if weighs_by_measure(recipe):
         recipe, _, n_pairs = swap_recipe(parts, recipe, kept, **how)
     with parts.opened(recipe, kept) as chunks:
-        found = train_path_chunks(chunks, recipe, Cs.tolist(), **how, **options)
-        results = list(reporting(found, progress))
+        found = train_path_chunks(chunks, recipe, values.tolist(), **how, **options)
+        results = list(reporting(until_wide(found, max_features), progress))
         n_pairs = n_pairs or sum(size.n_pairs for size in sizes_of(chunks))
-    path = PathResult.of(Cs, results, scaling, n_features=parts.columns.n_features)
-    return PartsPath(path, scaling, n_pairs)
+    varies = np.ones(columns.n_features, dtype=bool)  # the others have their weights already
+    kind = DominationPathResult if recipe.parameter == "alpha" else PathResult
+    path = kind.of(values, results, scaling, varies, parameter=recipe.parameter)
+    return PartsPath(path, scaling, n_pairs, design)
 
 
 def scaling_of(parts: Parts, scale: str, kept: Sequence[Array] | None = None) -> Scaling:
     """The scaling for the rows of some queries, all if ``kept`` is None: one pass at most."""
     if Scaling.is_plain(scale):
         return Scaling(scale)
+    return Scaling.of_statistics(scale, _statistics(parts, kept))
+
+
+def _statistics(parts: Parts, kept: Sequence[Array] | None) -> ColumnStatistics:
     if kept is None and parts.statistics is not None:
-        return Scaling.of_statistics(scale, parts.statistics)
+        return parts.statistics
     own = None if kept is None else [(np.flatnonzero(mask),) for mask in kept]
     with parts.opened(None) as data:
         found: list[ColumnStatistics] = data.each(statistics_of_queries, per_chunk=own)
-    return Scaling.of_statistics(scale, tree_sum(found))
+    return tree_sum(found)
+
+
+def design_of(parts: Parts, shape: Shape, kept: Sequence[Array] | None = None) -> Design:
+    """The columns of curves for the rows of some queries, all if ``kept`` is None.
+
+    Knots are those of a sample, which is that of the same rows in memory where these have the same
+    order and no weight is 0; landmarks of interactions are drawn from it. One pass or two.
+    """
+    masks = [np.ones(len(part), dtype=bool) for part in parts.lengths] if kept is None else kept
+    ends = np.cumsum([int(part[own].sum()) for part, own in zip(parts.lengths, masks, strict=True)])
+    n_rows = int(ends[-1])
+    index = np.arange(min(SAMPLE, n_rows)) * n_rows // max(1, min(SAMPLE, n_rows))
+    local = np.split(index, np.searchsorted(index, ends[:-1]))
+    per_part = [
+        (rows - begin, None if kept is None else np.flatnonzero(own)) if len(rows) else None
+        for rows, begin, own in zip(local, [0, *ends[:-1].tolist()], masks, strict=True)
+    ]
+    with parts.opened(None) as data:
+        drawn = data.each(rows_of_queries, per_chunk=per_part)
+    statistics = _statistics(parts, kept)
+    if kept is None:
+        parts.statistics = statistics
+    rows = join_rows([part for part in drawn if part is not None])
+    sample = replace(parts.columns, rows=rows, labels=np.zeros(rows.shape[0]), qid=None)
+    # A chunk's columns are stored: their Hessian is wanted as well.
+    return replace(shape, by_products=False).fit(sample, parts.n_threads, statistics)
+
+
+def rows_of_queries(
+    data: Dataset, index: Array, kept: Array | None, *, n_threads: int = 1
+) -> DenseRows:
+    """Some rows of the queries ``kept``, all if None, by their number among them, in a copy."""
+    if kept is not None:
+        index = np.sort(np.asarray(data.queries.select(kept).order))[index]
+    if data.weight is not None:
+        index = index[data.weight[index] > 0.0]
+    found = with_dense_rows(data.select(index)).rows
+    return DenseRows(np.array(found.to_user()))
+
+
+def facts_of(parts: Dataset | Parts, n_jobs: int | None = None) -> Facts:
+    """What the settings depend on, in one pass."""
+    if isinstance(parts, Dataset):
+        return Facts.of(parts, n_threads=resolve(n_jobs))
+    known = parts.statistics
+    empty = None if known is None else ColumnStatistics.empty(known.n_columns)
+    with parts.opened(None) as data:
+        found: Facts = tree_sum(data.each(facts_of_part, empty))
+    return found if known is None else replace(found, statistics=known)
+
+
+def facts_of_part(
+    data: Dataset, known: ColumnStatistics | None, by_query: bool = False, *, n_threads: int = 1
+) -> Facts:
+    """The same of one part, ``by_query`` of rows that are scaled within their queries."""
+    if by_query:
+        data = Scaling("query").transformed(data, n_jobs=n_threads)
+    return Facts.of(data, known, n_threads)
+
+
+def balance_of(parts: Parts, scaling: Scaling, facts: Facts | None = None) -> Balance:
+    """C Σω where C is "auto"."""
+    facts = seen = facts or facts_of(parts)
+    if scaling.needs_queries:
+        with parts.opened(None) as data:
+            seen = tree_sum(data.each(facts_of_part, None, True))
+    return facts.balance(seen.spread(scaling))
+
+
+def unit_of(
+    parts: Parts,
+    recipe: RankRecipe,
+    scale: str,
+    facts: Facts | None = None,
+    shape: Shape | None = None,
+) -> float:
+    """The C that "auto" is, and grids are multiples of."""
+    if shape is None:
+        balance = balance_of(parts, scaling_of(parts, scale), facts)
+    else:
+        balance = (facts or facts_of(parts)).balance(design_of(parts, shape).spread)
+    with parts.opened(replace(recipe, **weighing(vars(recipe)))) as chunks:
+        weight = sum(size.weight for size in sizes_of(chunks))
+    return balance / weight if weight > 0 else float(balance)
+
+
+def alphas_of(
+    parts: Parts, recipe: DominationRecipe, scale: str, shape: Shape | None, *how: Any
+) -> Array:
+    """The grid "auto" of alpha; ``how`` are the number of values and eps."""
+    scaling = scaling_of(parts, scale)
+    design = None if shape is None else design_of(parts, shape)
+    recipe = replace(recipe, by_query=scaling.needs_queries, design=design)
+    n_columns = parts.columns.n_features if design is None else design.n_columns
+    with parts.opened(recipe) as chunks:
+        start: Totals = chunks.total(evaluate, np.zeros(n_columns), 1.0, False, True)
+    assert start.varies is not None  # it was asked for
+    slopes = np.where(start.varies, start.gradient, 0.0)
+    slopes = slopes if scaling.factors is None else scaling.factors * slopes
+    return alphas_by_slopes(slopes, start.value, "l2", *how)
 
 
 def statistics_of_queries(
@@ -133,13 +270,13 @@ def ranksvm_path(
     pairs: str = "all",
     n_closest: int | str = "auto",
     n_random: int | str = "auto",
-    pair_weighting: str = "uniform",
+    pair_weighting: str = AUTO,
     n_rounds: int = 1,
     solver: str = "newton",
     tol: float | None = None,
     max_iter: int | None = None,
-    scale: str = "none",
-    query_normalization: str | None = None,
+    scale: str = AUTO,
+    query_normalization: str | None = AUTO,
     positive: bool = False,
     coef_bounds: Any = None,
     group: Any = None,
@@ -154,7 +291,7 @@ def ranksvm_path(
 
     For every C the objective is ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, as in
     :class:`linrank.RankSVM`. Each model starts from that of the C before; with the squared hinge,
-    26 of them cost about as much as five fits.
+    25 of them cost about as much as five fits.
 
     Parameters
     ----------
@@ -162,8 +299,8 @@ def ranksvm_path(
         The data, as in :meth:`linrank.RankSVM.fit`; a :class:`linrank.Store` stands for all but
         query_weight.
     Cs : "auto" or array of float
-        Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-15, 2^-14,
-        ..., 2^10.
+        Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-10, 2^-9,
+        ..., 2^14 times the C of ``RankSVM(C="auto")``.
     loss, pairs, n_closest, n_random, pair_weighting, n_rounds, solver
         As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
         for; other combinations fit one C after the other, each from the last.
@@ -173,18 +310,16 @@ def ranksvm_path(
         stricter than the `tol` of ``RankSVM``, which looks at an estimate.
     max_iter : int or None, default=None
         Steps at most for each C; 100 if None, of the bundle 2000.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
-        Feature scaling, folded into ``coefs``.
-    query_normalization : {None, "pairs"}, default=None
-        ``"pairs"`` makes every query count the same.
+    scale, query_normalization
+        As in :class:`linrank.RankSVM`; the scaling is folded into ``coefs``.
     positive, coef_bounds
         Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
         own, from the last.
     random_state : int, RandomState, Generator or None, default=None
         Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, the same for every C.
     memory_limit : int, float, str or None, default=None
-        As in :class:`linrank.RankSVM`: what the process may have in memory, for a store that is
-        then read pass after pass.
+        As in :class:`linrank.RankSVM`: bytes beyond what the process holds already, for a store
+        that is then read pass after pass.
     n_jobs : int or None, default=None
         Threads; None or -1 means all cores. The result does not depend on it.
     callback : callable or None
@@ -232,6 +367,13 @@ def ranksvm_path(
     )
 
 
+# What the settings depend on beside the data.
+_SETTLED_BY = {
+    **dict.fromkeys(("scale", "pair_weighting", "query_normalization"), AUTO),
+    **{"pairs": PAIRS[0], "solver": SOLVERS[0], "n_rounds": 1},
+}
+
+
 def certified_path(
     data: Dataset | Parts,
     Cs: Any = "auto",
@@ -245,17 +387,23 @@ def certified_path(
 
     ``options`` are the others of `ranksvm_path`; parts ignore what only listed pairs need.
     """
-    grid = as_Cs(Cs)
+    as_Cs(Cs)
+    options = {**_SETTLED_BY, **options}
+    asked, facts = SimpleNamespace(**options), None
+    if is_open(asked):
+        facts = facts_of(data, n_jobs)
+        options = vars(settled(asked, facts))
     if isinstance(data, Dataset):
         options["query_weight"] = query_weights(query_weight, data.queries)
         options["seed"] = seed_of(random_state) if options.get("pairs") in SELECTED_PAIRS else 0
+        grid = as_Cs(Cs, lambda: unit_in_memory(data, facts, n_jobs=n_jobs, **options))
         path, _ = solve_path(data, grid, n_jobs=n_jobs, **options)
     else:
         kinds = {name: options.pop(name) for name in RANK_KINDS if name in options}
         recipe = rank_recipe(data.where, query_weight, **kinds)
         for name in ("n_closest", "n_random"):
             options.pop(name, None)
+        grid = as_Cs(Cs, lambda: unit_of(data, recipe, options["scale"], facts))
         path = path_of_parts(data, recipe, grid, **options).path
-    if path.doubt:
-        warnings.warn(path.doubt, ConvergenceWarning, stacklevel=3)
+    warn_unless_certified(path)
     return path

@@ -25,6 +25,7 @@ from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss
 from linrank.losses.domination import DominationLoss
 from linrank.losses.swaps import Swaps
+from linrank.models.design import Design
 from linrank.options import SELECTED_PAIRS
 from linrank.pairs import Pairs, check_total, chosen
 from linrank.pairs.layering import Layering, is_by_row, is_table
@@ -51,17 +52,23 @@ class Recipe(ABC):
         From query id to weight.
     by_query : bool
         Whether rows are divided by their ranges within the query, in a copy (``scale="query"``).
+    design : Design or None
+        What makes the columns of curves of raw rows, in a copy.
     seed : int
         Of the samples: that of training in memory, so that they are the same.
-    row_bytes : int
-        What terms take for a row beyond what `linrank.parts.passes` counts for all.
     """
 
     loss: str = ""
     query_weight: Mapping[Any, float] | None = field(default=None, kw_only=True)
     by_query: bool = field(default=False, kw_only=True)
+    design: Design | None = field(default=None, kw_only=True)
     seed: ClassVar[int]
-    row_bytes: ClassVar[int] = 0
+    parameter: ClassVar[str] = "C"  # of a path: the weight of the losses, or of the penalty
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes beyond what `linrank.parts.passes` counts for all, as measured."""
+        return 16 if self.loss == "hinge" else 0
 
     @abstractmethod
     def terms(self, data: Dataset, query_weight: Array | None) -> Terms | None:
@@ -81,6 +88,8 @@ class Recipe(ABC):
         """The data with its rows as the loss is to see them: scaled, and without offsets."""
         if self.by_query:
             data = Scaling("query").transformed(data, n_jobs=n_threads)
+        if self.design is not None:
+            data = self.design.dataset(data, n_threads)
         rows = without_offsets(data.rows)
         return data if rows is data.rows else replace(data, rows=rows)
 
@@ -208,7 +217,10 @@ class SwapRecipe(RankRecipe):
     measure: Any = field(kw_only=True)
     ranking: Array = field(kw_only=True)
     share: float = 1.0
-    row_bytes: ClassVar[int] = 160
+
+    @property
+    def row_bytes(self) -> int:
+        return 136 + super().row_bytes
 
     def terms(self, data: Dataset, query_weight: Array | None) -> PairTerms | None:
         if data.queries.n_pairs == 0:
@@ -268,6 +280,11 @@ class DominationRecipe(Recipe):
     margin: Any = None
     loss: str = field(default="domination", init=False)
     seed: ClassVar[int] = newton.SAMPLE_SEED
+    parameter: ClassVar[str] = "alpha"
+
+    @property
+    def row_bytes(self) -> int:
+        return 24
 
     def terms(self, data: Dataset, query_weight: Array | None) -> LayerTerms:
         how = {"layers": self.layers, "margin": self.margin, "query_weight": query_weight}
@@ -341,7 +358,7 @@ def domination_recipe(
     pooled: bool,
     penalty: str,
     solver: str,
-    feature_induction: int | None,
+    feature_induction: int | None = None,
     negative_sampling: float | None,
     **others: Any,
 ) -> DominationRecipe:

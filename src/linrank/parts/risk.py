@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.bounds import Box
+from linrank.data.bounds import Box, without_rounding
+from linrank.data.queries import varying_columns
 from linrank.data.rows import Extents, dot
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
@@ -19,6 +20,7 @@ from linrank.parts.chunk import Chunk, Gathering, Sizes
 from linrank.parts.recipes import Piece, Recipe
 from linrank.ranksvm.train import Plannable, choose_queries
 from linrank.solvers.continuation import Sharpening
+from linrank.solvers.result import Result
 from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
@@ -30,7 +32,9 @@ class Whole:
 
     mean_weight: float
     has_kink: bool
-    extents: Extents | None = None  # of all columns, known from the first point on
+    # Of all columns, known from the first point on: how large they are, which vary in a query.
+    extents: Extents | None = None
+    varies: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,7 @@ class ChunkedPoint:
         args = (risk.stretch(self.w), risk.epsilon, self.with_hessian, whole.extents is None)
         totals: Totals = risk.gathering.total(evaluate, *args)
         if totals.extents is not None:
-            whole.extents = totals.extents
+            whole.extents, whole.varies = totals.extents, totals.varies
         return totals
 
     @property
@@ -172,6 +176,7 @@ class Totals:
     error_square: float  # of their rounding
     total_weight: float
     extents: Extents | None = None
+    varies: Array | None = None
     hessian: Array | None = None
 
     def __add__(self, other: Totals) -> Totals:
@@ -197,15 +202,16 @@ def evaluate(
 ) -> Totals:
     """Value, gradient and the sums of the certificate, in one pass over the rows.
 
-    With ``with_hessian`` the Hessian too, with ``with_extents`` how large the columns are, while
-    the rows are there.
+    With ``with_hessian`` the Hessian too, with ``with_extents`` how large the columns are and
+    which of them vary within a query, while the rows are there.
     """
     n = chunk.sizes.n_features
     if chunk.terms is None:
         hessian = np.zeros((n, n)) if with_hessian else None
         dual, none = Dual(largest=math.inf), np.zeros(n)
         extents = Extents(none, none, 0.0, 0.0) if with_extents else None
-        return Totals(0.0, 0.0, 0.0, 0.0, dual, 0.0, none, 0.0, 0.0, 0.0, extents, hessian)
+        varies = none != 0.0 if with_extents else None
+        return Totals(0.0, 0.0, 0.0, 0.0, dual, 0.0, none, 0.0, 0.0, 0.0, extents, varies, hessian)
     state = chunk.at(w, epsilon, n_threads)
     loss, point = state.loss, state.point
     errors = loss.errors(point, None)
@@ -221,6 +227,7 @@ def evaluate(
         errors.gradient**2,
         loss.total_weight,
         chunk.rows.extents(n_threads) if with_extents else None,
+        varying_columns(chunk.rows, chunk.terms.compared.queries) if with_extents else None,
         loss.hessian_matrix(chunk.rows, point) if with_hessian else None,
     )
 
@@ -330,6 +337,13 @@ class ChunkedProblem:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
         risk = ChunkedRisk(self.gathering, self.C, self._whole, self.scale, epsilon)
         return Sum(Ridge(self.box), risk)
+
+    def conclude(self, result: Result) -> Result:
+        """The result of a solver with exact weights of columns that no pair sees."""
+        bounds = None if self.box is None else (self.box.lower, self.box.upper)
+        varies = self._whole.varies
+        assert varies is not None  # a solver has asked for a point
+        return replace(result, w=without_rounding(result.w, varies, bounds))
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""

@@ -14,9 +14,12 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import fold_of_queries
 from linrank.data.scaling import Scaling
 from linrank.metrics import Measure, parse
+from linrank.metrics.names import Metric
+from linrank.models.design import Design
+from linrank.options import N_FOLDS
 from linrank.parts.parts import Parts
 from linrank.parts.path import path_of_parts
-from linrank.parts.recipes import RankRecipe, only_queries
+from linrank.parts.recipes import only_queries
 from linrank.parts.train import with_highest_label
 from linrank.search.folds import Fold, as_folds, evaluations, judge, resized_models, score_matrix
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
@@ -38,7 +41,7 @@ def folds_of(cv: Any, parts: Parts) -> list[PartsFold]:
     A number of folds looks at the sizes of the queries only. A splitter, or a list of row numbers,
     sees the rows in the order of the queries' first appearance: 8 bytes a row here.
     """
-    cv = 5 if cv is None else cv
+    cv = N_FOLDS if cv is None else cv
     numbers, lengths = parts.query_numbers, parts.lengths
     has_ids = parts.columns.qid is not None
     sizes = np.empty(parts.n_queries, dtype=np.int64)
@@ -97,7 +100,7 @@ def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> PartsFo
 
 
 def tune_parts(
-    parts: Parts, folds: Sequence[PartsFold], recipe: RankRecipe, Cs: Array, **options: Any
+    parts: Parts, folds: Sequence[PartsFold], recipe: Any, values: Array, **options: Any
 ) -> Tuning:
     """Measure the models of every fold's path, as `linrank.search.grids.tune` does.
 
@@ -105,27 +108,30 @@ def tune_parts(
     """
     judging = Judging.taken_from(options)
     # One at a time: it has the disk or all workers busy, and its state takes their memory.
-    sweep = Sweep({"C": Cs}, folds, judging, most=1, n_jobs=1)
+    sweep = Sweep({recipe.parameter: values}, folds, judging, most=1, n_jobs=1)
 
     def train(run: FoldRun) -> Judged:
         fold: PartsFold = run.fold
         found = path_of_parts(
             parts,
             recipe,
-            Cs,
+            values,
             kept=fold.kept,
             progress=run.report,
             callback=run.is_cancelled,
+            shape=judging.shape,
             **options,
         )
-        path, scaling, valid = found.path, found.scaling, fold.valid
+        path, scaling, valid, design = found.path, found.scaling, fold.valid, found.design
         how = (run.k, scaling, judging.scoring)
         if isinstance(valid, Dataset):
+            valid = valid if design is None else design.dataset(valid)
             held_out = Fold(None, valid)
             scores = judge(path.coefs, valid, held_out, *how, convention=judging.convention)
         else:
-            scores = _judged(parts, valid, path.coefs, *how, judging.convention)
-        return scores, {"path": path}
+            scores = _judged(parts, valid, path.coefs, *how, judging.convention, design)
+        facts = {"n_nonzero": path.n_nonzero} if recipe.parameter == "alpha" else {}
+        return scores, {"path": path, **facts}
 
     return sweep.tuning(sweep.run(train))
 
@@ -136,14 +142,15 @@ def _judged(
     coefs: Array,
     k: int,
     scaling: Scaling,
-    scoring: str,
+    scoring: Metric,
     convention: str,
+    design: Design | None,
 ) -> Array:
     """The measure of the models on the queries that fold k holds out; higher is better."""
     own = [(np.flatnonzero(mask),) if mask.any() else None for mask in valid]
     with parts.opened(None) as data:
         measure = with_highest_label(parse(scoring), data, valid)
-        args = (coefs, scaling, measure, convention)
+        args = (coefs, scaling, measure, convention, design)
         measured = data.each(measure_queries, *args, per_chunk=own)
     found = [part for part in measured if part is not None]
     numerator = np.concatenate([part[0] for part in found], axis=1)
@@ -164,11 +171,13 @@ def measure_queries(
     scaling: Scaling,
     measure: Measure,
     convention: str,
+    design: Design | None = None,
     *,
     n_threads: int = 1,
 ) -> tuple[Array, Array]:
     """Numerators and denominators (n_models, n_kept) whose sums' ratio is the mean of a measure."""
     part = only_queries(data, kept)
+    part = part if design is None else design.dataset(part, n_threads)
     coefs = resized_models(coefs, part.n_features)
     scores = score_matrix(coefs, part, scaling, n_threads)
     found = evaluations(coefs, scores, part, measure, convention=convention, n_jobs=n_threads)

@@ -15,18 +15,18 @@ from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.domination.newton import minimise
+from linrank.domination.path import each_from_last
 from linrank.errors import check_numbers
 from linrank.losses.swaps import check_longest, swap_measure
 from linrank.metrics import ERR, Measure
 from linrank.options import PAIR_WEIGHTINGS
 from linrank.parts.chunk import Gathering
 from linrank.parts.parts import Parts
-from linrank.parts.recipes import DominationRecipe, RankRecipe, SwapRecipe
+from linrank.parts.recipes import DominationRecipe, RankRecipe, Recipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import one_by_one
-from linrank.ranksvm.train import AUTO_WEIGHT, START, carried, is_small, plan
+from linrank.ranksvm.train import FIRST, START, Balance, by_newton, carried
 from linrank.solvers.continuation import follow
-from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 
 Array = NDArray[Any]
@@ -47,7 +47,7 @@ def train_parts(
     n_pairs = 0
     how: dict[str, Any] = {
         "scale": scaling.factors,
-        "capacity": parts.capacity,
+        "capacity": parts.sample_rows(recipe),
         "n_threads": parts.n_threads,
     }
     if weighs_by_measure(recipe):
@@ -73,13 +73,15 @@ def swap_recipe(
     """
     measure, scale = swap_measure(recipe.pair_weighting), how.get("scale")
     check_longest(measure, max(int(part.max(initial=0)) for part in parts.lengths))
+    start = np.zeros(parts.columns.n_features if recipe.design is None else recipe.design.n_columns)
+    parts.check_room(SwapRecipe(**vars(recipe), measure=measure, ranking=start))
     with parts.opened(None) as data:
         measure = with_highest_label(measure, data, kept)
     step = replace(recipe, pair_weighting=PAIR_WEIGHTINGS[0], query_normalization="pairs")
     w, n_pairs = None, 0
     for _ in range(recipe.n_rounds):
         with parts.opened(step, kept) as chunks:
-            found, problem = train_rank_chunks(chunks, step, C="auto", tol=START, w0=w, **how)
+            found, problem = train_rank_chunks(chunks, step, C=FIRST, tol=START, w0=w, **how)
         w, n_pairs = found.w, n_pairs or problem.n_pairs
         ranking = w if scale is None else scale * w
         step = SwapRecipe(**vars(recipe), measure=measure, ranking=ranking)
@@ -110,7 +112,7 @@ def train_rank_chunks(
     gathering: Gathering,
     recipe: RankRecipe,
     *,
-    C: float | str = 1.0,
+    C: float = 1.0,
     tol: float | None = None,
     max_iter: int | None = None,
     bounds: tuple[Array, Array] | None = None,
@@ -131,27 +133,14 @@ def train_rank_chunks(
     **how
         ``scale``, and ``capacity`` and ``n_threads`` of samples, as in `ChunkedProblem`.
     """
-    check_numbers(1.0 if C == "auto" else C, tol, max_iter)
+    check_numbers(C, tol, max_iter)
     started = time.perf_counter()
-    if tol is None:
-        tol = 1e-3 if recipe.loss == "hinge" else 1e-4
     box = None if bounds is None else Box(*bounds)
     problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 1.0, box=box, **how)
     problem.check()
-    problem = replace(problem, C=AUTO_WEIGHT / problem.weight if C == "auto" else float(C))
-    start, preconditioner = plan(problem, w0)
-    result = newton(
-        problem.objective(),
-        start,
-        preconditioner=preconditioner,
-        tol=tol,
-        max_iter=100 if max_iter is None else max_iter,
-        callback=callback,
-        started=started,
-        sharpen=problem.sharpening(tol),
-        proven=is_small(problem),
-    )
-    return replace(result, C=problem.C), problem
+    problem = replace(problem, C=C / problem.weight if isinstance(C, Balance) else float(C))
+    result = by_newton(problem, w0, tol=tol, max_iter=max_iter, callback=callback, started=started)
+    return replace(problem.conclude(result), C=problem.C), problem
 
 
 def train_domination_chunks(
@@ -180,13 +169,13 @@ def train_domination_chunks(
         max_iter=100 if max_iter is None else max_iter,
         callback=callback,
     )
-    return result, problem
+    return problem.conclude(result), problem
 
 
 def train_path_chunks(
     gathering: Gathering,
-    recipe: RankRecipe,
-    Cs: Sequence[float],
+    recipe: Recipe,
+    values: Sequence[float],
     *,
     tol: float | None = None,
     max_iter: int | None = None,
@@ -194,31 +183,38 @@ def train_path_chunks(
     callback: Callback | None = None,
     **how: Any,
 ) -> Iterator[Result]:
-    """Minimise the objective of `train_rank_chunks` for every C of the ascending ``Cs``.
+    """Minimise the objective for every C, ascending, or every alpha, descending, of a path.
 
-    Each model starts from that of the C before, and costs no pass where that is certified for this
-    C too. Parameters are those of `train_rank_chunks`; ``tol`` is that of
-    `linrank.ranksvm.path.train_path`: ``converged`` means a certified gap of at most ``tol·F``.
+    Each model starts from that of the value before; of the squared hinge it costs no pass where
+    that is certified for this C too. Parameters are those of `train_rank_chunks`; ``tol`` is that
+    of `linrank.ranksvm.path.train_path`: ``converged`` means a certified gap of at most ``tol·F``.
     """
-    for C in Cs:
-        check_numbers(C, tol, max_iter)
+    for value in values:
+        check_numbers(value, tol, max_iter)
+    fit = partial(_fit, gathering, recipe, max_iter=max_iter, **how)
+    if recipe.parameter == "alpha":
+        return each_from_last(partial(fit, tol=tol), values, callback)
     if tol is None:
         tol = 1e-3 if recipe.loss == "hinge" else 1e-4
     if recipe.loss == "hinge" or bounds is not None:
-        fit = partial(_fit, gathering, recipe, max_iter=max_iter, bounds=bounds, **how)
-        return one_by_one(fit, Cs, tol, callback, by_gap=recipe.loss == "hinge")
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(Cs[0]), **how)
+        fit = partial(fit, bounds=bounds)
+        return one_by_one(fit, values, tol, callback, by_gap=recipe.loss == "hinge")
+    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(values[0]), **how)
     problem.check()
-    return follow(
+    found = follow(
         problem.objective().at(np.zeros(problem.rows.shape[1])),
-        Cs,
+        values,
         preconditioner=carried(problem),
         tol=tol,
         max_iter=100 if max_iter is None else max_iter,
         callback=callback,
     )
+    return map(problem.conclude, found)
 
 
-def _fit(gathering: Gathering, recipe: RankRecipe, **options: Any) -> Result:
-    result, _ = train_rank_chunks(gathering, recipe, **options)
+def _fit(gathering: Gathering, recipe: Any, **options: Any) -> Result:
+    is_rank = isinstance(recipe, RankRecipe)
+    result, _ = (train_rank_chunks if is_rank else train_domination_chunks)(
+        gathering, recipe, **options
+    )
     return result

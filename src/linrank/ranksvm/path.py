@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.bounds import weight_bounds
+from linrank.data.bounds import weight_bounds, without_rounding
 from linrank.data.dataset import Dataset
+from linrank.data.queries import varying_columns
 from linrank.data.scaling import Scaling
-from linrank.errors import ConvergenceWarning, check_numbers
-from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.errors import check_numbers, warn
+from linrank.options import AUTO, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.train import Problem, carried
 from linrank.solvers.continuation import follow
@@ -142,10 +142,10 @@ def one_by_one(
         w = result.w
 
 
-AUTO_CS = tuple(2.0**k for k in range(-15, 11))
+GRID = tuple(2.0**k for k in range(-10, 15))  # the values of C that are tried, times C="auto"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PathResult:
     """The models for a grid of C or of alpha, from the simplest on.
 
@@ -189,9 +189,9 @@ class PathResult:
     n_iter: Array
     n_hvp: Array
     converged: Array
-    messages: tuple[str, ...] = field(repr=False)
-    history: tuple[dict[str, list[float]], ...] = field(repr=False)
-    results: tuple[Result, ...] = field(repr=False)
+    messages: tuple[str, ...]
+    history: tuple[dict[str, list[float]], ...]
+    results: tuple[Result, ...]
 
     @classmethod
     def of(
@@ -199,12 +199,17 @@ class PathResult:
         values: Array,
         results: Sequence[Result],
         scaling: Scaling,
+        varies: Array,
         *,
-        n_features: int,
+        bounds: tuple[Array, Array] | None = None,
         parameter: str = "C",
     ) -> Self:
-        """The results of a solver with their weights folded back to the raw features."""
-        coefs = np.zeros((len(results), n_features))
+        """The results of a solver with their weights folded back to the raw features.
+
+        ``varies`` and ``bounds`` are those of `linrank.data.bounds.without_rounding`.
+        """
+        results = [replace(r, w=without_rounding(r.w, varies, bounds)) for r in results]
+        coefs = np.zeros((len(results), len(varies)))
         for coef, result in zip(coefs, results, strict=True):
             coef[:] = scaling.fold(result.w)
         if scaling.factors is None:  # the same numbers need no second copy
@@ -272,21 +277,33 @@ class PathResult:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        """How many models there are, their grid, and whether they are certified."""
+        ends = [f"{value:.4g}" for value in self.values[[0, -1]]] if len(self) else ["none"]
+        return (
+            f"<{type(self).__name__}: {len(self)} models, {self.parameter} {' to '.join(ends)}, "
+            f"{self.coefs.shape[1]:,} features, {np.count_nonzero(self.converged)} certified>"
+        )
 
-def as_Cs(Cs: Any) -> Array:
-    """The grid as an ascending float64 array, each value once."""
-    return as_grid("Cs", Cs, AUTO_CS)
 
+def as_Cs(Cs: Any, unit: Callable[[], float] | None = None, step: int = 1) -> Array:
+    """The grid as an ascending float64 array, each value once.
 
-def as_coarse_Cs(Cs: Any) -> Array:
-    """The same where every C is a training of its own; ``"auto"`` is 2^-15, 2^-13, ..., 2^9."""
-    return as_grid("Cs", Cs, AUTO_CS[:-1:2])
+    ``unit`` finds the C that "auto" is, and is called for that grid alone: 2^-10, 2^-9, ..., 2^14
+    times that, or every ``step`` of them where each C is a training of its own. Without it the
+    grid is checked only.
+    """
+    is_auto = isinstance(Cs, str) and Cs == AUTO
+    middle = 1.0 if unit is None or not is_auto else unit()
+    return as_grid("Cs", Cs, [middle * factor for factor in GRID[::step]])
 
 
 def warn_unless_certified(path: PathResult) -> None:
     """Warn of the models whose gap stayed above the tolerance."""
     if path.doubt:
-        warnings.warn(path.doubt, ConvergenceWarning, stacklevel=3)
+        from linrank.errors import ConvergenceWarning  # which loads scikit-learn
+
+        warn(path.doubt, ConvergenceWarning)
 
 
 def solve_path(
@@ -307,18 +324,20 @@ def solve_path(
     ``progress`` is called with the result of each C; ``options`` are those of `train_path`.
     """
     scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
+    bounds = weight_bounds(positive, coef_bounds, data, scaling.factors)
     found = train_path(
         scaling.transformed(data, n_jobs=n_jobs),
         Cs.tolist(),
         scale=scaling.factors,
-        bounds=weight_bounds(positive, coef_bounds, data, scaling.factors),
+        bounds=bounds,
         query_weight=query_weight,
         n_jobs=n_jobs,
         callback=callback,
         **options,
     )
     results = list(reporting(found, progress))
-    path = PathResult.of(Cs, results, scaling, n_features=data.n_features)
+    varies = varying_columns(data.rows, data.queries)
+    path = PathResult.of(Cs, results, scaling, varies, bounds=bounds)
     return path, scaling
 
 

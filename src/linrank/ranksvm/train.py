@@ -50,6 +50,7 @@ from linrank.system.resources import resolve, useful_threads
 Array = NDArray[Any]
 
 CERTIFIED = 1 << 20  # entries up to which fits go on to a proof: a step more takes a millisecond
+PROOF = 1e-3  # beyond, the share of F that is to be certified once an estimate is within tol
 MOST_FACTORED = 4000  # features up to which a matrix of their size is formed
 _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
@@ -151,9 +152,14 @@ def _from_sample(
             tol=_ROUGH,
             sharpen=part.sharpening(_ROUGH),
         ).w
-    sample = part.objective(_WIDE)
+    first = [part]  # which is not held any longer than it is needed: its rows may be a copy
+
+    def sample(n_rows: int) -> Sum:
+        return (first.pop() if first else problem.sample(n_rows)).objective(_WIDE)
+
+    del part
     guess = conjugate.Sampled(
-        lambda m: sample if m == n_sample else problem.sample(m).objective(_WIDE),
+        sample,
         n_sample,
         start,
         sees_all=not isinstance(problem.rows, StreamedRows),
@@ -347,6 +353,10 @@ def _draw_evenly(
     return kept[ascending], share[level][ascending]
 
 
+class Balance(float):
+    """A weight of all losses together, ``C Σω``, in place of C."""
+
+
 SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
 
 
@@ -367,7 +377,7 @@ class Problem:
     def of(
         cls,
         data: Dataset,
-        C: float | str,
+        C: float,
         *,
         loss: str = "squared_hinge",
         preferences: Any = None,
@@ -388,9 +398,9 @@ class Problem:
             pairs, listed = _graded_pairs(data, preferences is None, **weighing)
             if listed is not None:
                 preferences = listed if preferences is None else listed.joined(preferences)
-        if C == "auto":
+        if isinstance(C, Balance):
             every = (part for part in (pairs, preferences) if part is not None)
-            C = AUTO_WEIGHT / sum(part.total_weight() for part in every)
+            C = C / sum(part.total_weight() for part in every)
         n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
         rows: Design = data.rows
@@ -422,8 +432,7 @@ class Problem:
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
-        risks = (Risk(self.rows, loss, self.C, self.scale) for loss in self.losses(epsilon))
-        return Sum(Ridge(self.box), *risks)
+        return self._sum(self.losses(epsilon))
 
     def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
         """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
@@ -440,7 +449,7 @@ class Problem:
         if self.loss != "hinge":
             return self.objective()
         hinge: Any = SwapHinge if isinstance(self.pairs, Swaps) else Hinge
-        return self.sum_of(hinge, PreferenceHinge)
+        return self._sum(self._losses_of(hinge, PreferenceHinge))
 
     def published(self, method: str, counting: str | None) -> Sum:
         """``F`` as a published method computes it: sparse rows in double, one thread."""
@@ -450,18 +459,15 @@ class Problem:
                 f"{self.rows.describe()}; use solver='newton', or allow more memory"
             )
         rows = published.sparse_doubles(self.rows)
-        return replace(self, rows=rows, n_threads=1).sum_of(
+        alone = replace(self, rows=rows, n_threads=1)
+        losses = alone._losses_of(
             lambda pairs, _: published.published_loss(pairs, self.loss, method, counting),
             PreferenceHinge if self.loss == "hinge" else PreferenceSquaredHinge,
         )
+        return alone._sum(losses)
 
-    def sum_of(
-        self,
-        of_pairs: Callable[[Any, int], ScoreLoss],
-        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
-    ) -> Sum:
+    def _sum(self, losses: list[ScoreLoss]) -> Sum:
         """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
-        losses = self._losses_of(of_pairs, of_preferences)
         return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
 
     def _losses_of(
@@ -560,24 +566,21 @@ def _graded_pairs(
         return None, None
 
 
-AUTO_WEIGHT = 10.0  # C Σ ω where C is "auto": the balance of losses and ½‖w‖²
-
-
 def swapped_pairs(
     data: Dataset, measure: str, n_rounds: int = 1, **options: Any
 ) -> tuple[Swaps, Array]:
     """The pairs of the last round of weighting by a measure, and where its training may begin.
 
     The first round takes the ranking of a model of all pairs, every query of the same weight; each
-    further one that of the round before. These models have ``C="auto"``: only the last problem has
-    a C of its own, so that the weights are the same along a path, and they begin at 0, so that the
+    further one that of the round before. These models have ``C = 10 / Σω``: the last problem alone
+    has a C of its own, so that the weights are the same along a path. They begin at 0, so that the
     problem does not depend on where its solver starts. ``options`` are further ones of `train`.
     """
     wanted = swap_measure(measure)
     check_longest(wanted, int(np.diff(data.queries.offsets).max()))
     query_weight, normalization = options.get("query_weight"), options.pop("normalization", None)
     n_threads = useful_threads(data.rows.nbytes, resolve(options.get("n_jobs")))
-    found = train(data, C="auto", query_normalization="pairs", tol=START, **options)
+    found = train(data, C=FIRST, query_normalization="pairs", tol=START, **options)
     for k in range(n_rounds):
         w = found.w if options.get("scale") is None else options["scale"] * found.w
         swaps = Swaps.of(
@@ -593,18 +596,18 @@ def swapped_pairs(
         if options.get("preferences") is None:
             check_total(swaps.total_weight(), measure)
         if k + 1 < n_rounds:
-            found = train(data, C="auto", tol=START, swaps=swaps, w0=found.w, **options)
+            found = train(data, C=FIRST, tol=START, swaps=swaps, w0=found.w, **options)
     return swaps, found.w
 
 
-START = 1e-3  # tolerance of the models whose rankings weigh pairs
+FIRST, START = Balance(10.0), 1e-3  # C Σω and tolerance of the models whose rankings weigh pairs
 _NARROW = 1e-5  # tolerance of the hinge below which bands get so steep that products need doubles
 
 
 def train(
     data: Dataset,
     *,
-    C: float | str = 1.0,
+    C: float = 1.0,
     loss: str = "squared_hinge",
     pairs: str = "all",
     n_closest: int | str = "auto",
@@ -632,8 +635,8 @@ def train(
     ----------
     data : Dataset
         Rows, labels, queries; its row weights u enter ``ω_ij = c_q u_i u_j``.
-    C : float or "auto", default=1.0
-        Weight of the pair losses, > 0; ``"auto"`` is ``10 / Σ ω_ij``.
+    C : float, default=1.0
+        Weight of the pair losses, > 0; a `Balance` is divided by ``Σ ω_ij``.
     loss : {"squared_hinge", "hinge"}
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
     pairs : {"all", "adjacent", "closest", "pruned"}
@@ -655,8 +658,8 @@ def train(
         How tron and bundle count violated pairs: one of `linrank.published.COUNTINGS`. None is
         ``"selection-tree"`` for tron, and newton's own way for bundle.
     tol : float, optional
-        newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None); for the
-        hinge, when the certified gap is (1e-3 if None).
+        newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None) and the
+        certified gap small, see `PROOF`; for the hinge, when the gap is (1e-3 if None).
         bundle: when the certified gap is, for both losses (1e-3 if None).
         Published methods: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
     max_iter : int, optional
@@ -685,7 +688,7 @@ def train(
     -------
     Result
     """
-    check_numbers(1.0 if C == "auto" else C, tol, max_iter)
+    check_numbers(C, tol, max_iter)
     check_natural("n_rounds", n_rounds)
     check_choices(loss, pairs, pair_weighting, solver, query_normalization)
     if bounds is not None and solver != "newton":
@@ -729,36 +732,49 @@ def train(
         query_normalization=query_normalization,
         n_jobs=n_jobs,
     )
-    if max_iter is None:
-        max_iter = 2000 if solver == "bundle" else 100
     if solver != "newton":
         is_ours = solver == "bundle" and counting is None
         found = (bundle if solver == "bundle" else tron)(
             problem.unsmoothed() if is_ours else problem.published(solver, counting),
             np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,
-            max_iter=max_iter,
+            max_iter=(2000 if solver == "bundle" else 100) if max_iter is None else max_iter,
             callback=callback,
             started=started,
         )
         return replace(found, C=problem.C)
-    if tol is None:
-        tol = 1e-3 if loss == "hinge" else 1e-4
-    if loss == "hinge" and tol < _NARROW and isinstance(problem.rows, DenseRows):
+    is_narrow = loss == "hinge" and tol is not None and tol < _NARROW
+    if is_narrow and isinstance(problem.rows, DenseRows):
         problem = replace(problem, rows=_doubles(problem.rows))
-    w0, preconditioner = plan(problem, w0)
-    found = newton(
+    how: dict[str, Any] = {"max_iter": max_iter, "callback": callback, "started": started}
+    return replace(by_newton(problem, w0, tol=tol, **how), C=problem.C)
+
+
+def by_newton(
+    problem: Plannable,
+    w0: Array | None,
+    *,
+    tol: float | None,
+    max_iter: int | None,
+    callback: Callback | None,
+    started: float,
+) -> Result:
+    """The minimiser of a problem wherever its rows are; the rest as in `train`."""
+    if tol is None:
+        tol = 1e-3 if problem.loss == "hinge" else 1e-4
+    start, preconditioner = plan(problem, w0)
+    return newton(
         problem.objective(),
-        w0,
+        start,
         preconditioner=preconditioner,
         tol=tol,
-        max_iter=max_iter,
+        max_iter=100 if max_iter is None else max_iter,
         callback=callback,
         started=started,
         sharpen=problem.sharpening(tol),
         proven=is_small(problem),
+        proof=PROOF,
     )
-    return replace(found, C=problem.C)
 
 
 def _doubles(rows: DenseRows) -> DenseRows:

@@ -10,7 +10,8 @@ from html import escape
 from typing import Any
 
 from linrank.data.dataset import Dataset
-from linrank.reports.failures import failures
+from linrank.metrics.names import Metric
+from linrank.reports.diagnosis import failures
 from linrank.reports.html import document
 from linrank.reports.material import Material, Options, gather
 from linrank.reports.model import data as data_section
@@ -24,7 +25,7 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[Material], tuple[str, ...]]], ...
     ("measures", "How good", "How good is it?", measures),
     ("queries", "Query by query", "Query by query", by_query),
     ("worst", "Where it goes wrong", "Where it goes wrong", failures),
-    ("weights", "What it learnt", "What it learnt", weights),
+    ("weights", "What it learned", "What it learned", weights),
     ("training", "How it was trained", "How it was trained", fitting),
     ("data", "Data", "The data", data_section),
     ("method", "Method", "How this page was made", method),
@@ -88,11 +89,11 @@ def report(
     against: Any = None,
     model_name: str | None = None,
     against_name: str | None = None,
-    scoring: str | None = None,
-    metrics: Sequence[str] | None = None,
+    scoring: Metric | None = None,
+    metrics: Sequence[Metric] | None = None,
     convention: str = "linrank",
     Cs: Any = "auto",
-    scale: str = "standard",
+    scale: str = "auto",
     n_folds: int = 5,
     feature_names: Sequence[str] | None = None,
     n_worst: int = 5,
@@ -122,17 +123,17 @@ def report(
         queries best; without ``train``, nothing.
     model_name, against_name : str, optional
         What the page calls them.
-    scoring : str, optional
+    scoring : str or callable, optional
         The measure to choose C by and to begin with: ``ndcg@10``, or the pairwise accuracy where
         labels are negative or too large for gains of 2^y - 1.
-    metrics : sequence of str, optional
+    metrics : sequence of str or callable, optional
         Further measures; those of :func:`linrank.evaluate` if None.
     convention : str, default="linrank"
         Whose rules for gains, ties and empty queries, as in :func:`linrank.evaluate`.
     Cs : "auto" or array of float
-        The grid, as in :func:`linrank.ranksvm_path`; ``"auto"`` is 2^-22, 2^-21, ..., 2^5.
-    scale : {"standard", "none", "minmax", "query"}, default="standard"
-        Feature scaling of the model that is trained.
+        The grid, as in :func:`linrank.ranksvm_path`.
+    scale : {"auto", "none", "standard", "minmax", "query"}, default="auto"
+        Feature scaling of the model that is trained, as in :class:`linrank.RankSVM`.
     n_folds : int, default=5
         Folds of whole queries, without ``valid``.
     feature_names : sequence of str, optional

@@ -1,19 +1,46 @@
-"""Where a ranking goes wrong: the worst queries, their documents, their wrong pairs explained."""
+"""Where it goes wrong: the worst queries, what stands where, and which features are to blame."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.data.rows import DenseRows
+from linrank.judging.inspect import Profile
+from linrank.metrics.evaluate import evaluate_queries
+from linrank.models.additive import INTERACTIONS, AdditiveModel
+from linrank.models.kernel import KernelModel
+from linrank.models.linear import LinearModel
+from linrank.reports.html import (
+    absent,
+    bar,
+    beside,
+    columns,
+    details,
+    paragraph,
+    percent,
+    push,
+    row,
+    rows_table,
+    short,
+    text,
+    value,
+)
+from linrank.system.resources import count
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.models.linear import LinearModel
+    from linrank.data.rows import Rows
+    from linrank.reports.material import Material
+
+    Array = NDArray[np.float64]
 
 LARGEST_GRADE = 30.0  # beyond it 2^label is no gain: labels themselves are taken
 CANDIDATES = 400  # documents of a query among which wrong pairs are looked for
@@ -68,8 +95,8 @@ class WrongPair:
     better: Document
     worse: Document
     loss: float
-    contributions: NDArray[np.float64] | None
-    values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    contributions: Array | None
+    values: tuple[Array, Array] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +131,10 @@ class QueryDiagnosis:
 
 def worst_queries(
     data: Dataset,
-    scores: NDArray[np.float64],
-    values: NDArray[np.float64],
+    scores: Array,
+    values: Array,
     *,
-    model: LinearModel | None = None,
+    model: LinearModel | AdditiveModel | None = None,
     n_queries: int = 5,
     n_documents: int = 10,
     n_pairs: int = 3,
@@ -127,7 +154,7 @@ def worst_queries(
         Higher is better.
     values : array (n_queries,)
         The measure by query, in the order of ``data.queries``: ``evaluation.per_query[name]``.
-    model : LinearModel, optional
+    model : LinearModel or AdditiveModel, optional
         What computed the scores: wrong pairs are then explained by feature.
     n_queries, n_documents, n_pairs : int
         How much to show.
@@ -156,10 +183,8 @@ def worst_queries(
     )
 
 
-def _wrong_counts(data: Dataset, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _wrong_counts(data: Dataset, scores: Array) -> NDArray[np.int64]:
     """Pairs of each query in the wrong order, ties included."""
-    from linrank.metrics.evaluate import evaluate_queries
-
     pairs = evaluate_queries(data.queries, data.labels, scores, metrics="pairwise_accuracy").pairs
     if pairs is None:
         raise RuntimeError("pairs were not counted")
@@ -168,11 +193,11 @@ def _wrong_counts(data: Dataset, scores: NDArray[np.float64]) -> NDArray[np.int6
 
 def _diagnose(
     data: Dataset,
-    scores: NDArray[np.float64],
+    scores: Array,
     query: int,
     value: float,
     n_wrong: int,
-    model: LinearModel | None,
+    model: LinearModel | AdditiveModel | None,
     n_documents: int,
     n_pairs: int,
 ) -> QueryDiagnosis:
@@ -200,8 +225,8 @@ def _diagnose(
 def _documents(
     data: Dataset,
     rows: NDArray[np.int64],
-    labels: NDArray[np.float64],
-    scores: NDArray[np.float64],
+    labels: Array,
+    scores: Array,
     places: Sequence[int],
 ) -> dict[int, Document]:
     """The documents at some places of the ranking; a query may have a million."""
@@ -220,7 +245,7 @@ def _documents(
     }
 
 
-def _shown(labels: NDArray[np.float64], n_documents: int) -> list[int]:
+def _shown(labels: Array, n_documents: int) -> list[int]:
     """The first places, and half as many of the best documents behind them; by rank."""
     first = list(range(min(n_documents, len(labels))))
     behind = np.arange(len(first), len(labels))
@@ -229,14 +254,14 @@ def _shown(labels: NDArray[np.float64], n_documents: int) -> list[int]:
     return first + sorted(best.tolist())
 
 
-def gains(labels: NDArray[np.float64]) -> NDArray[np.float64]:
+def gains(labels: Array) -> Array:
     """``2^y - 1``; of labels below 0 or very large ones, where that is absurd, ``y - min y``."""
     if labels.min() < 0 or labels.max() > LARGEST_GRADE:
         return np.asarray(labels - labels.min())
     return np.asarray(np.exp2(labels) - 1.0)
 
 
-def _worst_pairs(labels: NDArray[np.float64], n_pairs: int) -> list[tuple[int, int, float]]:
+def _worst_pairs(labels: Array, n_pairs: int) -> list[tuple[int, int, float]]:
     """(better, worse, loss) by place in the ranking, the costliest first, no document twice.
 
     For two labels the costliest pair is the last document of the higher one and the first of the
@@ -257,7 +282,7 @@ def _worst_pairs(labels: NDArray[np.float64], n_pairs: int) -> list[tuple[int, i
     return chosen
 
 
-def _candidates(labels: NDArray[np.float64], n_pairs: int) -> NDArray[np.int64]:
+def _candidates(labels: Array, n_pairs: int) -> NDArray[np.int64]:
     found: list[int] = []
     for label in np.unique(labels)[::-1][: CANDIDATES // (2 * n_pairs)]:
         places = np.flatnonzero(labels == label)
@@ -272,7 +297,7 @@ def _explained(
     better: int,
     worse: int,
     loss: float,
-    model: LinearModel | None,
+    model: LinearModel | AdditiveModel | None,
 ) -> WrongPair:
     if model is None:
         return WrongPair(documents[better], documents[worse], loss, None, None)
@@ -280,3 +305,306 @@ def _explained(
     rows = np.asarray(two.X.toarray() if hasattr(two.X, "toarray") else two.X, dtype=np.float64)
     contributions = np.asarray(model.explain(part, pair=(better, worse)), dtype=np.float64)
     return WrongPair(documents[better], documents[worse], loss, contributions, (rows[0], rows[1]))
+
+
+# ---- all pairs ----------------------------------------------------------------------------------
+
+
+BLOCK = 4096  # rows whose scores are shared out at a time
+SAMPLE = 50_000  # pairs that are drawn; of fewer, all are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Pushes:
+    """Means of what each feature adds to ``score(better) - score(worse)``, over pairs of labels.
+
+    Of a linear model, of ``w_j·(x_better,j - x_worse,j)``. The pairs are all there are, or sampled.
+
+    Attributes
+    ----------
+    wrong, right : float64 arrays (n_features,), and one more where there are interactions
+        Over the pairs in the wrong order, or tied, and over the others; 0 where there are none.
+    n_wrong, n_right : int
+        Pairs of each kind among those.
+    is_sample : bool
+        Whether the pairs are drawn, with replacement, rather than all there are.
+    """
+
+    wrong: Array
+    right: Array
+    n_wrong: int
+    n_right: int
+    is_sample: bool = False
+
+
+def pushes(
+    data: Dataset,
+    scores: Array,
+    model: LinearModel | AdditiveModel,
+    n_samples: int = SAMPLE,
+) -> Pushes:
+    """The pushes of all features of a model that shares its scores out.
+
+    A mean over pairs is linear in the rows: each row counts by how often it is the better document
+    of a pair less how often it is the worse one, so that one product does for all features: with
+    the rows, or with what is added by each.
+    """
+    is_sample = data.queries.n_pairs > n_samples
+    better, worse = Profile(data).sample_pairs(n_samples) if is_sample else _all_pairs(data)
+    is_wrong = scores[better] <= scores[worse]
+    means = []
+    for kind in (is_wrong, ~is_wrong):
+        n_pairs = max(1, int(np.count_nonzero(kind)))
+        net = np.zeros(data.n_rows)
+        np.add.at(net, better[kind], 1.0 / n_pairs)
+        np.add.at(net, worse[kind], -1.0 / n_pairs)
+        means.append(_shared_out(data, model, net))
+    n_wrong = int(np.count_nonzero(is_wrong))
+    return Pushes(means[0], means[1], n_wrong, len(is_wrong) - n_wrong, is_sample)
+
+
+def _shared_out(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
+    """``Σ_i c_i·explain(x_i)``."""
+    if isinstance(model, LinearModel):
+        rows = model.scaling.transform(data.rows, data.queries)
+        return model.coef * _product(rows, net)
+    total, counted = np.zeros(model.n_terms), np.flatnonzero(net)
+    for begin in range(0, len(counted), BLOCK):
+        part = counted[begin : begin + BLOCK]
+        total += net[part] @ model.explain(data.select(part))
+    return total
+
+
+def _all_pairs(data: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows (better, worse) of every pair of different labels.
+
+    Rows of a query by falling label: each pairs with all that follow its own label, a run.
+    """
+    queries = data.queries
+    better, worse = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for start, stop in pairwise(queries.offsets.tolist()):
+        places = np.arange(start, stop)
+        rows = places if queries.order is None else queries.order[places]
+        rows = rows[np.argsort(-data.labels[rows], kind="stable")]
+        first = np.searchsorted(-data.labels[rows], -data.labels[rows], side="right")
+        lower = len(rows) - first  # how many are worse than each
+        better.append(np.repeat(rows, lower))
+        within = np.arange(int(lower.sum())) - np.repeat(np.cumsum(lower) - lower, lower)
+        worse.append(rows[np.repeat(first, lower) + within])
+    return np.concatenate(better), np.concatenate(worse)
+
+
+def _product(rows: Rows, net: Array) -> Array:
+    """``Xᵀc`` in float64, over the rows that count."""
+    used = np.flatnonzero(net)
+    if isinstance(rows, DenseRows):
+        total: Array = net[used] @ rows.values[used].astype(np.float64)
+        return total
+    weights = np.repeat(net, np.diff(rows.offsets)) * rows.values
+    sums = np.bincount(rows.columns, weights=weights, minlength=rows.shape[1])
+    return np.asarray(sums, dtype=np.float64)
+
+
+# ---- the section --------------------------------------------------------------------------------
+
+
+SHOWN = 4  # features on each side of an explanation
+RANKED = "By score; ideal: the best rank its label allows"
+MISLEADING = 6  # features that are named for all queries
+
+
+def failures(material: Material) -> tuple[str, ...]:
+    """The section on the worst queries."""
+    if not material.worst:
+        return (
+            "No test query has a pair of documents in the wrong order: there is nothing to show.",
+        )
+    lede = (
+        f"The queries with the lowest {text(material.scoring)}, without those that no ranking can "
+        "order. For each, what stands where, and the pairs whose wrong order costs most."
+    )
+    if material.ranking.explained is not None:
+        lede += (
+            " Features that push the wrong way in many of them are the place to look: is the "
+            "feature broken, or is the label?"
+        )
+    shown = [
+        details(_heading(material, one), _body(material, one), is_open=k == 0)
+        for k, one in enumerate(material.worst)
+    ]
+    return lede, _why_unexplained(material), *shown, _misleading(material)
+
+
+def _misleading(material: Material) -> str:
+    """The features that push the wrong way in the wrong pairs of all queries."""
+    found = material.pushes
+    if found is None or not found.n_wrong:
+        return ""
+    order = [int(j) for j in np.argsort(found.wrong, kind="stable")[:MISLEADING]]
+    order = [j for j in order if found.wrong[j] < 0]
+    if not order:  # all weights are 0
+        return ""
+    largest = float(max(np.abs(found.wrong[order]).max(), np.abs(found.right[order]).max()))
+    rows = [
+        row(
+            ("wide", text(_term(material, j))),
+            *_cells(float(found.wrong[j]), largest),
+            *_cells(float(found.right[j]), largest),
+        )
+        for j in order
+    ]
+    headings = [("", "feature"), ("bars", ""), ("right", "in wrong pairs"), ("bars", "")]
+    which = "a sample of" if found.is_sample else "all"
+    which += f" {found.n_wrong + found.n_right:,} test pairs"
+    said = (
+        f"{_push_of(material).capitalize()} on average over {which}, of which {found.n_wrong:,} "
+        "are in the wrong order or tied. A feature that pushes far to the left in wrong pairs "
+        "and to the right in right ones is strong but sometimes misled; one that is left "
+        "in both does harm."
+    )
+    return (
+        "<h3>Features that mislead most</h3>"
+        + paragraph(said, "small")
+        + rows_table([*headings, ("right", "in right pairs")], rows)
+    )
+
+
+def _term(material: Material, j: int) -> str:
+    """The name of what adds to a score: a feature, or the interactions behind them."""
+    model = material.ranking.model
+    if isinstance(model, AdditiveModel) and j >= model.n_features:
+        return INTERACTIONS
+    return material.names[j]
+
+
+def _push_of(material: Material) -> str:
+    """What a push is."""
+    is_linear = material.ranking.linear is not None
+    return "weight × difference" if is_linear else "difference of its curve"
+
+
+def _value(values: Array, j: int) -> str:
+    """A value of a row; interactions have none."""
+    if j >= len(values):
+        return ""
+    return "missing" if np.isnan(values[j]) else short(values[j])
+
+
+def _cells(share: float, largest: float) -> list[tuple[str, str]]:
+    """A bar and its number."""
+    return [("", bar(share, largest)), ("right", push(share, largest))]
+
+
+def _why_unexplained(material: Material) -> str:
+    if material.ranking.explained is not None:
+        return ""
+    if isinstance(material.ranking.model, KernelModel):
+        why = (
+            "this is a kernel model: its score is a sum over support documents, which does not "
+            "fall apart into features"
+        )
+    else:
+        why = "scores were given, not the model; <code>--model</code> explains linear and additive"
+    return absent(f"Pairs are shown without the share of each feature: {why}.")
+
+
+def _heading(material: Material, one: QueryDiagnosis) -> str:
+    name = "All rows" if one.id is None else f"Query {text(one.id)}"
+    wrong = f"{one.n_wrong:,} of {count(one.n_pairs, 'pair')} wrong"
+    return (
+        f'{name} <span class="small num">{text(material.scoring)} {value(one.value)} · {wrong} · '
+        f"{count(one.n_rows, 'document')}</span>"
+    )
+
+
+def _body(material: Material, one: QueryDiagnosis) -> str:
+    headings = [("right", "rank"), ("", "label"), ("right", "ideal"), ("right", "score")]
+    documents = rows_table([*headings, ("", "document")], _document_rows(one), RANKED)
+    pairs = [_pair(material, pair, k) for k, pair in enumerate(one.pairs, start=1)]
+    return beside(documents, "".join(pairs[:1])) + columns(*pairs[1:])
+
+
+def _document_rows(one: QueryDiagnosis) -> Iterator[str]:
+    last, top = 0, max(document.label for document in one.documents)
+    for document in one.documents:
+        if document.rank > last + 1:
+            yield _gap(document.rank - last - 1, 5)
+        last = document.rank
+        kind = "grade high" if document.label == top and top > 0 else "grade"
+        yield row(
+            ("right", f"{document.rank:,}"),
+            ("", f'<span class="{kind}">{document.label:g}</span>'),
+            ("right", f"{document.best_rank:,}"),
+            ("right", short(document.score)),
+            ("", _name(document)),
+        )
+    if last < one.n_rows:
+        yield _gap(one.n_rows - last, 5)
+
+
+def _gap(n_rows: int, n_columns: int) -> str:
+    return f'<tr class="gap"><td colspan="{n_columns}">{n_rows:,} more</td></tr>'
+
+
+def _name(document: Document) -> str:
+    return f"row {document.row:,}" if document.docid is None else text(document.docid)
+
+
+def _pair(material: Material, pair: WrongPair, number: int) -> str:
+    better, worse = pair.better, pair.worse
+    heading = (
+        f"<h4>Wrong pair {number}: {_name(better)} (label {better.label:g}, rank {better.rank:,}) "
+        f"below {_name(worse)} (label {worse.label:g}, rank {worse.rank:,})</h4>"
+    )
+    if pair.contributions is None or pair.values is None:
+        told = f"Their scores are {short(better.score)} and {short(worse.score)}."
+        return heading + paragraph(told, "small")
+    told = _blame(material, pair.contributions)
+    return heading + paragraph(told, "small") + _shares(material, pair.contributions, *pair.values)
+
+
+def _blame(material: Material, shares: Array) -> str:
+    against = shares[shares < 0]
+    if not against.size:
+        return "No feature tells the two apart: the model gives them equal scores."
+    worst = int(np.argmin(shares))
+    return (
+        f"Difference of scores {push(float(shares.sum()))}. Most to blame: <strong>"
+        f"{text(_term(material, worst))}</strong>, "
+        f"{percent(-float(shares[worst]), -float(against.sum()))} of all that pushes the wrong way."
+    )
+
+
+def _shares(
+    material: Material,
+    shares: Array,
+    better: Array,
+    worse: Array,
+) -> str:
+    """The largest shares on both sides, and the rest of each in a row."""
+    order = np.argsort(shares, kind="stable")
+    chosen = [int(j) for j in order[:SHOWN] if shares[j] < 0]
+    chosen += [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
+    largest = float(np.abs(shares).max(initial=0.0))
+    rows = [
+        row(
+            ("wide", text(_term(material, j))),
+            *_cells(float(shares[j]), largest),
+            ("right", _value(better, j)),
+            ("right", _value(worse, j)),
+        )
+        for j in chosen
+    ]
+    rest = np.setdiff1d(np.flatnonzero(shares), chosen)
+    if rest.size:
+        name = f"{count(rest.size, 'other feature')} together"
+        total = push(float(shares[rest].sum()), largest)
+        # No bar: a sum of many is not to be compared with bars of one.
+        rows.append(row(("wide", name), ("", ""), ("right", total), ("", ""), ("", "")))
+    headings = [("", "feature"), ("bars", ""), ("right", _push_of(material))]
+    headings += [("right", "value below"), ("right", "value above")]
+    key = (
+        '<p class="small"><span class="key against">pushes the wrong way</span> &nbsp; '
+        '<span class="key for">pushes the right way</span></p>'
+    )
+    return rows_table(headings, rows) + key

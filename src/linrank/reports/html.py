@@ -72,8 +72,8 @@ def document(
 <body>
 <header>
 {head}
-<nav aria-label="Contents"><ul>{entries}</ul></nav>
 </header>
+<nav aria-label="Contents"><ul>{entries}</ul></nav>
 <main>
 {body}
 </main>
@@ -115,7 +115,7 @@ def tiles(entries: Iterable[tuple[str, str, str]]) -> str:
 
 
 def notices(caveats: Sequence[Finding]) -> str:
-    """Caveats, the grave ones marked by a word as well as by colour."""
+    """Caveats, the grave ones marked by a word as well as by color."""
     if not caveats:
         return ""
     items = "".join(
@@ -168,20 +168,26 @@ def bar(value: float, largest: float) -> str:
     return f'<div class="bar" aria-hidden="true"><span>{left}</span><span>{right}</span></div>'
 
 
-MISSING = absent("No picture: they need Matplotlib, <code>pip install linrank[plot]</code>.")
+MISSING = absent("No picture: they need Matplotlib, <code>pip install matplotlib</code>.")
 
 
 def figure(display: Display | None, caption: str, width: float = 5.0) -> str:
     """A picture with a caption (HTML); nothing where there is none, or no Matplotlib."""
     if display is None or importlib.util.find_spec("matplotlib") is None:
         return ""
-    return f"<figure>{display.to_svg(width=width)}<figcaption>{caption}</figcaption></figure>"
+    picture = display.to_svg(width=width, show_title=False)  # the caption says it
+    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
 
 
 def columns(*markup: str) -> str:
     """Pieces side by side where there is room."""
     shown = "".join(f"<div>{one}</div>" for one in markup if one)
     return f'<div class="figures">{shown}</div>' if shown else ""
+
+
+def beside(first: str, second: str) -> str:
+    """A narrow piece and a wide one, side by side on a wide screen."""
+    return f'<div class="beside"><div>{first}</div><div>{second}</div></div>'
 
 
 def details(summary: str, body: str, *, is_open: bool = False) -> str:
@@ -195,21 +201,21 @@ ROUNDING = 1e-15  # shares below it are the rounding of the sums they come from
 
 
 def value(number: float) -> str:
-    """A measure: four digits, or a dash for what is undefined."""
-    return "–" if math.isnan(number) else f"{number:.4f}"
+    """A measure: three digits, or a dash for what is undefined."""
+    return "–" if math.isnan(number) else f"{number:.3f}"
 
 
 def signed(number: float) -> str:
     """A difference, with its sign."""
-    return "–" if math.isnan(number) else f"{number:+.4f}".replace("-", "−")
+    return "–" if math.isnan(number) else f"{number:+.3f}".replace("-", "−")
 
 
 def interval(low: float, high: float, *, difference: bool = False) -> str:
-    """Both ends; a dash where there is none, as of a single query."""
+    """``[0.692, 0.763]``; nothing where there is none, as of a single query."""
     if math.isnan(low) or math.isnan(high):
-        return "–"
+        return ""
     show = signed if difference else value
-    return f"{show(low)} to {show(high)}"
+    return f"[{show(low)}, {show(high)}]"
 
 
 def p_value(p: float) -> str:
@@ -237,7 +243,12 @@ def percent(part: float, whole: float) -> str:
     if not whole:
         return "–"
     share = 100.0 * part / whole
-    return f"{share:.1f} %" if share < 10 else f"{share:.0f} %"
+    return f"{share:.1f}%" if share < 10 else f"{share:.0f}%"
+
+
+def typeset(rules: str) -> str:
+    """The gain in the words of a convention, as mathematics has it."""
+    return rules.replace("2^y - 1", "2ʸ − 1")
 
 
 def short(number: float) -> str:

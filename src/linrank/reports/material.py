@@ -2,179 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.data.missing import Filling, Missing
-from linrank.data.rows import CsrRows, DenseRows, resized
+from linrank.data.frames import feature_name
+from linrank.data.rows import DenseRows, resized
+from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
-from linrank.judging.inspect import Finding, Profile
+from linrank.judging.inspect import Finding, Overlap, Profile, findings, shared_queries
 from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
-from linrank.models.linear import LinearModel
-from linrank.reports.caveats import data_caveats, leakage, training_caveats
-from linrank.reports.diagnosis import LARGEST_GRADE, QueryDiagnosis, worst_queries
-from linrank.reports.fits import Training, train
-from linrank.reports.rankings import Ranking, best_single_feature, fitted_to, ranking_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from linrank.data.rows import Rows
-    from linrank.judging.inspect import Overlap
-
-
-def filled_in(parts: dict[str, Dataset], model: Any) -> tuple[dict[str, Dataset], Any]:
-    """The parts with their missing values filled in, and the model of the filled columns.
-
-    They are filled in as the model does it or, where one is to be trained, as those of the training
-    data were. An indicator is a column like any other then, with a weight of its own.
-    """
-    linear = getattr(model, "model_", model)
-    filling: Filling | None
-    if isinstance(linear, LinearModel) and linear.missing.is_filled:
-        filling = _filling(linear.missing, linear.n_features)
-        parts = {name: fitted_to(data, linear) for name, data in parts.items()}
-        model = _plain(linear, filling)
-    else:
-        filling = parts.get("train", parts["test"]).filling
-    if filling is None:
-        return parts, model
-    return {name: _filled(data, filling) for name, data in parts.items()}, model
-
-
-def _filling(missing: Missing, n_features: int) -> Filling:
-    weights = np.zeros(n_features) if missing.weights is None else missing.weights
-    return Filling(missing.kind, n_features, missing.values, np.flatnonzero(weights))
-
-
-def _plain(model: LinearModel, filling: Filling) -> LinearModel:
-    """The model as one of the filled columns, of which nothing is missing."""
-    scaling, names = model.scaling, model.feature_names
-    n_added = len(filling.columns)
-    if scaling.factors is not None:
-        factors = np.pad(scaling.factors, (0, n_added), constant_values=1.0)
-        scaling = replace(scaling, factors=factors)
-    return replace(
-        model,
-        coef=model.missing.joined(model.coef, filling),
-        feature_names=None if names is None else filling.names(names),
-        scaling=scaling,
-        missing=Missing(),
-        statistics=None if n_added else model.statistics,
-    )
-
-
-def _filled(data: Dataset, filling: Filling) -> Dataset:
-    if data.filling is None:
-        if isinstance(data.rows, CsrRows):  # text leaves zeros out, and so the last features
-            data = replace(data, rows=resized(data.rows, filling.n_features))
-        data = filling.dataset(data)
-    elif not _are_alike(data.filling, filling):
-        raise ValueError(
-            f"the missing values of {data.source} were filled in from that data, by "
-            f"missing={data.filling.kind!r}, not as those of the training data; load it with "
-            "missing='keep'"
-        )
-    plain = replace(data, filling=None)
-    if "queries" in data.__dict__:  # which the rows have no part in
-        plain.__dict__["queries"] = data.queries
-    return plain
-
-
-def _are_alike(one: Filling, other: Filling) -> bool:
-    def values(filling: Filling) -> Any:
-        return np.zeros(filling.n_features) if filling.values is None else filling.values
-
-    return (
-        one.kind == other.kind
-        and np.array_equal(one.columns, other.columns)
-        and np.array_equal(values(one), values(other))
-    )
-
-
-SAMPLE = 50_000  # pairs that are drawn; of fewer, all are taken
-
-
-@dataclass(frozen=True, eq=False)
-class Pushes:
-    """Means of ``w_j·(x_better,j - x_worse,j)`` over pairs of different labels, all or sampled.
-
-    Attributes
-    ----------
-    wrong, right : float64 arrays (n_features,)
-        Over the pairs in the wrong order, or tied, and over the others; 0 where there are none.
-    n_wrong, n_right : int
-        Pairs of each kind among those.
-    is_sample : bool
-        Whether the pairs are drawn, with replacement, rather than all there are.
-    """
-
-    wrong: NDArray[np.float64]
-    right: NDArray[np.float64]
-    n_wrong: int
-    n_right: int
-    is_sample: bool = False
-
-
-def pushes(
-    data: Dataset, scores: NDArray[np.float64], model: LinearModel, n_samples: int = SAMPLE
-) -> Pushes:
-    """The pushes of all features of a linear model.
-
-    A mean over pairs is linear in the rows: each row counts by how often it is the better document
-    of a pair less how often it is the worse one, so that one product ``Xᵀc`` does for all features.
-    """
-    is_sample = data.queries.n_pairs > n_samples
-    better, worse = Profile(data).sample_pairs(n_samples) if is_sample else _all_pairs(data)
-    is_wrong = scores[better] <= scores[worse]
-    rows = model.scaling.transform(data.rows, data.queries)
-    means = []
-    for kind in (is_wrong, ~is_wrong):
-        n_pairs = max(1, int(np.count_nonzero(kind)))
-        net = np.zeros(data.n_rows)
-        np.add.at(net, better[kind], 1.0 / n_pairs)
-        np.add.at(net, worse[kind], -1.0 / n_pairs)
-        means.append(model.coef * _product(rows, net))
-    n_wrong = int(np.count_nonzero(is_wrong))
-    return Pushes(means[0], means[1], n_wrong, len(is_wrong) - n_wrong, is_sample)
-
-
-def _all_pairs(data: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows (better, worse) of every pair of different labels.
-
-    Rows of a query by falling label: each pairs with all that follow its own label, a run.
-    """
-    queries = data.queries
-    better, worse = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for start, stop in pairwise(queries.offsets.tolist()):
-        places = np.arange(start, stop)
-        rows = places if queries.order is None else queries.order[places]
-        rows = rows[np.argsort(-data.labels[rows], kind="stable")]
-        first = np.searchsorted(-data.labels[rows], -data.labels[rows], side="right")
-        lower = len(rows) - first  # how many are worse than each
-        better.append(np.repeat(rows, lower))
-        within = np.arange(int(lower.sum())) - np.repeat(np.cumsum(lower) - lower, lower)
-        worse.append(rows[np.repeat(first, lower) + within])
-    return np.concatenate(better), np.concatenate(worse)
-
-
-def _product(rows: Rows, net: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``Xᵀc`` in float64, over the rows that count."""
-    used = np.flatnonzero(net)
-    if isinstance(rows, DenseRows):
-        total: NDArray[np.float64] = net[used] @ rows.values[used].astype(np.float64)
-        return total
-    weights = np.repeat(net, np.diff(rows.offsets)) * rows.values
-    sums = np.bincount(rows.columns, weights=weights, minlength=rows.shape[1])
-    return np.asarray(sums, dtype=np.float64)
-
+from linrank.metrics.names import Metric
+from linrank.reports.diagnosis import (
+    LARGEST_GRADE,
+    Pushes,
+    QueryDiagnosis,
+    pushes,
+    worst_queries,
+)
+from linrank.reports.rankings import (
+    Ranking,
+    Training,
+    best_single_feature,
+    filled_in,
+    fitted_to,
+    ranking_of,
+    train,
+)
 
 SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels are no grades
 
@@ -183,11 +42,11 @@ SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels are no gra
 class Options:
     """How a report is computed; see `linrank.report` for each."""
 
-    scoring: str | None = None
-    metrics: Sequence[str] | None = None
+    scoring: Metric | None = None
+    metrics: Sequence[Metric] | None = None
     convention: str = "linrank"
     Cs: Any = "auto"
-    scale: str = "standard"
+    scale: str = "auto"
     n_folds: int = 5
     feature_names: Sequence[str] | None = None
     n_worst: int = 5
@@ -272,7 +131,7 @@ def gather(
     parts, model = filled_in(parts, model)
     parts = _aligned(parts)
     features = _feature_names(parts, model, options.feature_names)
-    training = None if model is not None else _train(parts, options)
+    training = None if model is not None else train(parts, options)
     ranking = _judged(parts["test"], model, names[0], training, options)
     rival = _rival(parts, test, against, names[1], features, options)
     if rival is not None and rival.name == ranking.name:
@@ -290,7 +149,7 @@ def gather(
     options.tell("looking for what went wrong")
     profiles = {name: Profile(data) for name, data in parts.items()}
     overlaps = leakage(parts)
-    scaled = training is not None and options.scale != "none"
+    scaled = training is not None and training.model.scaling.kind != "none"
     found = [*data_caveats(parts, profiles, overlaps, scaled)]
     found += training_caveats(training) if training is not None else []
     found += _width_caveats(parts["test"], ranking)
@@ -367,26 +226,8 @@ def _feature_names(
         raise ValueError(
             f"there are {len(given):,} feature names for {width:,} features; give one for each"
         )
-    known = given or getattr(model, "feature_names", None) or data.feature_names or ()
-    base = data.index_base or 0
-    numbered = (f"feature {j + base}" for j in range(len(known), width))
-    return (*map(str, known), *numbered)
-
-
-def _train(parts: dict[str, Dataset], options: Options) -> Training:
-    if "train" not in parts:
-        raise ValueError("give a model, or training data to learn one from")
-    return train(
-        parts["train"],
-        parts.get("valid"),
-        Cs=options.Cs,
-        scale=options.scale,
-        n_folds=options.n_folds,
-        scoring=str(options.scoring),
-        convention=options.convention,
-        n_jobs=options.n_jobs,
-        tell=options.tell,
-    )
+    known = given or getattr(model, "feature_names", None) or data.feature_names
+    return tuple(feature_name(known, j, data.index_base) for j in range(width))
 
 
 def _judged(
@@ -419,13 +260,13 @@ def _rival(
 
 
 def _evaluate(test: Dataset, ranking: Ranking, options: Options) -> Evaluation:
-    rules = named_convention(options.convention)
+    rules = fair_convention(options.convention)  # a single feature ties many rows
     return evaluate_queries(
         test.queries,
         test.labels,
         ranking.scores,
         metrics=options.metrics or (),
-        convention=options.convention,
+        convention=rules,
         docid=test.all_docids if rules.ties == "docid" else None,
         n_jobs=options.n_jobs,
     )
@@ -434,7 +275,7 @@ def _evaluate(test: Dataset, ranking: Ranking, options: Options) -> Evaluation:
 def _worst(
     test: Dataset, ranking: Ranking, evaluation: Evaluation, scoring: str, options: Options
 ) -> tuple[QueryDiagnosis, ...]:
-    model = ranking.linear
+    model = ranking.explained
     return worst_queries(
         test if model is None else fitted_to(test, model),
         ranking.scores,
@@ -446,8 +287,101 @@ def _worst(
 
 
 def _pushes(test: Dataset, ranking: Ranking) -> Pushes | None:
-    model = ranking.linear
+    model = ranking.explained
     return None if model is None else pushes(fitted_to(test, model), ranking.scores, model)
+
+
+# ---- what a reader must know before believing the numbers ---------------------------------------
+
+
+FEW_QUERIES = 30  # below this an interval by resampling is too narrow
+
+# What has been dealt with already, or is said elsewhere: the report scales, and names conventions.
+_SETTLED = {"scales-differ", "huge-values"}
+_GRAVE = {"label-like-feature", "no-pairs"}
+
+
+def leakage(parts: dict[str, Dataset]) -> dict[tuple[str, str], Overlap]:
+    """Queries that two parts share, by the names of the parts: test and train first."""
+    pairs = [("test", "train"), ("valid", "train"), ("test", "valid")]
+    found = {
+        (one, other): shared_queries(parts[one], parts[other])
+        for one, other in pairs
+        if one in parts and other in parts
+    }
+    return {names: overlap for names, overlap in found.items() if overlap}
+
+
+def leakage_message(one: str, other: str, overlap: Overlap) -> str:
+    """The leak in a sentence or two; numbers, an example, and what they mean."""
+    n, of = max(overlap.n_ids, overlap.n_rows), overlap.n_queries
+    many = f"{n:,} of {of:,} {WORDS[one]} queries"
+    example = f" (query {overlap.example} is one)" if overlap.example is not None else ""
+    told = WORDS[other]
+    if not overlap.n_rows:
+        return (
+            f"{many} have the id of a {told} query{example}, but other rows. Where ids are "
+            "numbered anew in each file this means nothing; else the model "
+            "has been shown what it is judged by."
+        )
+    judged = "the numbers are too good" if one == "test" else "the choice of C is not to be trusted"
+    also = f"{overlap.n_rows:,} of {of:,} {WORDS[one]} queries are {told} queries, row by row"
+    return f"{also}{example}: {judged}. Split by query, each query into one part only."
+
+
+WORDS = {"train": "training", "valid": "validation", "test": "test"}
+
+
+def leakage_caveats(found: dict[tuple[str, str], Overlap]) -> Iterator[Finding]:
+    """One for each two parts that share queries."""
+    for (one, other), overlap in found.items():
+        code = "leakage" if overlap.n_rows else "shared-ids"
+        yield Finding(code, leakage_message(one, other, overlap), grave=overlap.n_rows > 0)
+
+
+def data_caveats(
+    parts: dict[str, Dataset],
+    profiles: dict[str, Profile],
+    found: dict[tuple[str, str], Overlap],
+    scaled: bool,
+) -> Iterator[Finding]:
+    """Leakage, then what ``linrank inspect`` finds in each part, each finding once."""
+    yield from leakage_caveats(found)
+    found_in: dict[str, dict[str, str]] = {}
+    for name in parts:
+        for finding in findings(profiles[name]):
+            if not (scaled and finding.code in _SETTLED):
+                found_in.setdefault(finding.code, {})[name] = finding.message
+    for code, messages in found_in.items():
+        yield Finding(code, _said(messages), grave=code in _GRAVE)
+    n_queries = parts["test"].queries.n_queries
+    if n_queries < FEW_QUERIES and parts["test"].qid is not None:
+        yield Finding(
+            "few-queries",
+            f"There are {n_queries} test queries: intervals and p values of so few are rough.",
+        )
+
+
+def _said(messages: dict[str, str]) -> str:
+    """The message of the test data, or of the last part that has one; the others are named."""
+    *others, last = messages
+    told = f"{WORDS[last].capitalize()} data: {messages[last]}."
+    if not others:
+        return told
+    names = " and ".join(WORDS[name] for name in others)
+    also = "" if len({*messages.values()}) == 1 else ", with other numbers"
+    return f"{told} So it is in the {names} data{also}."
+
+
+def training_caveats(training: Training) -> Iterator[Finding]:
+    """A grid whose end is the best, a fit that stopped early."""
+    if training.tuning.edge is not None:
+        told = training.tuning.edge
+        yield Finding("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
+    if not training.result.converged:
+        yield Finding(
+            "not-converged", f"The fit is not converged: {training.result.message}.", True
+        )
 
 
 def _may_lack_zeros(test: Dataset, width: int) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linrank import __version__, _core
+from linrank import __version__
+from linrank.data.rows import ColumnStatistics
 from linrank.displays import (
     ConvergenceDisplay,
     CurvesDisplay,
@@ -18,12 +19,10 @@ from linrank.displays import (
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
-from linrank.reports.caveats import WORDS
 from linrank.reports.html import (
     MISSING,
     absent,
     clear,
-    columns,
     details,
     figure,
     paragraph,
@@ -31,16 +30,19 @@ from linrank.reports.html import (
     short,
     table,
     text,
+    typeset,
     value,
 )
+from linrank.reports.material import WORDS
 from linrank.reports.rankings import fitted_to
+from linrank.solvers.result import certified_share, distance_text
 from linrank.system.resources import count
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
     from linrank.judging.inspect import Profile
-    from linrank.reports.fits import Training
     from linrank.reports.material import Material
+    from linrank.reports.rankings import Training
 
 DRAWN = 25  # weights in the picture at most
 LISTED = 200  # weights in the table at most
@@ -58,8 +60,7 @@ def weights(material: Material) -> tuple[str, ...]:
         return "Which features move documents up and down.", _why(material)
     data = fitted_to(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
-    _, variance, _, _ = _core.summarise_columns(rows.core, None, 1)
-    deviation = np.sqrt(np.maximum(variance, 0.0))
+    deviation = np.sqrt(ColumnStatistics.of(rows).variance)
     moved = model.coef * deviation
     order = np.argsort(-np.abs(moved), kind="stable")
     # Rounding leaves traces of weights on features that no pair tells apart.
@@ -112,31 +113,33 @@ def fitting(material: Material) -> tuple[str, ...]:
     if training is None:
         how = (
             "<code>--train</code> without <code>--model</code> trains a model here, and shows the "
-            "regularisation path, the choice of C and the convergence."
+            "regularization path, the choice of C and the convergence."
         )
         return _given(material), absent(how)
     tuning = training.tuning
     lede = (
-        f"Of {count(len(training.path), 'value')} of C, from strong to weak regularisation, "
+        f"Of {count(len(training.path), 'value')} of C, from strong to weak regularization, "
         f"C = {training.C:.4g} ranks the queries of {text(training.judged_on)} best "
         f"({text(scoring)} {value(float(tuning.mean_scores[tuning.chosen]))}). {_shape(training)}"
     )
     sign = 1.0 if parse(scoring).higher_is_better else -1.0
+    band = ", with one standard error over the folds" if len(tuning.scores) > 1 else ""
     path = figure(
         PathDisplay(training.path, sign * tuning.scores, training.C, scoring),
-        "The measure on unseen queries, the objective and the norm of the weights, by C; "
-        "dashed: the C that was taken.",
+        f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken.",
+        width=6.0,
     )
     steps = figure(
         ConvergenceDisplay(training.result.history),
         "How far the objective of the chosen fit is from its minimum at most, step by step: "
         "both curves are proven bounds.",
     )
-    certificate = paragraph(_certificate(training))
     return (
         lede,
-        columns(path, steps + certificate) if path else MISSING + certificate,
+        path or MISSING,
+        paragraph(_certificate(training)),
         details("The path as numbers", table(_path_table(material, training))),
+        details("How the fit converged", steps) if steps else "",
     )
 
 
@@ -163,13 +166,18 @@ def _shape(training: Training) -> str:
 
 def _certificate(training: Training) -> str:
     result, scale = training.result, training.model.scaling.kind
-    share = result.gap / result.value if result.value > 0 else 0.0
+    share = certified_share(result.value, result.gap)
+    proven = (
+        f"Of it, {distance_text(result.value, result.gap, result.converged)}."
+        if share is None
+        else "The dual problem proves that no weights have an objective smaller by more than "
+        f"{power(share)} of it."
+    )
     scaled = "features as they are" if scale == "none" else f"features scaled ({scale})"
     return (
         f"Linear RankSVM, squared hinge on all {training.model.training['n_pairs']:,} pairs, "
         f"{scaled}: objective <span class=num>{result.value:.8g}</span> after "
-        f"{count(result.n_iter, 'Newton step')}. The dual problem proves that no weights have an "
-        f"objective smaller by more than {power(share)} of it."
+        f"{count(result.n_iter, 'Newton step')}. {proven}"
     )
 
 
@@ -214,7 +222,7 @@ def _given(material: Material) -> str:
     return "The model was given. Its file says: " + (text(", ".join(told)) or "nothing") + "."
 
 
-SHOWN_LABELS = 8  # more distinct labels than this are summarised
+SHOWN_LABELS = 8  # more distinct labels than this are summarized
 
 
 def data(material: Material) -> tuple[str, ...]:
@@ -269,7 +277,7 @@ def _labels(profile: Profile) -> str:
     if len(values) > SHOWN_LABELS:
         return f"{len(values):,} distinct, {values[0]:g} to {values[-1]:g}"
     shares = 100.0 * counts / counts.sum()
-    return ", ".join(f"{v:g}: {share:.0f} %" for v, share in zip(values, shares, strict=True))
+    return ", ".join(f"{v:g}: {share:.0f}%" for v, share in zip(values, shares, strict=True))
 
 
 def method(material: Material) -> tuple[str, ...]:
@@ -284,7 +292,7 @@ def method(material: Material) -> tuple[str, ...]:
             f"{text(material.against.about)}."
         )
     words += [
-        f"<strong>Measures:</strong> {text(comparison.convention.describe())}.",
+        f"<strong>Measures:</strong> {text(typeset(comparison.convention.describe()))}.",
         "<strong>Worst queries:</strong> by the first measure, then by wrong pairs. The wrong "
         "pairs shown cost most DCG, (2<sup>y</sup> − 1 of one less that of the other) × (discount "
         "of one place less that of the other), no document twice; labels below 0 or above 30 count "

@@ -25,8 +25,10 @@ from linrank.reports.html import (
     table,
     text,
     tiles,
+    typeset,
     value,
 )
+from linrank.solvers.result import certified_share, distance_text
 from linrank.system.resources import count
 from linrank.system.tables import Column, Table
 
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from linrank.judging.compare import Cell
     from linrank.reports.material import Material
 
-LOOSE = 0.01  # a proven bound wider than this share of F says little
 SHIFTED = 5  # queries named at each end
+NAMED = 6  # queries that no ranking can order
 
 
 def header(material: Material, title: str) -> str:
@@ -66,7 +68,7 @@ def _verdict(material: Material) -> str:
     cell, scoring = _cell(material), text(material.scoring)
     lines = [
         f"<strong>{text(material.ranking.name)}</strong> reaches <strong class=num>{scoring} "
-        f"{value(cell.mean)}</strong> ({_interval_text(material, cell.low, cell.high)})."
+        f"{value(cell.mean)}</strong> {_ends(cell)}."
     ]
     if material.against is not None:
         lines.append(_against(material, cell))
@@ -76,14 +78,12 @@ def _verdict(material: Material) -> str:
     return " ".join(lines)
 
 
-def _interval_text(
-    material: Material, low: float, high: float, *, difference: bool = False, sep: str = " "
-) -> str:
-    """The interval with its level, or why there is none."""
+def _ends(cell: Cell, *, difference: bool = False) -> str:
+    """The interval, or why there is none."""
+    low, high = (cell.difference_low, cell.difference_high) if difference else (cell.low, cell.high)
     if math.isnan(low) or math.isnan(high):
-        return "one query, so no interval" if _cell(material).n_queries == 1 else "no interval"
-    level = f"{100 * material.comparison.confidence:g} % interval"
-    return f'{level}{sep}<span class="num">{interval(low, high, difference=difference)}</span>'
+        return "(one query, so no interval)" if cell.n_queries == 1 else "(no interval)"
+    return f'<span class="num">{interval(low, high, difference=difference)}</span>'
 
 
 def _against(material: Material, cell: Cell) -> str:
@@ -113,32 +113,31 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
     objective, gap = training.get("objective"), training.get("gap")
     if not isinstance(objective, float) or not isinstance(gap, (int, float)) or math.isnan(gap):
         return None
-    share = gap / objective if objective > 0 else 0.0
+    share, converged = certified_share(objective, gap), bool(training.get("converged", True))
+    if share is None:
+        detail = distance_text(objective, gap, converged)
+        return "no", detail, f"Of the objective of the fit, {detail}."
     detail = f"at most {power(share)} of the objective above its minimum"
-    if not training.get("converged", True):
+    if not converged:
         return "no", detail, f"The fit stopped before its tolerance: it is {detail}."
-    if share > LOOSE:
-        sentence = f"The solver has converged; what is proven is weaker, {detail}."
-        return "loosely", detail, sentence
     return "yes", detail, f"The fit is certified: {detail}, proven by duality."
 
 
 def _figures(material: Material) -> list[tuple[str, str, str]]:
     cell, comparison = _cell(material), material.comparison
+    level = f"{100 * comparison.confidence:g}% interval"
     better = "higher" if parse(material.scoring).higher_is_better else "lower"
     shown = [
         (
             f"{text(material.scoring)} ({better} is better)",
             value(cell.mean),
-            f"{_interval_text(material, cell.low, cell.high, sep='<br>')}<br>over "
+            f"{level} {_ends(cell)}<br>over "
             f"{count(cell.n_queries, 'query', 'queries')}, rules of "
             f"{text(comparison.convention.name)}",
         )
     ]
     if material.against is not None:
-        ends = _interval_text(
-            material, cell.difference_low, cell.difference_high, difference=True, sep="<br>"
-        )
+        ends = f"{level} {_ends(cell, difference=True)}"
         tested = f"<br>{p_value(cell.p_corrected)}, {_test(comparison.test)}"
         shown += [
             (
@@ -194,19 +193,20 @@ def summary_dict(material: Material) -> dict[str, Any]:
 def measures(material: Material) -> tuple[str, ...]:
     """All measures in a table."""
     comparison, name, rival = material.comparison, material.ranking.name, material.against
-    level = f"{100 * comparison.confidence:g} % interval"
-    headings = ["mean", level, "queries"]
+    level = f"{100 * comparison.confidence:g}% interval"
+    headings = [f"mean [{level}]", "queries"]
     if rival is not None:
-        headings += ["against", "difference", level, "p", "won · tied · lost"]
+        headings += ["against", f"difference [{level}]", "p", "won · tied · lost"]
     rows = []
     for metric in comparison.metrics:
         cell = comparison.cells[name, metric]
         arrow = "" if comparison.higher_is_better(metric) else " (lower is better)"
-        row = [metric + arrow, value(cell.mean), interval(cell.low, cell.high)]
-        row += [f"{cell.n_queries:,}"]
+        mean = f"{value(cell.mean)} {interval(cell.low, cell.high)}"
+        row = [metric + arrow, mean, f"{cell.n_queries:,}"]
         if rival is not None:
             ends = interval(cell.difference_low, cell.difference_high, difference=True)
-            row += [value(comparison.cells[rival.name, metric].mean), signed(cell.difference), ends]
+            row += [value(comparison.cells[rival.name, metric].mean)]
+            row += [f"{signed(cell.difference)} {ends}"]
             row += [p_value(cell.p_corrected).removeprefix("p ").removeprefix("= ")]
             row += [f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}"]
         rows.append(row)
@@ -237,12 +237,13 @@ def _lede(material: Material) -> str:
 
 def _notes(material: Material) -> list[str]:
     comparison, queries = material.comparison, material.test.queries
-    notes = [f"Rules: {comparison.convention.describe()}."]
+    notes = [f"Rules: {typeset(comparison.convention.describe())}."]
     n_flat = int(np.count_nonzero(queries.n_levels == 1))
     if n_flat:
         notes.append(
-            f"{n_flat:,} of {count(queries.n_queries, 'query', 'queries')} have one label only: no "
-            "ranking can do better or worse on them."
+            f"{n_flat:,} of {count(queries.n_queries, 'query', 'queries')} "
+            f"{'has' if n_flat == 1 else 'have'} one label only: no ranking can do better or worse "
+            "on them."
         )
     notes.append(
         f"Intervals: bootstrap over queries, {comparison.n_resamples:,} resamples, seed "
@@ -261,8 +262,12 @@ def by_query(material: Material) -> tuple[str, ...]:
     """The scatter of two rankings, the histogram, and the queries that moved most."""
     scoring, rival = material.scoring, material.against
     own = material.evaluation.per_query[scoring]
-    spread = None if np.isnan(own).all() else QueryHistogramDisplay(own, scoring)
-    histogram = figure(spread, f"How {text(scoring)} is spread over the queries.") or MISSING
+    is_flat = material.test.queries.n_levels == 1
+    spread = None
+    if not np.isnan(own).all():
+        spread = QueryHistogramDisplay(own, scoring, is_flat=is_flat)
+    told = f"How {text(scoring)} is spread over the queries.{_flat(material, own, is_flat)}"
+    histogram = figure(spread, told) or MISSING
     if rival is None:
         how = absent(
             "Compared with nothing: <code>--against</code> a model or scores, or "
@@ -277,9 +282,9 @@ def by_query(material: Material) -> tuple[str, ...]:
     )
     other = material.evaluations[rival.name].per_query[scoring]
     names, ids = (material.ranking.name, rival.name), material.test.queries.ids
-    both = None
-    if not np.isnan(own + other).all():
-        both = QueryScatterDisplay(own, other, names, scoring, ids)
+    both, open_ = None, np.where(is_flat, np.nan, own)
+    if not np.isnan(open_ + other).all():
+        both = QueryScatterDisplay(open_, other, names, scoring, ids)
     caption = (
         f"Each point is a test query: {text(scoring)} of <em>{text(rival.name)}</em> to the right, "
         f"of <strong>{text(material.ranking.name)}</strong> upwards; large points are several "
@@ -287,6 +292,21 @@ def by_query(material: Material) -> tuple[str, ...]:
     )
     lost, won = _shifted(material, own, other)
     return lede, columns(figure(both, caption) + lost, histogram + won)
+
+
+def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool_]) -> str:
+    """What the gray part of the histogram is, by name."""
+    found = np.flatnonzero(is_flat & ~np.isnan(own))
+    ids = material.test.queries.ids
+    if not len(found) or ids is None:
+        return ""
+    shown = ", ".join(f"<em>{text(ids[q])}</em>" for q in found[:NAMED].tolist())
+    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    what = "1 query" if len(found) == 1 else f"{len(found):,} queries"
+    return (
+        f" Gray: {what} whose documents all have the same label, so that no ranking can order "
+        f"them: {shown}{more}."
+    )
 
 
 def _shifted(

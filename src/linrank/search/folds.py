@@ -14,9 +14,11 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import query_folds, row_folds
 from linrank.data.rows import Design, StreamedRows
 from linrank.data.scaling import Scaling
-from linrank.metrics import Evaluation, Measure, parse
+from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
+from linrank.metrics.names import Metric
+from linrank.options import N_FOLDS
 from linrank.search.monitor import validation_sets
 from linrank.system.resources import resolve
 
@@ -29,7 +31,7 @@ def model_scores(
     coefs: Array,
     data: Dataset,
     scaling: Scaling,
-    scoring: str,
+    scoring: Metric,
     n_jobs: int | None = None,
     **rules: str,
 ) -> Array:
@@ -43,7 +45,7 @@ def measured(
     coefs: Array,
     scores: Array,
     data: Dataset,
-    scoring: str,
+    scoring: Metric,
     *,
     convention: str = "linrank",
     n_jobs: int | None = None,
@@ -60,7 +62,7 @@ def evaluations(
     coefs: Array,
     scores: Array,
     data: Dataset,
-    scoring: str | Measure,
+    scoring: Metric,
     *,
     convention: str = "linrank",
     n_jobs: int | None = None,
@@ -132,8 +134,8 @@ def deal(data: Dataset, n_folds: int) -> list[Fold]:
 
 
 def as_folds(cv: Any, data: Dataset, X: Any) -> list[Fold]:
-    """The folds of an estimator's parameter ``cv``; 5 if it is None."""
-    cv = 5 if cv is None else cv
+    """The folds of an estimator's parameter ``cv``; `N_FOLDS` if it is None."""
+    cv = N_FOLDS if cv is None else cv
     if isinstance(cv, tuple):
         if len(cv) not in (2, 3):
             raise ValueError(
@@ -224,7 +226,7 @@ def judge(
     fold: Fold,
     k: int,
     scaling: Scaling,
-    scoring: str,
+    scoring: Metric,
     **how: Any,
 ) -> Array:
     """The measure of every row of ``coefs`` on the validation part of fold k, higher is better.
@@ -242,7 +244,7 @@ def judge(
     return judged(measured(coefs, scores, valid, scoring, **how), valid, k, scoring)
 
 
-def judged(values: Array, valid: Dataset, k: int, scoring: str) -> Array:
+def judged(values: Array, valid: Dataset, k: int, scoring: Metric) -> Array:
     """The measure of models on the validation part of fold k, signed so that higher is better."""
     if np.isnan(values).any():
         raise ValueError(

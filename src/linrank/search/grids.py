@@ -19,7 +19,7 @@ from linrank.ranksvm.path import as_grid, solve_path
 from linrank.search.folds import Fold, affordable_folds, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Result
-from linrank.stochastic.run import Rule, Run
+from linrank.stochastic.descent import Rule, Run
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 
 Array = NDArray[Any]

@@ -25,7 +25,7 @@ from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Result
-from linrank.system.resources import allowed, describe_bytes, resolve
+from linrank.system.resources import allowed, resolve, too_small
 
 Array = NDArray[Any]
 
@@ -207,10 +207,11 @@ class Plan:
 def _check_precomputed(n_bytes: int, limit: int) -> None:
     """A given matrix cannot be computed again: its part for a fold must fit."""
     if n_bytes > limit:
-        raise MemoryError(
-            f"the part of the kernel matrix that a fold trains on takes {describe_bytes(n_bytes)}, "
-            f"memory_limit is {describe_bytes(limit)}; raise it, or measure on a validation set, "
-            "cv=(K_val, y_val, qid_val), for which no part is copied"
+        raise too_small(
+            limit,
+            "the part of the kernel matrix that a fold trains on",
+            n_bytes,
+            "measure on a validation set, cv=(K_val, y_val, qid_val), for which no part is copied",
         )
 
 
@@ -372,7 +373,7 @@ def tune_kernel(
     folds : sequence of Fold
         Training and validation parts.
     gammas, Cs : arrays
-        The grids, as `as_gammas` and `as_coarse_Cs` return them.
+        The grids, as `as_gammas` and `as_Cs` return them.
     kernel, degree, coef0
         The kernel, as `Kernel.of` takes it; its γ is that of the grid.
     scale : {"none", "standard", "minmax", "query"}

@@ -97,7 +97,7 @@ def validation_sets(
     ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
     """
     filling = data.filling
-    n_features = data.n_features if filling is None else filling.n_features
+    n_features = data.n_raw_features
     missing = "error" if filling is None else "keep"
     if eval_set is None:
         _check_alone(eval_qid, eval_group)
@@ -156,7 +156,8 @@ class Monitor:
         self.scaling = scaling or Scaling()
         self._filling, self._has_weights = filling, scaling is not None
         many = len(sets) > 1
-        self.keys = [f"val{i if many else ''}_{scoring}" for i in range(len(sets))]
+        name = scoring if isinstance(scoring, str) else str(parse(scoring))
+        self.keys = [f"val{i if many else ''}_{name}" for i in range(len(sets))]
         self.history: dict[str, list[float]] = {key: [] for key in self.keys}
         self.best_iteration = 0
         self.best_w: NDArray[np.float64] | None = None
@@ -267,15 +268,21 @@ def _report(state: State, latest: dict[str, float]) -> None:
     values = "".join(f", {key} {value:.6g}" for key, value in {**known, **latest}.items())
     # Solvers count iterations, descents steps.
     place = f"step {state['n_steps']:,}" if "n_steps" in state else f"iteration {state['n_iter']}"
-    tell(f"linrank: {place}{values}")
+    tell(f"{place}{values}")
 
 
 def tell(line: str) -> None:
-    """A line of progress: to the logger when somebody listens, else to standard error."""
+    """A line of progress: to the logger when somebody listens, else to standard error.
+
+    A notebook shows standard error as a red box: there it goes to standard output.
+    """
     import logging  # what nobody listens to is not loaded
 
     logger = logging.getLogger("linrank")
     if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
-        logger.info(line)
+        logger.info(line)  # which puts its own name before it
     else:
-        sys.stderr.write(line + "\n")
+        ipython: Any = sys.modules.get("IPython")
+        shell = None if ipython is None else ipython.get_ipython()
+        stream = sys.stderr if getattr(shell, "kernel", None) is None else sys.stdout
+        stream.write(f"linrank: {line}\n")

@@ -16,6 +16,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
+from linrank.metrics.names import Metric
 from linrank.options import SELECTIONS
 from linrank.search.folds import Fold, judge, judged, measured, weight_of_part
 from linrank.solvers.result import Result
@@ -248,8 +249,10 @@ class Judging:
 
     Attributes
     ----------
-    scoring, convention : str
-        The measure; of an error, less is better.
+    scoring : Measure
+        By its name, or a function, when it is made; of an error, less is better.
+    convention : str
+        Its rules.
     selection : {"best", "one_se"}
         How `Tuning.chosen` decides.
     progress : callable or None
@@ -259,11 +262,14 @@ class Judging:
         What makes the columns of every fold, of its training part alone.
     """
 
-    scoring: str = "ndcg@10"
+    scoring: Metric = "ndcg@10"
     convention: str = "linrank"
     selection: str = SELECTIONS[0]
     progress: Progress | None = None
     shape: Shape | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scoring", parse_scoring(self.scoring))
 
     @classmethod
     def taken_from(cls, options: dict[str, Any]) -> Judging:
@@ -272,8 +278,7 @@ class Judging:
         return cls(**{name: options.pop(name) for name in own})
 
     def check(self, n_folds: int) -> None:
-        """Refuse an unknown measure or rule of choice, and one that needs more folds."""
-        parse_scoring(self.scoring)
+        """Refuse an unknown rule of choice, and one that needs more folds."""
         check_one_of("selection", self.selection, SELECTIONS)
         if self.selection == "one_se" and n_folds < 2:
             raise ValueError(
@@ -377,8 +382,7 @@ class FoldRun:
         part = data if rows is None else data.select(rows)
         weight, shape = weight_of_part(query_weight, data, part, rows), self._sweep.judging.shape
         if shape is not None:
-            self.design = shape.fit(part, self.n_threads)
-            part = self.design.dataset(part, self.n_threads)
+            self.design, part = shape.mapped(part, self.n_threads)
         return part, weight
 
     def each(self, Cs: Array, fit: Callable[[float, Result | None], Any]) -> list[Any]:
@@ -413,7 +417,7 @@ class FoldRun:
         return judged(measured(coefs, scores, valid, scoring, **how), valid, self.k, scoring)
 
     @property
-    def _measure(self) -> tuple[str, dict[str, Any]]:
+    def _measure(self) -> tuple[Metric, dict[str, Any]]:
         judging = self._sweep.judging
         return judging.scoring, {"convention": judging.convention, "n_jobs": self.n_threads}
 

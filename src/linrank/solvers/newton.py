@@ -18,6 +18,7 @@ from linrank.solvers.result import (
     Recorder,
     Result,
     Verdict,
+    certified_share,
     kkt_residual,
     lower_bound,
 )
@@ -49,6 +50,7 @@ def newton(
     sharpen: Sharpen | None = None,
     certified: bool = False,
     proven: bool = False,
+    proof: float = math.inf,
     directions: Callable[[Preconditioner, int], Directions] = Directions,
 ) -> Result:
     """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
@@ -58,9 +60,10 @@ def newton(
     still taken: what it leaves is of second order. A decrement that rounding has made negative
     passes no test, nor does one whose step does not keep its promise.
 
-    An estimate is no proof. Where ``proven``, it goes on from there until the certified gap is
-    within the tolerance; where ``certified``, and from a negative decrement on, the gap alone says
-    when to stop. So it does where ``F`` is a smoothing of what is to be minimised:
+    An estimate is no proof. It goes on from there until the certified gap is at most ``proof·F``,
+    or, where ``proven``, within the tolerance; a fit that rounding keeps from that has not
+    converged. Where ``certified``, and from a negative decrement on, the gap alone says when to
+    stop. So it does where ``F`` is a smoothing of what is to be minimised:
     ``sharpen(point, decrement)`` returns the point to go on from, the same or one of a sharper
     objective. ``directions`` makes the steps where there is no box.
     """
@@ -70,17 +73,20 @@ def newton(
     kind = directions if point.box is None else BoundedDirections
     steps = kind(preconditioner, w0.shape[-1])
     forcing, t, n_hvp, is_last, patience = preconditioner.forcing, 0.0, 0, False, Patience()
+    is_there, enough = False, max(tol, proof)  # there by an estimate, which will do with such a gap
     while True:
         wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
-        goal = tol * point.primal
-        suffices = is_last and not proven  # an estimate will do
-        verdict = _verdict(recorder, tol, wants_stop, suffices, certified or is_last, goal, point.w)
+        is_there = is_there or (is_last and not proven)
+        goal = (enough if is_there else tol) * point.primal
+        suffices = is_there and (recorder.gap <= goal or recorder.n_iter >= max_iter)
+        verdict = _verdict(recorder, tol, wants_stop, suffices, certified or is_last, point)
         if verdict is not None:
             return recorder.result(point, *verdict)
         certified = certified or is_last
         is_idle = abs(recorder.last_decrement) <= point.rounding
         if certified and patience.is_over(recorder.gap, is_idle):
-            return _end(recorder, point, goal, sharpen, _loose(recorder, point, tol))
+            message = _loose(recorder, point, goal)
+            return _end(recorder, point, goal, sharpen, message)
         # What a solve leaves need not be far below the tolerance; but one product more at the end
         # tightens the certified gap, which sees ‖∇F‖ and not the decrement, a hundredfold.
         floor = 4e-4 * tol * point.value
@@ -91,6 +97,7 @@ def newton(
         n_hvp += step.n
         recorder.note_decrement(step.decrement)
         certified = certified or not step.decrement > 0.0
+        is_there = is_there and abs(step.decrement) <= tol * point.value
         is_last = not certified and step.decrement <= tol * point.value
         if recorder.n_iter >= max_iter + is_last:  # the last step may be one more
             return recorder.result(point, *_too_few(recorder, tol, max_iter, by_gap=certified))
@@ -98,8 +105,7 @@ def newton(
         if trial is None:  # as far as this smoothing goes; the next may go on
             trial = point if sharpen is None else sharpen(point, 0.0)
             if trial is point:
-                if is_last and not proven:
-                    return recorder.result(point, "tolerance", _rounded(point, sharpen))
+                goal = enough * point.primal if is_last and not proven else goal
                 return _end(recorder, point, goal, sharpen, _rounded(point, sharpen))
         if is_last and not _keeps(step.decrement, point, trial):
             is_last, certified = False, True  # an estimate that fails once is none: the gap decides
@@ -135,8 +141,7 @@ def _verdict(
     wants_stop: bool,
     suffices: bool,
     certified: bool,
-    goal: float,
-    w: Array,
+    point: Any,
 ) -> Verdict | None:
     """Why to stop before another step; None to go on.
 
@@ -145,7 +150,8 @@ def _verdict(
     """
     if wants_stop:
         return "callback", "stopped by the callback"
-    is_idle = recorder.n_iter == 0 and not w.any() and recorder.kkt_residual > 0.0
+    goal = tol * point.primal
+    is_idle = recorder.n_iter == 0 and not point.w.any() and recorder.kkt_residual > 0.0
     if recorder.gap <= goal and not is_idle and certified:
         return "tolerance", f"certified F - F* <= {tol:g}·F"
     if suffices:
@@ -156,12 +162,14 @@ def _verdict(
     return None
 
 
-def _loose(recorder: Recorder, point: Any, tol: float) -> str:
-    return (
-        f"rounding lets no more be certified than F - F* <= {recorder.gap:.3g}, above tol·F = "
-        f"{tol * point.primal:.3g}: features of very different ranges do that; scale them, or "
-        "raise tol"
-    )
+def _loose(recorder: Recorder, point: Any, goal: float) -> str:
+    told = "rounding lets no useful bound on F - F* be certified"
+    if certified_share(point.primal, recorder.gap) is not None:
+        told = (
+            f"rounding lets no more be certified than F - F* <= {recorder.gap:.3g}, above the goal "
+            f"of {goal:.3g}"
+        )
+    return f"{told}: features of very different ranges can do that; scale them, or raise tol"
 
 
 def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Verdict:
@@ -189,6 +197,8 @@ def _end(
     if recorder.gap > goal and sharpen is not None:
         recorder.revise(point, sharpen.best_bound(point))
     is_there = recorder.gap <= goal
+    if not is_there and sharpen is None and point.w.ndim == 1:
+        message = _loose(recorder, point, goal)
     return recorder.result(point, "tolerance" if is_there else "precision", message)
 
 

@@ -26,6 +26,29 @@ def duality_gap(point: Any) -> float:
     return float(point.primal + point.primal_error - lower_bound(point))
 
 
+LOOSE = 0.01  # a proven bound wider than this share of F says little
+
+
+def certified_share(objective: float, gap: float) -> float | None:
+    """The bound on ``F - F*`` as a share of F; None where it is too wide to say anything."""
+    share = gap / abs(objective) if objective else 0.0
+    return share if share <= LOOSE else None
+
+
+def distance_text(objective: float, gap: float, converged: bool) -> str:
+    """How far an objective is from its minimum at most, for readers; no number that says nothing.
+
+    >>> print(distance_text(298.0, 7.5e-06, True))
+    at most 7.5e-06 (2.5e-08 of it) above the minimum: certified by the dual
+    """
+    share = certified_share(objective, gap)
+    if share is not None:
+        return f"at most {gap:.2g} ({share:.1e} of it) above the minimum: certified by the dual"
+    told = "no useful bound on its distance to the minimum is proven"
+    # A fit that did not converge has a warning with a remedy of its own.
+    return f"{told}: scaled features, a smaller C or tol may give one" if converged else told
+
+
 def lower_bound(point: Any) -> float:
     """A lower bound of ``F*`` from the dual point that goes with ``w``, at its best length.
 

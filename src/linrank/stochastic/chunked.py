@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import numbers
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import tee
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,22 +25,22 @@ from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, RiskPoint, SumPoint
 from linrank.solvers.result import duality_gap
 from linrank.stochastic import train
-from linrank.stochastic.resident import Loader, Residence, chunk_sampler, room_of_chunk
-from linrank.stochastic.run import Course, Rule, needs_plan
-from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs
-from linrank.system.resources import resident, resolve
+from linrank.stochastic.descent import Course, Rule, needs_plan
+from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs, pair_sampler
+from linrank.system.reading import Plan, Reader
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.data.queries import Queries
     from linrank.data.rows import Rows
     from linrank.data.scaling import Scaling
     from linrank.io.store.store import Store
-    from linrank.stochastic.resident import Loaded
-    from linrank.stochastic.samplers import Draw
+    from linrank.stochastic.samplers import Draw, PairSampler
     from linrank.stochastic.train import Callback, DescentResult
 
     Array = NDArray[Any]
@@ -122,6 +122,81 @@ def visits(n_steps: int, masses: Array, passes: int, seed: int) -> Iterator[Visi
                 yield Visit(int(chunk), int(count))
 
 
+# ---- chunks and their pairs ---------------------------------------------------------------------
+
+
+def chunk_sampler(
+    queries: Queries, weight: Array | None, sampling: str, query_weight: Array | None
+) -> PairSampler | None:
+    """The sampler of one chunk; None if it has no pair to draw."""
+    for factors in (weight, query_weight):
+        if factors is not None and not factors.any():
+            return None
+    try:
+        return pair_sampler(queries, sampling, row_weight=weight, query_weight=query_weight)
+    except NoPairsError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A chunk that steps can be taken on."""
+
+    rows: Rows
+    sampler: PairSampler
+
+
+@dataclass(frozen=True, eq=False)
+class Loader:
+    """Reads the chunks of a store with their samplers.
+
+    Attributes
+    ----------
+    source : Store
+        Where they are.
+    sampling : str
+        The distribution of the pairs.
+    query_weight : array by query of the whole, or None
+        Factors c.
+    prepare : callable or None
+        From a chunk as it is stored to one whose rows are scaled.
+    """
+
+    source: Store
+    sampling: str
+    query_weight: Array | None = None
+    prepare: Callable[[Dataset], Dataset] | None = None
+
+    def sampler(self, i: int, queries: Queries, weight: Array | None) -> PairSampler | None:
+        """That of chunk i, None if it has no pair."""
+        c = self.query_weight
+        own = None if c is None else c[self.source.chunks[i].queries]
+        return chunk_sampler(queries, weight, self.sampling, own)
+
+    def read(self, i: int, buffer: Any) -> Loaded:
+        """Chunk i, its rows in the buffer unless they are scaled."""
+        data = self.source.read(i, into=buffer)
+        data = data if self.prepare is None else self.prepare(data)
+        sampler = self.sampler(i, data.queries, data.weight)
+        if sampler is None:
+            raise NoPairsError(f"chunk {i} has no pairs any more: the data have changed")
+        _ = sampler.core, data.rows.core  # made here, beside the steps on the chunk before
+        return Loaded(data.rows, sampler)
+
+
+def visited(reader: Reader, plan: Iterable[Visit]) -> Iterator[tuple[Visit, Loaded]]:
+    """Each visit with its chunk, which is there until the next visit is asked for."""
+    visits, ahead = tee(plan)
+    walk = reader.walk(visit.chunk for visit in ahead)
+    try:
+        for visit, (i, loaded) in zip(visits, walk, strict=True):
+            if i < reader.plan.n_kept:
+                reader.here[i] = loaded
+            yield visit, loaded
+    finally:
+        walk.close()
+
+
 class _Parts:
     """The sum of the risks of chunks at one ``w``, as the gap asks for it."""
 
@@ -151,14 +226,14 @@ class ChunkedObjective:
 
     at_zero = 1.0
 
-    def __init__(self, loader: Loader, masses: Array, alpha: float, n_threads: int) -> None:
-        self._loader, self._alpha, self._n_threads = loader, alpha, n_threads
+    def __init__(self, reader: Reader, masses: Array, alpha: float, n_threads: int) -> None:
+        self._reader, self._alpha, self._n_threads = reader, alpha, n_threads
         self._shares = masses / masses.sum()
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, certified bound on what it is above the minimum)."""
         size, parts = np.abs(w), _Parts()
-        for visit, loaded in self._loader.visit(_once(self._shares)):
+        for visit, loaded in visited(self._reader, _once(self._shares)):
             share = self._shares[visit.chunk] / loaded.sampler.total_weight
             loss = Huber(loaded.sampler.pairs, train.BAND, self._n_threads)
             parts.add(Risk(loaded.rows, loss, float(share / self._alpha)).at(w), size)
@@ -167,7 +242,7 @@ class ChunkedObjective:
 
 
 def drawn_from_chunks(
-    loader: Loader, masses: Array, draws: Sequence[Draw], seed: int
+    reader: Reader, masses: Array, draws: Sequence[Draw], seed: int
 ) -> dict[Draw, DrawnPairs]:
     """The pairs of each draw, from all chunks by their masses, with copies of their rows.
 
@@ -180,7 +255,7 @@ def drawn_from_chunks(
     # The half is as good as any shift: which chunk has one pair more than its share moves nothing.
     counts = [shared_out(draw.n_pairs, masses, 0.5) for draw in draws]
     found: list[list[tuple[Rows, Array]]] = [[] for _ in draws]
-    for visit, loaded in loader.visit(_once(masses)):
+    for visit, loaded in visited(reader, _once(masses)):
         for parts, count, stream in zip(found, counts, streams, strict=True):
             if n := int(count[visit.chunk]):
                 pairs = np.concatenate(loaded.sampler.core.draw(stream, n))
@@ -201,9 +276,6 @@ def _once(masses: Array) -> Iterator[Visit]:
     return (Visit(int(chunk), 0) for chunk in np.flatnonzero(masses))
 
 
-_VECTORS = 8  # of the length of the weights, that the steps and the milestones work with
-
-
 @dataclass(frozen=True, eq=False)
 class _Census:
     """What is known of the chunks without their features."""
@@ -214,14 +286,13 @@ class _Census:
     total_weight: float
 
     @classmethod
-    def of(cls, source: Store, sampling: str, query_weight: Array | None) -> _Census:
+    def of(cls, loader: Loader) -> _Census:
+        source, n_pairs = loader.source, 0
         masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
-        n_pairs = 0
-        for i, extent in enumerate(source.chunks):
+        for i in range(source.n_chunks):
             queries, weight = source.read_queries(i), source.read_weight(i)
-            c = None if query_weight is None else query_weight[extent.queries]
             n_levels[i] = queries.n_levels.sum(dtype=np.int64)
-            if (sampler := chunk_sampler(queries, weight, sampling, c)) is not None:
+            if (sampler := loader.sampler(i, queries, weight)) is not None:
                 masses[i], n_pairs = sampler.mass, n_pairs + sampler.n_pairs
         if not masses.any():
             raise NoPairsError(
@@ -229,7 +300,7 @@ class _Census:
                 "positive weight; check labels, qid and weights"
             )
         # The weights of "query-level" sum to 1, whatever the number of queries.
-        total = 1.0 if sampling == "query-level" else float(masses.sum())
+        total = 1.0 if loader.sampling == "query-level" else float(masses.sum())
         return cls(masses, n_levels, n_pairs, total)
 
 
@@ -247,11 +318,10 @@ def descend_chunks(
     record: str | None = None,
     passes: int | None = None,
     memory_limit: Any = None,
-    taken: int = 0,
     seed: int = 0,
     w0: Array | None = None,
     query_weight: Array | None = None,
-    prepare: Callable[[Dataset], Dataset] | None = None,
+    scaling: Scaling | None = None,
     validation: Dataset | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -261,9 +331,10 @@ def descend_chunks(
     Parameters
     ----------
     source : Store
-        The chunks: a `linrank.Store`, or `Parts`.
+        The chunks.
     algorithm, alpha, C, aggressiveness, n_steps, average, tol, seed, w0, n_jobs, callback
-        As in :func:`linrank.stochastic.train.descend`.
+        As in :func:`linrank.stochastic.train.descend`; the threads are those of the exact
+        objective.
     sampling : str
         The distribution of the pairs; not "roc", which compares rows of different chunks.
     record : {None, "sampled", "exact"}
@@ -272,14 +343,12 @@ def descend_chunks(
     passes : int, optional
         How often each chunk is visited; see :func:`linrank.stochastic.chunked.passes_for`.
     memory_limit : int, float or str, optional
-        Bytes in all; see :func:`linrank.system.resources.allowed`. The result does not
+        Bytes that the descent may take beyond what the process holds already. The result does not
         depend on it.
-    taken : int
-        Bytes of them that something else has.
     query_weight : array by query of the whole, optional
         Factors c of the pair weights.
-    prepare : callable, optional
-        What scales the rows of a chunk; the chunk itself otherwise.
+    scaling : Scaling, optional
+        Of the features, as from ``store.statistics``; chunks are scaled as they are read.
     validation : Dataset, optional
         Held-out data that `tol` looks at, scaled.
     """
@@ -292,40 +361,41 @@ def descend_chunks(
         )
     record = "sampled" if record is None and tol is not None else record
     draws = _draws(algorithm, w0, record)
-    census = _Census.of(source, sampling, query_weight)
-    beside = taken + _bytes_of_pairs(source, draws) + 8 * _VECTORS * source.n_features
-    residence = Residence.of(
-        memory_limit,
-        _rooms(source, census, is_scaled=prepare is not None),
-        beside=beside,
-        n_readers=2 if record == "exact" else 1,
-    )
-    loader = Loader(source, sampling, query_weight, prepare or (lambda data: data), residence)
+    is_scaled = scaling is not None and scaling.kind != "none"
+    # One thread scales: another one is at work on the steps.
+    prepare = partial(scaling.applied, n_jobs=1) if scaling is not None and is_scaled else None
+    loader = Loader(source, sampling, query_weight, prepare)
+    census = _Census.of(loader)
     alpha = train.regularisation(alpha, C, census.total_weight)
-    drawn = drawn_from_chunks(loader, census.masses, draws, seed)
-    objective: train.Objective | None = None
-    if record == "exact":
-        objective = ChunkedObjective(loader, census.masses, alpha, resolve(n_jobs))
-    elif record is not None:
-        objective = train.SampledObjective(drawn[RECORDED], alpha, logistic=algorithm == "logistic")
-    watched = objective
-    if validation is not None and tol is not None:
-        watched = train.held_out(validation, sampling, alpha, algorithm, seed)
-    watch = train.Watch(objective, watched, tol, callback)
-    run = Course(
-        source.n_features,
-        [Rule(algorithm, alpha, aggressiveness)],
-        n_steps,
-        average=average,
-        seed=seed,
-        w0=w0,
-        planned=drawn.get(PLANNED),
+    plan = _plan(
+        memory_limit, source, census, draws, is_scaled=is_scaled, n_readers=1 + (record == "exact")
     )
-    n_passes = passes_for(n_steps, source.n_rows) if passes is None else int(passes)
-    is_watched = objective is not None or callback is not None
-    with closing(loader.visit(visits(n_steps, census.masses, n_passes, seed))) as chunks:
-        verdict = _walk(run, chunks, watch, train.milestones(n_steps) if is_watched else iter(()))
-    return train.finished(run, watch, verdict, alpha, census.n_pairs)
+    with Reader(loader.read, source.buffer, source.n_chunks, plan) as reader:
+        drawn = drawn_from_chunks(reader, census.masses, draws, seed)
+        objective: train.Objective | None = None
+        if record == "exact":
+            objective = ChunkedObjective(reader, census.masses, alpha, resolve(n_jobs))
+        elif record is not None:
+            is_logistic = algorithm == "logistic"
+            objective = train.SampledObjective(drawn[RECORDED], alpha, logistic=is_logistic)
+        watched = objective
+        if validation is not None and tol is not None:
+            watched = train.held_out(validation, sampling, alpha, algorithm, seed)
+        watch = train.Watch(objective, watched, tol, callback)
+        run = Course(
+            source.n_features,
+            [Rule(algorithm, alpha, aggressiveness)],
+            n_steps,
+            average=average,
+            seed=seed,
+            w0=w0,
+            planned=drawn.get(PLANNED),
+        )
+        n_passes = passes_for(n_steps, source.n_rows) if passes is None else int(passes)
+        is_watched = objective is not None or callback is not None
+        walk = visited(reader, visits(n_steps, census.masses, n_passes, seed))
+        verdict = _walk(run, walk, watch, train.milestones(n_steps) if is_watched else iter(()))
+        return train.finished(run, watch, verdict, alpha, census.n_pairs)
 
 
 def _walk(
@@ -351,44 +421,38 @@ def _draws(algorithm: str, w0: Array | None, record: str | None) -> list[Draw]:
     return planned + ([RECORDED] if record == "sampled" else [])
 
 
-def _rooms(source: Store, census: _Census, *, is_scaled: bool) -> list[int]:
-    """Bytes of each chunk at work."""
-    lengths = [extent.rows.stop - extent.rows.start for extent in source.chunks]
-    sizes = zip(source.chunks, lengths, census.n_levels, strict=True)
-    return [room_of_chunk(e.nbytes, n, int(k), is_scaled=is_scaled) for e, n, k in sizes]
+# Beside the features: label, level, weight and id of a row, and the tables of a sampler while they
+# are built, where a weighted row is twice, with running sums, and a level of a query is a cell.
+_BYTES_A_ROW = 120
+_BYTES_A_LEVEL = 200
+_VECTORS = 8  # of the length of the weights, that the steps and the milestones work with
+_SPARE = 8 << 20  # what allocators do not give back, and stacks of threads
 
 
-def _bytes_of_pairs(source: Store, draws: Sequence[Draw]) -> int:
-    """Two rows a pair, gathered from the chunks and then joined."""
+def _plan(
+    memory_limit: Any,
+    source: Store,
+    census: _Census,
+    draws: Sequence[Draw],
+    *,
+    is_scaled: bool,
+    n_readers: int,
+) -> Plan:
+    """Which chunks stay; ``n_readers`` walk over them at a time, each with a chunk of its own."""
+    rooms = [
+        extent.nbytes * (2 if is_scaled else 1)  # scaled rows are a copy
+        + _BYTES_A_ROW * (extent.rows.stop - extent.rows.start)
+        + _BYTES_A_LEVEL * int(n_levels)
+        for extent, n_levels in zip(source.chunks, census.n_levels, strict=True)
+    ]
     bytes_a_row = sum(extent.nbytes for extent in source.chunks) / source.n_rows
-    return int(sum(4 * draw.n_pairs * bytes_a_row for draw in draws))
-
-
-_SPARE = 32 << 20  # stacks of threads, and what the allocator does not give back
-
-
-def descend_store(
-    store: Store, scaling: Scaling, *, n_jobs: int | None = None, **options: Any
-) -> DescentResult:
-    """Learn weights from pairs of a store, its chunks scaled as they are read.
-
-    Parameters
-    ----------
-    store : Store
-        The data.
-    scaling : Scaling
-        Of its features, as from ``store.statistics``.
-    n_jobs : int, optional
-        Threads of the exact objective.
-    **options
-        Those of :func:`linrank.stochastic.chunked.descend_chunks`.
-    """
-    # One thread scales: another one is at work on the steps.
-    prepare = None if scaling.kind == "none" else partial(scaling.applied, n_jobs=1)
-    return descend_chunks(
-        store,
-        prepare=prepare,
-        taken=resident() + _SPARE,
-        n_jobs=n_jobs,
-        **options,
+    # Two rows a pair that is drawn, gathered from the chunks and then joined; a fifth for indices.
+    pairs = int(sum(5 * draw.n_pairs * bytes_a_row for draw in draws))
+    return Plan.of(
+        memory_limit,
+        f"a descent over chunks of {max(rooms) / 1e6:.3g} MB (features, labels, tables of pairs)",
+        beside=_SPARE + pairs + 8 * _VECTORS * source.n_features,
+        n_buffers=1,
+        buffer=n_readers * max(rooms),
+        kept=rooms,
     )

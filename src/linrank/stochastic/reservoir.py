@@ -14,54 +14,10 @@ from linrank.data.dataset import as_sparse
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import CheckpointError
 from linrank.options import STREAM_SAMPLINGS
-from linrank.stochastic.checkpoint import fill, nested, prefixed
+from linrank.stochastic.checkpoint import fill
 from linrank.system.resources import describe_bytes
 
 Array = NDArray[Any]
-
-
-def dense_is_smaller(n_rows: int, n_columns: int, n_entries: int) -> bool:
-    """Whether rows of float32 take less memory dense than as CSR."""
-    return n_rows * n_columns * 4 <= n_entries * 8
-
-
-def count_entries(rows: Rows) -> int:
-    """Entries that are not 0; of CSR, those that are stored."""
-    return int(np.count_nonzero(rows.values)) if isinstance(rows, DenseRows) else len(rows.values)
-
-
-def without_zeros(rows: CsrRows) -> CsrRows:
-    """Zeros that were written down take room and change nothing."""
-    kept = rows.values != 0
-    if kept.all():
-        return rows
-    offsets = np.concatenate([[0], np.cumsum(kept)])[rows.offsets]
-    return CsrRows(rows.values[kept], rows.columns[kept], offsets, rows.n_columns)
-
-
-def copy_into(table: Array, rows: Rows) -> None:
-    """Write rows to a dense table of as many; columns that they lack are 0."""
-    n, width = rows.shape
-    if isinstance(rows, DenseRows):
-        table[:, :width] = rows.values
-        table[:, width:] = 0
-        return
-    table[:] = 0
-    row_of_entry = np.repeat(np.arange(n), np.diff(rows.offsets))
-    first, last = int(rows.offsets[0]), int(rows.offsets[-1])
-    table[row_of_entry, rows.columns[first:last]] = rows.values[first:last]
-
-
-def join_dense(parts: list[Rows], n_rows: int, n_columns: int) -> Rows:
-    """Parts below each other as dense rows; the only part itself, if it is what is wanted."""
-    if len(parts) == 1 and isinstance(parts[0], DenseRows) and parts[0].shape[1] == n_columns:
-        return parts[0]
-    x = np.empty((n_rows, n_columns), np.float32)
-    begin = 0
-    for part in parts:
-        copy_into(x[begin : begin + part.shape[0]], part)
-        begin += part.shape[0]
-    return DenseRows(x)
 
 
 ROW_COST = 128  # bytes of the index for a row that is alone in its query: the most there can be
@@ -78,24 +34,26 @@ def most_of(capacity: int) -> int:
 
 
 class DenseArena:
-    """Rows of float32, one after the other."""
+    """Rows of float32, one after the other.
 
-    storage = "dense"
+    Parameters
+    ----------
+    memory : int
+        Bytes, index included.
+    n_columns : int
+        Of the rows.
+    stride : int
+        Places from one row to the next.
+    """
 
-    def __init__(self, memory: int, n_columns: int) -> None:
-        self.memory, self.n_columns, self.most_size = memory, n_columns, 0
-        # Addresses for the widest rows; the system gives memory to those that are written to.
-        self._flat = np.empty(memory // 4, np.float32)
-        self._set_stride(n_columns)
+    storage, most_size = "dense", 0
 
-    def _set_stride(self, stride: int) -> None:
-        self.stride = stride
-        self.capacity = self.memory // (4 * stride + ROW_COST)
+    def __init__(self, memory: int, n_columns: int, stride: int) -> None:
+        self.n_columns, self.per_row = n_columns, stride
+        self.capacity = memory // (4 * stride + ROW_COST)
         self.most_rows = most_of(self.capacity)
-
-    @property
-    def _table(self) -> Array:
-        return self._flat[: self.capacity * self.stride].reshape(self.capacity, self.stride)
+        # Addresses for all rows; the system gives memory to those that are written to.
+        self._table = np.empty((self.capacity, stride), np.float32)
 
     def sizes(self, rows: Rows) -> Array:
         """The room that each row takes beside its place: none."""
@@ -106,79 +64,54 @@ class DenseArena:
 
     def append(self, rows: Rows, at: int) -> None:
         """Copy rows to the places from ``at``; columns that they lack are 0."""
-        copy_into(self._table[at : at + rows.shape[0]], rows)
+        n, width = rows.shape
+        table = self._table[at : at + n]
+        if isinstance(rows, DenseRows):
+            table[:, :width] = rows.values
+            table[:, width:] = 0
+            return
+        table[:] = 0
+        first, last = int(rows.offsets[0]), int(rows.offsets[-1])
+        row_of_entry = np.repeat(np.arange(n), np.diff(rows.offsets))
+        table[row_of_entry, rows.columns[first:last]] = rows.values[first:last]
 
     def keep(self, kept: Array) -> None:
         """Move the rows at ``kept``, which increase, to the front."""
-        table, n = self._table, max(1, _CHUNK // max(self.stride, 1))
+        table, n = self._table, max(1, _CHUNK // self.per_row)
         # Row kept[i] >= i: what a chunk writes over has been moved already, or is in the chunk.
         for begin in range(0, len(kept), n):
             chunk = kept[begin : begin + n]
             table[begin : begin + len(chunk)] = table[chunk]
 
-    def _stride_of(self, n_columns: int) -> int:
-        # With room to spare, so that rows are not moved for each single new column.
-        return self.stride if n_columns <= self.stride else max(n_columns, self.stride * 5 // 4)
-
-    def capacity_of(self, n_columns: int) -> int:
-        """Places for rows of so many columns."""
-        return self.memory // (4 * self._stride_of(n_columns) + ROW_COST)
-
-    def widen(self, n_columns: int, n_used: int) -> None:
-        """Make place for more columns, in place; the rows in use must fit."""
-        stride = self._stride_of(n_columns)
-        if stride == self.stride:
-            self.n_columns = n_columns
-            return
-        old = self._table
-        self.n_columns = n_columns
-        self._set_stride(stride)
-        new, n = self._table, max(1, _CHUNK // stride)
-        for end in range(n_used, 0, -n):  # backwards: row i moves to the right
-            begin = max(0, end - n)
-            chunk = old[begin:end].copy()
-            new[begin:end, : chunk.shape[1]] = chunk
-            new[begin:end, chunk.shape[1] :] = 0
-
     def view(self, n_used: int) -> Rows:
         return DenseRows(self._table[:n_used, : self.n_columns])
 
-    def state(self, n_used: int) -> dict[str, Any]:
-        """All of it; the arrays are views."""
-        return {
-            "storage": self.storage,
-            "n_columns": self.n_columns,
-            "stride": self.stride,
-            "n_rows": n_used,
-            "values": self._flat[: n_used * self.stride],
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over a state of an arena that was made with as much memory."""
-        n_columns, stride, n = (int(state[name]) for name in ("n_columns", "stride", "n_rows"))
-        if not 1 <= n_columns <= stride <= len(self._flat):
-            raise CheckpointError("the buffer of the checkpoint has columns that make no sense")
-        self.n_columns = n_columns
-        self._set_stride(stride)
-        if not 0 <= n <= self.capacity:
-            raise CheckpointError("the buffer of the checkpoint does not fit into its memory")
-        fill(state, "values", self._flat[: n * stride])
+    def arrays(self, n_rows: int) -> dict[str, Array]:
+        """Views of what the first rows take, to be saved or filled; as many as fit."""
+        return {"values": self._table[:n_rows]}
 
 
 class CsrArena:
-    """Sparse rows of float32, one after the other."""
+    """Sparse rows of float32, one after the other.
+
+    Parameters
+    ----------
+    memory, n_columns
+        As of `DenseArena`.
+    per_row : int
+        Entries that a row is expected to have, which decides on the number of rows.
+    """
 
     storage = "csr"
 
-    def __init__(self, memory: int, n_columns: int, entries_per_row: int) -> None:
-        self.n_columns = n_columns
-        self.entries_per_row = entries_per_row
-        self.capacity = memory // (8 * entries_per_row + 8 + ROW_COST)
+    def __init__(self, memory: int, n_columns: int, per_row: int) -> None:
+        self.n_columns, self.per_row = n_columns, per_row
+        self.capacity = memory // (8 * per_row + 8 + ROW_COST)
         n_entries = max(0, memory - self.capacity * (8 + ROW_COST)) // 8
         self._values = np.empty(n_entries, np.float32)
         self._columns = np.empty(n_entries, np.int32)
         self._offsets = np.zeros(self.capacity + 1, np.int64)
-        self.n_used = self._n_checked = 0
+        self._n_checked = 0
         self.most_rows, self.most_size = most_of(self.capacity), most_of(n_entries)
 
     def sizes(self, rows: Rows) -> Array:
@@ -200,7 +133,6 @@ class CsrArena:
         self._columns[begin : begin + last - first] = csr.columns[first:last]
         places = self._offsets[at + 1 : at + csr.shape[0] + 1]
         np.add(csr.offsets[1:], begin - first, out=places)
-        self.n_used = at + csr.shape[0]
 
     def keep(self, kept: Array) -> None:
         """Move the rows at ``kept``, which increase, to the front."""
@@ -218,15 +150,7 @@ class CsrArena:
             self._columns[part] = self._columns[entries]
             row = end
         self._offsets[: len(offsets)] = offsets
-        self.n_used = self._n_checked = len(kept)
-
-    def capacity_of(self, n_columns: int) -> int:
-        """Places for rows, whatever their columns."""
-        return self.capacity
-
-    def widen(self, n_columns: int, n_used: int) -> None:
-        """Allow more columns."""
-        self.n_columns = n_columns
+        self._n_checked = len(kept)
 
     def view(self, n_used: int) -> Rows:
         n_entries = int(self._offsets[n_used])
@@ -239,44 +163,28 @@ class CsrArena:
         self._n_checked = n_used
         return rows
 
-    def state(self, n_used: int) -> dict[str, Any]:
-        """All of it; the arrays are views."""
-        n_entries = int(self._offsets[n_used])
-        return {
-            "storage": self.storage,
-            "n_columns": self.n_columns,
-            "entries_per_row": self.entries_per_row,
-            "n_rows": n_used,
-            "n_entries": n_entries,
-            "values": self._values[:n_entries],
-            "columns": self._columns[:n_entries],
-            "offsets": self._offsets[: n_used + 1],
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over a state of an arena that was made with as much memory."""
-        n, n_entries = int(state["n_rows"]), int(state["n_entries"])
-        if not (0 <= n <= self.capacity and 0 <= n_entries <= len(self._values)):
-            raise CheckpointError("the buffer of the checkpoint does not fit into its memory")
-        fill(state, "values", self._values[:n_entries])
-        fill(state, "columns", self._columns[:n_entries])
-        fill(state, "offsets", self._offsets[: n + 1])
-        if self._offsets[0] != 0 or self._offsets[n] != n_entries:
-            raise CheckpointError("the rows of the buffer do not match their entries")
-        self.n_used, self._n_checked = n, 0
-        self.view(n)  # checks offsets and columns
+    def arrays(self, n_rows: int) -> dict[str, Array]:
+        """Views of what the first rows take, to be saved or filled, the offsets first."""
+        offsets = self._offsets[: n_rows + 1]
+        n_entries = max(0, int(offsets[-1]))
+        values, columns = self._values[:n_entries], self._columns[:n_entries]
+        return {"offsets": offsets, "values": values, "columns": columns}
 
 
 Arena = DenseArena | CsrArena
 
 
-def arena_for(rows: Rows, memory: int, n_columns: int) -> Arena:
-    """An arena of the storage of ``rows``; MemoryError if it would not hold even a few."""
+def arena_for(rows: Rows, memory: int, spare: int = 0) -> Arena:
+    """An arena of the storage of ``rows``; MemoryError if it would not hold even a few.
+
+    ``spare`` columns are left free in dense rows.
+    """
+    n_rows, n_columns = rows.shape
     arena: Arena
     if isinstance(rows, DenseRows):
-        arena = DenseArena(memory, n_columns)
+        arena = DenseArena(memory, n_columns, n_columns + spare)
     else:
-        per_row = -(-int(rows.offsets[-1] - rows.offsets[0]) // max(1, rows.shape[0]))
+        per_row = -(-int(rows.offsets[-1] - rows.offsets[0]) // max(1, n_rows))
         arena = CsrArena(memory, n_columns, max(1, per_row))
     if arena.most_rows < 2:
         raise MemoryError(
@@ -288,6 +196,7 @@ def arena_for(rows: Rows, memory: int, n_columns: int) -> Arena:
 
 ROWS_PER_LEVEL = 256
 ROWS_PER_QUERY = 4096
+_INDEX = ("ids", "labels", "sizes", "recency", "n_forgotten")  # the state of `StreamIndex`
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,25 +320,29 @@ class Buffer:
         return self._sampler(*cells)
 
     def _arena_for(self, rows: Rows) -> Arena:
-        arena = self._arena
-        wider = arena is not None and rows.shape[1] > arena.n_columns
-        if wider and isinstance(arena, DenseArena) and isinstance(rows, CsrRows):
-            # Sparse rows with new columns: sparse has come to be the smaller storage. Dense rows
-            # and sparse copies of them would take twice the memory, so it starts from nothing.
-            self._index.evict(0, 0)
-            self._index.compact()
-            arena = self._arena = None
-        if arena is None:
-            arena = self._arena = arena_for(rows, self.memory, rows.shape[1])
-            self._index.reserve(arena.capacity)
+        """The arena for rows like these; with more columns it may be another one."""
+        old, width = self._arena, rows.shape[1]
+        if old is not None:
+            most = old.per_row if isinstance(rows, DenseRows) else old.n_columns
+            if isinstance(old, CsrArena) or width <= most:
+                old.n_columns = max(old.n_columns, width)
+                return old
+        arena = arena_for(rows, self.memory, 0 if old is None else width // 4)
+        if old is not None:
+            # Of dense rows an eighth moves, at most: for a moment the memory has both. Sparse rows
+            # that bring new columns come where sparse is the smaller storage: it starts from none.
+            most = min(old.most_rows, arena.most_rows) // 8 if arena.storage == "dense" else 0
+            self._index.evict(most, 0)
+            old.keep(self._index.compact())
+            arena.append(old.view(self.n_rows), 0)
+        self._index.reserve(arena.capacity)
+        self._arena = arena
         return arena
 
     def _make_room(self, arena: Arena, rows: Rows, ids: Array) -> Array:
         """Forget and move what is in the way of ``rows``; their sizes."""
         n, width = rows.shape
         self._index.touch(ids)  # of the queries that are here already, the batch's stay longest
-        if width > arena.n_columns:
-            self._widen(arena, width)
         sizes = arena.sizes(rows)
         n_entries = int(sizes.sum())
         if n > arena.most_rows or n_entries > arena.most_size:
@@ -441,15 +354,6 @@ class Buffer:
         if not arena.has_room(int(self._index.n_used), rows):
             arena.keep(self._index.compact())
         return sizes
-
-    def _widen(self, arena: Arena, n_columns: int) -> None:
-        """Make place for more columns. Wider rows are fewer; how many must not depend on gaps,
-        which a buffer that was saved does not have."""
-        capacity = arena.capacity_of(n_columns)
-        self._index.evict(most_of(capacity), arena.most_size)
-        if self._index.n_used > capacity:
-            arena.keep(self._index.compact())
-        arena.widen(n_columns, int(self._index.n_used))
 
     def _sampler(
         self,
@@ -484,42 +388,49 @@ class Buffer:
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs; large arrays are views, valid until rows are added."""
-        if self._arena is None:
-            return {"is_open": False}
-        arena = self._arena
+        if (arena := self._arena) is None:
+            return {}
         if self._index.n_used > self._index.n_rows:
             arena.keep(self._index.compact())
-        ids, labels, sizes, recency, n_forgotten = self._index.state()
         return {
-            "is_open": True,
-            "ids": ids,
-            "labels": labels,
-            "sizes": sizes,
-            "recency": recency,
-            "n_forgotten": n_forgotten,
+            "index": dict(zip(_INDEX, self._index.state(), strict=True)),
             "n_new_queries": self.n_new_queries,
-            **prefixed("arena", arena.state(self.n_rows)),
+            "storage": arena.storage,
+            "n_columns": arena.n_columns,
+            "per_row": arena.per_row,
+            "arrays": arena.arrays(self.n_rows),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on where the buffer of the state stood; this one must have the same options."""
-        if not state["is_open"]:
+        if not state:
             return
-        part = nested(state, "arena")
-        n_columns, n_rows = int(part["n_columns"]), int(part["n_rows"])
-        arena: Arena
-        if part["storage"] == "dense":
-            arena = DenseArena(self.memory, n_columns)
-        else:
-            arena = CsrArena(self.memory, n_columns, max(1, int(part["entries_per_row"])))
-        names = ("ids", "labels", "sizes", "recency")
-        ids, labels, sizes, recency = (np.ascontiguousarray(state[name]) for name in names)
-        if not len(ids) == len(labels) == len(sizes) == n_rows:
-            raise CheckpointError("the rows of the buffer and their labels differ in number")
-        arena.restore(part)
+        *arrays, n_forgotten = (state["index"][name] for name in _INDEX)
+        ids, labels, sizes, recency = map(np.ascontiguousarray, arrays)
         self._index = _core.StreamIndex.restore(
-            *self.bounds, ids, labels, sizes, recency, int(state["n_forgotten"])
+            *self.bounds, ids, labels, sizes, recency, int(n_forgotten)
         )
+        kind = DenseArena if state["storage"] == "dense" else CsrArena
+        n_columns, per_row = int(state["n_columns"]), int(state["per_row"])
+        most = per_row if kind is DenseArena else np.iinfo(np.int32).max
+        if not (1 <= n_columns <= most and 1 <= per_row <= self.memory):
+            raise CheckpointError("the buffer of the checkpoint has columns that make no sense")
+        arena = kind(self.memory, n_columns, per_row)
+        if self.n_rows > arena.capacity:
+            raise CheckpointError("the buffer of the checkpoint does not fit into its memory")
+        for name in arena.arrays(0):  # offsets come first: they say how long the others are
+            fill(arena.arrays(self.n_rows)[name], state["arrays"][name])
+        arena.view(self.n_rows)  # checks offsets and columns
         self._index.reserve(arena.capacity)
         self._arena = arena
         self.n_new_queries = int(state["n_new_queries"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": (self.memory, self.sampling, self.bounds), "state": self.state()}
+
+    def __setstate__(self, pickled: Mapping[str, Any]) -> None:
+        memory, sampling, (level, query) = pickled["options"]
+        self.__init__(  # type: ignore[misc]
+            memory, sampling=sampling, rows_per_level=level, rows_per_query=query
+        )
+        self.restore(pickled["state"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,17 +13,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.frames import as_labels
+from linrank.data.queries import as_ids
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
 from linrank.errors import NoPairsError
-from linrank.stochastic.batches import BATCH_ROWS, numbers_of_ids
-from linrank.stochastic.checkpoint import nested, prefixed
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.reservoir import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
 
 Array = NDArray[Any]
+_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+BATCH_ROWS = 8192
 BUFFER_MEMORY = 64_000_000
 STEPS_PER_ROW = 4.0
 _MANY_BATCHES = 16  # after which their share without a pair says something
+
+
+def numbers_of_ids(qid: Any, n_rows: int) -> Array:
+    """Return one number for each id: integers are themselves, anything else is hashed.
+
+    A table of all ids would grow with the stream, and Python's own hash changes from process to
+    process, so a checkpoint could not go on. Two ids of a buffer of a million queries share a
+    number with a probability of 3·10⁻⁸; they would then count as one query.
+
+    Parameters
+    ----------
+    qid : array (n_rows,) of any hashable type, or None
+        None: all rows are of one query.
+    n_rows : int
+        Number of rows.
+
+    Examples
+    --------
+    >>> numbers = numbers_of_ids(["a", "b", "a"], 3)
+    >>> print(numbers_of_ids([7, 9, 7], 3), numbers == numbers[0])
+    [7 9 7] [ True False  True]
+    """
+    if qid is None:
+        return np.zeros(n_rows, np.int64)
+    ids = as_ids(qid, n_rows)
+    if ids.dtype.kind in "biu":
+        return np.ascontiguousarray(ids).astype(np.int64, copy=False)
+    heads = np.arange(n_rows)
+    if ids.dtype.kind in "USf":  # a run of one id is hashed once
+        heads = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[:n_rows])
+    listed = zip(ids[heads].tolist(), heads.tolist(), strict=True)
+    numbers = np.array([_number(id_, row) for id_, row in listed], dtype=np.int64)
+    return np.repeat(numbers, np.diff(np.append(heads, n_rows)))
+
+
+def _number(id_: Hashable, row: int) -> int:
+    if id_ is None or id_ != id_ or type(id_).__name__ in ("NAType", "NaTType"):
+        raise ValueError(f"qid of row {row} is missing; every row belongs to a query")
+    if isinstance(id_, float) and id_.is_integer():
+        id_ = int(id_)
+    if isinstance(id_, (int, np.integer)) and -(2**63) <= id_ < 2**63:
+        return int(id_)
+    if isinstance(id_, bytes):
+        return _hash(b"bytes " + id_)
+    return _hash(f"{type(id_).__name__} {id_!r}".encode("utf-8", "surrogatepass"))
+
+
+def number_of_token(token: bytes) -> int:
+    """The same for an id as it is written in a file: an integer is itself."""
+    if _INTEGER.fullmatch(token) and -(2**63) <= int(token) < 2**63:
+        return int(token)
+    return _hash(b"token " + token)
+
+
+def _hash(text: bytes) -> int:
+    digest = hashlib.blake2b(text, digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 @dataclass
@@ -193,41 +253,17 @@ class StreamTrainer:
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs; large arrays are views, valid until the next rows."""
-        counts = {k: repr(v) if isinstance(v, float) else v for k, v in asdict(self.counts).items()}
         return {
-            **prefixed("descent", self.descent.state()),
-            **prefixed("buffer", self.buffer.state()),
-            **prefixed("counts", counts),
+            "descent": self.descent.state(),
+            "buffer": self.buffer.state(),
+            "counts": asdict(self.counts),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on, bit for bit, where the trainer of the state stood; options must be the same."""
-        self.descent = Descent.restore(nested(state, "descent"))
-        self.buffer.restore(nested(state, "buffer"))
-        kinds = {k: type(v) for k, v in asdict(Counts()).items()}
-        part = nested(state, "counts")
-        self.counts = Counts(**{name: kind(part[name]) for name, kind in kinds.items()})
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Options and a copy of the state: views would go on changing."""
-        state = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self.state().items()}
-        return {"options": self._options(), "state": state}
-
-    def __setstate__(self, pickled: Mapping[str, Any]) -> None:
-        """A trainer of its own."""
-        self.__init__([Learner()], **pickled["options"])  # type: ignore[misc]
-        self.restore(pickled["state"])
-
-    def _options(self) -> dict[str, Any]:
-        rows_per_level, rows_per_query = self.buffer.bounds
-        return {
-            "sampling": self.buffer.sampling,
-            "memory": self.buffer.memory,
-            "steps_per_row": self.steps_per_row,
-            "rows_per_level": rows_per_level,
-            "rows_per_query": rows_per_query,
-            "batch_rows": self.batch_rows,
-        }
+        self.descent = Descent.restore(state["descent"])
+        self.buffer.restore(state["buffer"])
+        self.counts = Counts(**state["counts"])
 
 
 def _single(rows: Rows) -> Rows:

@@ -20,7 +20,7 @@ from linrank.losses.base import Huber
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import ALGORITHMS, RECORDS
 from linrank.solvers.result import duality_gap
-from linrank.stochastic.run import Course, Rule, Run
+from linrank.stochastic.descent import Course, Rule, Run
 from linrank.stochastic.samplers import RECORDED, DrawnPairs, PairSampler, pair_sampler
 from linrank.system.resources import resolve
 

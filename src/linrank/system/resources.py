@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.errors import check_positive
 
 MOST = 10_000  # threads: more is a slip of the pen
+_GROUP = "/sys/fs/cgroup"
 
 
 def resolve(n_jobs: int | None) -> int:
@@ -20,8 +22,8 @@ def resolve(n_jobs: int | None) -> int:
     Parameters
     ----------
     n_jobs : int or None
-        ``None`` and -1 mean every core that this process may run on (its affinity mask, not the
-        cores of the machine); an integer >= 1 means that many.
+        An integer >= 1 means that many. ``None`` and -1 mean `all_threads`, -2 all but one, and so
+        on, at least one, as in joblib.
 
     Examples
     --------
@@ -30,17 +32,91 @@ def resolve(n_jobs: int | None) -> int:
     >>> resolve(-1) == resolve(None) >= 1
     True
     """
-    if n_jobs is None or n_jobs == -1:
-        if hasattr(os, "sched_getaffinity"):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+    if n_jobs is None:
+        return all_threads()
     if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__"):
         raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
-    if n_jobs < 1:
-        raise ValueError(f"n_jobs must be >= 1, or -1 or None for all cores, got {n_jobs}")
+    if n_jobs < 0:
+        return max(1, all_threads() + 1 + int(n_jobs))
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be >= 1, or -1 or None for all cores, -2 for one less, got 0")
     if n_jobs > MOST:
         raise ValueError(f"n_jobs must be at most {MOST:,}, or -1 for all cores, got {n_jobs}")
     return int(n_jobs)
+
+
+def all_threads() -> int:
+    """Return the threads that this process may have where nobody names a number.
+
+    The environment decides: ``LINRANK_NUM_THREADS``, else ``OMP_NUM_THREADS``, by which joblib and
+    others tell their workers. Without either it is the cores of its affinity mask, or fewer where
+    a control group, as of a container, grants less time.
+    """
+    own = os.environ.get("LINRANK_NUM_THREADS", "").strip()
+    if own:
+        if not own.isdecimal() or not 1 <= int(own) <= MOST:
+            raise ValueError(
+                f"LINRANK_NUM_THREADS must be an integer from 1 to {MOST:,}, got {own!r}; unset it "
+                "for all cores"
+            )
+        return int(own)
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # by level of nesting
+    if first.isdecimal() and 1 <= int(first) <= MOST:
+        return int(first)
+    if hasattr(os, "sched_getaffinity"):
+        n_cores = len(os.sched_getaffinity(0))
+    else:
+        n_cores = os.cpu_count() or 1
+    quota = cpu_quota(_GROUP, "/proc/self/cgroup")
+    return n_cores if quota is None else max(1, min(n_cores, math.ceil(quota)))
+
+
+@functools.cache
+def cpu_quota(root: str, membership: str) -> float | None:
+    """Return the cores whose time the control groups of this process grant it; None if unlimited.
+
+    Parameters
+    ----------
+    root : str
+        Where control groups are mounted. Version 2 has all there, version 1 a folder ``cpu``.
+    membership : str
+        The file that lists the groups of the process, ``number:controllers:path`` each. In a
+        container the path may be that on the host, which is not there: the root is the group then.
+    """
+    try:
+        with open(membership, encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        lines = []
+    paths = {"": ""}  # by folder of the controller
+    for _, controllers, path in (line for line in lines if len(line) == 3):
+        if not controllers or "cpu" in controllers.split(","):
+            paths["cpu" if controllers else ""] = path.strip("/")
+    found: list[float] = []
+    for folder, path in ({"cpu": ""} | paths).items():
+        while True:  # every group from its own up to the root may limit it
+            group = os.path.join(root, folder, path)
+            found += [limit for limit in (_cpu_limit(group),) if limit is not None]
+            if not path:
+                break
+            path = os.path.dirname(path)
+    return min(found, default=None)
+
+
+def _cpu_limit(group: str) -> float | None:
+    """Time over period of one control group, of either version."""
+    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        try:
+            words: list[str] = []
+            for name in names:
+                with open(os.path.join(group, name), encoding="ascii") as file:
+                    words += file.read().split()
+            quota, period = int(words[0]), int(words[1])  # "max" and -1 are no limit
+        except (OSError, ValueError, IndexError):
+            continue
+        if quota > 0 and period > 0:
+            return quota / period
+    return None
 
 
 def useful_threads(n_bytes: float, n_threads: int) -> int:
@@ -68,7 +144,6 @@ else:
 
 
 _UNITS = "kMGTPE"
-_GROUP = "/sys/fs/cgroup"
 _SIZE = re.compile(
     rf"([0-9]{{0,20}})(?:\.([0-9]{{0,20}}))? ?(?:([{_UNITS}])(i)?)?B?", re.IGNORECASE
 )
@@ -83,15 +158,37 @@ def available() -> int | None:
 
 
 def allowed(memory_limit: int | float | str | None) -> int | None:
-    """Return the bytes that a user allows, checked; None for half of what is free, if known.
+    """Return the bytes of a ``memory_limit``, checked; None for half of what is free, if known.
 
     The other half is for what the size at hand does not count, and for others on the machine. A
-    limit is a number of bytes, or a size in words that `parse_bytes` reads.
+    limit is a number of bytes, or a size in words that `parse_bytes` reads: what a fit, or a
+    command, may take beyond what the process holds when it begins.
     """
     if memory_limit is None:
         free = available()
         return None if free is None else free // 2
     return parse_bytes(memory_limit, "memory_limit", ", or None")
+
+
+def too_small(
+    memory_limit: int | float | str | None, what: str, needed: int, remedy: str
+) -> MemoryError:
+    """The error of a limit, or of half of the free memory, in which ``what`` does not fit."""
+    limit, least = allowed(memory_limit), _round_up(needed)
+    given = "half of the free memory" if memory_limit is None else f"memory_limit={memory_limit!r}"
+    room = "" if limit is None else f", {describe_bytes(limit)},"
+    return MemoryError(
+        f"{given}{room} is too small: {what} takes {describe_bytes(needed)} beyond what the "
+        f"process holds already; allow {least}, or {remedy}"
+    )
+
+
+def _round_up(n_bytes: int) -> str:
+    """A size that `parse_bytes` reads, of three digits and not below ``n_bytes``."""
+    unit = 10 ** max(0, len(str(n_bytes)) - 3)
+    power = min(5, (len(str(n_bytes)) - 1) // 3)
+    rounded = -(-n_bytes // unit) * unit
+    return f"{rounded / 1000**power:.12g}{' kMGTP'[power].strip()}B"
 
 
 def parse_bytes(size: int | float | str, name: str = "size", otherwise: str = "") -> int:
@@ -146,19 +243,6 @@ def describe_bytes(n_bytes: int) -> str:
     """
     size, unit = _in_unit(n_bytes)
     return f"{size:.3g} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-
-
-def resident() -> int:
-    """Return the bytes of memory that only this process can give back, 0 where that is not known.
-
-    Pages of mapped files are not counted: the system drops them when it needs the room.
-    """
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
-            kinds = ("RssAnon:", "RssShmem:")
-            return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(kinds))
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _free() -> int | None:

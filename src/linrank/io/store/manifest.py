@@ -1,23 +1,232 @@
-"""The manifest of a store: JSON, written last, and believed only after every check."""
+"""The format of a store: which files it has, which of their bytes belong to which chunk, and the
+manifest that says so: JSON, written last, and believed only after every check.
+
+Every array of a data set is one file of little-endian numbers without a header, so that it can be
+read as a whole. A *chunk* is a range of whole queries, and so a range of bytes in every file:
+
+====================  =====  ==============================================================
+values.bin            f4/f8  dense: n_rows × n_features, by rows; CSR: the entries
+columns.bin           i4/i8  CSR: column of each entry
+row_offsets.bin       i8     CSR: 0, then where each row ends in the entries
+labels.bin            f8     label of each row
+levels.bin            i4     rank of that label inside its query, from 0
+weights.bin           f8     weight of each row, if rows have weights
+query_offsets.bin     i8     0, then where each query ends in the rows
+n_levels.bin          i4     number of different labels of each query
+ids.bin               i8     id of each query, if ids are integers
+ids.txt               UTF-8  ids of the queries one after the other, if they are text
+id_offsets.bin        i8     0, then where each id ends in ids.txt
+comments.txt          bytes  comments of the rows one after the other, if there are any
+comment_offsets.bin   i8     0, then where each comment ends
+====================  =====  ==============================================================
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-from dataclasses import dataclass
-from typing import Any
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Literal
 
 import numpy as np
 
 from linrank.data.frames import check_names
+from linrank.data.missing import Filling
 from linrank.errors import DataFormatError
-from linrank.io.store.array_files import AGAIN, open_regular
-from linrank.io.store.layout import ChunkRange, Layout
+from linrank.options import MISSING
 from linrank.system import json_text
 from linrank.system.durable import naming
 from linrank.system.json_text import Invalid, take
-from linrank.system.resources import describe_bytes
+from linrank.system.resources import cached_property
+
+MANIFEST = "manifest.json"
+STATISTICS = "statistics.bin"
+# Every name that a file of a store can have.
+FILES = frozenset(
+    f"{MANIFEST} {STATISTICS} values.bin columns.bin row_offsets.bin labels.bin levels.bin "
+    "weights.bin query_offsets.bin n_levels.bin ids.bin ids.txt id_offsets.bin comments.txt "
+    "comment_offsets.bin".split()
+)
+Unit = Literal["n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes"]
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """A file of numbers: `lead` of them, then `width` for each unit (row, query, entry, byte)."""
+
+    file: str
+    dtype: np.dtype[Any]
+    unit: Unit
+    width: int = 1
+    lead: int = 0
+
+    def place(self, begin: int, end: int) -> tuple[int, int]:
+        """(first byte, number of bytes) of the units from begin to end, the lead left out."""
+        size = self.dtype.itemsize
+        return size * (self.lead + begin * self.width), size * (end - begin) * self.width
+
+    def size(self, n_units: int) -> int:
+        """Bytes of the whole file."""
+        return sum(self.place(0, n_units))
+
+
+@dataclass(frozen=True)
+class ChunkRange:
+    """Where a chunk lies in the arrays.
+
+    Attributes
+    ----------
+    rows, queries : slice
+        Its rows and queries.
+    entries : slice or None
+        Its stored entries, where the store is CSR.
+    nbytes : int
+        Bytes of its features: values, and for CSR columns and row offsets.
+    """
+
+    rows: slice
+    queries: slice
+    entries: slice | None
+    nbytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What determines the files of a store, and their sizes.
+
+    Attributes
+    ----------
+    storage : {"dense", "csr"}
+    dtype : float32 or float64
+        Of the values.
+    n_features : int
+    ids : {"integer", "text"} or None
+        What the ids of the queries are; None for a single query without an id.
+    has_weights, has_comments : bool
+    counts : mapping
+        How many units of each kind every chunk has; see `units`.
+    """
+
+    storage: str
+    dtype: np.dtype[Any]
+    n_features: int
+    ids: str | None
+    has_weights: bool
+    has_comments: bool
+    counts: Mapping[str, list[int]]
+
+    @property
+    def n_chunks(self) -> int:
+        return len(self.counts["n_rows"])
+
+    @cached_property
+    def index_dtype(self) -> np.dtype[Any]:
+        """Of the columns of entries: the narrower one that holds them."""
+        return np.dtype("<i4" if self.n_features <= 2**31 - 1 else "<i8")
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """The kinds of units that the chunk table counts."""
+        units: list[Unit] = ["n_queries", "n_rows"]
+        units += ["n_entries"] if self.storage == "csr" else []
+        units += ["id_bytes"] if self.ids == "text" else []
+        units += ["comment_bytes"] if self.has_comments else []
+        return tuple(units)
+
+    @cached_property
+    def arrays(self) -> dict[str, StoredArray]:
+        """The arrays, by the name of the file without its ending, but for the ids."""
+        i4, i8, f8, byte = (np.dtype(kind) for kind in ("<i4", "<i8", "<f8", "u1"))
+        if self.storage == "dense":
+            found = {"values": StoredArray("values.bin", self.dtype, "n_rows", self.n_features)}
+        else:
+            found = {
+                "values": StoredArray("values.bin", self.dtype, "n_entries"),
+                "columns": StoredArray("columns.bin", self.index_dtype, "n_entries"),
+                "row_offsets": StoredArray("row_offsets.bin", i8, "n_rows", lead=1),
+            }
+        found["labels"] = StoredArray("labels.bin", f8, "n_rows")
+        found["levels"] = StoredArray("levels.bin", i4, "n_rows")
+        if self.has_weights:
+            found["weights"] = StoredArray("weights.bin", f8, "n_rows")
+        found["query_offsets"] = StoredArray("query_offsets.bin", i8, "n_queries", lead=1)
+        found["n_levels"] = StoredArray("n_levels.bin", i4, "n_queries")
+        if self.ids == "integer":
+            found["ids"] = StoredArray("ids.bin", i8, "n_queries")
+        elif self.ids == "text":
+            found["id_text"] = StoredArray("ids.txt", byte, "id_bytes")
+            found["id_offsets"] = StoredArray("id_offsets.bin", i8, "n_queries", lead=1)
+        if self.has_comments:
+            found["comment_text"] = StoredArray("comments.txt", byte, "comment_bytes")
+            found["comment_offsets"] = StoredArray("comment_offsets.bin", i8, "n_rows", lead=1)
+        return found
+
+    @cached_property
+    def bounds(self) -> dict[str, list[int]]:
+        """By unit: where each chunk begins, and the total; Python integers, which do not wrap."""
+        return {unit: [0, *accumulate(self.counts[unit])] for unit in self.units}
+
+    def total(self, unit: Unit) -> int:
+        """Units of a kind in the whole store."""
+        return self.bounds[unit][-1]
+
+    def place(self, name: str, chunk: int) -> tuple[int, int]:
+        """(first byte, number of bytes) of a chunk in the file of an array."""
+        array = self.arrays[name]
+        bounds = self.bounds[array.unit]
+        return array.place(bounds[chunk], bounds[chunk + 1])
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of every file but the manifest."""
+        found = {a.file: a.size(self.total(a.unit)) for a in self.arrays.values()}
+        found[STATISTICS] = 5 * 8 * self.n_features
+        return found
+
+    def chunk(self, i: int) -> ChunkRange:
+        """Where chunk i lies."""
+
+        def part(unit: Unit) -> slice:
+            return slice(self.bounds[unit][i], self.bounds[unit][i + 1])
+
+        features = [name for name in ("values", "columns", "row_offsets") if name in self.arrays]
+        return ChunkRange(
+            part("n_rows"),
+            part("n_queries"),
+            part("n_entries") if self.storage == "csr" else None,
+            sum(self.place(name, i)[1] for name in features),
+        )
+
+
+AGAIN = "copy the store again from where it is whole, or write it anew from its source"
+# O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+)
+
+
+def open_regular(path: str) -> int:
+    """A descriptor of a file that is no link, pipe, device or folder."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        raise DataFormatError(f"{path}: is missing; {AGAIN}") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise DataFormatError(
+                f"{path}: is a symbolic link, which a store may not contain; copy the file itself "
+                "into the folder"
+            ) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DataFormatError(f"{path}: is no regular file; {AGAIN}")
+    return descriptor
+
 
 # What a manifest can hold at most. Its lists are a dozen, whatever the number of chunks.
 MAX_BYTES = 256 << 20
@@ -112,6 +321,8 @@ class Manifest:
         The number of the first column in the text that the store was made of.
     checksums : dict
         By name of the array: the checksum of each chunk; ``statistics`` has one.
+    filling : Filling or None
+        How missing values of the rows were filled in.
     digest : str
         SHA-256 of the manifest.
     """
@@ -122,6 +333,7 @@ class Manifest:
     feature_names: tuple[str, ...] | None
     index_base: int | None
     checksums: dict[str, list[int]]
+    filling: Filling | None = None
     digest: str = ""
 
     def encode(self) -> bytes:
@@ -142,6 +354,7 @@ class Manifest:
             "comments": layout.has_comments,
             "index_base": self.index_base,
             "feature_names": self.feature_names,
+            "missing": _policy(self.filling),
             "files": layout.sizes(),
             "chunks": {unit: layout.counts[unit] for unit in layout.units},
             "checksums": self.checksums,
@@ -178,7 +391,7 @@ def _decode(content: bytes) -> Manifest:
     if version != VERSION:
         raise Invalid(
             f"is of format version {version}, this linrank reads version {VERSION}",
-            "upgrade with pip install --upgrade linrank, or convert the data again",
+            "upgrade linrank, or convert the data again",
         )
     layout = _layout(d)
     _check_files(take(d, "files", (dict,)), layout)
@@ -196,6 +409,7 @@ def _decode(content: bytes) -> Manifest:
         texts(d, "feature_names", layout.n_features),
         choice(d, "index_base", (None, 0, 1)),
         _checksums(take(d, "checksums", (dict,)), layout),
+        _filling(d, layout.n_features),
         hashlib.sha256(content).hexdigest(),
     )
 
@@ -256,102 +470,38 @@ def _checksums(found: dict[str, Any], layout: Layout) -> dict[str, list[int]]:
     return {name: counts(found, name, n, 0, 2**32 - 1) for name, n in names.items()}
 
 
-class Contents:
-    """Sizes, types and chunks of a store at a path."""
+def _policy(filling: Filling | None) -> dict[str, Any] | None:
+    """How missing values were filled in, as JSON; ``absent`` are the features that lacked some."""
+    if filling is None:
+        return None
+    absent = filling.columns if filling.absent is None else np.flatnonzero(filling.absent)
+    return {
+        "kind": filling.kind,
+        "n_features": filling.n_features,
+        "values": None if filling.values is None else filling.values.tolist(),
+        "absent": absent.tolist(),
+    }
 
-    def __init__(self, path: str, manifest: Manifest) -> None:
-        self.path, self._manifest, self._layout = path, manifest, manifest.layout
-        self.chunks: tuple[ChunkRange, ...] = tuple(
-            map(self._layout.chunk, range(self._layout.n_chunks))
-        )
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._layout.total("n_rows")
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._layout.n_features
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return self._layout.total("n_queries")
-
-    @property
-    def n_pairs(self) -> int:
-        """Pairs of all queries."""
-        return self._manifest.n_pairs
-
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks."""
-        return self._layout.n_chunks
-
-    @property
-    def storage(self) -> str:
-        """``"dense"`` or ``"csr"``."""
-        return self._layout.storage
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return self._layout.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the features: values, and for CSR columns and row offsets."""
-        return sum(chunk.nbytes for chunk in self.chunks)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Name of each column, if there are names."""
-        return self._manifest.feature_names
-
-    @property
-    def index_base(self) -> int | None:
-        """The number of the first column in the text that it was made of."""
-        return self._manifest.index_base
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether queries have ids; without them there is one query."""
-        return self._layout.ids is not None
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether rows have weights."""
-        return self._layout.has_weights
-
-    @property
-    def has_comments(self) -> bool:
-        """Whether rows have comments."""
-        return self._layout.has_comments
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the manifest, which holds the checksums of all else: tells stores apart."""
-        return self._manifest.digest
-
-    def rows_of(self, i: int) -> int:
-        """Rows of chunk i."""
-        return self._layout.counts["n_rows"][i]
-
-    def bytes_of(self, i: int) -> int:
-        """Bytes of the features of chunk i."""
-        return self.chunks[i].nbytes
-
-    def _index(self, i: int) -> int:
-        if not 0 <= i < self.n_chunks:
-            raise IndexError(f"chunk {i} of {self.n_chunks}; chunks are numbered from 0")
-        return int(i)
-
-    def __repr__(self) -> str:
-        """Where it is and what it holds."""
-        return (
-            f"<Store {self.path}: {self.n_queries} queries; {self.storage} {self.dtype}, "
-            f"{self.n_rows} × {self.n_features}, {describe_bytes(self.nbytes)} in "
-            f"{self.n_chunks} chunks>"
-        )
+def _filling(d: dict[str, Any], n_columns: int) -> Filling | None:
+    """The inverse of `_policy`; stores of earlier versions have none."""
+    if d.get("missing") is None:
+        return None
+    found = take(d, "missing", (dict,))
+    kind = choice(found, "kind", MISSING[1:])
+    n_features = integer(found, "n_features", 1, n_columns)
+    absent = np.array(counts(found, "absent", None, 0, n_features - 1), np.int64)
+    if (np.diff(absent) <= 0).any():
+        raise Invalid("absent holds features that do not increase")
+    filling = Filling(kind, n_features)
+    if kind == "indicator":
+        filling = replace(filling, columns=absent)
+    if kind == "mean":
+        values = take(found, "values", (list,))
+        if len(values) != n_features or any(type(value) is not float for value in values):
+            raise Invalid(f"values holds no mean of each of the {n_features} features")
+        is_absent = np.isin(np.arange(n_features), absent)
+        filling = replace(filling, values=np.array(values), absent=is_absent)
+    if filling.n_columns != n_columns:
+        raise Invalid(f"missing is for {filling.n_columns} columns, expected {n_columns}")
+    return filling

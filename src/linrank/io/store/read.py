@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,10 @@ from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.io.comments import Comments, Words
-from linrank.io.store.array_files import AGAIN, Buffer, Files, aligned
-from linrank.io.store.layout import STATISTICS, Unit
-from linrank.io.store.manifest import Manifest
+from linrank.io.store.files import Buffer, Files, aligned
+from linrank.io.store.manifest import AGAIN, STATISTICS, Manifest, Unit
 from linrank.system.durable import FULL_DISK
-from linrank.system.resources import available, describe_bytes
+from linrank.system.resources import available, cached_property, describe_bytes
 
 Array = NDArray[Any]
 
@@ -34,9 +35,40 @@ def checksum(data: NDArray[Any], before: int = 0) -> int:
     return _core.crc32c(data.reshape(-1).view(np.uint8), before)
 
 
+T = TypeVar("T")
+Arrays = Callable[[str], Array]
 Verify = Literal[True, False, "always"]
 _FEATURES = ("values", "columns", "row_offsets")
 _BLOCK = 8 << 20  # bytes of a range that is checked without being kept
+
+
+class StoredComments:
+    """The comments of one chunk, read when they are first looked at."""
+
+    def __init__(self, reader: ChunkReader, chunk: int, verify: Verify) -> None:
+        self._reader, self._chunk, self._verify = reader, chunk, verify
+
+    @cached_property
+    def _found(self) -> Comments:
+        return self._reader.of_chunk(self._chunk, self._verify, self._reader.comments)
+
+    def __len__(self) -> int:
+        return self._reader.layout.counts["n_rows"][self._chunk]
+
+    def __getitem__(self, i: int) -> str:
+        """The comment of row ``i``."""
+        return self._found[i]
+
+    def docid(self, i: int) -> str | None:
+        """The document of row ``i``."""
+        return self._found.docid(i)
+
+    def select(self, index: Any) -> Comments:
+        """The comments of some rows."""
+        return self._found.select(index)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Comments, (self._found.text, self._found.offsets)
 
 
 class ChunkReader:
@@ -51,10 +83,12 @@ class ChunkReader:
     # ---- arrays as they are in the files --------------------------------------------------------
 
     def array(self, name: str, i: int, verify: Verify, buffer: Buffer | None = None) -> Array:
-        """An array of chunk i; in the buffer, if given."""
+        """An array of chunk i; features in the buffer, if given."""
         stored = self.layout.arrays[name]
         begin, n_bytes = self.layout.place(name, i)
-        out = None if buffer is None else buffer.part(name, begin, n_bytes)
+        out = None
+        if buffer is not None and name in ("values", "columns"):
+            out = buffer.part(name, begin, n_bytes)
         data = self.files.read(stored.file, begin, n_bytes, out)
         if self._is_due(name, i, verify):
             self.check_sum(name, i, checksum(data))
@@ -82,14 +116,15 @@ class ChunkReader:
         where = f"chunk {i}, bytes {begin} to {begin + n_bytes}"
         return DataFormatError(f"{path}: {where}: {problem}; {AGAIN}")
 
-    def offsets(self, name: str, unit: Unit, i: int, verify: Verify) -> Array:
-        """Offsets of chunk i, from 0 to its number of units, checked."""
-        first, last = self.layout.bounds[unit][i : i + 2]
-        ends = self.array(name, i, verify)
-        offsets = np.zeros(len(ends) + 1, np.int64)
-        np.subtract(ends, first, out=offsets[1:])
-        self.check_offsets(name, i, offsets, last - first)
-        return offsets
+    def offsets(self, name: str, unit: Unit, i: int | None, found: Array) -> Array:
+        """Offsets of chunk i, or of all, from 0 to its number of units, checked."""
+        first, end = 0, self.layout.total(unit)
+        if i is not None:
+            first, end = self.layout.bounds[unit][i : i + 2]
+            ends, found = found, np.zeros(len(found) + 1, np.int64)
+            np.subtract(ends, first, out=found[1:])
+        self.check_offsets(name, i, found, end - first)
+        return found
 
     def check_offsets(self, name: str, i: int | None, offsets: Array, end: int) -> None:
         """Offsets start at 0, end where they should and never decrease; queries have rows."""
@@ -110,20 +145,40 @@ class ChunkReader:
 
     # ---- the parts of a dataset -----------------------------------------------------------------
 
-    def rows(self, i: int, verify: Verify, buffer: Buffer | None) -> Rows:
-        """The features of chunk i."""
+    def chunk(self, i: int, verify: Verify, buffer: Buffer, source: str) -> Dataset:
+        """Chunk i, its features in the buffer; its comments are read when they are looked at."""
         is_new = verify == "always" or (verify is True and not self._looked_through[i])
-        values = self.array("values", i, verify, buffer)
-        n_features = self.layout.n_features
+        arrays = self._arrays_of(i, verify, buffer)
+        comments = StoredComments(self, i, verify) if self.layout.has_comments else None
+        data = self.dataset(i, arrays, comments, is_new, source)
+        self._looked_through[i] |= is_new
+        return data
+
+    def _arrays_of(self, i: int, verify: Verify, buffer: Buffer | None = None) -> Arrays:
+        return lambda name: self.array(name, i, verify, buffer)
+
+    def dataset(
+        self, i: int | None, arrays: Arrays, comments: Any, thoroughly: bool, source: str
+    ) -> Dataset:
+        """The rows of chunk i, or of all, of arrays by name, each checked before it is used."""
+        manifest, n_features = self.manifest, self.layout.n_features
+        values = arrays("values")
         if self.layout.storage == "dense":
             rows: Rows = DenseRows(values.reshape(-1, n_features))
         else:
-            columns = self.array("columns", i, verify, buffer)
-            offsets = self.offsets("row_offsets", "n_entries", i, verify)
+            columns = arrays("columns")
+            offsets = self.offsets("row_offsets", "n_entries", i, arrays("row_offsets"))
             rows = CsrRows(values, columns, offsets, n_features)
-        self.check_rows(rows, i, is_new)
-        self._looked_through[i] |= is_new
-        return rows
+        self.check_rows(rows, i, thoroughly)
+        labels = arrays("labels")
+        if not np.isfinite(labels).all():
+            raise self.damaged("labels", i, "a label is no finite number")
+        weight, queries = self.weight(i, arrays), self.queries(i, arrays)
+        qid = None if queries.ids is None else np.repeat(queries.ids, np.diff(queries.offsets))
+        names, base, filling = manifest.feature_names, manifest.index_base, manifest.filling
+        data = Dataset(rows, labels, qid, weight, names, comments, source, base, filling=filling)
+        data.__dict__["queries"] = queries
+        return data
 
     def check_rows(self, rows: Rows, i: int | None, thoroughly: bool) -> None:
         """Columns exist; thoroughly: they increase, and values are finite."""
@@ -140,60 +195,40 @@ class ChunkReader:
             row, column = place
             raise self.damaged("values", i, f"row {row}, column {column} is no finite number")
 
-    def labels(self, i: int, verify: Verify) -> Array:
-        """The labels of chunk i."""
-        labels = self.array("labels", i, verify)
-        self.check_labels(labels, i)
-        return labels
-
-    def check_labels(self, labels: Array, i: int | None) -> None:
-        if not np.isfinite(labels).all():
-            raise self.damaged("labels", i, "a label is no finite number")
-
-    def weight(self, i: int, verify: Verify) -> Array | None:
-        """The weights of the rows of chunk i, where there are any."""
+    def weight(self, i: int | None, arrays: Arrays) -> Array | None:
+        """The weights of rows, where there are any."""
         if not self.layout.has_weights:
             return None
-        weight = self.array("weights", i, verify)
-        self.check_weight(weight, i)
-        return weight
-
-    def check_weight(self, weight: Array, i: int | None) -> None:
+        weight = arrays("weights")
         if not (np.isfinite(weight) & (weight >= 0.0)).all():
             raise self.damaged("weights", i, "a weight is no finite number >= 0")
+        return weight
 
-    def queries(self, i: int, verify: Verify) -> Queries:
-        """The queries of chunk i, ranked when they were written."""
-        queries = Queries(
-            self.offsets("query_offsets", "n_rows", i, verify),
-            None,
-            self.array("levels", i, verify),
-            self.array("n_levels", i, verify),
-            self.ids(i, verify),
-        )
-        self.check_queries(queries, i)
-        return queries
-
-    def check_queries(self, queries: Queries, i: int | None) -> None:
-        """Levels are places in arrays of n_levels: none may lie outside. Counts the pairs."""
+    def queries(self, i: int | None, arrays: Arrays) -> Queries:
+        """The queries, ranked when they were written."""
+        offsets = self.offsets("query_offsets", "n_rows", i, arrays("query_offsets"))
+        ids = arrays("ids") if self.layout.ids == "integer" else None
+        if self.layout.ids == "text":
+            ends = self.offsets("id_offsets", "id_bytes", i, arrays("id_offsets"))
+            ids = np.empty(len(ends) - 1, dtype=object)
+            # Bytes that are no UTF-8 appear as \\xNN, as in text files.
+            ids[:] = Words(arrays("id_text"), ends).tolist("backslashreplace")
+        queries = Queries(offsets, None, arrays("levels"), arrays("n_levels"), ids)
         try:
+            # Levels are places in arrays of n_levels: none may lie outside. Counts the pairs.
             _ = queries.pairs_per_query
         except ValueError as error:
             raise self.damaged("levels", i, str(error)) from None
+        return queries
 
-    def ids(self, i: int, verify: Verify) -> Array | None:
-        """The ids of the queries of chunk i."""
-        if self.layout.ids is None:
-            return None
-        if self.layout.ids == "integer":
-            return self.array("ids", i, verify)
-        offsets = self.offsets("id_offsets", "id_bytes", i, verify)
-        return text_ids(self.array("id_text", i, verify), offsets)
+    def comments(self, i: int | None, arrays: Arrays) -> Comments:
+        """The comments of rows."""
+        ends = self.offsets("comment_offsets", "comment_bytes", i, arrays("comment_offsets"))
+        return Comments(arrays("comment_text"), ends)
 
-    def comments(self, i: int, verify: Verify) -> Comments:
-        """The comments of the rows of chunk i."""
-        offsets = self.offsets("comment_offsets", "comment_bytes", i, verify)
-        return Comments(self.array("comment_text", i, verify), offsets)
+    def of_chunk(self, i: int, verify: Verify, read: Callable[[int, Arrays], T]) -> T:
+        """What one of the methods above reads of chunk i."""
+        return read(i, self._arrays_of(i, verify))
 
     def check_features(self, i: int) -> None:
         """Sum the features of chunk i block by block, without keeping them, if nobody has yet."""
@@ -226,39 +261,18 @@ class ChunkReader:
         return ColumnStatistics(weight, n_rows, mean, variance, low, high, counts)
 
 
-def text_ids(text: Array, offsets: Array) -> Array:
-    """Ids as an array of strings; bytes that are no UTF-8 appear as \\xNN, as in text files."""
-    ids = np.empty(len(offsets) - 1, dtype=object)
-    ids[:] = Words(text, offsets).tolist("backslashreplace")
-    return ids
-
-
 def whole_dataset(reader: ChunkReader, source: str, verify: bool, n_threads: int) -> Dataset:
     """All chunks as one dataset, of arrays that nobody can write to.
 
     What serves as a place in memory (offsets, levels, columns) is always checked; with ``verify``,
     so is every byte, once.
     """
-    layout = reader.layout
     arrays = _arrays(reader, source, n_threads)
     if verify:
         _check_sums(reader, arrays, n_threads)
-    rows = _rows(reader, arrays, verify)
-    reader.check_labels(arrays["labels"], None)
-    if layout.has_weights:
-        reader.check_weight(arrays["weights"], None)
-    queries = _queries(reader, arrays)
-    comments = None
-    if layout.has_comments:
-        offsets = arrays["comment_offsets"]
-        reader.check_offsets("comment_offsets", None, offsets, layout.total("comment_bytes"))
-        comments = Comments(arrays["comment_text"], offsets)
-    qid = None if queries.ids is None else np.repeat(queries.ids, np.diff(queries.offsets))
-    names, base = reader.manifest.feature_names, reader.manifest.index_base
-    weight = arrays.get("weights")
-    data = Dataset(rows, arrays["labels"], qid, weight, names, comments, source, base)
-    data.__dict__["queries"] = queries
-    return data
+    get = arrays.__getitem__
+    comments = reader.comments(None, get) if reader.layout.has_comments else None
+    return reader.dataset(None, get, comments, verify, source)
 
 
 def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
@@ -299,26 +313,39 @@ def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -
             done.result()
 
 
-def _rows(reader: ChunkReader, arrays: dict[str, Array], thoroughly: bool) -> Rows:
-    n_features = reader.layout.n_features
-    if reader.layout.storage == "dense":
-        rows: Rows = DenseRows(arrays["values"].reshape(-1, n_features))
+def read_rows(reader: ChunkReader, rows: slice, verify: bool) -> Rows:
+    """The features of some consecutive rows, in memory of their own."""
+    layout = reader.layout
+    begin, end, step = rows.indices(layout.total("n_rows"))
+    if step != 1 or end < begin:
+        raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
+    if verify:
+        starts = layout.bounds["n_rows"]
+        for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
+            reader.check_features(i)
+    if layout.storage == "dense":
+        values = _range(reader, "values", begin, end)
+        found: Rows = DenseRows(values.reshape(end - begin, layout.n_features))
     else:
-        offsets = arrays["row_offsets"]
-        reader.check_offsets("row_offsets", None, offsets, reader.layout.total("n_entries"))
-        rows = CsrRows(arrays["values"], arrays["columns"], offsets, n_features)
-    reader.check_rows(rows, None, thoroughly)
-    return rows
+        found = _csr_rows(reader, begin, end)
+    reader.check_rows(found, None, verify)
+    return found
 
 
-def _queries(reader: ChunkReader, arrays: dict[str, Array]) -> Queries:
-    layout, offsets = reader.layout, arrays["query_offsets"]
-    reader.check_offsets("query_offsets", None, offsets, layout.total("n_rows"))
-    ids = arrays.get("ids")
-    if layout.ids == "text":
-        ends = arrays["id_offsets"]
-        reader.check_offsets("id_offsets", None, ends, layout.total("id_bytes"))
-        ids = text_ids(arrays["id_text"], ends)
-    queries = Queries(offsets, None, arrays["levels"], arrays["n_levels"], ids)
-    reader.check_queries(queries, None)
-    return queries
+def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
+    # The offsets have a 0 in front: those of rows begin to end lie one further.
+    offsets = _range(reader, "row_offsets", begin - 1, end)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if not 0 <= first <= last <= reader.layout.total("n_entries") or (begin == 0 and first != 0):
+        raise reader.damaged("row_offsets", None, f"rows from entry {first} to {last}")
+    offsets = offsets - first
+    reader.check_offsets("row_offsets", None, offsets, last - first)
+    values = _range(reader, "values", first, last)
+    columns = _range(reader, "columns", first, last)
+    return CsrRows(values, columns, offsets, reader.layout.n_features)
+
+
+def _range(reader: ChunkReader, name: str, begin: int, end: int) -> Array:
+    stored = reader.layout.arrays[name]
+    data = reader.files.read(stored.file, *stored.place(begin, end))
+    return np.asarray(data.view(stored.dtype))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,158 +13,22 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries
+from linrank.data.queries import UNSAID, Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
-from linrank.errors import DataFormatError
-from linrank.io.comments import Comments, Words
-from linrank.io.store.array_files import AGAIN, Buffer, Files, span
-from linrank.io.store.layout import MANIFEST
-from linrank.io.store.manifest import Contents, read_manifest
-from linrank.io.store.read import ChunkReader, Verify, whole_dataset
-from linrank.io.store.writer import CHUNK_BYTES, StoreWriter
+from linrank.errors import DataFormatError, check_one_of
+from linrank.io.comments import naming_documents
+from linrank.io.store.files import Buffer, Files, span
+from linrank.io.store.manifest import AGAIN, MANIFEST, read_manifest
+from linrank.io.store.read import ChunkReader, Verify, read_rows, whole_dataset
+from linrank.io.store.writer import CHUNK_BYTES, write_dataset
+from linrank.options import MISSING
 from linrank.system.durable import recover
-from linrank.system.resources import cached_property, resolve
+from linrank.system.resources import cached_property, describe_bytes, resolve
 
 Array = NDArray[Any]
 
 
-class StoredComments:
-    """The comments of one chunk, as ``linrank.io.comments.Comments``."""
-
-    def __init__(self, reader: ChunkReader, chunk: int, verify: Verify) -> None:
-        self._reader, self._chunk, self._verify = reader, chunk, verify
-
-    @cached_property
-    def _found(self) -> Comments:
-        return self._reader.comments(self._chunk, self._verify)
-
-    def __len__(self) -> int:
-        return self._reader.layout.counts["n_rows"][self._chunk]
-
-    def __getitem__(self, i: int) -> str:
-        """The comment of row ``i``."""
-        return self._found[i]
-
-    def docid(self, i: int) -> str | None:
-        """The document of row ``i``."""
-        return self._found.docid(i)
-
-    def select(self, index: Any) -> Comments:
-        """The comments of some rows."""
-        return self._found.select(index)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Comments, (self._found.text, self._found.offsets)
-
-
-def write_dataset(
-    path: str | os.PathLike[str],
-    data: Dataset,
-    docids: Sequence[str | None] | None,
-    chunk_bytes: int,
-    overwrite: bool,
-    n_jobs: int | None,
-) -> None:
-    """Write all queries; rows that do not lie together are gathered a chunk at a time."""
-    queries, order = data.queries, data.queries.order
-    comments: Any = data.comments if docids is None else _comments(docids, data.n_rows)
-    with StoreWriter(
-        path,
-        storage="dense" if isinstance(data.rows, DenseRows) else "csr",
-        dtype=data.rows.dtype,
-        n_features=data.n_features,
-        has_ids=queries.ids is not None,
-        has_weights=data.weight is not None,
-        has_comments=comments is not None,
-        feature_names=data.feature_names,
-        index_base=data.index_base,
-        chunk_bytes=chunk_bytes,
-        overwrite=overwrite,
-        n_jobs=n_jobs,
-    ) as writer:
-        for first, last in _parts(data, chunk_bytes):
-            begin, end = queries.offsets[first], queries.offsets[last]
-            rows: Any = slice(begin, end) if order is None else order[begin:end]
-            writer.append(
-                data.rows.take(rows),
-                data.labels[rows],
-                None if data.weight is None else data.weight[rows],
-                np.diff(queries.offsets[first : last + 1]),
-                None if queries.ids is None else queries.ids[first:last],
-                None if comments is None else _plain(comments.select(rows)),
-            )
-        writer.finish()
-
-
-def _parts(data: Dataset, chunk_bytes: int) -> list[tuple[int, int]]:
-    """Ranges of queries of about a chunk each: what is gathered is a copy."""
-    queries = data.queries
-    n_rows = max(1, chunk_bytes * data.n_rows // max(1, data.rows.nbytes))
-    cuts = [0]
-    while cuts[-1] < queries.n_queries:
-        wanted = queries.offsets[cuts[-1]] + n_rows
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(queries.offsets, wanted, "right")) - 1))
-    return list(pairwise(cuts))
-
-
-def _comments(docids: Sequence[str | None], n_rows: int) -> Comments:
-    """Comments that name the documents, as LETOR files do."""
-    if isinstance(docids, str) or len(docids) != n_rows:
-        raise ValueError(f"docids must hold one id for each of the {n_rows} rows")
-    for i, docid in enumerate(docids):
-        if docid is not None and (not isinstance(docid, str) or len(docid.split()) != 1):
-            raise ValueError(f"docids[{i}] is {docid!r}; an id is a string without blanks, or None")
-    words = Words.of("" if docid is None else f"docid = {docid}" for docid in docids)
-    return Comments(words.text, words.offsets)
-
-
-def _plain(comments: Any) -> Comments:
-    """Comments as one text, whatever class held them."""
-    if isinstance(comments, Comments):
-        return comments
-    words = Words.of(comments[i] for i in range(len(comments)))
-    return Comments(words.text, words.offsets)
-
-
-def read_rows(reader: ChunkReader, rows: slice, verify: bool) -> Rows:
-    """The features of some consecutive rows, in memory of their own."""
-    layout = reader.layout
-    begin, end, step = rows.indices(layout.total("n_rows"))
-    if step != 1 or end < begin:
-        raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
-    if verify:
-        starts = layout.bounds["n_rows"]
-        for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
-            reader.check_features(i)
-    if layout.storage == "dense":
-        values = _range(reader, "values", begin, end)
-        found: Rows = DenseRows(values.reshape(end - begin, layout.n_features))
-    else:
-        found = _csr_rows(reader, begin, end)
-    reader.check_rows(found, None, verify)
-    return found
-
-
-def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
-    # The offsets have a 0 in front: those of rows begin to end lie one further.
-    offsets = _range(reader, "row_offsets", begin - 1, end)
-    first, last = int(offsets[0]), int(offsets[-1])
-    if not 0 <= first <= last <= reader.layout.total("n_entries") or (begin == 0 and first != 0):
-        raise reader.damaged("row_offsets", None, f"rows from entry {first} to {last}")
-    offsets = offsets - first
-    reader.check_offsets("row_offsets", None, offsets, last - first)
-    values = _range(reader, "values", first, last)
-    columns = _range(reader, "columns", first, last)
-    return CsrRows(values, columns, offsets, reader.layout.n_features)
-
-
-def _range(reader: ChunkReader, name: str, begin: int, end: int) -> Array:
-    stored = reader.layout.arrays[name]
-    data = reader.files.read(stored.file, *stored.place(begin, end))
-    return np.asarray(data.view(stored.dtype))
-
-
-class Store(Contents):
+class Store:
     """A data set on disk: a folder of arrays, cut into chunks of whole queries.
 
     Opening one reads the manifest and compares the sizes of all files with it; bytes are compared
@@ -185,6 +48,25 @@ class Store(Contents):
     chunks : tuple of ChunkRange
         Where each chunk lies: ``rows``, ``queries`` and ``entries`` (CSR, else None) as slices,
         and ``nbytes``, the size of its features.
+    n_rows, n_features, n_queries, n_pairs, n_chunks : int
+        Numbers of rows, columns, queries, pairs of all queries, and chunks.
+    storage : {"dense", "csr"}
+    dtype : float32 or float64
+        Type of the values.
+    nbytes : int
+        Bytes of the features: values, and for CSR columns and row offsets.
+    feature_names : tuple of str or None
+        Name of each column, if there are names.
+    filling : Filling or None
+        How missing values of the rows were filled in, if the data may have had some.
+    index_base : int or None
+        The number of the first column in the text that it was made of.
+    has_ids : bool
+        Whether queries have ids; without them there is one query.
+    has_weights, has_comments : bool
+        Whether rows have weights, comments.
+    digest : str
+        SHA-256 of the manifest, which holds the checksums of all else: tells stores apart.
 
     Raises
     ------
@@ -214,9 +96,29 @@ class Store(Contents):
                 f"{folder}: has no {MANIFEST}: it is no store, or writing it was interrupted; "
                 "write it with linrank convert or linrank.Store.write"
             )
-        super().__init__(folder, read_manifest(place))
+        self.path, self._manifest = folder, read_manifest(place)
+        manifest = self._manifest
+        self._layout = layout = manifest.layout
+        self.chunks = tuple(map(layout.chunk, range(layout.n_chunks)))
+        self.n_rows, self.n_queries = layout.total("n_rows"), layout.total("n_queries")
+        self.n_features, self.n_chunks = layout.n_features, layout.n_chunks
+        self.n_pairs = manifest.n_pairs
+        self.storage, self.dtype = layout.storage, layout.dtype
+        self.nbytes = sum(chunk.nbytes for chunk in self.chunks)
+        self.feature_names, self.index_base = manifest.feature_names, manifest.index_base
+        self.filling = manifest.filling
+        self.has_ids, self.has_weights = layout.ids is not None, layout.has_weights
+        self.has_comments, self.digest = layout.has_comments, manifest.digest
         self._files = Files(self.path, self._layout.sizes())
         self._reader = ChunkReader(self._manifest, self._files)
+
+    def rows_of(self, i: int) -> int:
+        """Rows of chunk i."""
+        return self._layout.counts["n_rows"][i]
+
+    def bytes_of(self, i: int) -> int:
+        """Bytes of the features of chunk i."""
+        return self.chunks[i].nbytes
 
     @cached_property
     def statistics(self) -> ColumnStatistics:
@@ -238,13 +140,13 @@ class Store(Contents):
 
     # ---- reading ----------------------------------------------------------------------------
 
-    def buffer(self) -> Buffer:
-        """Memory for the features of any chunk, to be read into again and again."""
+    def buffer(self, chunk: int | None = None) -> Buffer:
+        """Memory for the features of a chunk, or of any, to be read into again and again."""
         sizes: dict[str, int] = {}
         for name in ("values", "columns"):
             if name in self._layout.arrays:
-                places = (self._layout.place(name, i) for i in range(self.n_chunks))
-                sizes[name] = max(span(*place) for place in places)
+                chunks = range(self.n_chunks) if chunk is None else [chunk]
+                sizes[name] = max(span(*self._layout.place(name, i)) for i in chunks)
         return Buffer(sizes)
 
     def read(self, i: int, *, into: Buffer | None = None, verify: Verify = True) -> Dataset:
@@ -268,31 +170,17 @@ class Store(Contents):
         """
         if verify not in (True, False, "always"):
             raise ValueError(f"verify must be True, False or 'always', got {verify!r}")
-        i, reader = self._index(i), self._reader
-        rows = reader.rows(i, verify, self._own_buffer(i) if into is None else into)
-        queries = reader.queries(i, verify)
-        qid = None if queries.ids is None else np.repeat(queries.ids, np.diff(queries.offsets))
-        comments = StoredComments(reader, i, verify) if self.has_comments else None
-        data = Dataset(
-            rows,
-            reader.labels(i, verify),
-            qid,
-            reader.weight(i, verify),
-            self.feature_names,
-            comments,
-            f"{self.path}, chunk {i}",
-            self.index_base,
-        )
-        data.__dict__["queries"] = queries
-        return data
+        i = self._index(i)
+        buffer = self.buffer(i) if into is None else into
+        return self._reader.chunk(i, verify, buffer, f"{self.path}, chunk {i}")
 
     def read_queries(self, i: int) -> Queries:
         """The queries of chunk i alone, its rows counted from 0."""
-        return self._reader.queries(self._index(i), True)
+        return self._reader.of_chunk(self._index(i), True, self._reader.queries)
 
     def read_weight(self, i: int) -> Array | None:
         """The weights of the rows of chunk i; None if rows have none."""
-        return self._reader.weight(self._index(i), True)
+        return self._reader.of_chunk(self._index(i), True, self._reader.weight)
 
     def read_rows(self, rows: slice, *, verify: bool = True) -> Rows:
         """The features of a range of rows, which may cut through queries and chunks, in memory.
@@ -336,7 +224,7 @@ class Store(Contents):
             if not (levels == queries.levels).all() or not (n_levels == queries.n_levels).all():
                 raise self._reader.damaged("levels", i, "its levels are not those of the labels")
             if self.has_comments:
-                self._reader.comments(i, "always")
+                self._reader.of_chunk(i, "always", self._reader.comments)
             n_pairs += queries.n_pairs
         if n_pairs != self.n_pairs:
             raise DataFormatError(
@@ -346,9 +234,18 @@ class Store(Contents):
         self.__dict__.pop("statistics", None)
         _ = self.statistics
 
-    def _own_buffer(self, i: int) -> Buffer:
-        names = [name for name in ("values", "columns") if name in self._layout.arrays]
-        return Buffer({name: span(*self._layout.place(name, i)) for name in names})
+    def _index(self, i: int) -> int:
+        if not 0 <= i < self.n_chunks:
+            raise IndexError(f"chunk {i} of {self.n_chunks}; chunks are numbered from 0")
+        return int(i)
+
+    def __repr__(self) -> str:
+        """Where it is and what it holds."""
+        return (
+            f"<Store {self.path}: {self.n_queries} queries; {self.storage} {self.dtype}, "
+            f"{self.n_rows} × {self.n_features}, {describe_bytes(self.nbytes)} in "
+            f"{self.n_chunks} chunks>"
+        )
 
     def close(self) -> None:
         """Close the files; datasets that were read stay."""
@@ -375,6 +272,7 @@ class Store(Contents):
         sample_weight: Any = None,
         feature_names: Sequence[str] | None = None,
         docids: Sequence[str | None] | None = None,
+        missing: str = "error",
         chunk_bytes: int = CHUNK_BYTES,
         overwrite: bool = False,
         n_jobs: int | None = None,
@@ -389,6 +287,9 @@ class Store(Contents):
             As for ``Dataset.of``; ids of queries are integers or strings.
         docids : sequence of str or None, optional
             Document of each row.
+        missing : {"error", "zero", "mean", "indicator"}, default="error"
+            What happens to missing values, as for ``Dataset.of``. The store holds filled rows, and
+            how they were filled in: a model that is trained from it has the same policy.
         chunk_bytes : int
             Bytes of the features of a chunk. Out of core, some chunks are in memory at a time.
         overwrite : bool
@@ -396,12 +297,14 @@ class Store(Contents):
         n_jobs : int, optional
             Threads; None uses all cores.
         """
+        check_one_of("missing", missing, MISSING)  # a store has a value in every place
         data = Dataset.of(
             X,
             y,
             qid=qid,
             sample_weight=sample_weight,
             feature_names=feature_names,
+            missing=missing,
             n_jobs=n_jobs,
         )
         return cls.of(
@@ -420,8 +323,13 @@ class Store(Contents):
         n_jobs: int | None = None,
     ) -> Store:
         """Write a dataset as a store; see `write`."""
-        write_dataset(path, data, docids, chunk_bytes, overwrite, n_jobs)
-        return cls(path)
+        if docids is not None:
+            if isinstance(docids, str) or len(docids) != data.n_rows:
+                raise ValueError(f"docids must hold one id for each of the {data.n_rows} rows")
+            data = replace(data, comments=naming_documents(docids, 0, "a store"))
+        return write_dataset(
+            path, data, chunk_bytes=chunk_bytes, overwrite=overwrite, n_jobs=n_jobs
+        )
 
 
 # Stores of this process by path and digest: workers get the same one many times, and what was
@@ -440,3 +348,81 @@ def _reopened(path: str, digest: str) -> Store:
             )
         _OPENED[path, digest] = store
     return store
+
+
+# ---- what is known of a store without its features ----------------------------------------------
+
+
+def columns_of(store: Store) -> Dataset:
+    """A dataset with the columns of the store and no row: what checks of columns look at."""
+    rows = DenseRows(np.empty((0, store.n_features), dtype=store.dtype))
+    ids = np.empty(0, dtype=np.int64) if store.has_ids else None
+    return Dataset(
+        rows,
+        np.empty(0),
+        ids,
+        feature_names=store.feature_names,
+        source=store.path,
+        index_base=store.index_base,
+        filling=store.filling,
+    )
+
+
+def outline(store: Store) -> Dataset:
+    """A dataset of the shape of a store, with its queries, names and ids, and nothing in its rows.
+
+    What an estimator asks of its data beside the training itself needs no more; it takes some bytes
+    a query, whatever the number of rows. Labels and levels are all 0.
+    """
+    lengths, n_levels = [], []
+    names: list[Any] = []
+    for i in range(store.n_chunks):
+        part = store.read_queries(i)  # with a level for each row, which does not stay
+        lengths.append(np.diff(part.offsets))
+        n_levels.append(part.n_levels)
+        names.append(part.ids)
+    ids: Array | None = np.concatenate(names) if store.has_ids else None
+    n_rows, zero = store.n_rows, np.zeros(1)
+    rows = CsrRows(
+        np.empty(0, store.dtype),
+        np.empty(0, np.int32),
+        np.broadcast_to(np.zeros(1, np.int64), n_rows + 1),
+        store.n_features,
+    )
+    qid = None if ids is None else np.broadcast_to(ids[:1], n_rows)
+    data = Dataset(
+        rows,
+        np.broadcast_to(zero, n_rows),
+        qid,
+        feature_names=store.feature_names,
+        source=store.path,
+        index_base=store.index_base,
+        filling=store.filling,
+    )
+    data.__dict__["queries"] = Queries(
+        np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
+        None,
+        np.broadcast_to(np.zeros(1, np.int32), n_rows),
+        np.concatenate(n_levels),
+        ids,
+    )
+    return data
+
+
+def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
+    """Whether a fit is to go over a store in passes; what does not belong together is refused.
+
+    ``others`` are arguments of ``fit`` that a store answers itself.
+    """
+    if not isinstance(X, Store):
+        if memory_limit is not None:
+            raise ValueError(
+                f"memory_limit={memory_limit!r} is for a store, got {type(X).__name__}: what is in "
+                "memory cannot be kept out of it; write it with linrank.Store.write, or leave "
+                "memory_limit out"
+            )
+        return False
+    for name, value in {"y": y, **others}.items():
+        if value is not None and value is not UNSAID:
+            raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
+    return memory_limit is not None

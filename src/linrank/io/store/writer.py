@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.dataset import Dataset, join_ids
 from linrank.data.frames import as_array, as_labels, check_names
-from linrank.data.queries import as_sizes
-from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
-from linrank.io.comments import Comments, Words
-from linrank.io.store.batch import Block, Pending, as_words
-from linrank.io.store.layout import STATISTICS, Layout, NewFolder, StoredArray
-from linrank.io.store.manifest import Manifest
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
+from linrank.io.comments import Comments, Words, join_datasets, naming_documents
+from linrank.io.store.files import NewFolder
+from linrank.io.store.manifest import STATISTICS, Layout, Manifest, StoredArray
 from linrank.io.store.read import checksum
 from linrank.system.resources import resolve
 
@@ -25,87 +24,6 @@ if TYPE_CHECKING:
     from linrank.io.store.store import Store
 
 Array = NDArray[Any]
-
-
-def checked_block(
-    layout: Layout,
-    rows: Rows,
-    labels: Any,
-    weight: Any,
-    sizes: Any,
-    ids: Any,
-    comments: Comments | None,
-    n_threads: int,
-) -> Block:
-    """A block of whole queries that fits the store, or an error that says what does not."""
-    _check_rows(layout, rows, n_threads)
-    n_rows = rows.shape[0]
-    labels = as_labels(labels, n_rows)
-    sizes = as_sizes(sizes, n_rows)
-    _check_given("weights", weight is not None, layout.has_weights)
-    _check_given("comments", comments is not None, layout.has_comments)
-    _check_given("ids", ids is not None, layout.ids is not None)
-    if weight is not None:
-        # as_weights refuses zeros everywhere; a block among others may have them.
-        weight = np.ascontiguousarray(weight, np.float64)
-        if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0.0)).all():
-            raise ValueError(f"weight must hold a finite number >= 0 for each of the {n_rows} rows")
-    if comments is not None and len(comments) != n_rows:
-        raise ValueError(f"there are {n_rows} rows but {len(comments)} comments")
-    return Block(rows, labels, weight, sizes, _as_ids(ids, len(sizes)), comments)
-
-
-def _check_rows(layout: Layout, rows: Rows, n_threads: int) -> None:
-    storage = "dense" if isinstance(rows, DenseRows) else "csr"
-    found = (storage, rows.dtype.name, rows.shape[1])
-    expected = (layout.storage, layout.dtype.name, layout.n_features)
-    if found != expected:
-        raise ValueError(
-            f"rows are {found[0]} {found[1]} of {found[2]} columns, the store is {expected[0]} "
-            f"{expected[1]} of {expected[2]}"
-        )
-    if not _core.columns_increase(rows.core, n_threads):
-        raise ValueError("the columns of a row must increase; see CsrRows")
-    place = _core.first_non_finite(rows.core, n_threads)
-    if place is not None:
-        raise ValueError(f"row {place[0]} of the block, column {place[1]} is NaN or infinite")
-
-
-def _check_given(name: str, given: bool, wanted: bool) -> None:
-    if given != wanted:
-        verb = "needs" if wanted else "takes no"
-        raise ValueError(f"this store {verb} {name}: it was opened with has_{name}={wanted}")
-
-
-def _as_ids(ids: Any, n_queries: int) -> Array | Words | None:
-    """Ids as int64 where all are integers, else as text."""
-    if ids is None:
-        return None
-    if not isinstance(ids, Words):
-        array = as_array(ids, "ids")
-        if array.ndim != 1:
-            raise ValueError(f"ids must be 1-D, one per query; got shape {array.shape}")
-        ids = _integers_or_words(array)
-    if len(ids) != n_queries:
-        raise ValueError(f"there are {n_queries} queries but {len(ids)} ids")
-    return ids  # type: ignore[no-any-return]
-
-
-def _integers_or_words(array: Array) -> Array | Words:
-    if array.dtype.kind in "bi" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
-        return array.astype(np.int64, copy=False)
-    items = array.tolist()
-    if all(isinstance(item, str) for item in items):
-        return Words.of(items)
-    for item in items:
-        if not isinstance(item, int) or not -(2**63) <= item < 2**63:
-            raise TypeError(
-                f"query id {item!r} is a {type(item).__name__}; ids in a store are all strings or "
-                "all integers of 64 bits: convert them, as in qid.astype(str)"
-            )
-    return np.array(items, np.int64)
-
-
 CHUNK_BYTES = 64 << 20
 
 
@@ -122,17 +40,6 @@ class StoreWriter:
     path : path
         Folder of the store, which must not exist yet (or be empty). It is written under another
         name beside it, and renamed.
-    storage : {"dense", "csr"}
-    dtype : {"float32", "float64"}
-        Of the values.
-    n_features : int
-    has_ids : bool
-        Whether queries have ids; without them there is one query.
-    has_weights, has_comments : bool
-        Whether rows have weights, comments.
-    feature_names : sequence of str, optional
-    index_base : {0, 1}, optional
-        The number of the first column in the text that the data came from.
     chunk_bytes : int
         Bytes of the features of a chunk; a longer query is a chunk of its own.
     overwrite : bool
@@ -145,39 +52,56 @@ class StoreWriter:
         self,
         path: str | os.PathLike[str],
         *,
-        storage: str,
-        dtype: Any,
-        n_features: int,
-        has_ids: bool = True,
-        has_weights: bool = False,
-        has_comments: bool = False,
-        feature_names: Sequence[str] | None = None,
-        index_base: int | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         overwrite: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        _check_options(storage, np.dtype(dtype), n_features, feature_names, index_base, chunk_bytes)
-        units = ("n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes")
-        self._n_queries = 0
-        self._counts: dict[str, list[int]] = {unit: [] for unit in units}
-        self._layout = Layout(
-            storage,
-            np.dtype(dtype),
-            n_features,
-            "integer" if has_ids else None,
-            has_weights,
-            has_comments,
-            self._counts,
-        )
-        self._names = None if feature_names is None else tuple(feature_names)
-        self._index_base, self._chunk_bytes = index_base, chunk_bytes
-        self._n_threads = resolve(n_jobs)
-        self._pending = Pending(self._layout, chunk_bytes)
+        if chunk_bytes < 1:
+            raise ValueError(f"chunk_bytes must be a positive number of bytes, got {chunk_bytes!r}")
+        self._chunk_bytes, self._n_threads = chunk_bytes, resolve(n_jobs)
+        self._like: Dataset | None = None  # the first rows
+        self._pending: list[tuple[Dataset, Array | None]] = []  # queries of the next chunk
+        self._n_pending = 0  # bytes of their features
         self._checksums: dict[str, list[int]] = {}
+        units = ("n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes")
+        self._counts: dict[str, list[int]] = {unit: [] for unit in units}
         self._totals: dict[str, int] = dict.fromkeys(units, 0)
-        self._n_pairs, self._statistics = 0, ColumnStatistics.empty(n_features)
+        self._n_queries = self._n_pairs = 0
         self._folder: NewFolder | None = NewFolder(os.path.abspath(os.fspath(path)), overwrite)
+
+    def check_alike(self, data: Dataset) -> Dataset:
+        """The data, if they can be part of the store; the first ones decide on its layout."""
+        if self._like is None:
+            if data.rows.dtype not in (np.float32, np.float64):
+                raise ValueError(f"values must be float32 or float64, got {data.rows.dtype}")
+            if not 1 <= data.n_features <= 2**48:
+                raise ValueError(f"a store has 1 to 2^48 features, got {data.n_features}")
+            check_names(data.feature_names or ())
+            self._statistics = ColumnStatistics.empty(data.n_features)
+            self._layout = Layout(
+                "dense" if isinstance(data.rows, DenseRows) else "csr",
+                data.rows.dtype,
+                data.n_features,
+                None if data.qid is None else "integer",
+                data.weight is not None,
+                data.comments is not None,
+                self._counts,
+            )
+            self._like = data.select(np.empty(0, np.int64))
+        found, expected = _form(data), _form(self._like)
+        if found != expected:
+            raise ValueError(
+                f"{data.source}: rows are {found}, those before {expected}; all must be alike"
+            )
+        names, wanted = data.feature_names, self._like.feature_names
+        if names != wanted:
+            pairs = zip(names or (), wanted or (), strict=False)
+            other = next(((a, b) for a, b in pairs if a != b), (names, wanted))
+            raise ValueError(
+                f"{data.source}: a column is named {other[0]!r} where {other[1]!r} stood before; "
+                "all must have the same columns in the same order"
+            )
+        return data
 
     @property
     def folder(self) -> str:
@@ -186,91 +110,111 @@ class StoreWriter:
             raise ValueError("the writer is finished or was given up; make another")
         return self._folder.partial
 
-    def append(
-        self,
-        rows: Rows,
-        labels: Array,
-        weight: Array | None,
-        sizes: Array,
-        ids: Array | Words | Sequence[str] | None,
-        comments: Comments | None = None,
-    ) -> None:
-        """Write whole queries; all arrays are read before it returns and may be used again.
+    def append(self, data: Dataset, ids: Any = None) -> None:
+        """Write whole queries.
 
         Parameters
         ----------
-        rows : DenseRows or CsrRows
-            Of the storage, the type and the number of columns of the store.
-        labels : float64 array (n_rows,)
-        weight : float64 array (n_rows,) or None
-        sizes : int64 array (n_queries,)
-            Rows of each query; they sum to n_rows.
-        ids : integers, strings or Words (n_queries,), or None
-            An id comes once in a store: who appends has grouped the rows.
-        comments : Comments or None
-            One comment a row.
+        data : Dataset
+            Rows stored like those before; those of a query come together, and its ``qid`` is one
+            that no other query has.
+        ids : integers or strings (n_queries,), optional
+            Of the queries, where ``qid`` are only numbers.
         """
         try:
-            self._append(
-                checked_block(
-                    self._layout, rows, labels, weight, sizes, ids, comments, self._n_threads
-                )
-            )
+            self._append(*self._checked(data, ids))
         except BaseException:
             self.abort()
             raise
 
-    def _append(self, block: Block) -> None:
+    def _checked(self, data: Dataset, ids: Any) -> tuple[Dataset, Array | None]:
+        """The rows, and the ids as int64 or strings; an error says what does not fit the store."""
+        rows = self.check_alike(data).rows
+        if not _core.columns_increase(rows.core, self._n_threads):
+            raise ValueError("the columns of a row must increase; see CsrRows")
+        place = _core.first_non_finite(rows.core, self._n_threads)
+        if place is not None:
+            raise ValueError(
+                f"row {place[0]} of the block, column {place[1]} is NaN or infinite; say what "
+                "stands in for missing values with missing='zero', 'mean' or 'indicator'"
+            )
+        if data.n_rows == 0:
+            raise ValueError("there are no rows to append; a query has at least one")
+        labels, weight, comments = as_labels(data.labels, data.n_rows), data.weight, data.comments
+        if weight is not None:
+            # as_weights refuses zeros everywhere; a block among others may have them.
+            weight = np.ascontiguousarray(weight, np.float64)
+            if weight.shape != labels.shape or not (np.isfinite(weight) & (weight >= 0.0)).all():
+                raise ValueError(
+                    f"weight must hold a finite number >= 0 for each of the {data.n_rows} rows"
+                )
+        if comments is not None and len(comments) != data.n_rows:
+            raise ValueError(f"there are {data.n_rows} rows but {len(comments)} comments")
+        if data.qid is None:
+            ids = None
+        else:
+            ids = _as_ids(data.qid[query_offsets(data)[:-1]] if ids is None else ids)
+        return replace(data, labels=labels, weight=weight), ids
+
+    def _append(self, data: Dataset, ids: Array | None) -> None:
         _ = self.folder  # an error after the end
-        self._n_queries += block.n_queries
+        offsets = query_offsets(data)
+        first, n_queries = 0, len(offsets) - 1
+        if ids is not None and len(ids) != n_queries:
+            raise ValueError(f"there are {n_queries} queries but {len(ids)} ids")
+        self._widen(data.n_features)
+        self._n_queries += n_queries
         if self._layout.ids is None and self._n_queries > 1:
             raise ValueError("a store without ids has one query; give ids to have more")
-        nbytes = block.query_bytes()
-        ends = np.cumsum(nbytes)
-        first, n_queries = 0, block.n_queries
+        ends = np.cumsum(_query_bytes(data, offsets))
         while first < n_queries:
             before = int(ends[first - 1]) if first else 0
-            room = self._chunk_bytes - self._pending.nbytes
+            room = self._chunk_bytes - self._n_pending
             last = int(np.searchsorted(ends, before + room, side="right"))
             if last <= first:
-                if len(self._pending):
+                if self._pending:
                     self._flush()
                     continue
                 last = first + 1
-            part = block.take(first, last)
-            if last < n_queries and not len(self._pending):
-                self._write_chunk(part)  # the next query does not fit: this is a chunk
-            else:
-                self._pending.add(part, int(ends[last - 1]) - before)
+            part = data.select(slice(int(offsets[first]), int(offsets[last])))
+            self._pending.append((part, None if ids is None else ids[first:last]))
+            self._n_pending += int(ends[last - 1]) - before
+            if last < n_queries:  # the next query does not fit: this is a chunk
+                self._flush()
             first = last
 
     def _flush(self) -> None:
-        self._write_chunk(self._pending.block())
-        self._pending.clear()
+        parts, ids = zip(*self._pending, strict=True)
+        self._pending, self._n_pending = [], 0
+        whole = join_datasets(parts)
+        del parts  # no longer needed once they are one
+        self._write_chunk(whole, None if ids[0] is None else join_ids(ids))
 
-    def _write_chunk(self, block: Block) -> None:
-        offsets = block.offsets
-        levels, n_levels = _core.rank_levels(block.labels, offsets, None, self._n_threads)
+    def _write_chunk(self, data: Dataset, ids: Array | None) -> None:
+        offsets, rows = query_offsets(data), data.rows
+        levels, n_levels = _core.rank_levels(data.labels, offsets, None, self._n_threads)
         self._n_pairs += sum(_core.count_pairs(levels, offsets, n_levels).tolist())
+        if rows.shape[1] != self._layout.n_features:
+            rows = resized(rows, self._layout.n_features)
         self._statistics = self._statistics.merged(
-            ColumnStatistics.of(block.rows, block.weight, self._n_threads)
+            ColumnStatistics.of(rows, data.weight, self._n_threads)
         )
-        arrays: dict[str, Array] = {"values": block.rows.values, "labels": block.labels}
-        units = {"n_queries": block.n_queries, "n_rows": len(block.labels)}
-        if isinstance(block.rows, CsrRows):
-            arrays["columns"] = block.rows.columns
-            arrays["row_offsets"] = block.rows.offsets[1:] + self._totals["n_entries"]
-            units["n_entries"] = len(block.rows.values)
+        arrays: dict[str, Array] = {"values": rows.values, "labels": data.labels}
+        units = {"n_queries": len(n_levels), "n_rows": len(levels)}
+        if isinstance(rows, CsrRows):
+            arrays["columns"] = rows.columns
+            arrays["row_offsets"] = rows.offsets[1:] + self._totals["n_entries"]
+            units["n_entries"] = len(rows.values)
         arrays |= {"levels": levels, "n_levels": n_levels}
         arrays["query_offsets"] = offsets[1:] + self._totals["n_rows"]
-        if block.weight is not None:
-            arrays["weights"] = block.weight
-        if block.ids is not None:
-            self._add_ids(block.ids, arrays, units)
-        if block.comments is not None:
-            arrays["comment_text"] = block.comments.text
-            arrays["comment_offsets"] = block.comments.offsets[1:] + self._totals["comment_bytes"]
-            units["comment_bytes"] = len(block.comments.text)
+        if data.weight is not None:
+            arrays["weights"] = data.weight
+        if ids is not None:
+            self._add_ids(ids, arrays, units)
+        if isinstance(data.comments, Comments):
+            arrays["comment_text"] = data.comments.text
+            arrays["comment_offsets"] = data.comments.offsets[1:] + self._totals["comment_bytes"]
+            units["comment_bytes"] = len(data.comments.text)
         for name, array in arrays.items():
             self._write(name, self._layout.arrays[name], array)
         for unit in self._counts:
@@ -287,13 +231,13 @@ class StoreWriter:
         self._folder.write(stored.file, data)
         before.append(checksum(data))
 
-    def _add_ids(self, ids: Array | Words, arrays: dict[str, Array], units: dict[str, int]) -> None:
-        if isinstance(ids, Words) and self._layout.ids == "integer":
+    def _add_ids(self, ids: Array, arrays: dict[str, Array], units: dict[str, int]) -> None:
+        if ids.dtype.kind != "i" and self._layout.ids == "integer":
             self._make_ids_text()
         if self._layout.ids == "integer":
-            arrays["ids"] = np.asarray(ids)
+            arrays["ids"] = ids
             return
-        words = as_words(ids)
+        words = Words.of(map(str, ids.tolist()))
         arrays["id_text"] = words.text
         arrays["id_offsets"] = words.offsets[1:] + self._totals["id_bytes"]
         units["id_bytes"] = len(words.text)
@@ -301,46 +245,37 @@ class StoreWriter:
     def _make_ids_text(self) -> None:
         """Rewrite the ids so far, which were integers, as text."""
         self._layout = replace(self._layout, ids="text")
-        self._pending.layout = self._layout
         if self._checksums.pop("ids", None) is None or self._folder is None:
             return
         ids = self._folder.take_back("ids.bin", np.dtype("<i8"))
-        begin = 0
-        for chunk, n_queries in enumerate(self._counts["n_queries"]):
-            words = as_words(ids[begin : begin + n_queries])
-            self._write("id_text", self._layout.arrays["id_text"], words.text)
-            ends = words.offsets[1:] + self._totals["id_bytes"]
-            self._write("id_offsets", self._layout.arrays["id_offsets"], ends)
-            self._counts["id_bytes"][chunk] = len(words.text)
-            self._totals["id_bytes"] += len(words.text)
-            begin += n_queries
+        for chunk, part in enumerate(np.split(ids, np.cumsum(self._counts["n_queries"])[:-1])):
+            arrays: dict[str, Array] = {}
+            units: dict[str, int] = {}
+            self._add_ids(part, arrays, units)
+            for name, array in arrays.items():
+                self._write(name, self._layout.arrays[name], array)
+            self._counts["id_bytes"][chunk] = units["id_bytes"]
+            self._totals["id_bytes"] += units["id_bytes"]
 
-    def widen(self, n_features: int) -> None:
-        """Have more columns from now on; rows so far, which must be CSR, are 0 in them."""
-        if n_features == self._layout.n_features:
-            return
-        if self._layout.storage == "dense" or n_features < self._layout.n_features:
-            raise ValueError(
-                f"a {self._layout.storage} store of {self._layout.n_features} columns cannot "
-                f"become one of {n_features}; only CSR can, and only wider"
-            )
-        self._statistics = self._statistics.widened(n_features)
-        self._layout = replace(self._layout, n_features=n_features)
-        self._pending.layout = self._layout
+    def _widen(self, n_features: int) -> None:
+        """Have more columns from now on; rows so far, which are CSR, are 0 in them."""
+        if n_features > self._layout.n_features:
+            self._statistics = self._statistics.widened(n_features)
+            self._layout = replace(self._layout, n_features=n_features)
 
     def finish(self) -> Store:
         """Write what is left and the manifest; return the store, opened."""
         from linrank.io.store.store import Store
 
         try:
-            if len(self._pending):
+            if self._pending:
                 self._flush()
             folder = self._folder
             if folder is None:
                 raise ValueError("the writer is finished or was given up; make another")
-            s = self._statistics
-            if s.n_rows == 0:
+            if self._like is None or not self._counts["n_rows"]:
                 raise ValueError("nothing was appended; a store has at least one row")
+            s = self._statistics
             data = np.concatenate([s.mean, s.variance, s.low, s.high, s.n_nonzero.view(np.float64)])
             folder.write(STATISTICS, data)
             self._checksums["statistics"] = [checksum(data)]
@@ -348,9 +283,10 @@ class StoreWriter:
                 self._layout,
                 self._n_pairs,
                 s.weight,
-                self._names,
-                self._index_base,
+                self._like.feature_names,
+                self._like.index_base,
                 self._checksums,
+                self._like.filling,
             )
             folder.finish(manifest.encode())
         except BaseException:
@@ -373,24 +309,84 @@ class StoreWriter:
         self.abort()
 
 
-def _check_options(
-    storage: str,
-    dtype: np.dtype[Any],
-    n_features: int,
-    feature_names: Sequence[str] | None,
-    index_base: int | None,
-    chunk_bytes: int,
-) -> None:
-    if storage not in ("dense", "csr"):
-        raise ValueError(f"storage must be 'dense' or 'csr', got {storage!r}")
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
-    if not 1 <= n_features <= 2**48:
-        raise ValueError(f"n_features must be from 1 to 2^48, got {n_features}")
-    if feature_names is not None and len(feature_names) != n_features:
-        raise ValueError(f"there are {n_features} features but {len(feature_names)} names")
-    check_names(feature_names or ())
-    if index_base not in (None, 0, 1):
-        raise ValueError(f"index_base must be 0, 1 or None, got {index_base!r}")
-    if chunk_bytes < 1:
-        raise ValueError(f"chunk_bytes must be a positive number of bytes, got {chunk_bytes!r}")
+def _form(data: Dataset) -> str:
+    """What all rows of a store have in common; sparse ones may have columns that others lack."""
+    storage = f"CSR {data.rows.dtype}"
+    if isinstance(data.rows, DenseRows):
+        storage = f"dense {data.rows.dtype} of {data.n_features} columns"
+    base = "" if data.index_base is None else f", counted from {data.index_base}"
+    given = {"ids": data.qid, "weights": data.weight, "comments": data.comments}
+    has = [name for name, found in given.items() if found is not None]
+    return f"{storage}{base}, with {' and '.join(has) or 'no ids'}"
+
+
+def query_offsets(data: Dataset) -> Array:
+    """Where each query begins and the last one ends, by row; those of a query come together."""
+    if data.qid is None:
+        return np.array([0, data.n_rows])
+    changes = np.flatnonzero(np.asarray(data.qid[1:] != data.qid[:-1], bool)) + 1
+    return np.concatenate([[0], changes, [data.n_rows]])
+
+
+def row_bytes(data: Dataset) -> tuple[Array, Array]:
+    """Bytes of the features of each row, and of its comment, as a store has them."""
+    rows, n_rows = data.rows, data.n_rows
+    if isinstance(rows, DenseRows):
+        features = np.full(n_rows, rows.shape[1] * rows.dtype.itemsize)
+    else:
+        index = 4 if rows.n_columns <= 2**31 - 1 else 8
+        features = np.diff(rows.offsets) * (rows.dtype.itemsize + index) + 8
+    if not isinstance(data.comments, Comments):
+        return features, np.zeros(n_rows, np.int64)
+    return features, np.diff(data.comments.offsets) + 8
+
+
+def _query_bytes(data: Dataset, offsets: Array) -> Array:
+    """Bytes that the features of each query take in a store, or its comments, if more.
+
+    A chunk is put together in memory, which long comments of few features would fill.
+    """
+    features, comments = (np.add.reduceat(sizes, offsets[:-1]) for sizes in row_bytes(data))
+    return np.asarray(np.maximum(features, comments))
+
+
+def _as_ids(ids: Any) -> Array:
+    """Ids as int64 where all are integers, else as strings."""
+    array = as_array(ids, "ids")
+    if array.ndim != 1:
+        raise ValueError(f"ids must be 1-D, one per query; got shape {array.shape}")
+    if array.dtype.kind in "bi" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
+        return array.astype(np.int64, copy=False)
+    items = array.tolist()
+    if all(isinstance(item, str) for item in items):
+        return array.astype(object)
+    for item in items:
+        if not isinstance(item, int) or not -(2**63) <= item < 2**63:
+            raise TypeError(
+                f"query id {item!r} is a {type(item).__name__}; ids in a store are all strings or "
+                "all integers of 64 bits: convert them, as in qid.astype(str)"
+            )
+    return np.array(items, np.int64)
+
+
+def write_dataset(path: str | os.PathLike[str], data: Dataset, **options: Any) -> Store:
+    """Write all queries; rows that do not lie together are gathered a chunk at a time."""
+    offsets, order = data.queries.offsets, data.queries.order
+    n_rows = max(1, options["chunk_bytes"] * data.n_rows // max(1, data.rows.nbytes))
+    cuts = [0]
+    while cuts[-1] < len(offsets) - 1:
+        end = int(np.searchsorted(offsets, offsets[cuts[-1]] + n_rows, "right")) - 1
+        cuts.append(max(cuts[-1] + 1, end))
+    with StoreWriter(path, **options) as writer:
+        for begin, end in pairwise(offsets[cuts].tolist()):
+            part = data.select(slice(begin, end) if order is None else order[begin:end])
+            writer.append(with_stored_comments(part, begin))
+        return writer.finish()
+
+
+def with_stored_comments(data: Dataset, first_row: int) -> Dataset:
+    """The data with comments as a store has them: documents of a table as LETOR files name them."""
+    found: Any = data.comments
+    if found is None or isinstance(found, Comments):
+        return data
+    return replace(data, comments=naming_documents(data.docids or (), first_row, "a store"))

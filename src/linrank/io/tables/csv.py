@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import stat
@@ -12,7 +13,7 @@ from typing import Any
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LONGEST_LINE, LongLineError, OneWay, open_blocks
 from linrank.io.tables.columns import arrow
-from linrank.io.tables.formats import Roles
+from linrank.io.tables.roles import Roles
 from linrank.system.durable import naming
 
 # ---- errors of pyarrow as ours, with the name of the file ---------------------------------------
@@ -30,21 +31,21 @@ def reading(source: str, what: str) -> Iterator[None]:
     except DataFormatError:
         raise
     except pa.ArrowMemoryError as error:
-        raise MemoryError(f"{source}: reading this {what} file: {_words(error)}") from error
-    except pa.ArrowException as error:
-        raise DataFormatError(f"{source}: damaged {what} data: {_words(error)}") from error
+        raise MemoryError(f"{source}: reading this {what} file: {error}") from error
     except UnicodeDecodeError as error:
         raise DataFormatError(f"{source}: {what} data with text that is not UTF-8") from error
-    except OSError as error:
+    except (pa.ArrowException, OSError) as error:
         # pyarrow reports contents it cannot make sense of as an OSError without a number.
-        if error.errno is not None:
+        if getattr(error, "errno", None) is not None:
             raise
-        raise DataFormatError(f"{source}: damaged {what} data: {_words(error)}") from error
+        raise damaged(source, what, error) from error
 
 
-def _words(error: BaseException) -> str:
+def damaged(source: str, what: str, error: object) -> DataFormatError:
+    """A foreign message on the contents of a file, in one line and not too long."""
     text = " ".join(str(error).split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+    more = " ..." if len(text) > _LONGEST else ""
+    return DataFormatError(f"{source}: damaged {what} data: {text[:_LONGEST]}{more}")
 
 
 class TextStream(OneWay):
@@ -89,10 +90,14 @@ _BLOCK = 1 << 20
 _ROOM = 8  # of a block: times the first two lines; a line longer than a block cannot be read
 _LOOKED_AT = 1000  # values of a column of words
 _MOSTLY = 0.9
+_ROW = re.compile(r"Row #(\d+): ")
 _CONVERSION = re.compile(
-    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'"
+    r"In CSV column #(\d+): .*CSV conversion error to \w+: invalid value '(.*)'"
 )
-_SHAPE = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+_SHAPE = re.compile(r"CSV parse error: .*Expected (\d+) columns, got (\d+)")
+
+
+_IDS = ("qid", "docid", "session", "query", "document")  # roles whose values stay text
 
 
 class CsvTable:
@@ -125,19 +130,17 @@ class CsvTable:
         head, n_first = self._first_lines()
         self._block = max(_BLOCK, _ROOM * n_first)
         with reading(name, "CSV"):
-            reader = self._open(_Bytes(head), {}, None, 2 * len(head) + _BLOCK)
+            reader = self._open(io.BytesIO(head), {}, None, 2 * len(head) + _BLOCK)
             self.schema = _with_slips(reader)
             self._check_header()
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """Batches of the columns that are used, numbers as float64 and ids as strings."""
         types = self._types(roles)
-        stream, n_threads = self._stream, self._n_threads
+        n_rows = 0
         try:
-            reader = self._open(stream, types, roles.used, n_threads=n_threads)
-            n_rows = 0
-            for batch in reader:
-                yield batch, n_rows, stream.n_done
+            for batch in self._open(self._stream, types, roles.used, n_threads=self._n_threads):
+                yield batch, n_rows, self._stream.n_done
                 n_rows += batch.num_rows
         except arrow().ArrowException as error:
             raise self._explained(error, types, roles) from None
@@ -150,7 +153,7 @@ class CsvTable:
         }
         for role, name in roles.fields.items():
             # A column of words is no number: said on reading its first value, with the value.
-            if role in ("qid", "docid") or pa.types.is_string(self.schema.field(name).type):
+            if role in _IDS or pa.types.is_string(self.schema.field(name).type):
                 types[name] = pa.string()
         return types
 
@@ -223,28 +226,19 @@ class CsvTable:
                     pass
             except arrow().ArrowException as again:
                 text = str(again)
-        place = f"{self.name}"
+        row = _ROW.search(text)
+        place = self.name if row is None else f"{self.name}:{row[1]}"
         if found := _CONVERSION.search(text):
-            place += f":{found[2]}" if found[2] else ""
             column = self.schema.names[int(found[1])]
             return DataFormatError(
-                f"{place}: the column {column!r} holds {found[3][:60]!r}, which is no number; "
+                f"{place}: the column {column!r} holds {found[2][:60]!r}, which is no number; "
                 "correct it, or leave the column out with features="
             )
         if found := _SHAPE.search(text):
-            place += f":{found[1]}" if found[1] else ""
             return DataFormatError(
-                f"{place}: a line with {found[3]} fields, the first line has {found[2]}"
+                f"{place}: a line with {found[2]} fields, the first line has {found[1]}"
             )
-        return DataFormatError(f"{self.name}: damaged CSV data: {' '.join(text.split())[:300]}")
-
-
-class _Bytes(TextStream):
-    """Bytes as they are."""
-
-    def __init__(self, data: bytes) -> None:
-        self._blocks, self._ready = iter(()), bytearray(data)
-        self._error, self._is_over, self.n_done = None, True, 0
+        return damaged(self.name, "CSV", text)
 
 
 def _with_slips(reader: Any) -> Any:

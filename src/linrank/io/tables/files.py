@@ -9,10 +9,11 @@ from typing import Any
 
 from linrank.data.frames import sparse_part
 from linrank.errors import DataFormatError
-from linrank.io.tables.arrow import Table
+from linrank.io.formats import is_arrow_stream, parquet_parts
 from linrank.io.tables.columns import arrow
 from linrank.io.tables.csv import reading
-from linrank.io.tables.formats import Roles, is_arrow_stream, parquet_parts
+from linrank.io.tables.read import Table
+from linrank.io.tables.roles import Roles
 
 
 def open_table(source: Any, name: str, head: bytes, format: str, n_threads: int) -> Table:

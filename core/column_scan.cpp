@@ -1,0 +1,357 @@
+#include "column_scan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "checksum.hpp"
+#include "parallel.hpp"
+#include "row_range.hpp"
+#include "simd.hpp"
+
+namespace linrank {
+namespace {
+
+/// Rows of weight 0 are absent from moments: n_rows and weight count the others.
+struct Totals {
+    std::int64_t n_rows = 0;
+    std::int64_t heaviest = 0;
+    double weight = 0.0;
+};
+
+Totals count_rows(std::int64_t n_rows, std::span<const double> weight) {
+    if (weight.empty()) return {n_rows, 0, static_cast<double>(n_rows)};
+    Totals totals;
+    for (std::int64_t i = 0; i < n_rows; ++i) {
+        totals.n_rows += weight[i] > 0.0;
+        totals.weight += weight[i];
+        if (weight[i] > weight[totals.heaviest]) totals.heaviest = i;
+    }
+    return totals;
+}
+
+/// What the stored entries of one column add up to, in a chunk of rows (32 bits count those) or in all.
+template <class Value, class Count>
+struct Sums {
+    static constexpr Value infinity = std::numeric_limits<Value>::infinity();
+    double sum = 0, square = 0;               // Σ w (x - pivot), Σ w (x - pivot)²
+    double squares = 0;                       // Σ x²
+    double weight = 0, missing_weight = 0;    // Σ w of the stored entries, of the missing ones among them
+    Value low = infinity, high = -infinity, largest = 0;
+    Count n_stored = 0, n_nonzero = 0, n_missing = 0;  // n_stored: in rows of positive weight
+
+    void add(Value x, double pivot, double w) {
+        n_nonzero += x != 0;
+        n_stored += w > 0.0;
+        weight += w;
+        if (x != x) {
+            n_missing += 1;
+            missing_weight += w;
+            return;
+        }
+        const double wide = x;
+        squares += wide * wide;
+        largest = std::max(largest, x < 0 ? -x : x);
+        if (w > 0.0) add_to_moments(x, pivot, w);
+    }
+
+    void add_to_moments(Value x, double pivot, double w) {
+        const double shifted = double(x) - pivot, scaled = w * shifted;
+        sum += scaled;
+        square += scaled * shifted;
+        low = std::min(low, x);
+        high = std::max(high, x);
+    }
+
+    template <class Other>
+    void add(const Sums<Value, Other> &other) {
+        sum += other.sum;
+        square += other.square;
+        squares += other.squares;
+        weight += other.weight;
+        missing_weight += other.missing_weight;
+        low = std::min(low, other.low);
+        high = std::max(high, other.high);
+        largest = std::max(largest, other.largest);
+        n_stored += other.n_stored;
+        n_nonzero += other.n_nonzero;
+        n_missing += other.n_missing;
+    }
+};
+
+/// The checksum of consecutive bytes, and how many they are.
+struct Check {
+    std::uint32_t sum = 0;
+    std::uint64_t n_bytes = 0;
+
+    template <class T>
+    void add(const T *first, std::int64_t n) {
+        const std::span bytes(reinterpret_cast<const std::uint8_t *>(first), std::size_t(n) * sizeof(T));
+        sum = crc32c(bytes, sum);
+        n_bytes += bytes.size();
+    }
+    void add(const Check &next) {
+        sum = join_crc32c(sum, next.sum, next.n_bytes);
+        n_bytes += next.n_bytes;
+    }
+};
+
+constexpr std::int64_t block_bytes = 1 << 15;  // that stay in cache between checksum and sums
+
+/// A chunk of dense rows without missing values: no column has gaps, so that neither stored entries
+/// nor their weights are counted, and vector kernels sum row by row. A missing value makes `squares` NaN.
+template <class Value>
+class DenseChunk {
+public:
+    void scan(const DenseRows<Value> &rows, std::span<const double> weight, const std::vector<double> &pivot,
+              std::int64_t begin, std::int64_t end) {
+        const std::int64_t width = rows.n_columns;
+        sum.assign(width, 0.0);
+        square = squares = n_nonzero = sum;
+        low.assign(width, Sums<Value, std::int64_t>::infinity);
+        high.assign(width, -Sums<Value, std::int64_t>::infinity);
+        weightless.assign(width, 0);
+        const ColumnSums<Value> sums{pivot.data(), sum.data(),  square.data(), squares.data(), n_nonzero.data(),
+                                     low.data(),   high.data(), weightless.data()};
+        const auto row_bytes = std::max<std::int64_t>(1, width * std::int64_t(sizeof(Value)));
+        const std::int64_t block = std::max<std::int64_t>(16, block_bytes / row_bytes);
+        for (std::int64_t b = begin; b < end; b += block) {
+            const std::int64_t n = std::min(end - b, block);
+            const Value *first = rows.values + b * rows.stride;
+            if (rows.stride == width) values.add(first, n * width);
+            else for (std::int64_t t = 0; t < n; ++t) values.add(first + t * rows.stride, width);
+            const DenseBlock<Value> x{rows.values, rows.stride, width, nullptr, b, n};
+            const double *w = weight.empty() ? nullptr : weight.data() + b;
+            if constexpr (std::is_same_v<Value, float>) kernels().add_columns_f32(x, w, sums);
+            else kernels().add_columns_f64(x, w, sums);
+        }
+    }
+
+    Sums<Value, std::int64_t> column(std::int64_t j) const {
+        const Value largest = low[j] > high[j] ? 0 : std::max(-low[j], high[j]);
+        return {sum[j],  square[j], squares[j], 0.0, 0.0, low[j], high[j], std::max(largest, weightless[j]),
+                0,       static_cast<std::int64_t>(n_nonzero[j]), 0};
+    }
+
+    Check offsets, columns, values;
+
+private:
+    std::vector<double> sum, square, squares, n_nonzero;
+    std::vector<Value> low, high, weightless;
+};
+
+/// A chunk of rows of any storage, entry by entry. The sums of a column lie side by side: entries of
+/// CSR rows come in no order of columns.
+template <class Storage>
+class StoredChunk {
+    using Value = typename Storage::value_type;
+
+public:
+    template <class Index>
+    void scan(const CsrRows<Value, Index> &rows, std::span<const double> weight, const std::vector<double> &pivot,
+              std::int64_t begin, std::int64_t end) {
+        sums.resize(rows.n_columns);
+        const bool is_last = end == rows.n_rows;
+        offsets.add(rows.offsets + begin, end - begin + is_last);
+        for (std::int64_t i = begin; i < end;) {
+            const std::int64_t first = rows.offsets[i];
+            std::int64_t e = i + 1;
+            while (e < end && rows.offsets[e + 1] - first <= block_bytes / 8) ++e;
+            columns.add(rows.columns + first, rows.offsets[e] - first);
+            values.add(rows.values + first, rows.offsets[e] - first);
+            for (; i < e; ++i) {
+                const double w = weight.empty() ? 1.0 : weight[i];
+                for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+                    sums[rows.columns[k]].add(rows.values[k], pivot[rows.columns[k]], w);
+            }
+        }
+    }
+
+    void scan(const DenseRows<Value> &rows, std::span<const double> weight, const std::vector<double> &pivot,
+              std::int64_t begin, std::int64_t end) {
+        sums.resize(rows.n_columns);
+        for (std::int64_t i = begin; i < end; ++i) {
+            const Value *row = rows.values + i * rows.stride;
+            values.add(row, rows.n_columns);
+            const double w = weight.empty() ? 1.0 : weight[i];
+            for (std::int64_t j = 0; j < rows.n_columns; ++j) sums[j].add(row[j], pivot[j], w);
+        }
+    }
+
+    const Sums<Value, std::uint32_t> &column(std::int64_t j) const { return sums[j]; }
+
+    Check offsets, columns, values;
+
+private:
+    std::vector<Sums<Value, std::uint32_t>> sums;
+};
+
+template <class Value>
+void write_column(const Sums<Value, std::int64_t> &sums, double pivot, double total, std::int64_t j,
+                  ColumnScan &scan) {
+    const double weight = total - sums.missing_weight;
+    if (weight > 0.0 && sums.low <= sums.high) {
+        const double shift = sums.sum / weight;
+        scan.mean[j] = pivot + shift;
+        scan.variance[j] = std::max(0.0, sums.square / weight - shift * shift);
+    }
+    scan.low[j] = sums.low;
+    scan.high[j] = sums.high;
+    scan.norms[j] = std::sqrt(sums.squares);
+    scan.largest[j] = sums.largest;
+    scan.n_nonzero[j] = sums.n_nonzero;
+    scan.n_missing[j] = sums.n_missing;
+}
+
+ColumnScan empty_scan(std::int64_t n_columns) {
+    const std::vector<double> zeros(n_columns);
+    const std::vector<std::int64_t> none(n_columns);
+    return {zeros, zeros, zeros, zeros, zeros, zeros, none, none, 0};
+}
+
+/// Few chunks when the columns are many: the sums of a chunk take some 64 bytes a column. Fewer than
+/// 2³² rows in each, which 32 bits count.
+std::int64_t count_chunks(std::int64_t n_rows, std::int64_t n_columns) {
+    const std::int64_t most = std::clamp<std::int64_t>((1 << 20) / std::max<std::int64_t>(1, n_columns), 1, 64);
+    return std::max(std::clamp<std::int64_t>(n_rows / 512, 1, most), (n_rows >> 31) + 1);
+}
+
+template <class Chunk, class Storage>
+ColumnScan scan_chunks(const Storage &rows, std::span<const double> weight, const std::vector<double> &pivot,
+                       int n_threads) {
+    const std::int64_t n_chunks = count_chunks(rows.n_rows, rows.n_columns);
+    std::vector<Chunk> chunks(n_chunks);
+    parallel_for(n_chunks, n_threads, [&](std::int64_t c) {
+        chunks[c].scan(rows, weight, pivot, rows.n_rows * c / n_chunks, rows.n_rows * (c + 1) / n_chunks);
+    });
+    ColumnScan scan = empty_scan(rows.n_columns);
+    const Totals totals = count_rows(rows.n_rows, weight);
+    constexpr std::int64_t block = 4096;
+    parallel_for((rows.n_columns + block - 1) / block, n_threads, [&](std::int64_t b) {
+        for (std::int64_t j = b * block; j < std::min(rows.n_columns, (b + 1) * block); ++j) {
+            Sums<typename Storage::value_type, std::int64_t> sums;
+            for (const Chunk &chunk : chunks) sums.add(chunk.column(j));
+            if constexpr (requires { rows.offsets; }) {
+                // The zeros that CSR rows leave out: the weight that no entry accounts for. Told by
+                // their number, which is exact: a rounding error of the weights times pivot² could
+                // exceed the variance itself.
+                if (sums.n_stored < totals.n_rows) sums.add_to_moments(0, pivot[j], totals.weight - sums.weight);
+            }
+            write_column(sums, pivot[j], totals.weight, j, scan);
+        }
+    });
+    const std::int64_t shape[] = {rows.n_rows, rows.n_columns};
+    Check check;
+    check.add(shape, 2);
+    for (const Chunk &chunk : chunks) check.add(chunk.offsets);
+    for (const Chunk &chunk : chunks) check.add(chunk.columns);
+    for (const Chunk &chunk : chunks) check.add(chunk.values);
+    scan.checksum = check.sum;
+    return scan;
+}
+
+/// var x = E(x - p)² - (E x - p)² for every p. With p the value of one of the rows, cancellation is
+/// harmless in a single pass: var x >= (w_p / Σw)(p - E x)², so at most a factor Σw / w_p of the
+/// precision is lost. The heaviest row makes that at most n_rows.
+template <class Value>
+std::vector<double> values_of_row(const DenseRows<Value> &rows, std::int64_t i) {
+    if (rows.n_rows == 0) return std::vector<double>(rows.n_columns);
+    return {rows.values + i * rows.stride, rows.values + i * rows.stride + rows.n_columns};
+}
+
+template <class Value, class Index>
+std::vector<double> values_of_row(const CsrRows<Value, Index> &rows, std::int64_t i) {
+    std::vector<double> values(rows.n_columns);
+    if (rows.n_rows == 0) return values;
+    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+        values[rows.columns[k]] = rows.values[k] == rows.values[k] ? rows.values[k] : 0;
+    return values;
+}
+
+template <class Value>
+ColumnScan scan_rows(const DenseRows<Value> &rows, std::span<const double> weight, int n_threads) {
+    std::vector<double> pivot = values_of_row(rows, count_rows(rows.n_rows, weight).heaviest);
+    ColumnScan scan = scan_chunks<DenseChunk<Value>>(rows, weight, pivot, n_threads);
+    const auto is_nan = [](double x) { return x != x; };
+    if (std::none_of(scan.norms.begin(), scan.norms.end(), is_nan)) return scan;
+    // Values are missing: once more with care. The ranges know a value of each column.
+    for (std::size_t j = 0; j < pivot.size(); ++j)
+        if (is_nan(pivot[j])) pivot[j] = std::isfinite(scan.low[j]) ? scan.low[j] : 0.0;
+    return scan_chunks<StoredChunk<DenseRows<Value>>>(rows, weight, pivot, n_threads);
+}
+
+template <class Value, class Index>
+ColumnScan scan_rows(const CsrRows<Value, Index> &rows, std::span<const double> weight, int n_threads) {
+    const std::vector<double> pivot = values_of_row(rows, count_rows(rows.n_rows, weight).heaviest);
+    return scan_chunks<StoredChunk<CsrRows<Value, Index>>>(rows, weight, pivot, n_threads);
+}
+
+/// What strays in one column, in a chunk of rows or in all.
+struct Strays {
+    std::int64_t n_stored = 0, n_outside = 0, worst_row = -1, first_missing = -1;
+    double excess = 0, worst = 0;
+
+    void add(double x, std::int64_t row, double floor, double ceiling) {
+        ++n_stored;
+        if (x != x) {
+            if (first_missing < 0) first_missing = row;
+            return;
+        }
+        add_outside(x, 1, row, floor, ceiling);
+    }
+
+    void add_outside(double x, std::int64_t n, std::int64_t row, double floor, double ceiling) {
+        const double beyond = std::max(x - ceiling, floor - x);
+        if (!(beyond > 0.0)) return;
+        n_outside += n;
+        if (beyond > excess) excess = beyond, worst = x, worst_row = row;
+    }
+
+    /// Adds those of the rows that follow.
+    void add(const Strays &other) {
+        n_stored += other.n_stored;
+        n_outside += other.n_outside;
+        if (other.excess > excess) excess = other.excess, worst = other.worst, worst_row = other.worst_row;
+        if (first_missing < 0) first_missing = other.first_missing;
+    }
+};
+
+template <class Storage>
+ColumnStrays find_strays_in(const Storage &rows, std::span<const double> floor, std::span<const double> ceiling,
+                            int n_threads) {
+    const std::int64_t n_chunks = count_chunks(rows.n_rows, rows.n_columns);
+    std::vector<std::vector<Strays>> chunks(n_chunks);
+    parallel_for(n_chunks, n_threads, [&](std::int64_t c) {
+        std::vector<Strays> &found = chunks[c];
+        found.resize(rows.n_columns);
+        for (std::int64_t i = rows.n_rows * c / n_chunks; i < rows.n_rows * (c + 1) / n_chunks; ++i)
+            for_each_entry(rows, i, [&](std::size_t j, double x) { found[j].add(x, i, floor[j], ceiling[j]); });
+    });
+    ColumnStrays out;
+    for (std::int64_t j = 0; j < rows.n_columns; ++j) {
+        Strays all;
+        for (const auto &chunk : chunks) all.add(chunk[j]);
+        if constexpr (requires { rows.offsets; })
+            if (all.n_stored < rows.n_rows) all.add_outside(0.0, rows.n_rows - all.n_stored, -1, floor[j], ceiling[j]);
+        out.n_outside.push_back(all.n_outside);
+        out.excess.push_back(all.excess);
+        out.worst.push_back(all.worst);
+        out.worst_row.push_back(all.worst_row);
+        out.first_missing.push_back(all.first_missing);
+    }
+    return out;
+}
+
+}  // namespace
+
+ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::span<const double> ceiling,
+                         int n_threads) {
+    return std::visit([&](const auto &view) { return find_strays_in(view, floor, ceiling, n_threads); }, rows);
+}
+
+ColumnScan scan_columns(const Rows &rows, std::span<const double> weight, int n_threads) {
+    return std::visit([&](const auto &view) { return scan_rows(view, weight, n_threads); }, rows);
+}
+
+}  // namespace linrank

@@ -1,0 +1,41 @@
+// All that is asked of a matrix before training, found in one pass over its rows.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rows.hpp"
+
+namespace linrank {
+
+/// What a scan finds. A NaN is a missing value; the entries that a CSR row leaves out are zeros.
+///
+/// Moments and ranges are over the values of rows of positive weight, all else over all rows.
+struct ColumnScan {
+    std::vector<double> mean, variance;        // Σ w (x - mean)² / Σ w: no Bessel correction; 0 of no value
+    std::vector<double> low, high;             // inf and -inf of no value
+    std::vector<double> norms;                 // ‖x_j‖: not finite where a value is infinite, or its square is
+    std::vector<double> largest;               // max |x_ij|
+    std::vector<std::int64_t> n_nonzero, n_missing;  // a missing value is not 0
+    std::uint32_t checksum = 0;  // CRC-32C of the shape, then of the values; of CSR, offsets, columns, values
+};
+
+/// Scans the rows. `weight` is empty (every row counts once) or one number >= 0 per row.
+///
+/// The chunks depend on the shape alone and are joined in order, so the number of threads does not
+/// change a bit.
+ColumnScan scan_columns(const Rows &rows, std::span<const double> weight, int n_threads);
+
+/// The values of a column that lie outside of a range, and those that are missing.
+struct ColumnStrays {
+    std::vector<std::int64_t> n_outside;
+    std::vector<double> excess, worst;      // how far outside the worst value lies, 0 where none does; that value
+    std::vector<std::int64_t> worst_row;    // its first row; -1 where there is none, or for a zero that CSR leaves out
+    std::vector<std::int64_t> first_missing;  // the first row without a value, or -1
+};
+
+/// Looks for values below floor[j] or above ceiling[j]; the number of threads does not matter.
+ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::span<const double> ceiling,
+                         int n_threads);
+
+}  // namespace linrank

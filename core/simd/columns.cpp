@@ -1,0 +1,96 @@
+// Sums by column of dense rows, in the order of the rows. Compiled without contraction of a product and a
+// sum into one operation, so that they have the same bits whatever the instructions.
+#include "columns.hpp"
+
+#include "vector.hpp"
+
+namespace linrank::LINRANK_ISA {
+namespace {
+
+inline F32x8 either(F32x8 x, F32x8 y, auto mask) { return mask ? x : y; }
+inline F64x8 either(F64x8 x, F64x8 y, auto mask) { return LINRANK_ISA::either(mask, x, y); }
+
+/// Several rows at a time, for fewer loads and stores of the sums. Lanes are columns, and each adds its values
+/// in the order of the rows.
+template <int n_rows, bool has_weights, class Value>
+void add_rows(const Value *x, std::int64_t stride, std::int64_t n_columns, const double *weight,
+              const ColumnSums<Value> &sums) {
+    using Values = Vec8<Value>;
+    const Values zero{}, one = zero + Value(1);
+    const std::int64_t whole = n_columns / 8 * 8;
+    for (std::int64_t c = 0; c < whole; c += 8) {
+        const F64x8 pivot = load8<double>(sums.pivot + c);
+        F64x8 sum = load8<double>(sums.sum + c), square = load8<double>(sums.square + c);
+        F64x8 squares = load8<double>(sums.squares + c);
+        Values low = load8<Value>(sums.low + c), high = load8<Value>(sums.high + c), n_nonzero{};
+        for (int r = 0; r < n_rows; ++r) {
+            const Values value = load8<Value>(x + r * stride + c);
+            const F64x8 wide = widen(value), shifted = wide - pivot;
+            const F64x8 scaled = has_weights ? shifted * weight[r] : shifted;
+            sum += scaled;
+            square += scaled * shifted;
+            squares += wide * wide;
+            low = either(value, low, value < low);
+            high = either(value, high, high < value);
+            n_nonzero += either(one, zero, value != Value(0));
+        }
+        store8(sums.sum + c, sum);
+        store8(sums.square + c, square);
+        store8(sums.squares + c, squares);
+        store8(sums.low + c, low);
+        store8(sums.high + c, high);
+        store8(sums.n_nonzero + c, load8<double>(sums.n_nonzero + c) + widen(n_nonzero));
+    }
+    for (std::int64_t c = whole; c < n_columns; ++c)
+        for (int r = 0; r < n_rows; ++r) {
+            const Value value = x[r * stride + c];
+            const double wide = value, shifted = wide - sums.pivot[c];
+            const double scaled = has_weights ? shifted * weight[r] : shifted;
+            sums.sum[c] += scaled;
+            sums.square[c] += scaled * shifted;
+            sums.squares[c] += wide * wide;
+            if (value < sums.low[c]) sums.low[c] = value;
+            if (sums.high[c] < value) sums.high[c] = value;
+            sums.n_nonzero[c] += value != 0;
+        }
+}
+
+/// A row of weight 0, which moments and ranges know nothing of.
+template <class Value>
+void add_weightless(const Value *x, std::int64_t n_columns, const ColumnSums<Value> &sums) {
+    for (std::int64_t c = 0; c < n_columns; ++c) {
+        const Value size = x[c] < 0 ? -x[c] : x[c];
+        sums.squares[c] += double(x[c]) * double(x[c]);
+        if (sums.weightless[c] < size) sums.weightless[c] = size;
+        sums.n_nonzero[c] += x[c] != 0;
+    }
+}
+
+template <bool has_weights, class Value>
+void add_columns(const DenseBlock<Value> &x, const double *weight, const ColumnSums<Value> &sums) {
+    constexpr int together = 4;
+    const std::int64_t row_bytes = x.n_columns * std::int64_t(sizeof(Value));
+    for (std::int64_t t = 0; t < x.n_rows;) {
+        // The block that follows is on its way while this one is summed.
+        const char *ahead = reinterpret_cast<const char *>(x.row(t + x.n_rows));
+        for (std::int64_t byte = 0; byte < together * row_bytes; byte += 64) ask_for(ahead + byte);
+        const double *w = has_weights ? weight + t : nullptr;
+        bool is_full = t + together <= x.n_rows;
+        for (int r = 0; has_weights && is_full && r < together; ++r) is_full = w[r] > 0.0;
+        if (is_full) add_rows<together, has_weights>(x.row(t), x.stride, x.n_columns, w, sums);
+        else if (has_weights && *w <= 0.0) add_weightless(x.row(t), x.n_columns, sums);
+        else add_rows<1, has_weights>(x.row(t), x.stride, x.n_columns, w, sums);
+        t += is_full ? together : 1;
+    }
+}
+
+}  // namespace
+
+void add_columns_f32(const DenseBlock<float> &x, const double *weight, const ColumnSums<float> &sums) {
+    weight ? add_columns<true>(x, weight, sums) : add_columns<false>(x, weight, sums);
+}
+void add_columns_f64(const DenseBlock<double> &x, const double *weight, const ColumnSums<double> &sums) {
+    weight ? add_columns<true>(x, weight, sums) : add_columns<false>(x, weight, sums);
+}
+
+}  // namespace linrank::LINRANK_ISA

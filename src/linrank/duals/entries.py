@@ -1,0 +1,513 @@
+"""Dual variables of single pairs, and of the cells of a query's matrix.
+
+Those of the hinge are not told by its margins alone. At the optimum ``α = Cω`` where the margin is
+below 1 and 0 where it is above; the pairs whose margin *is* 1, about one per feature, have
+fractions. They are found in two ways, the second better: the Huber point ``α = Cω clip(ξ/ε, 0, 1)``
+with the ε of the largest dual value, and the maximum of the dual over the α of a band of pairs
+around the kink, all others staying at their end.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.queries import Queries
+from linrank.objective import RiskPoint, SumPoint
+from linrank.pairs import Pairs
+from linrank.ranksvm.train import Problem, plan
+from linrank.solvers.newton import newton
+from linrank.solvers.result import duality_gap, lower_bound
+from linrank.system.resources import cached_property, check_fits
+
+Array = NDArray[Any]
+_ARRAYS = 4  # of 8 bytes a cell that are alive while a block is made and decomposed
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The rectangle of one query: rows above its lowest level × rows below its highest level.
+
+    All pairs (i above j) lie in it, and with two levels they fill it. Both sides are sorted by
+    ascending level, so that the pairs of a row are a prefix of its columns (or, of
+    ``pairs="adjacent"``, a range of them): the layout of `linrank.lowrank.rectangles`, one query at
+    a time and for any choice and weighting of pairs.
+
+    Attributes
+    ----------
+    query : int
+        Number of the query.
+    top, bottom : int64 arrays (m,) and (n,)
+        Positions of the rows of the rectangle, and of its columns.
+    is_pair : bool array (m, n)
+        Which cells are pairs.
+    weight : float64 array (m, n)
+        ω of the pairs, 0 elsewhere.
+    """
+
+    query: int
+    top: Array
+    bottom: Array
+    is_pair: Array
+    weight: Array
+
+    @classmethod
+    def of(cls, pairs: Pairs, query: int) -> Cells:
+        """The rectangle of query number ``query``, refused if it does not fit the memory."""
+        queries = pairs.queries
+        begin, end = int(queries.offsets[query]), int(queries.offsets[query + 1])
+        level = queries.levels[begin:end]
+        ascending = begin + np.argsort(level, kind="stable")
+        highest = int(queries.n_levels[query]) - 1
+        top = ascending[queries.levels[ascending] > 0]
+        bottom = ascending[queries.levels[ascending] < highest]
+        check_fits(
+            _ARRAYS * 8 * len(top) * len(bottom),
+            f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},",
+            "analyze a sample of its rows",
+        )
+        above = queries.levels[top][:, np.newaxis] - queries.levels[bottom]
+        is_pair = above == 1 if pairs.adjacent else above > 0
+        weight = pair_weight(pairs, query, top[:, np.newaxis], bottom)
+        return cls(query, top, bottom, is_pair, np.where(is_pair, weight, 0.0))
+
+
+def pair_weight(pairs: Pairs, query: int | Array, i: Array, j: Array) -> Array:
+    """``ω_ij = c_q u_i u_j (g_i - g_j)`` of positions and their query, which broadcast."""
+    weight: Array = np.ones(np.broadcast_shapes(i.shape, j.shape))
+    if pairs.query_weight is not None:
+        weight *= pairs.query_weight[query]
+    if pairs.row_weight is not None:
+        weight *= pairs.row_weight[i] * pairs.row_weight[j]
+    if pairs.gain is not None:
+        weight *= pairs.gain[i] - pairs.gain[j]
+    return weight
+
+
+Entries = Callable[[Cells], Array]  # α by cell, 0 where there is no pair
+
+
+@dataclass(frozen=True, eq=False)
+class PairEntries(ABC):
+    """α as a function of single pairs: of their slack ``ξ_ij = 1 - z_i + z_j`` and weight."""
+
+    z: Array  # scores by position
+    C: float
+
+    def __call__(self, cells: Cells) -> Array:
+        return self.of_pairs(cells.top[:, np.newaxis], cells.bottom, cells.weight)
+
+    def slack(self, i: Array, j: Array) -> Array:
+        """ξ of positions, which broadcast."""
+        found: Array = (1.0 - self.z[i]) + self.z[j]
+        return found
+
+    @abstractmethod
+    def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
+        """α of positions i above j, which broadcast, with their weights ω."""
+
+
+class SquaredHingeEntries(PairEntries):
+    """``α = 2Cω max(0, ξ)``, the slope of the squared hinge at the scores z."""
+
+    def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
+        alpha: Array = np.maximum(self.slack(i, j), 0.0)
+        alpha *= 2.0 * self.C * weight
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class HuberEntries(PairEntries):
+    """``α = t Cω clip(ξ/ε, 0, 1)``, a feasible point of the dual of the hinge."""
+
+    epsilon: float
+    length: float = 1.0  # t
+
+    def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
+        alpha: Array = np.clip(self.slack(i, j) / self.epsilon, 0.0, 1.0)
+        alpha *= self.length * self.C * weight
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class BandEntries(PairEntries):
+    """``α = Cω`` for ``ξ > 0``, 0 for ``ξ <= 0``, except for the listed pairs of a band around 0.
+
+    ``winner``, ``loser`` (positions) and ``alpha`` are the listed pairs, at least one.
+    """
+
+    winner: Array
+    loser: Array
+    alpha: Array
+
+    def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
+        outside = np.where(self.slack(i, j) > 0.0, self.C * weight, 0.0)
+        known, alpha = self._listed
+        number = i * len(self.z) + j
+        place = np.minimum(np.searchsorted(known, number), len(known) - 1)
+        return np.asarray(np.where(known[place] == number, alpha[place], outside))
+
+    @cached_property
+    def _listed(self) -> tuple[Array, Array]:
+        """The listed pairs as ascending numbers ``i n + j``, and their α."""
+        number = self.winner * len(self.z) + self.loser
+        order = np.argsort(number)
+        return number[order], self.alpha[order]
+
+
+@dataclass(frozen=True, eq=False)
+class FactorEntries:
+    """``α_ij = <v_i, v_j>`` on pairs; ``factors`` are v by position."""
+
+    factors: Array
+
+    def __call__(self, cells: Cells) -> Array:
+        product = self.factors[cells.top] @ self.factors[cells.bottom].T
+        return np.where(cells.is_pair, product, 0.0)
+
+    def net(self, queries: Queries) -> Array:
+        """``<v_i, Σ_below v_j - Σ_above v_j>`` by position: ``β = Σ net_i x_i``, without a pair."""
+        first = np.concatenate([[0], np.cumsum(queries.n_levels)])
+        cell = queries.levels + np.repeat(first[:-1], np.diff(queries.offsets))
+        sums = np.stack([np.bincount(cell, v, first[-1]) for v in self.factors.T], axis=1)
+        until = np.concatenate([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
+        begin, end = (np.repeat(until[part], queries.n_levels, axis=0) for part in _ends(first))
+        difference = (until[:-1] - begin) - (end - until[1:])
+        net: Array = np.einsum("ik,ik->i", self.factors, difference[cell])
+        return net
+
+
+def _ends(first: Array) -> tuple[Array, Array]:
+    """Begin and end of each range of ``first``."""
+    return first[:-1], first[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class RectangleEntries:
+    """α that the training of a RegularizedRankSVM has kept, one matrix for each query.
+
+    ``duals``, the `Rectangles` of the same queries, lays its blocks out as `Cells` does. A query
+    without a block, all of whose pairs have weight 0, has α = 0.
+    """
+
+    duals: Any
+
+    def __call__(self, cells: Cells) -> Array:
+        k = int(np.searchsorted(self.duals.query, cells.query))
+        if k == len(self.duals.query) or self.duals.query[k] != cells.query:
+            return np.zeros(cells.weight.shape)
+        alpha: Array = self.duals.block(k).copy()
+        return alpha
+
+    def net(self, queries: Queries) -> Array:
+        """What the pairs of each row make of it, by position: ``β = Σ net_i x_i``."""
+        net = np.zeros(queries.n_rows)  # by row
+        for k in range(len(self.duals.query)):
+            block = self.duals.block(k)
+            net[self.duals.rows(k)] += block.sum(axis=1)
+            net[self.duals.columns(k)] -= block.sum(axis=0)
+        return queries.gather(net)
+
+
+# ---- the hinge ----------------------------------------------------------------------------------
+
+
+_STEPS = 100
+_SNAP = 1e-6  # of its bound: a dual variable that is as near to it is put on it
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Pairs with ``|ξ| <= δ`` and ``ω > 0``: positions, weights and slacks, query by query."""
+
+    winner: Array
+    loser: Array
+    weight: Array
+    slack: Array
+
+    def __len__(self) -> int:
+        return len(self.winner)
+
+
+def list_band(pairs: Pairs, z: Array, width: float, limit: int) -> Band | None:
+    """The pairs with ``|1 - z_i + z_j| <= width``, or None if there are more than ``limit``.
+
+    With the scores of a query sorted, the losers of row i are a range of them: no pair outside the
+    band is listed, but those inside it that the labels do not make are listed and dropped.
+    """
+    found, n_found = [], 0
+    for q in range(pairs.queries.n_queries):
+        i, j = _near(pairs, z, q, width, limit - n_found)
+        if i is None or j is None:
+            return None
+        weight = pair_weight(pairs, q, i, j)
+        used = weight > 0.0
+        found.append((i[used], j[used], weight[used]))
+        n_found += int(used.sum())
+        if n_found > limit:
+            return None
+    i, j, weight = (np.concatenate([part[k] for part in found]) for k in range(3))
+    return Band(i, j, weight, 1.0 - z[i] + z[j])
+
+
+def _near(
+    pairs: Pairs, z: Array, q: int, width: float, limit: int
+) -> tuple[Array | None, Array | None]:
+    """Positions of the winners and losers of one query's band; None if too many to look at."""
+    queries = pairs.queries
+    begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
+    level, scores = queries.levels[begin:end], z[begin:end]
+    order = np.argsort(scores, kind="stable")
+    ascending = scores[order]
+    winners = np.flatnonzero(level > 0)
+    # |1 - z_i + z_j| <= δ where z_j is between z_i - 1 - δ and z_i - 1 + δ.
+    low = np.searchsorted(ascending, scores[winners] - 1.0 - width, side="left")
+    high = np.searchsorted(ascending, scores[winners] - 1.0 + width, side="right")
+    sizes = np.maximum(high - low, 0)
+    n_listed = int(sizes.sum())
+    if n_listed > 8 * max(limit, 0) + end - begin:
+        return None, None
+    i = np.repeat(winners, sizes)
+    ends = np.cumsum(sizes)
+    j = order[np.arange(n_listed) + np.repeat(low - (ends - sizes), sizes)]
+    above = level[i] - level[j]
+    kept = above == 1 if pairs.adjacent else above > 0
+    return begin + i[kept], begin + j[kept]
+
+
+def maximize_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
+    """The α that maximizes ``e'α - ½‖b + D'α‖²`` over ``0 <= α <= upper``, to an error of ``tol``.
+
+    A primal-dual interior-point method. With ``w = b + D'α`` and multipliers l, h of the bounds,
+    the optimum has ``Dw - e - l + h = 0``, ``l α = 0`` and ``h (upper - α) = 0``; on the way both
+    products are μ, and ``l·α + h·(upper - α)`` bounds the error. A Newton step solves
+    ``(DD' + S) s = r`` with ``S = l/α + h/(upper - α)``: a system of the size of w or of α,
+    whichever is smaller. Variables that end up at a bound but for 1e-6 of it are put there.
+    """
+    alpha = 0.5 * upper
+    room = upper - alpha
+    excess = D @ (offset + D.T @ alpha) - 1.0
+    scale = float(np.abs(excess).mean()) + 1e-12
+    low, high = np.maximum(excess, 0.0) + scale, np.maximum(-excess, 0.0) + scale
+    gram = D @ D.T if len(D) < D.shape[1] else None
+    best, largest = alpha, -np.inf
+    for _ in range(_STEPS):
+        w = offset + D.T @ alpha
+        value = float(alpha.sum() - 0.5 * w @ w)
+        # Where S is tiny its steps are rounding in the end: they are not all kept.
+        best, largest = (alpha, value) if value > largest else (best, largest)
+        apart, excess = float(low @ alpha + high @ room), D @ w - 1.0
+        off = float(np.abs(excess - low + high) @ upper)  # 0 but for rounding, in the end
+        if apart + off <= tol or apart <= 1e-3 * tol:
+            break
+        mu = 0.1 * apart / (2 * len(alpha))
+        s = _newton_step(D, gram, low / alpha + high / room, mu / alpha - mu / room - excess)
+        if not np.isfinite(s).all():  # S has left the range of doubles: nothing more to be had
+            break
+        d_low, d_high = mu / alpha - low - low / alpha * s, mu / room - high + high / room * s
+        t = _longest(((alpha, s), (room, -s), (low, d_low), (high, d_high)))
+        alpha, room = alpha + t * s, room - t * s
+        low, high = low + t * d_low, high + t * d_high
+    return _snapped(np.clip(best, 0.0, upper), D, offset, upper, tol)
+
+
+def _newton_step(D: Array, gram: Array | None, S: Array, r: Array) -> Array:
+    """s with ``(DD' + S) s = r``; NaN where the system is singular in doubles."""
+    try:
+        if gram is not None:
+            return np.linalg.solve(gram + np.diag(S), r)
+        # With d = D's: s = (r - D d)/S, so that (I + D'S⁻¹D) d = D'S⁻¹r.
+        inner = np.eye(D.shape[1]) + D.T @ (D / S[:, np.newaxis])
+        s: Array = (r - D @ np.linalg.solve(inner, D.T @ (r / S))) / S
+    except np.linalg.LinAlgError:
+        s = np.full_like(S, np.nan)
+    return s
+
+
+def _longest(moves: tuple[tuple[Array, Array], ...]) -> float:
+    """The step, at most 1, that keeps all variables positive."""
+    t = 1.0
+    for x, dx in moves:
+        falls = dx < 0
+        if falls.any():
+            t = min(t, 0.995 * float(np.min(-x[falls] / dx[falls])))
+    return t
+
+
+def _snapped(alpha: Array, D: Array, offset: Array, upper: Array, tol: float) -> Array:
+    """α with its ends exact, unless that costs more than ``tol``."""
+    ends = np.where(alpha <= _SNAP * upper, 0.0, alpha)
+    ends = np.where(ends >= (1.0 - _SNAP) * upper, upper, ends)
+
+    def value(a: Array) -> float:
+        w = offset + D.T @ a
+        return float(a.sum() - 0.5 * w @ w)
+
+    return ends if value(ends) >= value(alpha) - tol else alpha
+
+
+_WIDTHS = np.logspace(0.0, -7.0, 15)  # ε that are tried, before those between them
+_NEAR = 1e-6  # gap from which bands are listed: from there a thousand pairs do
+_INNER = 1e-14  # error of the dual over a band, relative to F: what rounding leaves
+_ROUNDS = 12
+_WIDENING = 64  # of the band, at most
+_HALVINGS = 12
+_LISTED = 1 << 25  # numbers that the differences of a band may take: 256 MiB
+_FEWEST = 1000  # pairs of the first band, or
+_PER_FEATURE = 20  # so many a feature
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A feasible α by its entries, its dual value and ``β = Σ α_ij (x_i - x_j)``."""
+
+    value: float
+    entries: Entries
+    beta: Array
+
+
+def hinge_entries(problem: Problem, w: Array, tol: float) -> Entries:
+    """The α of the hinge, with ``F* - D(α) <= tol·F`` if that can be had.
+
+    Newton's method goes from ``w`` to within 1e-6 of the optimum. A round then lists the pairs of a
+    band around the kink, maximizes the dual over their α, and goes on from the weights that this α
+    makes, or from a point on the way there where F is lower, else with a wider band. It ends when
+    the least F and the largest D so far prove enough. Bands that do not fit 256 MiB are not listed;
+    the best α so far is then what there is.
+    """
+    point = problem.objective().at(_polished(problem, w, max(tol, _NEAR)))
+    best = _best_huber(problem, point)
+    primal, size = point.primal, max(_FEWEST, _PER_FEATURE * len(w))
+    largest = _WIDENING * size
+    for _ in range(_ROUNDS):
+        if primal - best.value <= tol * primal or size > largest:
+            break
+        found = _refined(problem, point, size, _INNER * primal)
+        if found is None:
+            break
+        if found.value > best.value + _INNER * primal:
+            best = found
+        moved = _lower_point(problem, point, found.beta)
+        if moved is None:
+            size *= 4
+        else:
+            point = moved
+            primal = min(primal, point.primal)
+    return best.entries
+
+
+def _polished(problem: Problem, w: Array, tol: float) -> Array:
+    """``w``, or where Newton's method comes to from there: a gap of at most ``tol·F``, or near."""
+    w0, preconditioner = plan(problem, w)
+    result = newton(
+        problem.objective(),
+        w0,
+        preconditioner=preconditioner,
+        tol=tol,
+        sharpen=problem.sharpening(tol),
+    )
+    return result.w
+
+
+def _best_huber(problem: Problem, point: Any) -> _Found:
+    """The Huber point of the ε that gives the largest dual value at the w of ``point``."""
+
+    def at(epsilon: float) -> Any:
+        return problem.objective(epsilon).resume(point)
+
+    def gap(epsilon: float) -> float:
+        return duality_gap(at(epsilon))
+
+    k = int(np.argmin([gap(float(epsilon)) for epsilon in _WIDTHS]))
+    low, high = (float(_WIDTHS[min(max(m, 0), len(_WIDTHS) - 1)]) for m in (k + 1, k - 1))
+    between = np.geomspace(low, high, 9)
+    epsilon = float(between[int(np.argmin([gap(float(one)) for one in between]))])
+    best = at(epsilon)
+    u = best.w - best.gradient
+    square, dual = float(u @ u), best.dual
+    t = min(1.0, max(0.0, dual.linear / square)) if square > 0.0 else 1.0
+    entries = HuberEntries(best.parts[1].z, problem.C, epsilon, t)
+    return _Found(lower_bound(best), entries, t * u)
+
+
+def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | None:
+    """The largest dual value over the α of about ``size`` pairs around the kink at ``point``.
+
+    The pairs beyond the band are never listed: their part of β and of e'α is that of the Huber
+    point with the band's δ as its ε, less what that has inside the band.
+    """
+    pairs = problem.pairs
+    if not isinstance(pairs, Pairs):
+        return None
+    limit = min(8 * size, _LISTED // len(point.w))
+    width = _width_of(problem, point, min(size, limit))
+    z = _on_grid(point.parts[1].z, int(np.diff(pairs.queries.offsets).max()))
+    band = list_band(pairs, z, width, limit)
+    if band is None or len(band) == 0:
+        return None
+    moved = RiskPoint(point.parts[1].risk, point.w, z)
+    huber = problem.objective(width).resume(SumPoint(point.w, [point.parts[0], moved]))
+    inside = problem.C * band.weight * np.clip(band.slack / width, 0.0, 1.0)
+    D = _differences(problem, band)
+    offset = point.w - huber.gradient - D.T @ inside
+    upper = problem.C * band.weight
+    alpha = maximize_in_box(D, offset, upper, tol)
+    beta = offset + D.T @ alpha
+    value = huber.dual.linear - float(inside.sum()) + float(alpha.sum()) - 0.5 * float(beta @ beta)
+    entries = BandEntries(z, problem.C, band.winner, band.loser, alpha)
+    return _Found(value, entries, beta)
+
+
+def _on_grid(z: Array, n: int) -> Array:
+    """The scores as the Huber point of queries of up to n rows takes them, so that both agree.
+
+    That rounds them to multiples of a power of two, at most this one; see `core/pair_sweep.cpp`.
+    """
+    reach = 4.0 * n * (2.0 + float(np.ptp(z)))
+    grid = 2.0 ** (math.ceil(math.log2(reach)) - 53)
+    rounded: Array = np.round(z / grid) * grid
+    return rounded
+
+
+def _width_of(problem: Problem, point: Any, size: int) -> float:
+    """The δ, at least 1e-7, whose band ``|ξ| <= δ`` has about ``size`` pairs.
+
+    Half of them have ``0 < ξ < δ``, and ``δ Σω l''`` of the Huberised hinge is their weight.
+    """
+    low, high = float(np.log(_WIDTHS[-1])), float(np.log(_WIDTHS[0]))
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        width = float(np.exp(middle))
+        part = problem.objective(width).resume(point).parts[1]
+        n_inside = width * part.loss.total_curvature / part.risk.loss.mean_weight
+        low, high = (low, middle) if 2.0 * n_inside > size else (middle, high)
+    return float(np.exp(high if high == np.log(_WIDTHS[0]) else low))
+
+
+def _differences(problem: Problem, band: Band) -> Array:
+    """``D (x_i - x_j)`` of the band's pairs, a row each, in double."""
+    positions, index = np.unique(np.concatenate([band.winner, band.loser]), return_inverse=True)
+    order = problem.pairs.queries.order if problem.pairs is not None else None
+    rows = problem.rows.take(positions if order is None else order[positions]).to_user()
+    dense = np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
+    if problem.scale is not None:
+        dense = dense * problem.scale
+    winner, loser = np.split(index, 2)
+    difference: Array = dense[winner] - dense[loser]
+    return difference
+
+
+def _lower_point(problem: Problem, point: Any, goal: Array) -> Any | None:
+    """The first point from ``goal`` back to ``point``, by halves, with a lower F; None if none."""
+    objective = problem.objective()
+    for k in range(_HALVINGS):
+        moved = objective.at(point.w + 0.5**k * (goal - point.w))
+        if moved.primal < point.primal:
+            return moved
+    return None

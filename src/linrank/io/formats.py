@@ -1,0 +1,177 @@
+"""Formats of data: told by a name, by the first bytes, or by the user; read and written alike."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any
+
+from linrank.errors import DataFormatError, did_you_mean
+from linrank.io.blocks import Replay, name_of, standard_input
+from linrank.system.durable import naming
+
+TABLES = ("parquet", "arrow", "csv", "tsv")
+READ = ("svmlight", *TABLES)
+WRITTEN = ("svmlight", *TABLES, "store", "qrels")
+TEXTS = ("svmlight", "csv", "tsv", "qrels")  # that may be compressed
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_EXTENSIONS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".qrels": "qrels",
+    ".dat": "svmlight",
+    ".letor": "svmlight",
+    ".libsvm": "svmlight",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".txt": "svmlight",
+}
+_OTHER_NAMES = {"letor": "svmlight", "libsvm": "svmlight", "text": "svmlight"}
+_OTHER_NAMES |= {"ipc": "arrow", "feather": "arrow"}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+_STREAM = b"\xff\xff\xff\xff"  # in front of each message of an Arrow stream
+_HEAD = 8
+
+
+def _extension(name: str) -> tuple[str, bool]:
+    """The extension that tells the format, in lower case, and whether one of a compression follows.
+
+    Examples
+    --------
+    >>> _extension("a.CSV.gz"), _extension("a.csv")
+    (('.csv', True), ('.csv', False))
+    """
+    stem, extension = os.path.splitext(name.lower())
+    if extension not in COMPRESSIONS:
+        return extension, False
+    return os.path.splitext(stem)[1], True
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+def open_source(source: Any) -> tuple[Any, str, bytes]:
+    """(what to read, its name in messages, its first bytes) of a path, "-" or file object.
+
+    What can be opened again stays a path; of anything else no byte is lost.
+    """
+    if hasattr(source, "read"):
+        opened = Replay(source, name_of(source), _HEAD)
+    elif source == "-":
+        opened = Replay(standard_input(), "<stdin>", _HEAD)
+    else:
+        name = os.fsdecode(os.fspath(source))
+        if os.path.isdir(source):
+            return source, name, b"PAR1"
+        if stat.S_ISREG(os.stat(source).st_mode):
+            with naming(name), open(source, "rb") as file:
+                return source, name, file.read(_HEAD)
+        opened = Replay(open(source, "rb", buffering=0), name, _HEAD)  # noqa: SIM115  (a pipe)
+    return opened, opened.name, opened.head
+
+
+def parquet_parts(path: Any) -> list[str]:
+    """The Parquet files of a folder, as Spark writes a table, by name; none if it is a store."""
+    names = sorted(os.listdir(os.fsdecode(path)))
+    if "manifest.json" in names:
+        return []
+    parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
+    return [os.path.join(os.fsdecode(path), name) for name in parts]
+
+
+def format_of(name: str, head: bytes, wanted: str | None) -> str:
+    """The format to read: as wanted, by the first bytes, by the name, else SVMlight text.
+
+    Examples
+    --------
+    >>> format_of("a", b"PAR1....", None), format_of("b.csv.gz", b"", None)
+    ('parquet', 'csv')
+    """
+    if wanted is not None:
+        if wanted in READ:
+            return wanted
+        hint = did_you_mean(wanted, READ, 0.5)
+        raise ValueError(f"format must be one of {', '.join(READ)}, run, got {wanted!r}{hint}")
+    if (found := binary_format(head)) is not None:
+        return found
+    named = _EXTENSIONS.get(_extension(name)[0])
+    if named in ("parquet", "arrow"):
+        raise DataFormatError(
+            f"{name}: its name says {named.capitalize()}, but it begins with {head[:8]!r}: it is "
+            "damaged or something else; say with format= what it is"
+        )
+    return named if named in ("csv", "tsv") else "svmlight"
+
+
+def binary_format(head: bytes) -> str | None:
+    """The format that data begin like, of those that are no text; None for a text."""
+    found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    return "arrow" if found is None and is_arrow_stream(head) else found
+
+
+def is_arrow_stream(head: bytes) -> bool:
+    """Whether these are the first bytes of an Arrow stream: a mark and a length below 2³⁰."""
+    return head.startswith(_STREAM) and len(head) >= _HEAD and head[7] < 0x40
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def target_format(path: str | os.PathLike[str], to: str | None = None) -> str:
+    """Return the format to write `path` in: that of its name, unless `to` says which.
+
+    A store is a folder: a name that ends in a slash or in .store, or has no extension (a number,
+    as in letor4.0, is none). Any other extension means something that is not written: ValueError.
+
+    Examples
+    --------
+    >>> target_format("train.parquet"), target_format("train.txt.gz"), target_format("train")
+    ('parquet', 'svmlight', 'store')
+    """
+    name = os.fspath(path)
+    if to is None and name == "-":
+        files = ", ".join(format for format in WRITTEN if format != "store")
+        raise ValueError(
+            f"standard output has no extension to tell the format by; say one of {files}"
+        )
+    extension, is_compressed = _extension(name)
+    is_folder = os.path.isdir(name)
+    if to is not None:
+        found = _OTHER_NAMES.get(to.lower(), to.lower())
+        if found not in WRITTEN:
+            hint = did_you_mean(found, WRITTEN)
+            raise ValueError(f"there is no format {to!r} to write, only {', '.join(WRITTEN)}{hint}")
+    elif is_folder or extension in ("", ".store") or extension[1:].isdecimal():
+        found = "store"
+    elif extension in _EXTENSIONS:
+        found = _EXTENSIONS[extension]
+    else:
+        raise ValueError(
+            f"{name}: no format that is written has the extension {extension}; those that are: "
+            f"{' '.join(_EXTENSIONS)}, of text also with {' '.join(COMPRESSIONS)} behind; for a "
+            f"store, a folder, end the name in / or .store{did_you_mean(extension, _EXTENSIONS)}"
+        )
+    if is_compressed and not is_folder and found not in TEXTS:
+        raise ValueError(
+            f"{name}: only text is compressed as a whole (.csv.gz, .txt.xz); tables of other "
+            "formats are compressed inside: leave the last extension out"
+        )
+    return found
+
+
+def table_format(path: str) -> str | None:
+    """The format of a table, where the name of a file says that it is one; else None.
+
+    Examples
+    --------
+    >>> table_format("scores.csv.gz"), table_format("scores.txt")
+    ('csv', None)
+    """
+    return target_format(path) if _EXTENSIONS.get(_extension(path)[0]) in TABLES else None

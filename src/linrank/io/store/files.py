@@ -1,0 +1,388 @@
+"""The files of a store: opened once, without following links, and read range by range; and the
+folder that they are written into.
+
+Large ranges are read past the page cache (``O_DIRECT``) where the file system allows it: a store is
+larger than the memory that the cache may have, and the disk is then read at its own rate instead of
+that of the cache, without a copy. Such reads begin and end at whole pages, so the range lies inside
+the memory that is read into.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.errors import DataFormatError
+from linrank.io.store.manifest import AGAIN, FILES, MANIFEST, open_regular
+from linrank.system.durable import (
+    REMOVED,
+    Scratch,
+    naming,
+    new_file,
+    recover,
+    replace_folder,
+    replacing,
+    sweep,
+    sync_folder,
+    token_of,
+)
+from linrank.system.resources import describe_bytes
+
+Array = NDArray[Any]
+
+PAGE = 4096  # reads past the page cache begin and end at multiples of it, in the file and in memory
+_LARGE = 4 << 20
+# Of this process alone: by default children that are forked would share it, and read into it too.
+_PRIVATE: dict[str, int] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+)
+
+
+def span(begin: int, n_bytes: int) -> int:
+    """Bytes of memory that reading a range of a file in whole pages takes."""
+    return max(PAGE, -(-(begin + n_bytes) // PAGE) * PAGE - begin // PAGE * PAGE)
+
+
+def aligned(n_bytes: int) -> NDArray[np.uint8]:
+    """At least so many bytes, in whole pages that begin at a page."""
+    n_bytes = max(PAGE, -(-n_bytes // PAGE) * PAGE)
+    try:
+        # Given back when the last array that looks at it is gone.
+        memory = mmap.mmap(-1, n_bytes, **_PRIVATE)
+    except (OSError, OverflowError):
+        raise MemoryError(f"there is no memory for {describe_bytes(n_bytes)} of a chunk") from None
+    advice: Any = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is not None and n_bytes >= _LARGE:
+        memory.madvise(advice)
+    return np.frombuffer(memory, np.uint8)
+
+
+class Buffer:
+    """Page-aligned memory by name of array; see ``Store.buffer``.
+
+    A dataset that was read into a buffer looks at this memory: it is gone with the next read into
+    the same buffer.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._parts = {name: aligned(size) for name, size in sizes.items()}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts.values())
+
+    def part(self, name: str, begin: int, n_bytes: int) -> NDArray[np.uint8]:
+        """Memory of an array, enough for a range of its file."""
+        part, needed = self._parts.get(name), span(begin, n_bytes)
+        if part is None or part.nbytes < needed:
+            raise ValueError(
+                f"the buffer holds {0 if part is None else part.nbytes} bytes of {name}, the chunk "
+                f"needs {needed}; make one with the buffer() of the store that is read"
+            )
+        return part
+
+
+_DIRECT = getattr(os, "O_DIRECT", 0)
+# A file system without such reads, a system without /proc (ENOENT), too many open files.
+_NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EMFILE)
+_WORTH_DIRECT = 1 << 20  # bytes; below (labels, offsets), the cache is faster and has them soon
+_PART = 8 << 20  # bytes that a thread reads at a time
+_MOST = 1 << 30  # bytes of one call; the system takes less than 2³¹
+
+
+class Files:
+    """The files of a folder, whose sizes were announced."""
+
+    def __init__(self, folder: str, sizes: Mapping[str, int]) -> None:
+        self._folder = folder
+        self._plain: dict[str, int] = {}
+        self._direct: dict[str, int] = {}
+        self._no_direct: set[str] = set() if _DIRECT else set(sizes)
+        self._lock = threading.Lock()
+        self.close = weakref.finalize(self, _close, self._plain, self._direct)
+        try:
+            for name, size in sizes.items():
+                self._plain[name] = open_regular(self.path(name))
+                self._check_size(name, size)
+        except BaseException:
+            self.close()
+            raise
+
+    def path(self, name: str) -> str:
+        """Where a file is."""
+        return os.path.join(self._folder, name)
+
+    def _check_size(self, name: str, size: int) -> None:
+        found = os.fstat(self._plain[name]).st_size
+        if found != size:
+            what = "truncated" if found < size else "too long"
+            raise DataFormatError(
+                f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; {AGAIN}"
+            )
+
+    def read_all(self, sizes: Mapping[str, int], n_threads: int) -> dict[str, Array]:
+        """Whole files in memory that cannot be written to."""
+        found = {name: aligned(size)[:size] for name, size in sizes.items()}
+
+        def read(part: tuple[str, int]) -> None:
+            name, begin = part
+            data = found[name][begin : begin + _PART]
+            self._whole(name, data, self._read(name, data, begin, len(data)))
+
+        parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(n_threads) as pool:
+            for _ in pool.map(read, parts):
+                pass
+        for array in found.values():
+            array.flags.writeable = False
+        return found
+
+    def copied(self, name: str, n_bytes: int) -> Array:
+        """A copy of a file that has no name, mapped: it is read when it is looked at."""
+        if n_bytes == 0:
+            return np.empty(0, np.uint8)
+        with _nameless(os.path.dirname(self._folder)) as file:
+            with naming(self.path(name)):
+                done = _copy(self._descriptor(name), file.fileno(), n_bytes)
+            if done < n_bytes:
+                raise self._shorter(name, n_bytes - done)
+            return np.frombuffer(
+                mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_READ), np.uint8
+            )
+
+    def read(self, name: str, begin: int, n_bytes: int, out: Array | None = None) -> Array:
+        """Bytes of a file; where `out` is given (pages, at least `span` bytes), inside of it."""
+        if n_bytes >= _WORTH_DIRECT or out is not None:
+            memory = aligned(span(begin, n_bytes)) if out is None else out
+            start = begin // PAGE * PAGE
+            data = memory[begin - start :][:n_bytes]
+            direct = n_bytes >= _WORTH_DIRECT and name not in self._no_direct
+            if direct and self._read_direct(name, start, begin + n_bytes, memory):
+                return data
+        else:
+            data = np.empty(n_bytes, np.uint8)
+        return self._whole(name, data, self._read(name, data, begin, n_bytes))
+
+    def _read(self, name: str, data: Array, begin: int, n_bytes: int) -> int:
+        with naming(self.path(name)):
+            return _read_all(self._descriptor(name), data, begin, n_bytes)
+
+    def _read_direct(self, name: str, start: int, end: int, memory: Array) -> bool:
+        """Whether the bytes from start to end were read past the cache into memory."""
+        try:
+            descriptor = self._direct_descriptor(name)
+            n_read = _read_all(descriptor, memory[: span(start, end - start)], start, end - start)
+        except OSError as error:
+            if error.errno not in _NO_DIRECT:
+                raise
+            self._no_direct.add(name)
+            return False
+        self._whole(name, memory[: end - start], n_read)
+        return True
+
+    def _descriptor(self, name: str) -> int:
+        if not self.close.alive:
+            raise ValueError(f"{self._folder}: the store was closed; open it again with Store")
+        return self._plain[name]
+
+    def _direct_descriptor(self, name: str) -> int:
+        with self._lock:
+            if name not in self._direct:
+                # Through the descriptor: the same file, whatever its name means by now.
+                source = f"/proc/self/fd/{self._descriptor(name)}"
+                self._direct[name] = os.open(source, os.O_RDONLY | os.O_CLOEXEC | _DIRECT)
+            return self._direct[name]
+
+    def _whole(self, name: str, data: Array, n_read: int) -> Array:
+        if n_read < len(data):
+            raise self._shorter(name, len(data) - n_read)
+        return data
+
+    def _shorter(self, name: str, n_missing: int) -> DataFormatError:
+        return DataFormatError(
+            f"{self.path(name)}: became shorter while it was open: {n_missing} bytes are missing; "
+            f"{AGAIN}"
+        )
+
+
+def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
+    """Bytes that were read: at least `least`, unless the file ends before."""
+    done = 0
+    while done < least:
+        view = memory[done : done + _MOST].data
+        n_read = os.preadv(descriptor, [view], begin + done)
+        if n_read == 0:
+            break
+        done += n_read
+    return done
+
+
+@contextmanager
+def _nameless(folder: str) -> Iterator[IO[bytes]]:
+    """A file that vanishes with the process, in a folder or where temporary files go."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        from tempfile import gettempdir
+
+        folder = gettempdir()
+    sweep(folder)
+    made: list[str] = []
+    try:
+        descriptor = new_file(folder, made, mode=0o600)
+    finally:
+        for path in made:
+            with suppress(OSError):
+                os.unlink(path)
+    with open(descriptor, "r+b", buffering=0) as file:
+        yield file
+
+
+def _copy(source: int, target: int, n_bytes: int) -> int:
+    """Copy from the beginning of a file, by the system where it can; the bytes that were copied."""
+    done = 0
+    while done < n_bytes:
+        most = min(_MOST, n_bytes - done)
+        try:
+            n_copied = os.copy_file_range(source, target, most, done, done)
+        except (AttributeError, OSError) as error:
+            if getattr(error, "errno", None) not in (*_NO_DIRECT, None, errno.EXDEV, errno.ENOSYS):
+                raise
+            data = os.pread(source, min(_PART, most), done)
+            n_copied = os.pwrite(target, data, done) if data else 0
+        if n_copied == 0:
+            break
+        done += n_copied
+    return done
+
+
+def _close(*opened: dict[str, int]) -> None:
+    for descriptors in opened:
+        while descriptors:
+            os.close(descriptors.popitem()[1])
+
+
+# ---- the folder that a store is written into, beside its place, until it is whole ---------------
+
+_WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing to the disk
+
+
+class NewFolder:
+    """A hidden folder that takes the place of ``path`` when it is whole, or vanishes.
+
+    One process of a machine writes a store at a time; others are told so at once.
+    """
+
+    def __init__(self, path: str, overwrite: bool) -> None:
+        self.path, self.overwrite = path, overwrite
+        self._files: dict[str, int] = {}
+        self._waiting: dict[str, tuple[int, int]] = {}
+        check_target(path, overwrite)
+        busy = f"{path} is being written by another process; wait for it, or name another folder"
+        with naming(path, over=True):
+            self._scratch = Scratch(os.path.dirname(path), 0o777, token=token_of(path), busy=busy)
+        self.partial = self._scratch.path
+
+    def write(self, name: str, data: Array) -> None:
+        """Append the bytes of an array to a file."""
+        with naming(self.path, over=True, what="store", removed=REMOVED):
+            if name not in self._files:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+                self._files[name] = os.open(os.path.join(self.partial, name), flags, 0o666)
+            if not data.nbytes:
+                return
+            view = data.reshape(-1).view(np.uint8).data
+            while view:
+                view = view[os.write(self._files[name], view) :]
+        self._write_back(name, data.nbytes)
+
+    def _write_back(self, name: str, n_bytes: int) -> None:
+        """Have the disk write while the next chunk is made, not all of it at the end."""
+        begin, waiting = self._waiting.get(name, (0, 0))
+        waiting += n_bytes
+        if waiting >= _WRITE_BACK and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._files[name], begin, waiting, os.POSIX_FADV_DONTNEED)
+            begin, waiting = begin + waiting, 0
+        self._waiting[name] = (begin, waiting)
+
+    def take_back(self, name: str, dtype: np.dtype[Any]) -> Array:
+        """Read a file that was written, and remove it."""
+        os.close(self._files.pop(name))
+        self._waiting.pop(name, None)
+        place = os.path.join(self.partial, name)
+        array = np.fromfile(place, dtype)
+        os.remove(place)
+        return array
+
+    def finish(self, content: bytes) -> None:
+        """Force all to the disk, the manifest last, and give the folder its name."""
+        with naming(self.path, over=True, what="store", removed=REMOVED):
+            for descriptor in self._files.values():
+                os.fsync(descriptor)
+            self._close()
+            with replacing(os.path.join(self.partial, MANIFEST)) as file:
+                file.write(content)
+        check_target(self.path, self.overwrite)  # somebody may have put something there meanwhile
+        with naming(self.path, over=True):
+            self._place()
+        sync_folder(os.path.dirname(self.path))
+        self.remove()
+
+    def _place(self) -> None:
+        """Take the place of what is there: nothing, an empty folder, or a store."""
+        if not os.path.isdir(self.path) or not os.listdir(self.path):
+            os.rename(self.partial, self.path)  # an empty folder gives way
+        else:
+            replace_folder(self.partial, self.path)
+
+    def remove(self) -> None:
+        """Leave nothing but what has its place."""
+        self._close()
+        self._scratch.remove()
+
+    def _close(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
+    """The absolute path of a store that may be written there.
+
+    An empty folder gives way, and a store where that is wanted; nothing else ever does.
+    """
+    target = os.path.abspath(os.fspath(path))
+    parent = os.path.dirname(target)
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(
+            errno.ENOENT, f"cannot be written: there is no folder {parent}; make it first", target
+        )
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(
+            errno.EACCES, f"cannot be written: no permission to write in {parent}", target
+        )
+    recover(target)
+    try:
+        os.lstat(target)
+    except FileNotFoundError:
+        return target
+    if not os.path.isdir(target) or os.path.islink(target):
+        raise FileExistsError(f"{target} is there and no folder; name another place")
+    names = set(os.listdir(target))
+    # A manifest alone may be that of something else.
+    if names and (MANIFEST not in names or not names <= FILES or len(names) == 1):
+        other = (sorted(names - FILES) or sorted(names))[0]
+        raise FileExistsError(f"{target} holds {other!r} and is no store; name another folder")
+    if names and not overwrite:
+        raise FileExistsError(
+            f"{target} is a store already; name another folder, or overwrite it (overwrite=True)"
+        )
+    return target

@@ -1,0 +1,838 @@
+"""Who takes part in a contest: linrank's own methods, from their registry, and the rivals.
+
+A contestant is a function from a `Trial` and a point of its grid to a model. It is named and not
+passed, because it runs in a process of its own.
+
+Among the candidates of each rival are its plain defaults, what a library gives without settings,
+and a regularized setting for few data. Trees are blind to the scale of a feature and get the
+features as they are. Rounds that are best on validation are so by the measure of the contest, not
+by one of the library's own: all methods are chosen by the same number.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from importlib.util import find_spec
+from itertools import accumulate, product
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.data.rows import as_rows
+from linrank.data.scaling import Scaling
+from linrank.errors import did_you_mean
+from linrank.judging.inspect import best_feature, unit_model
+from linrank.methods.base import METHODS, Later, Task
+from linrank.methods.kernel import kernel_unit
+from linrank.methods.linear import settle
+from linrank.metrics import Convention, convention, parse
+from linrank.metrics.evaluate import evaluate_queries
+from linrank.models.kernel import KernelModel
+from linrank.models.linear import LinearModel
+from linrank.options import AUTO, N_FOLDS, PAPERS
+from linrank.ranksvm.path import as_Cs
+from linrank.ranksvm.settings import settled_scale, unit_in_memory
+from linrank.search.folds import deal
+from linrank.system.resources import check_fits
+
+Array = NDArray[Any]
+
+BASELINE = "ranksvm"
+BEST = "best"  # in a grid: as many rounds as are best on validation; left out where there is none
+
+
+def fair_convention(name: str | Convention) -> Convention:
+    """The convention with equal scores averaged over their orders where it takes input order.
+
+    Trees and single features tie many rows. In a file sorted by label, input order would rank
+    tied rows perfectly.
+    """
+    chosen = convention(name)
+    return convention(chosen, ties="average") if chosen.ties == "stable" else chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """The data and the rules of one fold, as a contestant sees them.
+
+    Attributes
+    ----------
+    train : Dataset
+        The rows of a query come together.
+    valid : Dataset or None
+        The rows that candidates are judged on; None where cross-validation over the training
+        queries chooses, so that nothing is there to stop a training by.
+    scoring : str
+        The measure that candidates are chosen by.
+    convention : Convention
+        Its rules.
+    scale : {"auto", "standard", "minmax", "none"}
+        Scaling of the features for methods that depend on it, to be fitted on ``train``.
+    seed : int
+        Of everything random.
+    n_folds : int
+        Of cross-validation.
+    last : dict
+        What a candidate leaves for the next one.
+    """
+
+    train: Dataset
+    valid: Dataset | None
+    scoring: str
+    convention: Convention
+    scale: str = AUTO
+    seed: int = 0
+    n_folds: int = N_FOLDS
+    last: dict[str, Any] = field(default_factory=dict, repr=False)
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def judge(self, scores: Any) -> float:
+        """The measure of scores of the validation rows, signed so that higher is better.
+
+        In cross-validation, of the training rows, each scored by a model that has not seen it.
+        Scores that it cannot judge, as equal ones by Kendall's τ, are worse than all others.
+        """
+        measure = parse(self.scoring)
+        data = self.train if self.valid is None else self.valid
+        result = evaluate_queries(
+            data.queries,
+            data.labels,
+            np.asarray(scores, dtype=np.float64),
+            metrics=measure,
+            convention=self.convention,
+            n_jobs=1,
+        )
+        value = next(iter(result.values()))
+        if np.isnan(value):
+            return -np.inf
+        return value if measure.higher_is_better else 0.0 - value
+
+    def parts(self) -> Sequence[tuple[Trial, Dataset, Any]]:
+        """What candidates are trained on, the rows that they score, and which of the judged ones.
+
+        The folds depend on the sizes of the training queries alone: they are the same for all.
+        """
+        if self.valid is not None:
+            return [(self, self.valid, slice(None))]
+        data, folds = self.train, deal(self.train, self.n_folds)
+        trials = [replace(self.anew(), train=data.select(fold.train)) for fold in folds]
+        held_out = [np.asarray(fold.valid) for fold in folds]
+        return [(t, data.select(rows), rows) for t, rows in zip(trials, held_out, strict=True)]
+
+    def anew(self) -> Trial:
+        """The same without what candidates have left."""
+        return replace(self, last={}, _kept={})
+
+    def once(self, make: Callable[..., Any], *given: Any) -> Any:
+        """``make(trial, *given)``, made for the first candidate and kept for the others."""
+        key = (make, *given)
+        if key not in self._kept:
+            self._kept[key] = make(self, *given)
+        return self._kept[key]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a model is: bytes of its saved form, and what it is made of."""
+
+    n_bytes: int
+    n_parts: int = 0
+    part: str = "weights"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trained model, as a contest uses it.
+
+    Attributes
+    ----------
+    predict : callable
+        Scores of the rows of a dataset.
+    size : callable
+        Its `Size`; called for models that are kept.
+    found : mapping of str to str, int or float
+        Parameters that its training chose, beside or in place of those of the grid: with them,
+        ``fit`` gives the same model and searches no more.
+    """
+
+    predict: Callable[[Dataset], Array]
+    size: Callable[[], Size]
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        predict: Callable[[Dataset], Array] | None = None,
+        n_leaves: Callable[[], int] | None = None,
+        **more: Any,
+    ) -> Model:
+        """A model of linrank, or anything that predicts the scores of a matrix."""
+        if isinstance(model, LinearModel | KernelModel):
+            ours = partial(_saved_size, model)
+            return cls(lambda data: model.predict(data, n_jobs=1), ours, **more)
+
+        def size() -> Size:
+            n_bytes = len(pickle.dumps(model))
+            return Size(n_bytes) if n_leaves is None else Size(n_bytes, n_leaves(), "leaves")
+
+        return cls(predict or (lambda data: model.predict(data.X)), size, **more)
+
+
+def _saved_size(model: LinearModel | KernelModel) -> Size:
+    """Bytes of what ``model.save`` writes, all files together."""
+    parts = (int(np.count_nonzero(model.coef)), "weights")
+    if isinstance(model, KernelModel):
+        parts = (model.n_support, "support rows")
+    with TemporaryDirectory() as folder:
+        try:
+            model.save(os.path.join(folder, "model.json"))
+        except ImportError:  # beyond a million numbers the file needs safetensors
+            return Size(8 * model.n_features * parts[0], *parts)
+        return Size(sum(entry.stat().st_size for entry in os.scandir(folder)), *parts)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A way of learning to rank that a contest can train.
+
+    Parameters
+    ----------
+    name : str
+        What tables call it.
+    family : str
+        Whose it is.
+    description : str
+        What it minimizes, in a few words.
+    fit : str
+        ``"module:function"``. The function takes a `Trial` and, by name, a value of each axis of
+        the grid, and returns a `Model` or whatever ``predict(X)`` tells the scores of.
+    grid : dict
+        Values by the name of the parameter, the most regularized first: among equals the first
+        is taken. In place of values, ``"module:function"`` of a function that finds them in a
+        `Trial`. The value `BEST` is tried where there is a validation part.
+    needs : str or None
+        A package that must be there.
+    settings : dict
+        What all candidates have in common, passed to ``fit`` as well.
+    note : str
+        What to know of the candidates beyond the grid.
+    is_usual : bool
+        Whether it is one of "all".
+    also : sequence of dict
+        Candidates of their own, tried before the grid: ``{}`` for the plain defaults.
+    """
+
+    name: str
+    family: str
+    description: str
+    fit: str
+    grid: Mapping[str, Sequence[Any] | str] = field(default_factory=dict)
+    needs: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    is_usual: bool = True
+    also: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the package that it needs is absent."""
+        return self.needs is not None and find_spec(self.needs) is None
+
+    @property
+    def candidates(self) -> str:
+        """The candidates in words."""
+        axes = " × ".join(_in_words(name, values) for name, values in self.grid.items())
+        told = [*map(point_in_words, self.also), axes, self.note]
+        return "; ".join(part for part in told if part) or "none"
+
+    def points(self, trial: Trial) -> Sequence[dict[str, Any]]:
+        """The parameters of every candidate."""
+        axes: dict[str, Sequence[Any]] = {}
+        for name, values in self.grid.items():
+            if isinstance(values, str):
+                values = _named(values)(trial, **self.settings)
+            axes[name] = [v for v in values if v != BEST or trial.valid is not None]
+        grid = [dict(zip(axes, place, strict=True)) for place in product(*axes.values())]
+        also = [dict(point) for point in self.also]
+        return also + [point for point in grid if point not in also]
+
+    def model(self, trial: Trial, point: Mapping[str, Any]) -> Model:
+        """The candidate, trained."""
+        model = _named(self.fit)(trial, **{**self.settings, **point})
+        return model if isinstance(model, Model) else Model.of(model)
+
+
+def point_in_words(point: Mapping[str, Any]) -> str:
+    """What a candidate changes.
+
+    Examples
+    --------
+    >>> point_in_words({"C": 1 / 3, "loss": "hinge"}), point_in_words({})
+    ('C 0.333, loss hinge', 'defaults')
+    """
+    return ", ".join(_in_words(name, [value]) for name, value in point.items()) or "defaults"
+
+
+def _in_words(name: str, values: Sequence[Any] | str) -> str:
+    if isinstance(values, str):
+        return f"values of {name} that suit the data"
+    told = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
+    if len(told) > 3:
+        return f"{len(told)} values of {name}, {told[0]} to {told[-1]}"
+    return f"{name} {' or '.join([', '.join(told[:-1]), told[-1]] if told[1:] else told)}"
+
+
+def _named(where: str) -> Any:
+    try:
+        return Later(where).load()
+    except AttributeError:
+        raise ImportError(
+            f"a process of its own cannot import {where}; put it at the top level of a module"
+        ) from None
+
+
+# ---- linrank's own methods ----------------------------------------------------------------------
+
+
+def _powers(base: float, first: int, last: int) -> tuple[float, ...]:
+    step = 1 if last >= first else -1
+    return tuple(float(base) ** k for k in range(first, last + step, step))
+
+
+# What a registered method is tried with, where its own grid and defaults do not suit a contest: by
+# name of the contestant, changes of the parameters, and the grid, which may be empty. The changes
+# alone are a candidate too.
+_HERE = __name__
+_C, _WARM = f"{_HERE}:usual_Cs", {"warm_start": True}
+# All pairs alike, beside a contestant whose pairs a measure weighs.
+_UNIFORM = {"pair_weighting": "uniform", "query_normalization": None}
+_BY_NDCG = {"pair_weighting": "ndcg@20", "C": "auto"}
+_PER_QUERY = {"C": f"{_HERE}:weights_per_query"}
+_TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
+    "ranksvm": {
+        "ranksvm": ({**_WARM, **_UNIFORM}, {"C": _C}),
+        "ranksvm-hinge": ({**_WARM, **_UNIFORM, "loss": "hinge"}, {"C": _C}),
+        "ranksvm-closest": ({**_WARM, **_UNIFORM, "pairs": "closest"}, {"C": _C}),
+        "ranksvm-ndcg": (_BY_NDCG, _PER_QUERY),
+        "curves": ({**_BY_NDCG, "curves": "quantile"}, _PER_QUERY),
+        "interactions": ({**_BY_NDCG, "curves": "quantile", "interactions": 300}, _PER_QUERY),
+    },
+    "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _powers(10, 3, -7)})},
+    "domination": {
+        f"domination-{penalty}": (
+            {**_WARM, "penalty": penalty},
+            {"alpha": f"{_HERE}:path_of_alphas"},
+        )
+        for penalty in ("l1", "l2")
+    },
+    "factorized": {"factorized": ({"tol": 1e-5}, {"C": _C, "n_components": (1, 5)})},
+    "kernel": {
+        "kernel": (
+            {"approximation": "nystroem"},
+            {"gamma": f"{_HERE}:usual_gammas", "C": _C},
+        )
+    },
+}
+
+
+def own_contestants() -> Iterator[Contestant]:
+    """Of every registered method; one without a grid takes part if it is named."""
+    for method in METHODS.values():
+        named = {"train": _where(method.train), "parameters": _where(method.parameters)}
+        tried = _TRIED.get(method.name, {method.name: ({}, dict(method.grid))})
+        for name, (changes, grid) in tried.items():
+            told = ", ".join(
+                f"{key} {value}" for key, value in changes.items() if value is not True
+            )
+            yield Contestant(
+                name,
+                "linrank",
+                f"{method.summary} ({told})" if told else method.summary,
+                f"{_HERE}:own",
+                grid,
+                settings={**named, **changes},
+                is_usual=bool(grid) or method.name in _TRIED,
+                also=[{}],
+            )
+
+
+def _where(thing: Any) -> str:
+    return str(thing.where) if isinstance(thing, Later) else f"{thing.__module__}:{thing.__name__}"
+
+
+def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel | KernelModel:
+    """A model of one of linrank's methods, by the names of what was registered.
+
+    With ``warm_start`` it begins where the last candidate ended.
+    """
+    declared = _named(parameters)
+    of_all = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
+    known = {each.name for each in fields(declared)}
+    shared = {name: value for name, value in of_all.items() if name in known}
+    start = trial.last.get("model") if given.get("warm_start") else None
+    data = trial.train
+    if "curves" in given and data.rows.is_sparse:
+        data = replace(data, rows=as_rows(dense(data)))
+    task = Task(data, declared(**shared, **given), start=start)
+    model: LinearModel | KernelModel = _named(train)(task).model
+    trial.last["model"] = model
+    return model
+
+
+def usual_Cs(trial: Trial, parameters: str, **given: Any) -> list[float]:
+    """The default grid of C; a part of it where every C is dear."""
+    own = {name: value for name, value in given.items() if name != "train"}
+    asked = _named(parameters)(scale=trial.scale, n_jobs=1, **own)
+    task, facts = settle(Task(trial.train, asked))
+    p = task.parameters
+    named = ("scale", "pairs", "n_closest", "n_random", "pair_weighting", "query_normalization")
+    found = {name: getattr(p, name) for name in named if hasattr(p, name)}
+    options: dict[str, Any] = {**PAPERS, **found}
+    if hasattr(p, "kernel"):
+        unit = kernel_unit(trial.train, facts, p, options)
+    else:
+        unit = unit_in_memory(trial.train, facts, **options)
+    # A path is cheap; other methods train every C by itself.
+    return [float(C) for C in as_Cs(AUTO, lambda: unit, step=1 if hasattr(p, "n_rounds") else 3)]
+
+
+def scale_of(trial: Trial) -> str:
+    """The scaling of the training part."""
+    return settled_scale(trial.scale, trial.train.rows, 1)
+
+
+def weights_per_query(trial: Trial, **_: Any) -> list[float]:
+    """C where the weights of all pairs sum to the number of queries that have any."""
+    n_queries = max(1, int((trial.train.queries.n_levels > 1).sum()))
+    return [weight / n_queries for weight in (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)]
+
+
+def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
+    """From the α that leaves no weight down to where the penalty hardly matters."""
+    from linrank.domination.path import PathProblem, geometric_alphas
+
+    options: dict[str, Any] = {"scale": scale_of(trial), "seed": trial.seed, "n_jobs": 1}
+    path = PathProblem.of(trial.train, penalty=penalty, **options)
+    alphas: list[float] = geometric_alphas(path.problem, 50, None).tolist()
+    return alphas
+
+
+def usual_gammas(trial: Trial, **_: Any) -> list[float]:
+    """Relative to 1/(features·variance)."""
+    from linrank.kernels.functions import Kernel
+
+    scaling = Scaling.fit(scale_of(trial), trial.train.rows, n_jobs=1)
+    rows = scaling.rows(trial.train.rows, n_jobs=1)
+    usual = Kernel.of("rbf", gamma="scale", rows=rows).gamma
+    return [share * float(usual) for share in (0.1, 0.3, 1.0)]
+
+
+_ROUNDS = 500
+_HIGHEST = 30  # LightGBM's gains 2^y - 1 end there, XGBoost's one later
+
+
+# ---- regressors, which take labels for numbers and see no queries -------------------------------
+
+
+def svr(trial: Trial, loss: str, C: float, epsilon: float) -> LinearModel:
+    """Errors beyond ε: squared, or absolute, for which liblinear has the dual only."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVR
+
+    X, scaling = trial.once(_scaled)
+    is_dual = loss == "epsilon_insensitive"
+    model = LinearSVR(
+        C=C, epsilon=epsilon, loss=loss, dual=is_dual, max_iter=1000, random_state=trial.seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate like any other
+        model.fit(X, trial.train.labels)
+    return LinearModel(scaling.fold(model.coef_))  # an intercept changes no order
+
+
+def _scaled(trial: Trial) -> tuple[Any, Scaling]:
+    """The rows, scaled, and how.
+
+    A regression has an intercept, which liblinear penalizes: centering dense rows makes it small.
+    """
+    scaling = Scaling.fit(scale_of(trial), trial.train.rows, n_jobs=1)
+    X = scaling.applied(trial.train, n_jobs=1).X.astype(np.float64)
+    return X - X.mean(axis=0) if isinstance(X, np.ndarray) else X, scaling
+
+
+def forest(trial: Trial, **given: Any) -> Model:
+    """Trees on samples of the rows, averaged; on the features as they are."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    model = RandomForestRegressor(random_state=trial.seed, n_jobs=1, **given)
+    model.fit(trial.train.X, trial.train.labels)
+    return Model.of(
+        model, n_leaves=lambda: int(sum(tree.get_n_leaves() for tree in model.estimators_))
+    )
+
+
+# ---- gradient boosting, on the labels or on pairs -----------------------------------------------
+
+
+def _boosted(
+    trial: Trial,
+    given: dict[str, Any],
+    train: Callable[..., Any],
+    predict: Callable[[Any, Dataset], Array],
+    stages: Callable[[Any, Dataset], Iterable[Array]],
+    n_leaves: Callable[[Any], int],
+) -> Model:
+    """The booster that ``train`` makes with the parameters given.
+
+    If these leave the rounds to validation, with those whose scores, the sums that ``stages``
+    yields, are the best there.
+    """
+    found = {}
+    if given.get("n_estimators") == BEST:
+        assert trial.valid is not None
+        longest = train(**{**given, "n_estimators": _ROUNDS})
+        judged = [trial.judge(scores) for scores in stages(longest, trial.valid)]
+        found = {"n_estimators": int(np.argmax(judged)) + 1}
+    model = train(**{**given, **found})
+    return Model.of(model, partial(predict, model), partial(n_leaves, model), found=found)
+
+
+def gbdt(trial: Trial, **given: Any) -> Model:
+    """Boosted trees on the labels."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    def train(n_estimators: int | None = None, **more: Any) -> Any:
+        if n_estimators is not None:
+            more |= {"max_iter": n_estimators, "early_stopping": False}
+        model = HistGradientBoostingRegressor(random_state=trial.seed, **more)
+        return model.fit(trial.once(_dense_train), trial.train.labels)
+
+    return _boosted(
+        trial,
+        given,
+        train,
+        lambda model, data: np.asarray(model.predict(dense(data))),
+        lambda model, data: model.staged_predict(dense(data)),
+        lambda model: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
+    )
+
+
+def _dense_train(trial: Trial) -> Array:
+    return dense(trial.train)
+
+
+def dense(data: Dataset) -> Array:
+    """The rows as an array; scikit-learn's histograms take no sparse ones."""
+    X = data.X
+    if isinstance(X, np.ndarray):
+        return X
+    check_fits(
+        data.n_rows * data.n_features * 8,
+        f"{data.n_rows} sparse rows made dense, as some methods need them,",
+        "leave it out",
+    )
+    rows: Array = X.toarray()
+    return rows
+
+
+def lightgbm(trial: Trial, **given: Any) -> Model:
+    """LightGBM's lambdarank."""
+    import lightgbm
+
+    X, labels = _matrix(trial.train), _grades(trial.train)
+    fixed: dict[str, Any] = {
+        "n_jobs": 1,
+        "deterministic": True,
+        "random_state": trial.seed,
+        "verbose": -1,
+    }
+    if labels.max() > _HIGHEST:
+        fixed["label_gain"] = np.arange(labels.max() + 1.0).tolist()
+
+    def train(**more: Any) -> Any:
+        ranker = lightgbm.LGBMRanker(**fixed, **more)
+        return ranker.fit(X, labels, group=_sizes(trial.train)).booster_
+
+    def predict(model: Any, data: Dataset, **rounds: int) -> Array:
+        return np.asarray(model.predict(_matrix(data), num_threads=1, **rounds))
+
+    return _boosted(
+        trial,
+        given,
+        train,
+        predict,
+        lambda model, data: accumulate(
+            predict(model, data, start_iteration=k, num_iteration=1) for k in range(_ROUNDS)
+        ),
+        lambda model: sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"]),
+    )
+
+
+def xgboost(trial: Trial, objective: str, **given: Any) -> Model:
+    """XGBoost's LambdaMART: pairs weigh the same, or what they change in NDCG."""
+    import xgboost
+
+    data = trial.train
+    # Pairs have an order whatever the labels are; gains need grades.
+    labels = data.labels if objective == "rank:pairwise" else _grades(data)
+    fixed: dict[str, Any] = {
+        "objective": objective,
+        "n_jobs": 1,
+        "random_state": trial.seed,
+        "verbosity": 0,
+    }
+    if labels.max() > _HIGHEST:
+        fixed["ndcg_exp_gain"] = False
+
+    def train(**more: Any) -> Any:
+        ranker = xgboost.XGBRanker(**fixed, **more)
+        return ranker.fit(_matrix(data), labels, group=_sizes(data))
+
+    def predict(model: Any, data: Dataset, **rounds: Any) -> Array:
+        return np.asarray(model.predict(_matrix(data), **rounds))
+
+    return _boosted(
+        trial,
+        given,
+        train,
+        predict,
+        lambda model, data: accumulate(
+            predict(model, data, iteration_range=(k, k + 1)) for k in range(_ROUNDS)
+        ),
+        lambda model: sum(tree.count("leaf=") for tree in model.get_booster().get_dump()),
+    )
+
+
+def catboost(trial: Trial, **given: Any) -> Model:
+    """CatBoost's YetiRank."""
+    import catboost
+
+    group = np.repeat(np.arange(trial.train.queries.n_queries), _sizes(trial.train))
+    fixed = {"thread_count": 1, "random_seed": trial.seed, "allow_writing_files": False}
+
+    def train(**more: Any) -> Any:
+        ranker = catboost.CatBoostRanker(verbose=False, **fixed, **more)
+        return ranker.fit(_matrix(trial.train), trial.train.labels, group_id=group)
+
+    return _boosted(
+        trial,
+        given,
+        train,
+        lambda model, data: np.asarray(model.predict(_matrix(data))),
+        lambda model, data: model.staged_predict(_matrix(data), thread_count=1),
+        lambda model: int(np.sum(model.get_tree_leaf_counts())),
+    )
+
+
+def _sizes(data: Dataset) -> Array:
+    return np.diff(data.queries.offsets)
+
+
+def _matrix(data: Dataset) -> Any:
+    """The rows as the libraries take them: an array, or scipy's older sparse class."""
+    X = data.X
+    if isinstance(X, np.ndarray):
+        return X
+    from scipy.sparse import csr_matrix
+
+    # A copy: the arrays are maps of files that cannot be written, which CatBoost does not take.
+    return csr_matrix(X, copy=True)
+
+
+def _grades(data: Dataset) -> Array:
+    """The labels, if they are grades as lambdarank needs them."""
+    labels = data.labels
+    is_bad = (labels < 0) | (labels != np.floor(labels))
+    if is_bad.any():
+        raise ValueError(
+            f"needs grades 0, 1, 2, ... for labels, and {labels[is_bad][0]:g} occurs; shift or "
+            "round the labels, or leave the method out"
+        )
+    return labels
+
+
+# ---- baselines ----------------------------------------------------------------------------------
+
+
+def single_feature(
+    trial: Trial, feature: int | str | None = None, order: str = "descending"
+) -> Model:
+    """The given feature, or the one that alone ranks the training queries best, up or down."""
+    data = trial.train
+    first = 0 if data.index_base == 0 else 1
+    known = data.feature_names or range(first, first + data.n_features)
+    if feature is None:
+        place, sign = best_feature(data, trial.scoring, trial.convention, n_jobs=1)
+        feature, order = known[place], "descending" if sign > 0 else "ascending"
+    sign = 1.0 if order == "descending" else -1.0
+    model = unit_model(data.n_features, list(known).index(feature), sign)
+    return Model.of(model, found={"feature": feature, "order": order})
+
+
+def random_order(trial: Trial) -> Model:
+    """Scores drawn at random: what a measure is worth by chance."""
+    return Model(
+        lambda data: np.random.default_rng(trial.seed).random(data.n_rows), lambda: Size(0)
+    )
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+_SKLEARN = "scikit-learn"
+_SLOWLY = {"learning_rate": (0.05,), "n_estimators": (100, 300, BEST)}
+# For few data: many small steps, each by a small tree that sees half of the features and some of
+# the rows, with many rows to a leaf where a library counts them.
+_GENTLE: dict[str, Any] = {"n_estimators": 300, "learning_rate": 0.02}
+
+
+def _boosting(
+    name: str,
+    family: str,
+    description: str,
+    fit: str,
+    sizes: Mapping[str, Sequence[int]],
+    gentle: Mapping[str, Any],
+    needs: str | None = None,
+    **settings: Any,
+) -> Contestant:
+    """Boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults."""
+    return Contestant(
+        name,
+        family,
+        description,
+        f"{_HERE}:{fit}",
+        {**sizes, **_SLOWLY},
+        needs,
+        settings,
+        f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
+        also=[{**_GENTLE, **gentle}, {}],
+    )
+
+
+_HALF: dict[str, Any] = {"colsample_bytree": 0.5, "subsample": 0.7}
+RIVALS: tuple[Contestant, ...] = (
+    *(
+        Contestant(
+            f"svr-{norm}",
+            _SKLEARN,
+            f"LinearSVR on the labels, {errors} errors",
+            f"{_HERE}:svr",
+            {"C": Cs, "epsilon": (0.0, 0.1)},
+            settings={"loss": loss},
+        )
+        for norm, errors, Cs, loss in (
+            ("l1", "absolute", _powers(10, -6, 0), "epsilon_insensitive"),
+            ("l2", "squared", _powers(10, -7, 2), "squared_epsilon_insensitive"),
+        )
+    ),
+    Contestant(
+        "forest",
+        _SKLEARN,
+        "RandomForestRegressor on the labels",
+        f"{_HERE}:forest",
+        {"n_estimators": (300,), "min_samples_leaf": (20, 5), "max_features": ("sqrt", 1 / 3)},
+        also=[{}],
+    ),
+    _boosting(
+        "gbdt",
+        _SKLEARN,
+        "HistGradientBoostingRegressor on the labels",
+        "gbdt",
+        {"max_leaf_nodes": (7, 15, 31)},
+        {"max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5},
+    ),
+    _boosting(
+        "lightgbm",
+        "LightGBM",
+        "gradient boosting, lambdarank",
+        "lightgbm",
+        {"num_leaves": (7, 15, 31)},
+        {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
+        "lightgbm",
+    ),
+    *(
+        _boosting(
+            f"xgboost-{pairs}",
+            "XGBoost",
+            f"gradient boosting, rank:{pairs}",
+            "xgboost",
+            {"max_depth": (3, 4, 6)},
+            {"max_depth": 3, **_HALF},
+            "xgboost",
+            objective=f"rank:{pairs}",
+        )
+        for pairs in ("pairwise", "ndcg")
+    ),
+    _boosting(
+        "catboost",
+        "CatBoost",
+        "gradient boosting, YetiRank",
+        "catboost",
+        {"depth": (4, 6)},
+        {"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
+        "catboost",
+    ),
+    Contestant(
+        "best-feature", "baseline", "the best single feature, up or down", f"{_HERE}:single_feature"
+    ),
+    Contestant("random", "baseline", "a random order", f"{_HERE}:random_order"),
+)
+
+
+# ---- the choice ---------------------------------------------------------------------------------
+
+
+def contestants() -> dict[str, Contestant]:
+    """All that are known, by name."""
+    return {one.name: one for one in (*own_contestants(), *RIVALS)}
+
+
+def chosen_methods(
+    methods: str | Iterable[str | Contestant] = "all",
+    without: Iterable[str] = (),
+    baseline: str | None = None,
+) -> Sequence[Contestant]:
+    """The methods asked for, in their order, each once, and the baseline among them.
+
+    Raises ValueError for an unknown name, for two methods of one name, and if none is named or
+    left.
+    """
+    known = contestants()
+
+    def named(name: str) -> Contestant:
+        if name not in known:
+            hint = did_you_mean(name, known, 0.5)
+            raise ValueError(f"unknown method {name!r}{hint} (known: {', '.join(known)})")
+        return known[name]
+
+    if methods == "all":
+        methods = [one for one in known.values() if one.is_usual]
+    given = [methods] if isinstance(methods, str) else list(methods)
+    if not given:
+        raise ValueError(f"methods is empty; name some of {', '.join(known)}, or 'all'")
+    left_out = [without] if isinstance(without, str) else list(without)
+    kept: dict[str, Contestant] = {}
+    for one in given:
+        asked = one if isinstance(one, Contestant) else named(one)
+        if kept.setdefault(asked.name, asked) != asked:
+            raise ValueError(f"two methods are called {asked.name!r}; names must differ")
+    for name in left_out:
+        if kept.pop(name, None) is None:
+            named(name)
+    if baseline is not None and baseline not in kept:
+        if baseline in left_out:
+            raise ValueError(f"{baseline!r} is the baseline and is left out; name another")
+        kept = {baseline: named(baseline), **kept}
+    if not kept:
+        raise ValueError("no method is left; name at least one that is not left out")
+    return list(kept.values())

@@ -1,0 +1,676 @@
+"""compare_methods: train everything, measure everything, compare; and the tables of the result."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from linrank.data.dataset import Dataset
+from linrank.errors import NoPairsError, check_one_of, check_positive
+from linrank.judging.candidates import BASELINE, Contestant, chosen_methods, fair_convention
+from linrank.judging.compare import (
+    Comparison,
+    best_first,
+    compare_evaluations,
+    details,
+    notes,
+    overview,
+)
+from linrank.judging.inspect import Overlap, shared_queries
+from linrank.judging.runner import (
+    MANY,
+    SELECTIONS,
+    Fold,
+    Outcome,
+    Progress,
+    Protocol,
+    Rules,
+    one_split,
+    rotation,
+    run_all,
+)
+from linrank.metrics import Convention, CustomMeasure, Evaluation, Measure, parse, parse_scoring
+from linrank.metrics.evaluate import evaluate_queries, measures_of
+from linrank.metrics.names import Metric
+from linrank.options import N_FOLDS
+from linrank.system.resources import bytes_text, resolve, seconds
+from linrank.system.seeds import seed_of
+from linrank.system.tables import Column, Sheet, Table, Tabled
+
+
+def check_protocol(
+    protocol: Protocol, scoring: str, metrics: Sequence[str], convention: Convention
+) -> list[str]:
+    """Raise ValueError for parts that cannot be compared on; return what to warn of."""
+    _check_features(protocol)
+    _check_pairs(protocol)
+    for fold in protocol.folds:
+        for part in fold.valid or fold.train:
+            _check_measurable(protocol, part, (scoring,), convention, "choose by")
+        _check_measurable(protocol, fold.test[0], metrics, convention, "test by")
+    return [*leaks(protocol), *_weights(protocol), *_single_query(protocol), *_lenient(metrics)]
+
+
+def _check_features(protocol: Protocol) -> None:
+    """The same columns everywhere: as many, and counted from the same number."""
+    counts = [data.n_features for data in protocol.subsets]
+    if len(set(counts)) > 1:
+        each = ", ".join(f"{n} {c:,}" for n, c in zip(protocol.names, counts, strict=True))
+        raise ValueError(
+            f"the numbers of features differ: {each}; use files of the same features, or, if a "
+            f"file only leaves out the last ones because they are 0, say how many there are: "
+            f"--n-features {max(counts)} (linrank.load(..., n_features={max(counts)}))"
+        )
+    bases = [data.index_base for data in protocol.subsets]
+    if {0, 1} <= set(bases):
+        zero, one = (protocol.names[bases.index(base)] for base in (0, 1))
+        raise ValueError(
+            f"{zero} has a feature 0 and {one} has none, so that their columns would not match; "
+            "say with --index-base 0 or 1 (linrank.load(..., zero_based=)) where counting begins"
+        )
+
+
+def _check_pairs(protocol: Protocol) -> None:
+    for name, data in zip(protocol.names, protocol.subsets, strict=True):
+        if data.queries.n_pairs == 0:
+            raise NoPairsError(
+                f"{name} has no pair to compare: in each of its {data.queries.n_queries:,} queries "
+                "all labels are equal; check labels and qid"
+            )
+
+
+def _check_measurable(
+    protocol: Protocol, part: int, metrics: Sequence[str], convention: Convention, what: str
+) -> None:
+    """Some query must count in every measure; negative labels and the like are found here too."""
+    data = protocol.subsets[part]
+    try:
+        result = evaluate_queries(
+            data.queries,
+            data.labels,
+            np.arange(float(data.n_rows)),  # all different: what ties leave undefined is no fault
+            metrics=[parse(metric) for metric in metrics],
+            convention=convention,
+        )
+    except ValueError as error:
+        raise ValueError(f"{protocol.names[part]}, to {what}: {error}") from error
+    for metric, mean in result.items():
+        if np.isnan(mean):
+            raise ValueError(
+                f"{metric}, to {what}, is undefined on {protocol.names[part]}: none of its "
+                f"{data.queries.n_queries:,} queries can be judged; use another measure"
+            )
+
+
+def leaks(protocol: Protocol) -> list[str]:
+    """A warning for each two subsets in different parts of a fold that have queries in common."""
+    found = []
+    for a, b in combinations(range(len(protocol.subsets)), 2):
+        if any(_apart(fold, a, b) for fold in protocol.folds):
+            shared = shared_queries(protocol.subsets[b], protocol.subsets[a])
+            if shared:
+                found.append(_leak(protocol.names[a], protocol.names[b], shared))
+    return found
+
+
+def _apart(fold: Fold, a: int, b: int) -> bool:
+    parts = (fold.train, fold.valid, fold.test)
+    return not any(a in part and b in part for part in parts)
+
+
+def _leak(first: str, second: str, shared: Overlap) -> str:
+    """What the subsets share: the very rows, which proves it, or ids only."""
+    such = "" if shared.example is None else f", such as {shared.example}"
+    if shared.n_rows:
+        are = "is" if shared.n_rows == 1 else "are"
+        return (
+            f"{shared.n_rows:,} of the {shared.n_queries:,} queries of {second} {are} in {first} "
+            f"too, row by row{such}: what is learned leaks into what is measured, and the results "
+            "are too good"
+        )
+    occurs = "occurs" if shared.n_ids == 1 else "occur"
+    return (
+        f"{shared.n_ids:,} of the {shared.n_queries:,} query ids of {second} also {occurs} in "
+        f"{first}{such}, with other rows: if they are the same queries, what is learned leaks into "
+        "what is measured, and the results are too good; if every file numbers its own queries "
+        "from the beginning, there is no harm"
+    )
+
+
+def _weights(protocol: Protocol) -> list[str]:
+    for name, data in zip(protocol.names, protocol.subsets, strict=True):
+        if data.weight is not None:
+            return [f"the weights of the rows of {name} are left out: not all methods take them"]
+    return []
+
+
+def _single_query(protocol: Protocol) -> list[str]:
+    """A test on one query says nothing about others; as a rule the file lacks its qid."""
+    tested = [protocol.subsets[fold.test[0]] for fold in protocol.folds]
+    if sum(data.queries.n_queries for data in tested) > 1:
+        return []
+    name = protocol.names[protocol.folds[0].test[0]]
+    why = " (it has no qid, so that all its rows are one)" if tested[0].queries.ids is None else ""
+    return [f"{name} has a single query{why}: no interval and no p can be had from it"]
+
+
+def _lenient(metrics: Sequence[str]) -> list[str]:
+    """Measures by which a model that ties all rows would be the best."""
+    found = []
+    for metric in metrics:
+        try:
+            parse_scoring(metric)
+        except ValueError:
+            found.append(
+                f"{metric} counts rows that are only tied as right, in favor of methods that tie "
+                f"many; {parse(metric).name}(ties=error) counts them as wrong"
+            )
+    return found
+
+
+SCALES = ("auto", "standard", "minmax", "none")
+USUAL_METRICS = ("ndcg@10", "map", "pairwise_accuracy")
+
+
+def compare_methods(
+    train: Dataset | None = None,
+    valid: Dataset | None = None,
+    test: Dataset | None = None,
+    *,
+    folds: Sequence[Dataset] | None = None,
+    methods: str | Iterable[str | Contestant] = "all",
+    without: Iterable[str] = (),
+    baseline: str = BASELINE,
+    metrics: Metric | Iterable[Metric] | None = None,
+    scoring: str | Measure | None = None,
+    selection: str = "auto",
+    n_folds: int = N_FOLDS,
+    convention: str | Convention = "linrank",
+    scale: str = SCALES[0],
+    budget: float = 300.0,
+    correction: Any = "holm",
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Contest:
+    """Train every method on the same data and compare them on queries that none has seen.
+
+    Each method tries its plain defaults and a few other candidates; the one with the best
+    ``scoring`` is measured on the test part. All are trained on the training part alone, and
+    chosen alike: on a validation part of at least 200 queries, else by 5-fold cross-validation
+    over the training queries, with the same folds and no early stopping. Every method of every
+    fold runs in a process of its own with one thread, so that a crash or a lack of time costs one
+    row of the table.
+
+    Parameters
+    ----------
+    train, valid, test : Dataset
+        The parts, as :func:`linrank.load` or ``Dataset.of`` makes them. Without ``valid``, or
+        where it has fewer than 200 queries, cross-validation chooses.
+    folds : sequence of Dataset, instead of the three
+        Subsets of whole queries, five as a rule. Fold 1 trains on all but the last two, chooses on
+        the last but one and tests on the last; the others go round, so that each query is tested
+        once.
+    methods : "all", or names or ``Contestant`` objects
+        Who takes part; ``linrank compare --list-methods`` lists the names.
+    without : names
+        Who does not.
+    baseline : str
+        The method that all others are compared with; it takes part in any case.
+    metrics : names or measures
+        What to measure on the test part, the most important first; by default ndcg@10, map and
+        pairwise_accuracy, or without ndcg where labels are negative.
+    scoring : str
+        The measure that candidates are chosen by; by default ndcg@10, or pairwise_accuracy where
+        labels are negative. `linrank compare` takes the first of ``metrics``.
+    selection : {"auto", "validation", "cross-validation"}
+        What chooses: as above; the validation part however small, as benchmarks prescribe it; or
+        the folds in any case.
+    n_folds : int, default=5
+        Folds of the training queries, where cross-validation chooses.
+    convention : str or Convention
+        Whose rules. Rows with equal scores, which other conventions leave in input order, count as
+        the average over their orders here.
+    scale : {"auto", "standard", "minmax", "none"}
+        Scaling of the features for linear methods and kernels, fitted on the training part;
+        ``"auto"`` as in :class:`linrank.RankSVM`. Trees get the features as they are.
+    budget : float
+        Seconds for one method on one fold; when they are over, the best candidate so far counts.
+    correction, confidence, n_resamples
+        As in :func:`linrank.compare`.
+    random_state : int, RandomState, Generator or None, default=0
+        The same seed gives the same table, times apart, unless the budget cuts a search short.
+    n_jobs : int, optional
+        Processes at a time; None for as many as there are cores.
+    progress : callable, optional
+        Called with a dict about every job that ends (``event`` is ``"finished"``), and in between
+        (``"running"``, with ``seconds_left``).
+
+    Returns
+    -------
+    Contest
+
+    Examples
+    --------
+    >>> from linrank import compare_methods, make_ranking
+    >>> data = make_ranking(n_queries=90, n_features=4, random_state=0)
+    >>> train, valid, test = (data.select(data.qid % 3 == k) for k in range(3))
+    >>> contest = compare_methods(train, valid, test, methods=["random"], metrics="ndcg@5")
+    >>> [entry.name for entry in contest.entries], contest.comparison.baseline
+    (['ranksvm', 'random'], 'ranksvm')
+    """
+    check_one_of("selection", selection, SELECTIONS)
+    if n_folds < 2:
+        raise ValueError(f"n_folds must be >= 2, got {n_folds}")
+    given = _protocol(train, valid, test, folds)
+    protocol = given.selecting(selection, n_folds)
+    chosen = chosen_methods(methods, without, baseline)
+    if scoring is None:
+        scoring = USUAL_METRICS[0] if _has_gains(protocol.subsets) else USUAL_METRICS[-1]
+    if isinstance(parse(scoring), CustomMeasure):
+        raise TypeError(
+            f"scoring={str(parse(scoring))!r} is a function, and models are chosen in processes "
+            "that only know names of metrics; pass it in metrics=, which are measured here"
+        )
+    check_one_of("scale", scale, SCALES)
+    check_positive("budget", budget)
+    rules = Rules(
+        str(parse_scoring(scoring)),
+        fair_convention(convention),
+        scale,
+        seed_of(random_state),
+        float(budget),
+        n_folds,
+    )
+    measures = [str(measure) for measure in _measures(metrics, protocol)]
+    remarks = check_protocol(protocol, rules.scoring, measures, rules.convention)
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=2)
+    start = time.monotonic()
+    outcomes = run_all(protocol, chosen, rules, resolve(n_jobs), progress)
+    entries = [_entry(m, outcomes[m.name], protocol, measures, rules) for m in chosen]
+    comparison, more = _compared(
+        entries,
+        baseline,
+        correction=correction,
+        confidence=confidence,
+        n_resamples=n_resamples,
+        random_state=rules.seed,
+        n_jobs=n_jobs,
+    )
+    return Contest(
+        tuple(entries),
+        comparison,
+        tuple(measures),
+        baseline,
+        rules,
+        protocol.describe(),
+        protocol.selection,
+        protocol.names,
+        (*remarks, *([] if selection != "auto" else _left_aside(given, protocol)), *more),
+        time.monotonic() - start,
+    )
+
+
+def _protocol(
+    train: Dataset | None,
+    valid: Dataset | None,
+    test: Dataset | None,
+    folds: Sequence[Dataset] | None,
+) -> Protocol:
+    parts = [part for part in (train, valid, test) if part is not None]
+    for part in [*parts, *(folds or [])]:
+        if not isinstance(part, Dataset):
+            raise TypeError(
+                f"parts must be datasets, as linrank.load and Dataset.of make them, got {part!r}"
+            )
+    # Rows may have been written to since anybody looked at them.
+    train, valid, test = (part and part.unscanned() for part in (train, valid, test))
+    if folds is not None and not parts:
+        return rotation([fold.unscanned() for fold in folds])
+    if folds is not None or train is None or test is None:
+        raise ValueError(
+            "give the parts train, test and, to choose by, valid, or folds (a sequence of subsets)"
+        )
+    return one_split(train, valid, test)
+
+
+def _left_aside(given: Protocol, protocol: Protocol) -> list[str]:
+    """What becomes of a validation part that nothing is chosen by."""
+    fold = given.folds[0]
+    if not fold.valid or protocol.folds[0].valid:
+        return []
+    n_queries = min(given.n_queries(fold.valid) for fold in given.folds)
+    return [
+        f"a validation part of {n_queries:,} queries, fewer than {MANY}, is left aside: it would "
+        "not tell candidates apart. To learn from its queries, join it to the training part"
+    ]
+
+
+def usual_metrics(subsets: Sequence[Dataset]) -> list[str]:
+    """What is measured by default: no NDCG where labels are negative, since it has no gain then."""
+    return [m for m in USUAL_METRICS if "ndcg" not in m or _has_gains(subsets)]
+
+
+def _has_gains(subsets: Sequence[Dataset]) -> bool:
+    return min(float(data.labels.min()) for data in subsets) >= 0.0
+
+
+def _measures(metrics: Metric | Iterable[Metric] | None, protocol: Protocol) -> Sequence[Measure]:
+    return measures_of(usual_metrics(protocol.subsets) if metrics is None else metrics)
+
+
+def _entry(
+    method: Contestant,
+    outcomes: Sequence[Outcome],
+    protocol: Protocol,
+    measures: Sequence[str],
+    rules: Rules,
+) -> Entry:
+    """The outcomes of a method, measured; on all folds or not at all."""
+    parts = []
+    for fold, outcome in zip(protocol.folds, outcomes, strict=True):
+        if outcome.scores is None:
+            return Entry(method, tuple(outcomes), None)
+        data = protocol.subsets[fold.test[0]]
+        parts.append(
+            evaluate_queries(
+                data.queries,
+                data.labels,
+                data.queries.scatter(outcome.scores),
+                metrics=list(measures),
+                convention=rules.convention,
+                docid=data.all_docids,
+            )
+        )
+    return Entry(method, tuple(outcomes), parts[0] if len(parts) == 1 else Evaluation.joined(parts))
+
+
+def _compared(
+    entries: Sequence[Entry], baseline: str, **options: Any
+) -> tuple[Comparison | None, list[str]]:
+    """The comparison of those with a result; with the first of them if the baseline has none."""
+    found = {entry.name: entry.evaluation for entry in entries if entry.evaluation is not None}
+    if not found:
+        return None, ["no method has come to a result; see what each says"]
+    if baseline in found:
+        return compare_evaluations(found, baseline=baseline, **options), []
+    first = next(iter(found))
+    told = f"the baseline {baseline} has no result; compared with {first} instead"
+    return compare_evaluations(found, baseline=first, **options), [told]
+
+
+# ---- the result ---------------------------------------------------------------------------------
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A method and what became of it.
+
+    Attributes
+    ----------
+    method : Contestant
+    outcomes : tuple of Outcome
+        One for each fold.
+    evaluation : Evaluation or None
+        On the test queries of all folds; None if a fold has no model.
+    """
+
+    method: Contestant
+    outcomes: tuple[Outcome, ...]
+    evaluation: Evaluation | None = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    @property
+    def has_result(self) -> bool:
+        """Whether there was a model on every fold."""
+        return self.evaluation is not None
+
+    @property
+    def fit_seconds(self) -> float | None:
+        """Processor time of one fit with the chosen parameters, the mean of the folds."""
+        return _mean([outcome.fit_seconds for outcome in self.outcomes])
+
+    @property
+    def search_seconds(self) -> float:
+        """Processor time of a search, the mean of the folds."""
+        return _mean([outcome.search_seconds for outcome in self.outcomes]) or 0.0
+
+    @property
+    def model_bytes(self) -> float | None:
+        """Bytes of the saved model, the mean of the folds."""
+        return _mean([None if o.size is None else o.size.n_bytes for o in self.outcomes])
+
+    @property
+    def remark(self) -> str:
+        """What went wrong, and on how many folds; empty if nothing did."""
+        bad = [(k, o) for k, o in enumerate(self.outcomes, start=1) if o.status != "done"]
+        if not bad:
+            return ""
+        first, outcome = bad[0]
+        is_plain = outcome.status in ("cut", "missing")
+        says = outcome.why if is_plain else f"{outcome.status}: {outcome.why}"
+        if len(self.outcomes) == 1 or outcome.status == "missing":
+            return says
+        if len(bad) == 1:
+            return f"fold {first}: {says}"
+        return f"{len(bad)} of {len(self.outcomes)} folds, fold {first} first: {says}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values."""
+        method = self.method
+        return {
+            "method": method.name,
+            "family": method.family,
+            "description": method.description,
+            "grid": method.candidates,
+            "has_result": self.has_result,
+            "remark": self.remark or None,
+            "fit_seconds": self.fit_seconds,
+            "search_seconds": self.search_seconds,
+            "model_bytes": self.model_bytes,
+            "metrics": None if self.evaluation is None else self.evaluation.to_dict()["means"],
+            "folds": [outcome.to_dict() for outcome in self.outcomes],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Contest(Tabled):
+    """Methods trained on the same data, measured on queries that none has seen, and compared.
+
+    ``print(contest)`` shows it with a legend; a notebook shows it as HTML.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+        The methods in the order given, those without a result included.
+    comparison : Comparison or None
+        Of those with a result; None if there is none.
+    metrics : tuple of str
+        What was measured, the most important first.
+    baseline : str
+        What was asked to be compared with.
+    rules : Rules
+        scoring, convention, scale, seed and budget.
+    protocol : str
+        How the data were divided, in words.
+    selection : str
+        What candidates were chosen by: the validation part, or cross-validation.
+    sources : tuple of str
+        Where they came from.
+    remarks : tuple of str
+        What to know before trusting the table.
+    seconds : float
+        On the clock, all of it.
+    """
+
+    entries: tuple[Entry, ...]
+    comparison: Comparison | None
+    metrics: tuple[str, ...]
+    baseline: str
+    rules: Rules
+    protocol: str
+    selection: str
+    sources: tuple[str, ...]
+    remarks: tuple[str, ...]
+    seconds: float
+
+    def __getitem__(self, name: str) -> Entry:
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        known = ", ".join(entry.name for entry in self.entries)
+        raise KeyError(f"{name!r} did not take part; there are {known}")
+
+    def sheet(self) -> Sheet:
+        """Quality, cost, what went wrong, and a legend."""
+        return Sheet(_tables(self), legend_of(self), "linrank-contest")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for JSON; None for what is undefined."""
+        return {
+            "protocol": self.protocol,
+            "selection": self.selection,
+            "sources": list(self.sources),
+            "baseline": self.baseline,
+            "metrics": list(self.metrics),
+            **vars(self.rules),
+            "convention": self.rules.convention.describe(),
+            "seconds": self.seconds,
+            "remarks": list(self.remarks),
+            "methods": [entry.to_dict() for entry in self.entries],
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        n = sum(entry.has_result for entry in self.entries)
+        return (
+            f"<Contest of {len(self.entries)} methods, {n} with a result, {self.protocol}, "
+            f"chosen by {self.rules.scoring}>"
+        )
+
+
+def _tables(contest: Contest) -> list[Table]:
+    tables = []
+    if contest.comparison is not None:
+        tables.append(_quality(contest, contest.comparison))
+        if len(contest.metrics) > 1:
+            ranked = best_first(contest.comparison, contest.metrics[0])
+            tables.append(overview(contest.comparison, ranked))
+    tables.append(_cost(contest))
+    lost = [entry for entry in contest.entries if entry.remark]
+    if lost:
+        rows = [[e.name, "counts" if e.has_result else "no result", e.remark] for e in lost]
+        columns = [Column(name, "left") for name in ("method", "outcome", "why")]
+        tables.append(Table(columns, rows, "What went wrong"))
+    return tables
+
+
+def _quality(contest: Contest, comparison: Comparison) -> Table:
+    """The first metric, best method first; a row too for each method without a result."""
+    table = details(comparison, contest.metrics[0])
+    empty = [""] * (len(table.columns) - 3)
+    lost = [[e.name, "—", *empty, "no result"] for e in contest.entries if not e.has_result]
+    chosen = f"the best {contest.selection} by {contest.rules.scoring}"
+    title = f"{table.title}; {contest.protocol}; {chosen}"
+    return replace(table, rows=[*table.rows, *lost], title=title)
+
+
+def _cost(contest: Contest) -> Table:
+    """Time, size and parameters, in the order of the first table."""
+    headings = ["one fit", "search", "candidates", "model", "made of"]
+    columns = [Column("method", "left"), *map(Column, headings), Column("chosen", "left")]
+    best = contest.comparison
+    names = [] if best is None else best_first(best, contest.metrics[0])
+    rows = [_cost_row(contest[name]) for name in names]
+    rows += [
+        [e.name, *[""] * 5, "no result: see below"] for e in contest.entries if not e.has_result
+    ]
+    n_folds = max(len(entry.outcomes) for entry in contest.entries)
+    of_folds = f", means of {n_folds} folds" if n_folds > 1 else ""
+    return Table(columns, rows, f"Cost of a model{of_folds}; processor time, one thread")
+
+
+def _cost_row(entry: Entry) -> list[str]:
+    sizes = [outcome.size for outcome in entry.outcomes if outcome.size is not None]
+    n_parts = sum(size.n_parts for size in sizes) / len(sizes)
+    n_candidates = max(outcome.n_candidates for outcome in entry.outcomes)
+    return [
+        entry.name + (" *" if entry.remark else ""),
+        "" if entry.fit_seconds is None else seconds(entry.fit_seconds),
+        seconds(entry.search_seconds),
+        f"{n_candidates}",
+        bytes_text(round(entry.model_bytes or 0)),
+        _counted(n_parts, sizes[0].part),
+        chosen(entry),
+    ]
+
+
+def chosen(entry: Entry) -> str:
+    """The candidates: of those alike, the range or the values that occur, and on how many folds."""
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for outcome in entry.outcomes:
+        alike.setdefault(tuple(outcome.parameters), []).append(outcome.parameters)
+    parts = []
+    for names, found in alike.items():
+        values = {name: list(dict.fromkeys(each[name] for each in found)) for name in names}
+        told = ", ".join(f"{name} {_values(values[name])}" for name in names) or "defaults"
+        parts.append(told if len(alike) == 1 else f"{told} ({_counted(len(found), 'folds')})")
+    return "; ".join(parts)
+
+
+def _values(values: Sequence[Any]) -> str:
+    if len(values) == 1:
+        return _value(values[0])
+    if all(isinstance(value, (int, float)) for value in values):
+        return f"{_value(min(values))}–{_value(max(values))}"
+    return " or ".join(_value(value) for value in values)
+
+
+def _value(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _counted(number: float, things: str) -> str:
+    return f"{number:,.0f} {things.removesuffix('s') if number == 1 else things}"
+
+
+def legend_of(contest: Contest) -> list[str]:
+    """What the tables mean, and what to know before trusting them."""
+    rules = contest.rules
+    lines = [f"Note: {remark}." for remark in contest.remarks]
+    if contest.comparison is not None:
+        lines += notes(contest.comparison)
+    lines += [
+        f"chosen: each method's candidate with the best {rules.scoring} {contest.selection}, the "
+        "same for all methods; trained on the training part; the test part is looked at once, with "
+        "that model. candidates: how many were tried, each method's defaults among them.",
+        "one fit: with the chosen parameters; search: all candidates, judging included; model: its "
+        "saved form.",
+        f"features: scaled ({rules.scale}, from the training part) for linear methods and kernels, "
+        "as they are for trees."
+        if rules.scale != "none"
+        else "features: as they are, for all methods.",
+        f"seed {rules.seed}, budget {rules.budget:g} s for a method and fold; all of it took "
+        f"{seconds(contest.seconds)} on the clock.",
+    ]
+    if any(entry.has_result and entry.remark for entry in contest.entries):
+        lines.append("*: the budget ended the search; the best candidate so far counts.")
+    return lines

@@ -1,0 +1,599 @@
+"""All jobs of a contest, some at a time, each in a process of its own with a budget of time.
+
+A process trains the candidates of one method on one fold, keeps the best and tells of it. It is
+started as ``python -c`` in a folder of its own with the path of a job; lines of JSON on standard
+output say how it goes: what they hold replaces what was said before. It ends when its standard
+input does: nobody would read what it finds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset, join_rows
+from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.judging.candidates import Contestant, Model, Size, Trial
+from linrank.metrics import Convention
+from linrank.options import N_FOLDS
+from linrank.system.durable import Scratch
+
+Array = NDArray[Any]
+Progress = Callable[[dict[str, Any]], None]
+
+SELECTIONS = ("auto", "validation", "cross-validation")
+MANY = 200  # queries of a validation part that tell candidates apart
+_LOOK = 0.2  # seconds between two looks at the clock
+_START_UP = 60.0  # seconds that importing the libraries may take, beside the budget
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from linrank.judging.runner import main; main(sys.argv[2])"
+)
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Numbers of the subsets that make up each part; none to choose by for cross-validation."""
+
+    train: tuple[int, ...]
+    valid: tuple[int, ...]
+    test: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """Subsets of whole queries, and the folds that they make.
+
+    Attributes
+    ----------
+    subsets : tuple of Dataset
+        Queries of different subsets are different queries, whatever their ids.
+    names : tuple of str
+        What messages call them.
+    folds : tuple of Fold
+    n_folds : int
+        Of the training queries, where cross-validation chooses.
+    """
+
+    subsets: tuple[Dataset, ...]
+    names: tuple[str, ...]
+    folds: tuple[Fold, ...]
+    n_folds: int = N_FOLDS
+
+    def n_queries(self, part: Sequence[int]) -> int:
+        """Of these subsets together."""
+        return sum(self.subsets[number].queries.n_queries for number in part)
+
+    def selecting(self, selection: str, n_folds: int = N_FOLDS) -> Protocol:
+        """The same without validation parts, if not these but cross-validation is to choose.
+
+        That is so by default where a part has few queries: the best of many candidates on few
+        queries, or of many rounds, is the one that was lucky there.
+        """
+        n_valid = min(self.n_queries(fold.valid) for fold in self.folds)
+        n_train = min(self.n_queries(fold.train) for fold in self.folds)
+        is_enough = n_valid >= MANY or (n_valid > 0 and n_train < n_folds)
+        if {"auto": is_enough, "validation": True, "cross-validation": False}[selection]:
+            if n_valid == 0:
+                raise ValueError("selection='validation' needs a validation part; give one")
+            return self
+        if n_train < n_folds:
+            raise ValueError(
+                f"{n_train} training queries are too few for {n_folds}-fold cross-validation; give "
+                "a validation part to choose on"
+            )
+        folds = tuple(replace(fold, valid=()) for fold in self.folds)
+        return replace(self, folds=folds, n_folds=n_folds)
+
+    @property
+    def selection(self) -> str:
+        """What candidates are chosen by, in a few words."""
+        by_folds = f"in {self.n_folds}-fold cross-validation over the training queries"
+        return "on the validation part" if self.folds[0].valid else by_folds
+
+    def describe(self) -> str:
+        """The protocol in a few words."""
+        if len(self.folds) == 1:
+            return "one split"
+        fold = self.folds[0]
+        choose = f"{len(fold.valid)} to choose, " if fold.valid else ""
+        return (
+            f"{len(self.folds)} folds of {len(self.subsets)} subsets, {len(fold.train)} to train, "
+            f"{choose}{len(fold.test)} to test"
+        )
+
+
+def one_split(train: Dataset, valid: Dataset | None, test: Dataset) -> Protocol:
+    """One fold of three parts, or of two."""
+    if valid is None:
+        return _named((train, test), ("train", "test"), [Fold((0,), (), (1,))])
+    return _named((train, valid, test), ("train", "valid", "test"), [Fold((0,), (1,), (2,))])
+
+
+def rotation(subsets: Sequence[Dataset]) -> Protocol:
+    """LETOR's folds: fold k trains on all subsets from the k-th on but the last two of the circle.
+
+    With five subsets, fold 1 trains on S1, S2, S3, chooses on S4 and tests on S5; fold 2 trains on
+    S2, S3, S4, chooses on S5 and tests on S1; and so on. Every query is tested once.
+
+    Examples
+    --------
+    >>> from linrank import make_ranking
+    >>> parts = [make_ranking(n_queries=4, random_state=k) for k in range(5)]
+    >>> rotation(parts).folds[1]
+    Fold(train=(1, 2, 3), valid=(4,), test=(0,))
+    """
+    n = len(subsets)
+    if n < 3:
+        raise ValueError(
+            f"folds need at least 3 subsets, one each to train, to choose and to test; got {n} "
+            "(LETOR has 5)"
+        )
+    circles = [tuple((k + i) % n for i in range(n)) for k in range(n)]
+    folds = [Fold(circle[:-2], circle[-2:-1], circle[-1:]) for circle in circles]
+    return _named(subsets, [f"S{k + 1}" for k in range(n)], folds)
+
+
+def _named(subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]) -> Protocol:
+    """The protocol; subsets that are files are known by these, the others by the names."""
+    sources = [
+        name if data.source.startswith("<") else data.source
+        for name, data in zip(names, subsets, strict=True)
+    ]
+    return Protocol(tuple(subsets), tuple(sources), tuple(folds))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is the same for all jobs.
+
+    Attributes
+    ----------
+    scoring, convention, scale, seed, n_folds
+        As in `linrank.judging.candidates.Trial`.
+    budget : float
+        Seconds on the clock for each job.
+    """
+
+    scoring: str
+    convention: Convention
+    scale: str
+    seed: int
+    budget: float
+    n_folds: int = N_FOLDS
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of one method on one fold.
+
+    Attributes
+    ----------
+    status : {"done", "cut", "over budget", "failed", "missing"}
+        ``cut``: the budget ended the search, and the best candidate so far counts. The last three
+        have no model.
+    why : str
+        What went wrong, in words; empty if nothing did.
+    parameters : dict
+        Of the chosen candidate.
+    score : float or None
+        The measure that the candidate was chosen by, higher is better.
+    fit_seconds : float or None
+        Processor time of one fit with the chosen parameters.
+    search_seconds : float
+        Processor time of the whole search, validation included.
+    n_candidates : int
+        Candidates that were judged.
+    size : Size or None
+    scores : float64 array or None
+        Of the test rows, the rows of each query together.
+    """
+
+    status: str
+    why: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    score: float | None = None
+    fit_seconds: float | None = None
+    search_seconds: float = 0.0
+    n_candidates: int = 0
+    size: Size | None = None
+    scores: NDArray[Any] | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, without the scores."""
+        size = self.size
+        return {
+            "status": self.status,
+            "why": self.why or None,
+            "parameters": self.parameters,
+            "validation_score": self.score,
+            "fit_seconds": self.fit_seconds,
+            "search_seconds": self.search_seconds,
+            "n_candidates": self.n_candidates,
+            "model_bytes": None if size is None else size.n_bytes,
+            "model_parts": None if size is None else {size.part: size.n_parts},
+        }
+
+
+# ---- in the process of the caller ---------------------------------------------------------------
+
+
+class Worker:
+    """A job on its way: a process that tells in lines of JSON how it goes.
+
+    Parameters
+    ----------
+    fold : int
+        The number of the fold.
+    method : Contestant
+        Who is trained.
+    job : dict
+        What the process is to read, beside the method and the place of the data.
+    data : str
+        The folder of the data, and of one for its own files: the scores of the test rows.
+    budget : float
+        Seconds on the clock for the search.
+    """
+
+    def __init__(
+        self, fold: int, method: Contestant, job: dict[str, Any], data: str, budget: float
+    ) -> None:
+        self.fold, self.method, self.budget = fold, method, budget
+        name = f"fold{fold + 1}-{method.name.replace(os.sep, '_')}"
+        self.folder = folder = os.path.join(data, name)
+        self.began = time.monotonic()
+        self.deadline = self.began + budget + _START_UP
+        self._said: dict[str, Any] = {}
+        self._rest = b""
+        os.mkdir(folder)
+        path, self._log = os.path.join(folder, "job.json"), os.path.join(folder, "job.log")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**job, "folder": data, "method": asdict(method)}, file)
+        paths = json.dumps([os.path.abspath(entry) for entry in sys.path])
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, paths, path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=folder,
+                env={**os.environ, **_ONE_THREAD, "TMPDIR": folder},
+                start_new_session=True,  # Ctrl-C is the parent's to answer
+            )
+
+    @property
+    def seconds(self) -> float:
+        """Since its start, on the clock."""
+        return time.monotonic() - self.began
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over, or its time."""
+        return self.process.poll() is not None or time.monotonic() > self.deadline
+
+    def fileno(self) -> int:
+        """Of its messages, for a selector."""
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def read(self) -> bool:
+        """Take in what has come; False at the end of the messages."""
+        block = os.read(self.fileno(), 1 << 16)
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if message.pop("began", False):
+                self.deadline = time.monotonic() + self.budget
+            self._said |= message
+        return bool(block)
+
+    def kill(self) -> None:
+        """End the process, and all that it may have started; what it has said can be read."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End the process, and listen no more."""
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def outcome(self) -> Outcome:
+        """What it has come to, ended if it still runs."""
+        is_over_budget = self.process.poll() is None
+        self.kill()
+        while self.read():  # what it said last
+            pass
+        self.stop()
+        said = {"status": "", "why": "", **self._said}
+        if is_over_budget and said["status"] != "done":
+            said |= self._cut()
+        elif not said["status"]:
+            said |= {"status": "failed", "why": self._cause_of_death()}
+        work = {name: said[name] for name in ("search_seconds", "n_candidates") if name in said}
+        if said["status"] not in ("done", "cut"):
+            return Outcome(said["status"], said["why"], **work)
+        said["size"] = Size(**said["size"])
+        said["scores"] = np.load(os.path.join(self.folder, said["scores"]))
+        return Outcome(**said)
+
+    def _cut(self) -> dict[str, str]:
+        if self._said.get("score") is None:
+            return {"status": "over budget", "why": f"no candidate within {self.budget:g} s"}
+        n = self._said["n_candidates"]
+        counts = "the only candidate so far" if n == 1 else f"the best of {n} candidates"
+        return {"status": "cut", "why": f"stopped after {self.budget:g} s; {counts} counts"}
+
+    def _cause_of_death(self) -> str:
+        code = self.process.returncode
+        with open(self._log, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file if line.strip()]
+        if code >= 0:
+            last = f": {lines[-1][:200]}" if lines else ""
+            return f"the process ended with status {code}{last}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        hint = "; out of memory?" if name == "SIGKILL" else ""
+        return f"the process died of {name}{hint}"
+
+
+def run_all(
+    protocol: Protocol,
+    methods: Sequence[Contestant],
+    rules: Rules,
+    n_jobs: int,
+    progress: Progress | None = None,
+) -> dict[str, list[Outcome]]:
+    """The outcomes of every method, by fold. However this ends, no process and no file is left."""
+    outcomes = {m.name: [_missing(m)] * len(protocol.folds) for m in methods}
+    waiting = deque((k, m) for k in range(len(protocol.folds)) for m in methods if not m.is_missing)
+    told = asdict(rules)
+    budget = told.pop("budget")
+    running: list[Worker] = []
+    with Scratch() as scratch:
+        for number, data in enumerate(protocol.subsets):
+            write_subset(scratch.path, number, data)
+        board = _Board(waiting, progress, rules.scoring)
+        try:
+            while waiting or running:
+                while waiting and len(running) < n_jobs:
+                    k, method = waiting.popleft()
+                    job = {"parts": list(vars(protocol.folds[k]).values()), "rules": told}
+                    running.append(Worker(k, method, job, scratch.path, budget))
+                _wait(running)
+                for worker in [worker for worker in running if worker.has_ended]:
+                    outcome = worker.outcome()
+                    running.remove(worker)
+                    outcomes[worker.method.name][worker.fold] = outcome
+                    board.finished(worker, outcome)
+                board.show(running)
+        finally:
+            for worker in running:
+                worker.stop()
+    return outcomes
+
+
+def _missing(method: Contestant) -> Outcome:
+    return Outcome(
+        "missing", f"the package {method.needs} is not installed: pip install {method.needs}"
+    )
+
+
+def _wait(workers: Sequence[Worker]) -> None:
+    """Until a worker says something, or a moment has passed; what was said is taken in."""
+    with selectors.DefaultSelector() as selector:
+        for worker in workers:
+            selector.register(worker, selectors.EVENT_READ, worker)
+        for key, _ in selector.select(_LOOK):
+            if not key.data.read():  # nothing more will come: it is about to end
+                with suppress(subprocess.TimeoutExpired):
+                    key.data.process.wait(1.0)
+
+
+class _Board:
+    """Tells of jobs that are done, and how long the others may take."""
+
+    def __init__(
+        self, waiting: deque[tuple[int, Contestant]], progress: Progress | None, scoring: str
+    ) -> None:
+        self._waiting, self._progress, self._scoring = waiting, progress, scoring
+        self._n_total, self._n_done = len(waiting), 0
+        self._seconds: dict[str, list[float]] = {}
+
+    def finished(self, worker: Worker, outcome: Outcome) -> None:
+        self._n_done += 1
+        self._seconds.setdefault(worker.method.name, []).append(worker.seconds)
+        self._tell(
+            event="finished",
+            fold=worker.fold + 1,
+            method=worker.method.name,
+            status=outcome.status,
+            why=outcome.why,
+            scoring=self._scoring,
+            score=outcome.score,
+            seconds=worker.seconds,
+            parameters=outcome.parameters,
+        )
+
+    def show(self, running: Sequence[Worker]) -> None:
+        names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
+        left = [(worker.method.name, worker.seconds) for worker in running]
+        left += [(method.name, 0.0) for _, method in self._waiting]
+        seconds = self.estimate(left, max(1, len(running)))
+        self._tell(event="running", running=names, seconds_left=seconds)
+
+    def estimate(self, left: Sequence[tuple[str, float]], n_slots: int) -> float | None:
+        """Seconds that the jobs left may take: each as long as its method took on other folds.
+
+        A method that has not ended yet is taken to need what the others did on average, and once
+        it has taken longer, as long again; None while there is nothing to go by.
+        """
+        if not self._seconds:
+            return None
+        means = {name: sum(times) / len(times) for name, times in self._seconds.items()}
+        usual = sum(means.values()) / len(means)
+        rest = 0.0
+        for name, spent in left:
+            expected = means.get(name, usual)
+            overdue = spent if name not in means and spent > expected else 0.0
+            rest += max(overdue, expected - spent)
+        return rest / n_slots
+
+    def _tell(self, **state: Any) -> None:
+        if self._progress is not None:
+            self._progress({**state, "n_done": self._n_done, "n_total": self._n_total})
+
+
+# ---- in the process of a job --------------------------------------------------------------------
+
+
+def write_subset(folder: str, number: int, data: Dataset) -> None:
+    """Write the subset with the rows of each query together, queries numbered from 0."""
+    queries = data.queries
+    rows = data.rows if queries.order is None else data.rows.take(queries.order)
+    arrays = {"labels": queries.gather(data.labels), "offsets": queries.offsets}
+    if isinstance(rows, CsrRows):
+        arrays |= {"values": rows.values, "columns": rows.columns, "starts": rows.offsets}
+    else:
+        arrays |= {"values": rows.values}
+    for name, array in arrays.items():
+        np.save(_path(folder, number, name), array)
+    with open(_path(folder, number, "about", "json"), "w", encoding="utf-8") as file:
+        json.dump({"n_features": data.n_features, "index_base": data.index_base}, file)
+
+
+def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
+    """The subsets one after the other as one dataset; a single one is mapped, not read."""
+    with open(_path(folder, numbers[0], "about", "json"), encoding="utf-8") as file:
+        about = json.load(file)
+    rows = [_read_rows(folder, k, about["n_features"]) for k in numbers]
+    labels = [_read(folder, k, "labels") for k in numbers]
+    sizes = np.concatenate([np.diff(_read(folder, k, "offsets")) for k in numbers])
+    return Dataset(
+        join_rows(rows),
+        np.concatenate(labels),
+        np.repeat(np.arange(len(sizes)), sizes),
+        index_base=about["index_base"],
+    )
+
+
+def _read_rows(folder: str, number: int, n_features: int) -> Rows:
+    values = _read(folder, number, "values")
+    if values.ndim == 2:
+        return DenseRows(values)
+    columns, starts = (_read(folder, number, name) for name in ("columns", "starts"))
+    return CsrRows(values, columns, starts, n_features)
+
+
+def _read(folder: str, number: int, name: str) -> Array:
+    # As a plain array over the map: some libraries look at the type.
+    return np.asarray(np.load(_path(folder, number, name), mmap_mode="r"))
+
+
+def _path(folder: str, number: int, name: str, extension: str = "npy") -> str:
+    return os.path.join(folder, f"{number}-{name}.{extension}")
+
+
+def main(path: str) -> None:
+    """Do the job that the file at ``path`` describes."""
+    tell = _messages()
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    try:
+        with open(path, encoding="utf-8") as file:
+            job = json.load(file)
+        train, valid, test = job["parts"]
+        known = read_joined(job["folder"], valid) if valid else None
+        job["rules"]["convention"] = Convention(**job["rules"]["convention"])
+        trial = Trial(read_joined(job["folder"], train), known, **job["rules"])
+        rows = read_joined(job["folder"], test)
+        tell({"began": True})
+        search(Contestant(**job["method"]), trial, rows, tell)
+    except Exception as error:  # whatever a method of others may raise: its row will say so
+        traceback.print_exc()
+        text = " ".join(str(error).split())
+        why = f"{type(error).__name__}: {text}" if text else repr(error)
+        tell({"status": "failed", "why": why})
+
+
+def search(
+    method: Contestant, trial: Trial, test: Dataset, tell: Progress, folder: str = "."
+) -> None:
+    """Judge each candidate; tell of the best so far, its scores of the test rows in a file.
+
+    Every file has a name of its own, which is told: whoever ends this between the file and the
+    message still has the scores of the candidate that was told of last.
+    """
+    start, best, best_score, name = time.process_time(), None, -np.inf, ""
+    parts = trial.parts()
+    scores = np.empty(sum(held_out.n_rows for _, held_out, _ in parts))
+    for n_seen, point in enumerate(method.points(trial), start=1):
+        for part, held_out, rows in parts:
+            model, took = _timed(method, part, point)
+            scores[rows] = model.predict(held_out)
+        score = trial.judge(scores) if np.isfinite(scores).all() else -np.inf
+        # Of those that differ by rounding only, the first: the most regularized.
+        if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
+            if trial.valid is None:  # so far there are models of the folds only
+                model, took = _timed(method, trial, point)
+            best, best_score, last = {**point, **model.found}, score, name
+            name = f"scores-{n_seen}.npy"
+            np.save(os.path.join(folder, name), np.asarray(model.predict(test), np.float64))
+            about = {
+                "parameters": best,
+                "score": score if np.isfinite(score) else None,
+                "fit_seconds": took,
+                "size": asdict(model.size()),
+            }
+            tell({**about, "scores": name, "n_candidates": n_seen})
+            if last:
+                os.remove(os.path.join(folder, last))
+        tell({"n_candidates": n_seen, "search_seconds": time.process_time() - start})
+    if best is None:
+        raise ValueError("the method has come up with no model")
+    if not np.isfinite(best_score):
+        raise ValueError("no candidate gives finite scores that the measure can judge")
+    tell({"status": "done"})
+    # One fit is one from the beginning, without what other candidates have left or looked for.
+    tell({"fit_seconds": _timed(method, trial.anew(), best)[1]})
+
+
+def _timed(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:
+    began = time.process_time()
+    model = method.model(trial, point)
+    return model, time.process_time() - began
+
+
+def _messages() -> Progress:
+    """Lines on what was standard output; what libraries print goes to standard error."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def tell(message: dict[str, Any]) -> None:
+        out.write(json.dumps(message) + "\n")
+        out.flush()
+
+    return tell
+
+
+def _end_with_the_parent() -> None:
+    """The other end of standard input closes when the parent is gone, however it went."""
+    sys.stdin.buffer.read()
+    os._exit(1)

@@ -1,0 +1,312 @@
+"""One grammar of all commands: the same option means the same wherever there is one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linrank
+from cli_files import write_svmlight
+from linrank.cli.main import COMMANDS, _command, main
+from linrank.cli.options import size_in_bytes
+from linrank.data.synthetic import make_ranking
+from linrank.judging.inspect import best_feature
+from linrank.methods.base import METHODS
+
+METRIC, FOLDS = ("train", "tune", "evaluate", "report", "compare"), ("tune", "report", "compare")
+# What each command needs before it looks at anything else, and the option that names its output.
+NEEDED = {
+    "train": ["d", "-o", "m"],
+    "tune": ["d"],
+    "predict": ["d", "m"],
+    "evaluate": ["d", "s"],
+    "report": ["d", "--train", "t"],
+    "compare": ["d", "e"],
+    "convert": ["d", "e"],
+    "export": ["m", "--to", "sql"],
+}
+
+
+def parser_of(command, *arguments):
+    return _command([command, *arguments])[1]
+
+
+def option(command, flag):
+    return parser_of(command)._option_string_actions.get(flag)
+
+
+@pytest.mark.parametrize("command", NEEDED)
+def test_output_is_always_o(command, capsys):
+    assert option(command, "-o").dest == option(command, "--output").dest == "output"
+    asked = {"train": NEEDED["train"][:1], "convert": ["d"]}.get(command, NEEDED[command])
+    assert parser_of(command).parse_args([*asked, "-o", "FILE"]).output == "FILE"
+    assert main([command, "--help"]) == 0
+    assert re.search(r"^  -o, --output ", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", METRIC)
+def test_metrics_are_always_m_with_commas_or_repeats(command, capsys):
+    action = option(command, "-m")
+    for alias in ("--metric", "--metrics", "--scoring"):
+        assert option(command, alias).dest == action.dest == "metrics"
+    assert option(command, "--scoring").help is argparse.SUPPRESS
+    parser = parser_of(command)
+    for spelt in (
+        ["-m", "map,ndcg@5"],
+        ["-m", "map", "--metric", "ndcg@5"],
+        ["--metrics=map,ndcg@5"],
+    ):
+        assert parser.parse_args([*NEEDED[command], *spelt]).metrics == ["map", "ndcg@5"]
+    inside = parser.parse_args([*NEEDED[command], "-m", "ndcg(gain=linear,empty=0)@5,map"])
+    assert inside.metrics == ["ndcg(gain=linear,empty=0)@5", "map"]
+    old = parser.parse_args([*NEEDED[command], "-m", "map", "--scoring", "mrr", "--scoring", "err"])
+    assert old.metrics == ["mrr", "err", "map"]
+    assert main([command, *NEEDED[command], "-m", ","]) == 2
+    assert "-m needs the name of a metric" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", FOLDS)
+def test_folds_are_a_number(command, capsys):
+    assert parser_of(command).parse_args([*NEEDED[command], "--folds", "3"]).folds == 3
+    for wrong, message in (("1", "must be ≥ 2"), ("S1.txt", "--fold-files")):
+        assert main([command, *NEEDED[command], "--folds", wrong]) == 2
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "train", "tune"])
+def test_the_seed_is_0_unless_told(command):
+    assert option(command, "--seed").type("7") == 7
+    assert "default: 0" in option(command, "--seed").help
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_slip_is_one_line(command, capsys):
+    assert main([command, *NEEDED.get(command, ["d"]), "--labbel", "x"]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    expected = "" if command in ("export", "sample") else "; did you mean --label?"
+    assert told == f"linrank {command}: error: unknown option --labbel{expected}"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sizes_are_written_with_units(method, capsys):
+    assert main(["train", "--method", method, "--help"]) == 0
+    out = capsys.readouterr().out
+    for flag in set(re.findall(r"--memory(?:-limit)?(?= [A-Z])", out)):
+        assert f"{flag} SIZE" in out
+    assert "10⁶" not in out
+
+
+@pytest.mark.parametrize(("text", "n_bytes"), [("2GB", 2e9), ("512MiB", 2**29), ("64", 64e6)])
+def test_one_parser_of_sizes(text, n_bytes):
+    assert size_in_bytes(text) == n_bytes
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spelt", [["{data}", "{out}"], ["{data}", "-o", "{out}"], ["{data}", "-c", "1", "{out}"]]
+)
+def test_the_last_file_may_be_named_without_o(files, tmp_path, spelt):
+    out = tmp_path / "model.json"
+    given = {"data": files["train"], "out": str(out)}
+    assert main(["train", *(word.format(**given) for word in spelt), "-q"]) == 0
+    assert linrank.load_model(out).n_features == 6
+
+
+def test_files_behind_two_dashes(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "-q", "--", files["train"], "-m.json"]) == 0
+    assert (tmp_path / "-m.json").exists()
+
+
+def test_convert_takes_several_files_either_way(files, tmp_path):
+    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
+    inputs = [files["train"], files["valid"]]
+    assert main(["convert", *inputs, str(one), "-q"]) == 0
+    assert main(["convert", *inputs, "-o", str(two), "-q"]) == 0
+    np.testing.assert_array_equal(linrank.load(one).X, linrank.load(two).X)
+
+
+def test_tune_chooses_by_one_metric(files, capsys):
+    assert main(["tune", files["train"], "-m", "map,mrr"]) == 2
+    assert "tune chooses by one metric, map; measure the model by mrr" in capsys.readouterr().err
+
+
+def test_help_says_what_a_command_does(capsys):
+    told = {}
+    for command in ("train", "tune", "compare"):
+        assert main([command, "--help"]) == 0
+        told[command] = " ".join(capsys.readouterr().out.split())
+    assert "err@10 (default: ndcg@10)" in told["tune"]  # which takes one metric
+    assert "several with commas or repeated; the first chooses" in told["compare"]
+    assert "--jobs N processes of one thread each" in told["compare"]
+    assert "--jobs N threads" in told["train"]
+
+
+def test_report_saves_the_model_that_it_trains(files, tmp_path, capsys):
+    page, model = tmp_path / "r.html", tmp_path / "m.json"
+    asked = ["--train", files["train"], "--Cs", "0.01,0.1", "-o", str(page), "-q", "--json"]
+    assert main(["report", files["valid"], *asked, "--save-model", str(model)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    saved = linrank.load_model(model)
+    assert told["model_file"] == str(model)
+    valid = files["valid_data"]
+    found = linrank.evaluate(valid.y, saved.predict(valid.X), qid=valid.qid)["ndcg@10"]
+    shown = told["comparison"]["metrics"]["ndcg@10"]["methods"]["RankSVM"]["mean"]
+    assert shown == pytest.approx(found, abs=1e-12)
+    for wrong, message in (
+        (["--model", files["model"], "--save-model", "m"], "leave out --model"),
+        (["--train", files["train"], "-o", "r", "--save-model", "r"], "name two files"),
+    ):
+        assert main(["report", files["valid"], *wrong]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_report_and_compare_know_one_best_feature(tmp_path, capsys):
+    """Tied values too: they count as the average over their orders in both."""
+    parts = [make_ranking(n_queries=20, n_features=4, random_state=seed) for seed in (3, 4)]
+    rounded = [linrank.Dataset.of(np.round(part.X), part.y, qid=part.qid) for part in parts]
+    train, test = (
+        write_svmlight(tmp_path / f"{name}.txt", part)
+        for name, part in zip(("train", "test"), rounded, strict=True)
+    )
+    asked = ["-m", "map", "--json", "-q"]
+    assert main(["report", test, "--train", train, "-o", str(tmp_path / "r.html"), *asked]) == 0
+    page = json.loads(capsys.readouterr().out)
+    methods = ["--methods", "best-feature", "--baseline", "best-feature", "-j", "1"]
+    assert main(["compare", train, test, *methods, *asked]) == 0
+    table = json.loads(capsys.readouterr().out)
+    (rival,) = (name for name in page["comparison"]["metrics"]["map"]["methods"] if "alone" in name)
+    ours = page["comparison"]["metrics"]["map"]["methods"][rival]["mean"]
+    theirs = table["comparison"]["metrics"]["map"]["methods"]["best-feature"]["mean"]
+    assert ours == pytest.approx(theirs, abs=1e-12)
+    place, _ = best_feature(rounded[0], "map", "linrank")
+    assert rival.startswith(f"feature {place + 1} alone")
+
+
+# ---- tables of scores ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A table whose queries are texts, and a model of it."""
+    folder = tmp_path_factory.mktemp("shop")
+    table = folder / "shop.csv"
+    table.write_text(
+        "query,docid,label,a,b\nred shoes,u/1,1,0.5,1\nred shoes,u/2,0,0.25,2\n"
+        "hat,u/3,2,0.125,1\nhat,u/4,0,0.3,5\n"
+    )
+    model = folder / "m.json"
+    assert main(["train", str(table), "-o", str(model), "-q"]) == 0
+    return str(table), str(model), linrank.load_model(model)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow", ".csv.gz"])
+def test_predict_writes_what_the_name_says(shop, tmp_path, ending, capsys):
+    pytest.importorskip("pyarrow")
+    table, model, ranker = shop
+    out = tmp_path / f"scores{ending}"
+    assert main(["predict", table, model, "-o", str(out), "-q"]) == 0
+    found = linrank.load(out, label=False, features="score", dtype="float64")
+    expected = ranker.predict(np.array([[0.5, 1], [0.25, 2], [0.125, 1], [0.3, 5]], np.float32))
+    np.testing.assert_array_equal(found.X[:, 0], expected)
+    assert found.qid.tolist() == ["red shoes", "red shoes", "hat", "hat"]
+    assert list(found.docids) == ["u/1", "u/2", "u/3", "u/4"]
+    # Scores are read from what was written.
+    assert main(["evaluate", table, str(out), "-m", "ndcg@2", "--json"]) == 0
+    by_table = json.loads(capsys.readouterr().out)["metrics"]
+    assert main(["evaluate", table, "--model", model, "-m", "ndcg@2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"] == by_table
+
+
+def test_text_is_compressed_by_its_name(shop, tmp_path):
+    table, model, _ = shop
+    out = tmp_path / "scores.txt.gz"
+    assert main(["predict", table, model, str(out), "-q"]) == 0
+    assert out.read_bytes()[:2] == b"\x1f\x8b"
+    assert main(["evaluate", table, str(out), "-q"]) == 0
+
+
+def test_what_has_no_ids_gets_numbers(tmp_path):
+    pytest.importorskip("pyarrow")
+    data, model, out = tmp_path / "d.txt", tmp_path / "m.json", tmp_path / "s.csv"
+    data.write_text("1 qid:7 1:1\n0 qid:7 1:2\n")
+    assert main(["train", str(data), str(model), "-q"]) == 0
+    assert main(["predict", str(data), str(model), str(out), "-q"]) == 0
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    assert [row[:2] for row in rows] == [['"qid"', '"docid"'], ["7", '"1"'], ["7", '"2"']]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (["--trec"], 1, "qid 'red shoes' must be one word: TREC files separate columns by blanks"),
+        (["--trec", "-o", "run.csv"], 2, "--trec writes lines of text, and run.csv would be"),
+        (["--stream", "-o", "s.parquet"], 2, "--stream writes lines of text, and s.parquet"),
+        (["-o", "s.parquet.gz"], 1, "only text is compressed as a whole"),
+    ],
+)
+def test_predict_refuses_what_would_be_broken(shop, options, status, message, capsys):
+    table, model, _ = shop
+    assert main(["predict", table, model, *options]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+
+
+def test_a_table_without_scores_is_named(shop, capsys):
+    table, _, _ = shop
+    assert main(["evaluate", table, table]) == 1
+    assert "scores of a table are its column 'score'" in capsys.readouterr().err
+
+
+# ---- check --------------------------------------------------------------------------------------
+
+
+def test_check_shows_notes_with_v_only(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+    train = linrank.Dataset.of(X.copy(), y, qid=np.arange(400) // 10)
+    X[7, 0] = X[:, 0].max() + 0.5
+    X[:, 1] += 0.3
+    fresh = linrank.Dataset.of(X, y, qid=train.qid)
+    paths = [
+        write_svmlight(tmp_path / f"{name}.txt", data)
+        for name, data in (("train", train), ("fresh", fresh))
+    ]
+    model = str(tmp_path / "m.json")
+    assert main(["train", paths[0], "-o", model, "-q"]) == 0
+    asked = ["check", paths[1], "--against", model]
+
+    def told(*options):
+        assert main([*asked, *options]) == 0
+        return capsys.readouterr().out
+
+    assert "[outside-range]" not in told()
+    assert "(-v shows them)" in told()
+    assert "[outside-range]" in told("-v")
+    assert "warning" not in told()
+    assert "[drift] feature 2 has the mean" in told("--drift", "0.2")
+    assert "warning  [outside-range] feature 1" in told("--outside", "0.001")
+
+
+# ---- packages -----------------------------------------------------------------------------------
+
+EXTRA = re.compile(r"linrank\[\w+\]")
+
+
+def test_messages_and_pages_name_packages_that_can_be_installed():
+    """No index has a linrank: its extras would be an error, or a stranger's package."""
+    root = Path(__file__).resolve().parent.parent
+    pages = [*(root / "src").rglob("*.py"), *(root / "docs" / "guide").glob("*.md")]
+    pages += [*(root / "docs").glob("*.md"), *(root / "examples").rglob("*.py")]
+    assert len(pages) > 200
+    assert [str(page) for page in pages if EXTRA.search(page.read_text(encoding="utf-8"))] == []
+    told = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    assert "install --upgrade linrank" not in told

@@ -1,0 +1,240 @@
+"""The scan of columns against NumPy, for every storage, weight and number of threads."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import linrank
+from linrank import _core
+from linrank.data.rows import DenseRows, Scan, as_rows
+from linrank.models.linear import fingerprint
+from strategies import datasets
+
+MAKES = {
+    "dense": lambda X: X,
+    "csr": sparse.csr_array,
+    "csr, wide indices": lambda X: _with_indices(sparse.csr_array(X), np.int64),
+    "strided": lambda X: np.hstack([X, np.full_like(X, 7)])[:, : X.shape[1]],
+}
+TYPES = (np.float32, np.float64)
+
+
+def _with_indices(matrix, dtype):
+    matrix.indices, matrix.indptr = matrix.indices.astype(dtype), matrix.indptr.astype(dtype)
+    return matrix
+
+
+def dense(X):
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def some_values(n_rows, n_columns, dtype=np.float64, seed=0):
+    """Of different sizes, a third of them 0, the first column nearly constant."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns)) * 10.0 ** rng.integers(-3, 4, n_columns)
+    X[rng.random(X.shape) < 0.3] = 0
+    X[:, 0] = 5.0
+    X[n_rows // 2, 0] = 5.5
+    return X.astype(dtype)
+
+
+def check_against_numpy(X, scan, weight):
+    """The definition of every number of a scan; X may have missing values."""
+    X, known = np.asarray(X, dtype=np.float64), scan.statistics
+    u = np.ones(len(X)) if weight is None else weight
+    assert known.n_rows == len(X)
+    assert known.weight == pytest.approx(u.sum())
+    assert_array_equal(known.n_nonzero, (X != 0).sum(axis=0))
+    assert_array_equal(scan.n_missing, np.isnan(X).sum(axis=0))
+    for j, x in enumerate(X.T):
+        assert_allclose(scan.extents.norms[j], np.sqrt(np.nansum(x**2)), rtol=1e-12)
+        assert scan.extents.largest[j] == np.nanmax(np.abs(x), initial=0.0)
+        here, w = x[(u > 0) & ~np.isnan(x)], u[(u > 0) & ~np.isnan(x)]
+        if len(here) == 0:
+            found = known.mean[j], known.variance[j], known.low[j], known.high[j]
+            assert found == (0.0, 0.0, np.inf, -np.inf)
+            continue
+        mean, size = np.average(here, weights=w), np.abs(here).max()
+        assert abs(known.mean[j] - mean) <= 1e-12 * size
+        assert abs(known.variance[j] - np.average((here - mean) ** 2, weights=w)) <= 1e-11 * size**2
+        assert (known.low[j], known.high[j]) == (here.min(), here.max())
+
+
+def same_bits(one, two):
+    assert one.checksum == two.checksum
+    assert_array_equal(one.n_missing, two.n_missing)
+    for part in ("statistics", "extents"):
+        for name, value in vars(getattr(one, part)).items():
+            assert_array_equal(value, getattr(getattr(two, part), name), f"{part}.{name}")
+
+
+# ---- what is found ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (41, 8), (1025, 13), (3001, 46)])
+def test_a_scan_is_that_of_numpy_on_any_number_of_threads(make, dtype, weighted, shape):
+    X = some_values(*shape, dtype)
+    weight = np.random.default_rng(1).integers(0, 3, shape[0]) / 2.0 if weighted else None
+    if weight is not None:
+        weight[0] = 1.0
+    rows = as_rows(MAKES[make](X))
+    one = Scan.of(rows, weight, 1)
+    check_against_numpy(X, one, weight)
+    for n_threads in (2, 3):
+        same_bits(one, Scan.of(rows, weight, n_threads))
+
+
+@given(datasets(weights=True), st.booleans())
+def test_small_scans_are_those_of_numpy(data, weighted):
+    weight = data.weight if weighted else None
+    check_against_numpy(dense(data.X), Scan.of(data.rows, weight, 2), weight)
+
+
+@pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_missing_values_have_no_part_in_moments(make, dtype, weighted):
+    X = some_values(2000, 11, dtype)
+    rng = np.random.default_rng(3)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[0] = np.nan  # the pivot of every column
+    X[:, 4] = np.nan
+    weight = rng.integers(0, 3, len(X)).astype(float) if weighted else None
+    rows = as_rows(MAKES[make](X), check="missing")
+    one = Scan.of(rows, weight, 1)
+    check_against_numpy(X, one, weight)
+    same_bits(one, Scan.of(rows, weight, 3))
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_rows_without_weight_leave_counts_and_norms(make):
+    X = some_values(1500, 5)
+    check_against_numpy(X, Scan.of(as_rows(MAKES[make](X)), np.zeros(len(X)), 2), np.zeros(len(X)))
+
+
+def test_no_rows_at_all():
+    scan = Scan.of(DenseRows(np.empty((0, 3))), None, 2)
+    check_against_numpy(np.empty((0, 3)), scan, None)
+
+
+def test_variance_survives_a_large_offset():
+    """A one-pass sum of squares around 0 would lose every digit here."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1000, 3)) + 1e8
+    for make, weight in product((np.asarray, sparse.csr_array), (None, rng.uniform(0.1, 1, 1000))):
+        found = Scan.of(as_rows(make(X)), weight, 1).statistics.variance
+        mean = np.average(X, axis=0, weights=weight)
+        assert_allclose(found, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_squares_beyond_the_largest_number_are_no_missing_values(make):
+    X = np.full((3, 2), 1e300)
+    rows = as_rows(MAKES[make](X))
+    scan = Scan.of(rows, None, 1)
+    assert not scan.n_missing.any()
+    assert np.isinf(scan.extents.norms).all()
+    assert rows.is_finite(None, 1)
+
+
+# ---- the checksum -------------------------------------------------------------------------------
+
+
+def crc32c(*arrays):
+    check = 0
+    for array in arrays:
+        check = _core.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), check)
+    return check
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_checksum_is_that_of_all_bytes_one_behind_the_other(dtype):
+    X = some_values(5000, 13, dtype)
+    shape = np.array(X.shape, dtype=np.int64)
+    for make in ("dense", "strided"):
+        for n_threads in (1, 3):
+            found = Scan.of(as_rows(MAKES[make](X)), None, n_threads).checksum
+            assert found == crc32c(shape, X)
+    rows = as_rows(sparse.csr_array(X))
+    for n_threads in (1, 3):
+        found = Scan.of(rows, None, n_threads).checksum
+        assert found == crc32c(shape, rows.offsets, rows.columns, rows.values)
+
+
+def test_a_changed_bit_changes_the_checksum():
+    X = some_values(3000, 9)
+    before = Scan.of(as_rows(X), None, 2).checksum
+    for place in ((0, 0), (1500, 4), (2999, 8)):
+        other = X.copy()
+        other[place] = np.nextafter(other[place], np.inf)
+        assert Scan.of(as_rows(other), None, 2).checksum != before
+
+
+def test_a_fit_records_the_rows_that_it_was_trained_on():
+    """Rows that were scanned and then written to are scanned again by the next fit."""
+    X = some_values(240, 4)
+    y, qid = np.arange(240) % 3, np.repeat(np.arange(24), 10)
+    data = linrank.Dataset.of(X, y, qid=qid)
+    ranker = linrank.RankSVM()
+    before = ranker.fit(data).model_
+    X *= 3.0
+    after = ranker.fit(data).model_
+    expected = linrank.RankSVM().fit(X.copy(), y, qid=qid).model_
+    assert after.training["fingerprint"] == expected.training["fingerprint"]
+    assert after.training["fingerprint"] != before.training["fingerprint"]
+    assert_array_equal(after.statistics.variance, expected.statistics.variance)
+    assert_array_equal(after.coef, expected.coef)
+
+
+def test_a_fit_looks_at_the_rows_once(monkeypatch):
+    """Finite values, moments, extents and fingerprint come from one pass."""
+    scans = []
+    scan_columns, first_non_finite = _core.scan_columns, _core.first_non_finite
+    monkeypatch.setattr(
+        _core, "scan_columns", lambda *given: scans.append(given[2]) or scan_columns(*given)
+    )
+    monkeypatch.setattr(
+        _core, "first_non_finite", lambda *given: scans.append("again") or first_non_finite(*given)
+    )
+    X, y, qid = some_values(240, 4), np.arange(240) % 3, np.repeat(np.arange(24), 10)
+    model = linrank.RankSVM(n_jobs=2).fit(X, y, qid=qid, sample_weight=np.ones(240)).model_
+    assert scans == [2]
+    assert model.statistics is not None
+    assert model.training["fingerprint"] == fingerprint(
+        linrank.Dataset.of(X, y, qid=qid, sample_weight=np.ones(240))
+    )
+
+
+# ---- values that are not finite -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_the_first_value_that_is_not_finite_is_named(make, dtype, value, name):
+    X = some_values(3000, 6, dtype)
+    y = np.arange(len(X)) % 2
+    for row, column in ((2999, 5), (1700, 3), (1700, 2), (0, 0)):
+        X[row, column] = value
+        for n_jobs in (1, 3):
+            with pytest.raises(
+                ValueError, match=f"contains {name}.* at row {row}, column {column}"
+            ):
+                linrank.Dataset.of(MAKES[make](X), y, n_jobs=n_jobs)
+
+
+def test_the_core_checks_the_lengths_that_it_is_given():
+    rows = as_rows(np.ones((3, 2))).core
+    with pytest.raises(ValueError, match="weight has length 2, expected 3"):
+        _core.scan_columns(rows, np.ones(2), 1)
+    with pytest.raises(ValueError, match="floor has length 3, expected 2"):
+        _core.find_strays(rows, np.ones(3), np.ones(2), 1)
+    with pytest.raises(ValueError, match="ceiling has length 1, expected 2"):
+        _core.find_strays(rows, np.ones(2), np.ones(1), 1)

@@ -1,0 +1,136 @@
+"""A loss written in Python: the solver, and the certificate, of those of the core."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from scipy.special import expit
+
+import linrank
+import papers
+from linrank.data.rows import as_rows
+from linrank.losses.base import ScoreLoss
+from linrank.objective import Ridge, Risk, Sum
+from linrank.solvers.conjugate import Plain
+from linrank.solvers.newton import newton
+from linrank.solvers.result import duality_gap
+
+
+class PythonLoss(ScoreLoss):
+    """``Σ l(z_i - z_j)`` over listed pairs; a subclass has ``terms(margin) = l, l', l''``."""
+
+    def __init__(self, pairs, n_rows):
+        super().__init__(None, n_rows)
+        self.above, self.below = pairs.T
+
+    @property
+    def total_weight(self):
+        return float(len(self.above))
+
+    def at(self, z, near=None):
+        values, slopes, bend = self.terms(z[self.above] - z[self.below])
+        gradient = self._by_row(slopes)
+        return SimpleNamespace(z=z, value=values.sum(), gradient=gradient, bend=bend)
+
+    def curvature(self, point, v):
+        return self._by_row(point.bend * (v[self.above] - v[self.below]))
+
+    def _by_row(self, terms):
+        n = self.n_positions
+        return np.bincount(self.above, terms, n) - np.bincount(self.below, terms, n)
+
+
+class SquaredHinge(PythonLoss):
+    def terms(self, margin):
+        slack = np.maximum(0.0, 1.0 - margin)
+        return slack**2, -2.0 * slack, 2.0 * (slack > 0.0)
+
+
+class Logistic(PythonLoss):
+    def terms(self, margin):
+        p = expit(-margin)
+        return np.logaddexp(0.0, -margin), -p, p * (1.0 - p)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return linrank.make_ranking(n_queries=20, n_features=4, noise=0.5, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def pairs(data):
+    return np.argwhere((data.qid[:, None] == data.qid) & (data.y[:, None] > data.y))
+
+
+def objective(data, loss, C=0.02):
+    return Sum(Ridge(), Risk(as_rows(data.X), loss, C))
+
+
+def solve(data, loss, tol):
+    start = np.zeros(data.n_features)
+    return newton(objective(data, loss), start, preconditioner=Plain(), tol=tol, proven=True)
+
+
+def test_the_squared_hinge_in_python_is_the_built_in_one(data, pairs):
+    ours = papers.RankSVM(C=0.02, tol=1e-10).fit(data)
+    found = solve(data, SquaredHinge(pairs, data.n_rows), 1e-10)
+    assert found.converged
+    assert found.value == pytest.approx(ours.objective_, rel=1e-10)
+    assert_allclose(found.w, ours.coef_, rtol=1e-4, atol=1e-6)
+    # The own dual of the squared hinge is tighter; both bound the same distance.
+    assert found.value - ours.objective_ <= found.gap <= 1e-10 * found.value
+
+
+@pytest.mark.parametrize("kind", [SquaredHinge, Logistic])
+def test_the_certificate_bounds_the_distance_everywhere(data, pairs, kind):
+    loss = kind(pairs, data.n_rows)
+    best = solve(data, loss, 1e-10)
+    rng = np.random.default_rng(0)
+    for size in (0.0, 1e-3, 0.1, 1.0, 30.0):
+        point = objective(data, loss).at(best.w + size * rng.normal(size=data.n_features))
+        gap = duality_gap(point)
+        assert gap >= point.value - best.value - 1e-12
+        # It is ½‖∇F‖², unless a shorter dual vector is better.
+        assert gap <= (0.5 * point.gradient @ point.gradient) * (1 + 1e-9) + 1e-9 * best.value
+
+
+def test_the_logistic_loss_is_minimised_as_scipy_does_it(data, pairs):
+    loss = Logistic(pairs, data.n_rows)
+
+    def value(w):
+        point = objective(data, loss).at(w)
+        return point.value, point.gradient
+
+    rival = minimize(value, np.zeros(data.n_features), jac=True, method="BFGS", tol=1e-9)
+    found = solve(data, loss, 1e-9)
+    assert found.value == pytest.approx(rival.fun, rel=1e-9)
+    assert_allclose(found.w, rival.x, atol=1e-5)
+
+
+def test_products_are_differences_of_gradients(data, pairs):
+    function = objective(data, Logistic(pairs, data.n_rows))
+    rng = np.random.default_rng(1)
+    w, v = rng.normal(size=(2, data.n_features))
+    ahead, behind = function.at(w + 1e-5 * v), function.at(w - 1e-5 * v)
+    product, _ = function.at(w).hvp(v)
+    assert_allclose((ahead.value - behind.value) / 2e-5, function.at(w).gradient @ v, rtol=1e-7)
+    assert_allclose((ahead.gradient - behind.gradient) / 2e-5, product, rtol=1e-6)
+
+
+def test_it_joins_a_loss_of_the_core_in_one_sum(data, pairs):
+    """Half of the pairs by each is the whole by either."""
+    from linrank.data.preferences import Preferences
+    from linrank.losses.base import PreferenceSquaredHinge
+
+    rows, half = as_rows(data.X), len(pairs) // 2
+    ours = PreferenceSquaredHinge(Preferences.of(pairs[half:]), data.n_rows)
+    theirs = SquaredHinge(pairs[:half], data.n_rows)
+    both = Sum(Ridge(), Risk(rows, ours, 0.02), Risk(rows, theirs, 0.02))
+    found = newton(both, np.zeros(data.n_features), preconditioner=Plain(), tol=1e-9, proven=True)
+    whole = papers.RankSVM(C=0.02, tol=1e-9).fit(data)
+    assert found.converged
+    assert found.value == pytest.approx(whole.objective_, rel=1e-8)

@@ -1,0 +1,125 @@
+"""How many threads: what is asked for, what the environment says, what a container grants."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+import linrank
+from linrank.system import resources
+from linrank.system.resources import cpu_quota, resolve
+
+
+@pytest.fixture
+def six_cores(monkeypatch, tmp_path):
+    """A process of six cores without variables or control groups."""
+    for name in ("LINRANK_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6)), raising=False)
+    monkeypatch.setattr(resources, "_GROUP", str(tmp_path / "none"))
+    return monkeypatch
+
+
+def test_negative_numbers_count_from_all_as_in_joblib(six_cores):
+    joblib = pytest.importorskip("joblib")
+    assert [resolve(n) for n in (None, -1, -2, -5, -6, -60)] == [6, 6, 5, 2, 1, 1]
+    n_cores = joblib.cpu_count()
+    for n_jobs in (-1, -2, -3):
+        assert joblib.effective_n_jobs(n_jobs) == max(1, n_cores + 1 + n_jobs)  # the same rule
+    with pytest.raises(ValueError, match=r"n_jobs must be >= 1.*-2 for one less, got 0"):
+        resolve(0)
+
+
+@pytest.mark.parametrize(
+    ("own", "omp", "expected"),
+    [("3", None, 3), ("3", "2", 3), (None, "2", 2), (None, "4,2", 4), (None, "", 6), ("", "no", 6)],
+)
+def test_the_environment_limits_what_nobody_named(six_cores, own, omp, expected):
+    for name, value in (("LINRANK_NUM_THREADS", own), ("OMP_NUM_THREADS", omp)):
+        if value is not None:
+            six_cores.setenv(name, value)
+    assert resolve(None) == resolve(-1) == expected
+    assert resolve(-2) == max(1, expected - 1)
+    assert resolve(5) == 5
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "two", "1.5", "100000"])
+def test_a_wrong_number_in_the_environment_is_refused(six_cores, wrong):
+    six_cores.setenv("LINRANK_NUM_THREADS", wrong)
+    with pytest.raises(ValueError, match=r"LINRANK_NUM_THREADS must be an integer from 1 to"):
+        resolve(None)
+    assert resolve(2) == 2
+
+
+def write(folder, **files):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("_dot_", ".")).write_text(text + "\n")
+
+
+@pytest.mark.parametrize(
+    ("membership", "groups", "expected"),
+    [
+        ("0::/", {"": {"cpu_dot_max": "200000 100000"}}, 2.0),
+        ("0::/", {"": {"cpu_dot_max": "max 100000"}}, None),
+        ("0::/", {"": {"cpu_dot_max": "nonsense"}}, None),
+        ("0::/pod/one", {"pod/one": {"cpu_dot_max": "max 100000"}}, None),
+        # The narrowest of the groups that it is in.
+        (
+            "0::/pod/one",
+            {"pod": {"cpu_dot_max": "150000 100000"}, "pod/one": {"cpu_dot_max": "400000 100000"}},
+            1.5,
+        ),
+        # The path is that of the host, and only the root is mounted.
+        ("0::/kubepods/pod7", {"": {"cpu_dot_max": "50000 100000"}}, 0.5),
+        (
+            "4:memory:/x\n3:cpu,cpuacct:/pod\n0::/",
+            {"cpu/pod": {"cpu_dot_cfs_quota_us": "300000", "cpu_dot_cfs_period_us": "100000"}},
+            3.0,
+        ),
+        (
+            "1:cpu:/",
+            {"cpu": {"cpu_dot_cfs_quota_us": "-1", "cpu_dot_cfs_period_us": "100000"}},
+            None,
+        ),
+        ("", {}, None),
+    ],
+)
+def test_quotas_of_control_groups(tmp_path, membership, groups, expected):
+    root = tmp_path / "cgroup"
+    for path, files in groups.items():
+        write(root / path, **files)
+    write(tmp_path, own=membership)
+    assert cpu_quota(str(root), str(tmp_path / "own")) == expected
+
+
+def test_a_container_gets_no_more_threads_than_its_quota(six_cores, tmp_path):
+    write(tmp_path / "cgroup", cpu_dot_max="250000 100000")
+    six_cores.setattr(resources, "_GROUP", str(tmp_path / "cgroup"))
+    assert resolve(None) == math.ceil(2.5)
+    six_cores.setenv("OMP_NUM_THREADS", "4")  # who says a number means it
+    assert resolve(None) == 4
+
+
+def test_the_bits_do_not_depend_on_it(six_cores):
+    data = linrank.make_ranking(n_queries=30, n_features=4, random_state=0)
+    fits = []
+    for threads in ("1", "3"):
+        six_cores.setenv("LINRANK_NUM_THREADS", threads)
+        fits.append(linrank.RankSVM(C=0.01).fit(data).coef_)
+    np.testing.assert_array_equal(*fits)
+
+
+def _threads_here():
+    return resolve(None)
+
+
+def test_inner_limits_of_joblib_are_seen_in_its_workers(six_cores):
+    joblib = pytest.importorskip("joblib")
+    for wanted in (1, 3):
+        with joblib.parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=wanted):
+            found = joblib.Parallel()(joblib.delayed(_threads_here)() for _ in range(2))
+        assert found == [wanted, wanted]
