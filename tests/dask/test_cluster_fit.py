@@ -15,7 +15,9 @@ from sklearn.base import clone
 
 import linrank
 import linrank.dask
+import linrank.dask.parts
 from linrank.dask.partitions import partitions_of
+from linrank.dask.parts import DaskParts
 from linrank.io.store.store import Store
 from linrank.options import PAPERS
 from linrank.parts.chunk import MemoryChunks
@@ -318,6 +320,23 @@ def test_pairs_weighted_by_a_measure_are_those_of_memory(client, weighting, on_s
     expected = in_memory(data, **options)
     assert_same(ranker, expected)
     np.testing.assert_allclose(ranker.model_.training["C"], expected.model_.training["C"])
+
+
+def test_partitions_are_there_until_a_training_opens_them_last(client, monkeypatch):
+    """A second opening that finds them gone would fail or not, by who is quicker."""
+    parts = as_dask_arrays(ranking(40, seed=11), 4)
+    released = []
+    monkeypatch.setattr(linrank.dask.parts, "release", released.append)
+    with partitions_of(*parts[:3]) as data:
+        place = DaskParts(data)
+        for _ in range(2):
+            with place.opened(RankRecipe()) as chunks:
+                assert chunks.n_chunks == 4
+            assert not released
+        with place.opened(RankRecipe(), is_last=True):
+            assert released == [data.futures]
+        with pytest.raises(RuntimeError, match="released"), place.opened(None):
+            pass
 
 
 def test_a_fit_whose_pairs_a_measure_weighs_is_resumed_and_searched(client, tmp_path):

@@ -58,9 +58,8 @@ class DaskParts(Parts):
     checkpoint, resume
         As in `linrank.dask.parts.Keeper`, of a training.
     keep : bool, default=False
-        Whether the partitions are needed after chunks were made of them. A chunk shares the rows of
-        its dataset, but Dask would count them twice and spill them to disk too early: unless they
-        are kept, the datasets are forgotten at once, and the partitions are used up.
+        Whether the partitions are needed after a training. Its last chunks take the rows over
+        otherwise: the datasets are forgotten at once, and the partitions are used up.
 
     Attributes
     ----------
@@ -83,7 +82,7 @@ class DaskParts(Parts):
         keep: bool = False,
     ) -> None:
         super().__init__(data.columns, data.n_rows, data.n_queries, resolve(n_jobs))
-        self.data, self.keep = data, keep
+        self.data, self.keep, self._is_used_up = data, keep, False
         self.watch = Watch(data.client, patience)
         self.checkpoint, self.resume = checkpoint, resume
         self.n_rounds = self.n_repeated = self.n_before = 0
@@ -102,13 +101,16 @@ class DaskParts(Parts):
 
     @contextmanager
     def opened(
-        self, recipe: Recipe | None, kept: Sequence[Array] | None = None
+        self, recipe: Recipe | None, kept: Sequence[Array] | None = None, is_last: bool = False
     ) -> Iterator[DaskChunks]:
-        data = self.data
-        futures = data.futures if recipe is None else self._chunks(recipe, kept)
+        if self._is_used_up:
+            raise RuntimeError("the partitions were released when a training opened them last")
+        data, keep = self.data, self.keep or not is_last
+        futures = data.futures if recipe is None else self._chunks(recipe, kept, keep)
         numbers = [summary.number for summary in data.summaries]
         chunks = DaskChunks(self.watch, futures, numbers, is_shared=recipe is None)
-        if recipe is not None and not self.keep:
+        if not keep:
+            self._is_used_up = True
             release(data.futures)
         try:
             yield chunks
@@ -117,14 +119,14 @@ class DaskParts(Parts):
             self.n_repeated += chunks.n_repeated
             chunks.release()
 
-    def _chunks(self, recipe: Recipe, kept: Sequence[Array] | None) -> list[Any]:
+    def _chunks(self, recipe: Recipe, kept: Sequence[Array] | None, keep: bool) -> list[Any]:
         data, name = self.data, f"linrank-chunk-{uuid.uuid4().hex}"
         futures: list[Any] = data.client.map(
             rounds.make_chunk,
             data.futures,
             [None] * len(data.futures) if kept is None else kept,
             recipe=recipe,
-            is_shared=self.keep,
+            is_shared=keep,
             key=[f"{name}-{i}" for i in range(len(data.futures))],
         )
         return futures

@@ -69,9 +69,10 @@ class Parts(ABC):
 
     @abstractmethod
     def opened(
-        self, recipe: Recipe | None, kept: Sequence[Array] | None = None
+        self, recipe: Recipe | None, kept: Sequence[Array] | None = None, is_last: bool = False
     ) -> AbstractContextManager[Gathering]:
         """Chunks by ``recipe``, or the data sets themselves, for a while.
 
-        ``kept`` are masks of the queries that count, part by part.
+        ``kept`` are masks of the queries that count, part by part. ``is_last`` promises that a
+        training opens nothing after this, so that what only makes chunks may be forgotten.
         """

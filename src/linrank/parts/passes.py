@@ -55,7 +55,9 @@ class StoreParts(Parts):
     def check_room(self, recipe: Recipe) -> None:
         self._plan(recipe)
 
-    def opened(self, recipe: Recipe | None, kept: Sequence[Array] | None = None) -> Passes:
+    def opened(
+        self, recipe: Recipe | None, kept: Sequence[Array] | None = None, is_last: bool = False
+    ) -> Passes:
         return Passes(self.store, recipe, self._plan(recipe), self.n_threads, kept)
 
     def _plan(self, recipe: Recipe | None) -> Plan:

@@ -53,7 +53,7 @@ def train_parts(
     if weighs_by_measure(recipe):
         recipe, start, n_pairs = swap_recipe(parts, recipe, bounds=options["bounds"], **how)
         options["w0"] = start if options["w0"] is None else options["w0"]
-    with parts.opened(recipe) as chunks:
+    with parts.opened(recipe, is_last=True) as chunks:
         result, problem = fit(chunks, recipe, **how, **options)
     return result, n_pairs or problem.n_pairs
 
