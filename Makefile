@@ -144,7 +144,7 @@ $(DEPENDENCY_GROUPS:%=$(VENV)/.%): $(VENV)/.%: pyproject.toml $(VENV)/.made
 # Without isolation the tools of .venv build linrank: the build folder stays valid between calls.
 $(VENV)/.linrank: $(SOURCES) $(VENV)/.sources $(VENV)/.build
 	@mkdir -p build
-	@echo "make: installing linrank; its core compiles for a few minutes"
+	@echo "make: installing linrank; its core compiles for a minute or two"
 	@{ $(BIN)/python -m pip --disable-pip-version-check install -v --no-build-isolation '.[plot]' \
 	    || touch build/failed; } 2>&1 | tee build/install.log | sed -un $(STAGES)
 	@! rm build/failed 2> /dev/null || { cat build/install.log >&2; exit 1; }

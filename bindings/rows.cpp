@@ -20,14 +20,14 @@ BoundRows dense_rows(Matrix<Value> x) {
     return {DenseRows<Value>{x.data(), stride, n_rows, n_columns}, nb::cast(x)};
 }
 
-template <class Value, class Index>
-BoundRows csr_rows(Vector<Value> values, Vector<Index> columns, Vector<std::int64_t> offsets,
+template <class Value>
+BoundRows csr_rows(Vector<Value> values, Vector<std::int32_t> columns, Vector<std::int64_t> offsets,
                    std::int64_t n_columns, std::int64_t n_checked) {
     unlocked([&] {
-        check_csr<Index>(values.shape(0), span_of(columns), span_of(offsets), n_columns, n_checked);
+        check_csr(values.shape(0), span_of(columns), span_of(offsets), n_columns, n_checked);
     });
     const auto n_rows = static_cast<std::int64_t>(offsets.shape(0)) - 1;
-    return {CsrRows<Value, Index>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
+    return {CsrRows<Value>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
             nb::make_tuple(values, columns, offsets)};
 }
 
@@ -45,10 +45,8 @@ void bind_rows(nb::module_ &m) {
               nb::arg("offsets").noconvert(), nb::arg("n_columns"), nb::arg("n_checked") = 0,
               "n_checked: rows at the start that an earlier view has checked, and nobody has changed.");
     };
-    csr(&csr_rows<float, std::int32_t>);
-    csr(&csr_rows<double, std::int32_t>);
-    csr(&csr_rows<float, std::int64_t>);
-    csr(&csr_rows<double, std::int64_t>);
+    csr(&csr_rows<float>);
+    csr(&csr_rows<double>);
     m.def("first_non_finite",
           [](const BoundRows &rows, int n_threads) {
               return unlocked([&] { return first_non_finite(rows.rows, n_threads); });

@@ -148,8 +148,7 @@ class StoredChunk {
     using Value = typename Storage::value_type;
 
 public:
-    template <class Index>
-    void scan(const CsrRows<Value, Index> &rows, std::span<const double> weight, const std::vector<double> &pivot,
+    void scan(const CsrRows<Value> &rows, std::span<const double> weight, const std::vector<double> &pivot,
               std::int64_t begin, std::int64_t end) {
         sums.resize(rows.n_columns);
         const bool is_last = end == rows.n_rows;
@@ -260,8 +259,8 @@ std::vector<double> values_of_row(const DenseRows<Value> &rows, std::int64_t i) 
     return {rows.values + i * rows.stride, rows.values + i * rows.stride + rows.n_columns};
 }
 
-template <class Value, class Index>
-std::vector<double> values_of_row(const CsrRows<Value, Index> &rows, std::int64_t i) {
+template <class Value>
+std::vector<double> values_of_row(const CsrRows<Value> &rows, std::int64_t i) {
     std::vector<double> values(rows.n_columns);
     if (rows.n_rows == 0) return values;
     for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
@@ -281,10 +280,10 @@ ColumnScan scan_rows(const DenseRows<Value> &rows, std::span<const double> weigh
     return scan_chunks<StoredChunk<DenseRows<Value>>>(rows, weight, pivot, n_threads);
 }
 
-template <class Value, class Index>
-ColumnScan scan_rows(const CsrRows<Value, Index> &rows, std::span<const double> weight, int n_threads) {
+template <class Value>
+ColumnScan scan_rows(const CsrRows<Value> &rows, std::span<const double> weight, int n_threads) {
     const std::vector<double> pivot = values_of_row(rows, count_rows(rows.n_rows, weight).heaviest);
-    return scan_chunks<StoredChunk<CsrRows<Value, Index>>>(rows, weight, pivot, n_threads);
+    return scan_chunks<StoredChunk<CsrRows<Value>>>(rows, weight, pivot, n_threads);
 }
 
 /// What strays in one column, in a chunk of rows or in all.

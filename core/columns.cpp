@@ -31,8 +31,8 @@ Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int
     return out;
 }
 
-template <class Value, class Index>
-Columns transpose(const CsrRows<Value, Index> &rows, Order order, std::int64_t n, int) {
+template <class Value>
+Columns transpose(const CsrRows<Value> &rows, Order order, std::int64_t n, int) {
     const std::int64_t m = rows.n_columns;
     CscColumns<Value> out{std::vector<std::int64_t>(std::size_t(m + 1), 0), {}, {}, n, m};
     const auto for_each_entry = [&](const auto &body) {

@@ -147,8 +147,8 @@ template <class Value, class Visit>
 void for_each_entry(const RowRange<DenseRows<Value>> &rows, std::int64_t t, const Visit &visit) {
     for (std::int64_t c = 0; c < rows.block.n_columns; ++c) visit(c, double(rows.block.row(t)[c]));
 }
-template <class Value, class Index, class Visit>
-void for_each_entry(const RowRange<CsrRows<Value, Index>> &rows, std::int64_t t, const Visit &visit) {
+template <class Value, class Visit>
+void for_each_entry(const RowRange<CsrRows<Value>> &rows, std::int64_t t, const Visit &visit) {
     const std::int64_t i = rows.row(t);
     for (std::int64_t k = rows.rows.offsets[i]; k < rows.rows.offsets[i + 1]; ++k)
         visit(std::int64_t(rows.rows.columns[k]), double(rows.rows.values[k]));

@@ -18,8 +18,8 @@ QueryRows::QueryRows(const Rows &rows, std::vector<std::int64_t> order, std::vec
     }, rows);
 }
 
-template <class Value, class Index>
-void QueryRows::renumber(const CsrRows<Value, Index> &rows) {
+template <class Value>
+void QueryRows::renumber(const CsrRows<Value> &rows) {
     local_.resize(std::size_t(rows.offsets[rows.n_rows]));
     first_column_.assign(1, 0);
     std::vector<std::int32_t> number(std::size_t(rows.n_columns), -1);
@@ -41,8 +41,7 @@ void QueryRows::renumber(const CsrRows<Value, Index> &rows) {
         for (auto c = begin; c < columns_.size(); ++c) number[std::size_t(columns_[c])] = -1;
         first_column_.push_back(std::int64_t(columns_.size()));
     }
-    rows_ = CsrRows<Value, std::int32_t>{rows.values, local_.data(), rows.offsets, rows.n_rows,
-                                         rows.n_columns};
+    rows_ = CsrRows<Value>{rows.values, local_.data(), rows.offsets, rows.n_rows, rows.n_columns};
 }
 
 std::int64_t QueryRows::width(std::int64_t q) const {

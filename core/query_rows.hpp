@@ -49,10 +49,8 @@ public:
     void scatter(std::int64_t q, const std::vector<double> &a, std::vector<double> &global) const;
 
 private:
-    using Narrow = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float, std::int32_t>,
-                                CsrRows<double, std::int32_t>>;
-    template <class Value, class Index>
-    void renumber(const CsrRows<Value, Index> &rows);
+    template <class Value>
+    void renumber(const CsrRows<Value> &rows);
     bool is_dense() const { return first_column_.empty(); }
     /// visit(c, column of c) for each element of a local vector.
     template <class Visit>
@@ -67,7 +65,7 @@ private:
     std::int64_t n_columns_;
     std::vector<std::int64_t> order_, offsets_;
     std::vector<double> scale_;
-    Narrow rows_;
+    Rows rows_;
     std::vector<std::int32_t> local_;         // column of each entry, counted in its query
     std::vector<std::int64_t> first_column_;  // of each query, in columns_; empty for dense rows
     std::vector<std::int64_t> columns_;       // their numbers in the matrix

@@ -78,8 +78,8 @@ std::optional<Place> first_non_finite_in(const DenseRows<Value> &x, int n_thread
     return Place{row, locate_non_finite(x.values + row * x.stride, x.n_columns)};
 }
 
-template <class Value, class Index>
-std::optional<Place> first_non_finite_in(const CsrRows<Value, Index> &x, int n_threads) {
+template <class Value>
+std::optional<Place> first_non_finite_in(const CsrRows<Value> &x, int n_threads) {
     const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
     const std::int64_t row =
         first_row(x.n_rows, task_rows(x.n_rows, n_values), n_threads, [&](std::int64_t i) {
@@ -96,8 +96,8 @@ bool columns_increase_in(const DenseRows<Value> &, int) {
     return true;
 }
 
-template <class Value, class Index>
-bool columns_increase_in(const CsrRows<Value, Index> &x, int n_threads) {
+template <class Value>
+bool columns_increase_in(const CsrRows<Value> &x, int n_threads) {
     const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
     const auto disorder = [&](std::int64_t i) {
         bool found = false;
@@ -110,8 +110,7 @@ bool columns_increase_in(const CsrRows<Value, Index> &x, int n_threads) {
 
 }  // namespace
 
-template <class Index>
-void check_csr(std::size_t n_values, std::span<const Index> columns, std::span<const std::int64_t> offsets,
+void check_csr(std::size_t n_values, std::span<const std::int32_t> columns, std::span<const std::int64_t> offsets,
                std::int64_t n_columns, std::int64_t n_checked) {
     if (columns.size() != n_values) throw std::invalid_argument("values and columns differ in length");
     if (offsets.empty() || offsets.front() != 0 || offsets.back() > static_cast<std::int64_t>(n_values))
@@ -125,15 +124,10 @@ void check_csr(std::size_t n_values, std::span<const Index> columns, std::span<c
     if (unchecked.front() < 0 || !std::is_sorted(unchecked.begin(), unchecked.end()))
         throw std::invalid_argument("row offsets decrease");
     const auto first = static_cast<std::size_t>(unchecked.front());
-    for (const Index column : columns.subspan(first, static_cast<std::size_t>(offsets.back()) - first))
+    for (const std::int32_t column : columns.subspan(first, static_cast<std::size_t>(offsets.back()) - first))
         if (column < 0 || column >= n_columns)
             throw std::invalid_argument("a column index is out of range");
 }
-
-template void check_csr(std::size_t, std::span<const std::int32_t>, std::span<const std::int64_t>, std::int64_t,
-                        std::int64_t);
-template void check_csr(std::size_t, std::span<const std::int64_t>, std::span<const std::int64_t>, std::int64_t,
-                        std::int64_t);
 
 std::optional<std::pair<std::int64_t, std::int64_t>> first_non_finite(const Rows &rows,
                                                                       int n_threads) {

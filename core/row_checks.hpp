@@ -11,8 +11,7 @@ namespace linrank {
 
 /// Throws std::invalid_argument unless the arrays are CSR rows of n_columns columns. The first n_checked rows are
 /// known to be: an earlier view has checked them, and nobody has changed them.
-template <class Index>
-void check_csr(std::size_t n_values, std::span<const Index> columns, std::span<const std::int64_t> offsets,
+void check_csr(std::size_t n_values, std::span<const std::int32_t> columns, std::span<const std::int64_t> offsets,
                std::int64_t n_columns, std::int64_t n_checked);
 
 /// The first NaN or infinity in row order, as (row, column).

@@ -41,13 +41,13 @@ struct RowRange<DenseRows<Value>> {
     }
 };
 
-template <class Value, class Index>
-struct RowRange<CsrRows<Value, Index>> {
-    CsrRows<Value, Index> rows;
+template <class Value>
+struct RowRange<CsrRows<Value>> {
+    CsrRows<Value> rows;
     const std::int64_t *index;
     std::int64_t first, n_rows;
 
-    RowRange(const CsrRows<Value, Index> &r, Order order, std::int64_t begin, std::int64_t n)
+    RowRange(const CsrRows<Value> &r, Order order, std::int64_t begin, std::int64_t n)
         : rows(r), index(order.empty() ? nullptr : order.data() + begin), first(begin), n_rows(n) {}
 
     std::int64_t row(std::int64_t t) const { return index ? index[t] : first + t; }
@@ -89,8 +89,8 @@ void for_each_entry(const DenseRows<Value> &rows, std::int64_t i, const Visit &v
     for (std::int64_t c = 0; c < rows.n_columns; ++c)
         visit(std::size_t(c), double(rows.values[i * rows.stride + c]));
 }
-template <class Value, class Index, class Visit>
-void for_each_entry(const CsrRows<Value, Index> &rows, std::int64_t i, const Visit &visit) {
+template <class Value, class Visit>
+void for_each_entry(const CsrRows<Value> &rows, std::int64_t i, const Visit &visit) {
     for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
         visit(std::size_t(rows.columns[k]), double(rows.values[k]));
 }

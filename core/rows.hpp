@@ -15,21 +15,19 @@ struct DenseRows {
     std::int64_t n_columns;
 };
 
-/// Row i has values[k] in column columns[k] for k in [offsets[i], offsets[i+1]).
-template <class Value, class Index>
+/// Row i has values[k] in column columns[k] for k in [offsets[i], offsets[i+1]). 32 bits are enough for a column:
+/// the weights of 2^31 of them would take 16 GB.
+template <class Value>
 struct CsrRows {
     using value_type = Value;
-    using index_type = Index;
     const Value *values;
-    const Index *columns;
+    const std::int32_t *columns;
     const std::int64_t *offsets;
     std::int64_t n_rows;
     std::int64_t n_columns;
 };
 
-using Rows = std::variant<DenseRows<float>, DenseRows<double>,
-                          CsrRows<float, std::int32_t>, CsrRows<double, std::int32_t>,
-                          CsrRows<float, std::int64_t>, CsrRows<double, std::int64_t>>;
+using Rows = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float>, CsrRows<double>>;
 
 inline std::int64_t n_rows(const Rows &rows) {
     return std::visit([](const auto &r) { return r.n_rows; }, rows);

@@ -16,8 +16,8 @@ void for_each_stored(const DenseRows<Value> &rows, std::int64_t i, const Body &b
     for (std::int64_t j = 0; j < rows.n_columns; ++j) body(j, i * rows.n_columns + j, row[j]);
 }
 
-template <class Value, class Index, class Body>
-void for_each_stored(const CsrRows<Value, Index> &rows, std::int64_t i, const Body &body) {
+template <class Value, class Body>
+void for_each_stored(const CsrRows<Value> &rows, std::int64_t i, const Body &body) {
     for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
         body(static_cast<std::int64_t>(rows.columns[k]), k, rows.values[k]);
 }

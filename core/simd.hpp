@@ -83,8 +83,7 @@ struct DescentKernel {
 };
 struct DescentKernels
     : DescentKernel<DenseRows<float>>, DescentKernel<DenseRows<double>>,
-      DescentKernel<CsrRows<float, std::int32_t>>, DescentKernel<CsrRows<double, std::int32_t>>,
-      DescentKernel<CsrRows<float, std::int64_t>>, DescentKernel<CsrRows<double, std::int64_t>> {};
+      DescentKernel<CsrRows<float>>, DescentKernel<CsrRows<double>> {};
 
 struct Kernels {
     const char *name;

@@ -59,8 +59,8 @@ void for_each_value(const DenseRows<Value> &x, std::int64_t i, const Body &body)
     for (std::int64_t j = 0; j < x.n_columns; ++j) body(j, x.values[i * x.stride + j]);
 }
 
-template <class Value, class Index, class Body>
-void for_each_value(const CsrRows<Value, Index> &x, std::int64_t i, const Body &body) {
+template <class Value, class Body>
+void for_each_value(const CsrRows<Value> &x, std::int64_t i, const Body &body) {
     for (std::int64_t k = x.offsets[i]; k < x.offsets[i + 1]; ++k)
         body(std::int64_t(x.columns[k]), x.values[k]);
 }
@@ -105,8 +105,8 @@ void put_line(Text &text, const AnyRows &x, const Lines &lines, std::int64_t i) 
 
 template <class Value>
 std::int64_t n_entries(const DenseRows<Value> &x) { return x.n_rows * x.n_columns; }
-template <class Value, class Index>
-std::int64_t n_entries(const CsrRows<Value, Index> &x) { return x.n_rows ? x.offsets[x.n_rows] : 0; }
+template <class Value>
+std::int64_t n_entries(const CsrRows<Value> &x) { return x.n_rows ? x.offsets[x.n_rows] : 0; }
 
 template <class AnyRows>
 std::vector<std::uint8_t> write(const AnyRows &x, const Lines &lines, int n_threads) {

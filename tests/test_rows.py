@@ -84,13 +84,20 @@ def test_the_values_of_csr_are_not_copied_either_way(kind, index, dtype):
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     rows = as_rows(X)
     assert isinstance(rows, CsrRows)
-    assert rows.columns.dtype == index
+    assert rows.columns.dtype == np.int32
     user = rows.to_user()
     for a, b in [(rows.values, X.data), (user.data, X.data), (user.indices, rows.columns)]:
         assert np.shares_memory(a, b)
     assert user.indices.dtype == user.indptr.dtype
     np.testing.assert_array_equal(user.toarray(), X.toarray())
     np.testing.assert_array_equal(user @ np.ones(4), X @ np.ones(4))
+
+
+def test_columns_that_32_bits_cannot_number_are_refused():
+    wide = sparse.csr_array(([1.0, 2.0], ([0, 0], [3, 2**31 + 3])), shape=(1, 2**40))
+    with pytest.raises(ValueError, match="at most 2,147,483,647 columns"):
+        as_rows(wide)
+    assert as_rows(wide[:, : 2**31 - 1]).columns.tolist() == [3]
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

@@ -67,12 +67,12 @@ private:
 };
 
 /// Sparse rows are read where they are, one after the other.
-template <class Value, class Index>
-class Differences<CsrRows<Value, Index>> {
+template <class Value>
+class Differences<CsrRows<Value>> {
 public:
     explicit Differences(std::int64_t n) : n_columns_(n) {}
 
-    void load(const RowRange<CsrRows<Value, Index>> &range, std::int64_t) { range_ = &range; }
+    void load(const RowRange<CsrRows<Value>> &range, std::int64_t) { range_ = &range; }
     std::int64_t n_columns() const { return n_columns_; }
     void take(std::int64_t i, std::int64_t j) { winner_ = range_->row(i), loser_ = range_->row(j); }
     double dot(const double *w) const {
@@ -95,7 +95,7 @@ private:
     }
 
     std::int64_t n_columns_, winner_ = 0, loser_ = 0;
-    const RowRange<CsrRows<Value, Index>> *range_ = nullptr;
+    const RowRange<CsrRows<Value>> *range_ = nullptr;
 };
 
 /// The vectors v of the rows of a query.

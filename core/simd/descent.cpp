@@ -124,9 +124,9 @@ void descend_by_rule(const DenseRows<Value> &rows, const DescentBatch &batch) {
     }
 }
 
-template <class Value, class Index>
-void descend_by_rule(const CsrRows<Value, Index> &rows, const DescentBatch &batch) {
-    using Difference = SparseDifference<CsrRows<Value, Index>, double>;
+template <class Value>
+void descend_by_rule(const CsrRows<Value> &rows, const DescentBatch &batch) {
+    using Difference = SparseDifference<CsrRows<Value>, double>;
     const Algorithm algorithm = batch.learners[0].algorithm;
     if (algorithm == Algorithm::pegasos || algorithm == Algorithm::romma)
         descend<AnyRule<true>, Difference>(rows, batch);
@@ -139,8 +139,8 @@ template <class Storage> struct LanesDifference;
 template <class Value> struct LanesDifference<DenseRows<Value>> {
     using type = DenseLanesDifference<Value>;
 };
-template <class Value, class Index> struct LanesDifference<CsrRows<Value, Index>> {
-    using type = SparseDifference<CsrRows<Value, Index>, F64x8>;
+template <class Value> struct LanesDifference<CsrRows<Value>> {
+    using type = SparseDifference<CsrRows<Value>, F64x8>;
 };
 
 /// Models of any rules: the scalars lane by lane.
@@ -284,9 +284,7 @@ void descend_lanes(const Storage &rows, const DescentBatch &batch) {
     template void descend_lanes(const __VA_ARGS__ &, const DescentBatch &);
 LINRANK_DESCENT(DenseRows<float>)
 LINRANK_DESCENT(DenseRows<double>)
-LINRANK_DESCENT(CsrRows<float, std::int32_t>)
-LINRANK_DESCENT(CsrRows<double, std::int32_t>)
-LINRANK_DESCENT(CsrRows<float, std::int64_t>)
-LINRANK_DESCENT(CsrRows<double, std::int64_t>)
+LINRANK_DESCENT(CsrRows<float>)
+LINRANK_DESCENT(CsrRows<double>)
 
 }  // namespace linrank::LINRANK_ISA

@@ -164,7 +164,6 @@ inline void store_lanes(double *p, F64x8 v) { store8(p, v); }
 template <class Storage, class Lanes>
 class SparseDifference {
     using Value = typename Storage::value_type;
-    using Index = typename Storage::index_type;
     static constexpr std::int64_t width = sizeof(Lanes) / sizeof(double);
 
   public:

@@ -27,9 +27,7 @@ const Kernels table = {
     add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors, dot_twice, exp_vector,
     panel_distances, panel_products, power_vector, add_symmetric,
     add_swaps, multiply_swaps, swap_curvatures,
-    {descent<DenseRows<float>>, descent<DenseRows<double>>,
-     descent<CsrRows<float, std::int32_t>>, descent<CsrRows<double, std::int32_t>>,
-     descent<CsrRows<float, std::int64_t>>, descent<CsrRows<double, std::int64_t>>},
+    {descent<DenseRows<float>>, descent<DenseRows<double>>, descent<CsrRows<float>>, descent<CsrRows<double>>},
 };
 
 }  // namespace linrank::LINRANK_ISA

@@ -147,7 +147,7 @@ trec::WordList names_of(BlockReader<Value> &reader, std::string_view text) {
 
 template <class Value>
 void check_written(BlockReader<Value> &reader, std::string_view text, const Reading<Value> &truth) {
-    const CsrRows<Value, std::int32_t> rows{truth.values.data(), truth.columns.data(), truth.offsets.data(),
+    const CsrRows<Value> rows{truth.values.data(), truth.columns.data(), truth.offsets.data(),
                                             static_cast<std::int64_t>(truth.labels.size()),
                                             svmlight::max_feature + 1};
     trec::WordList names;

@@ -49,7 +49,7 @@ struct Problem {
     std::vector<Rows> storages() const {
         return {DenseRows<Value>{dense.data(), n_columns, n_rows, n_columns},
                 DenseRows<Value>{apart.data(), n_columns + 1, n_rows, n_columns},
-                CsrRows<Value, std::int32_t>{values.data(), columns.data(), offsets.data(), n_rows, n_columns}};
+                CsrRows<Value>{values.data(), columns.data(), offsets.data(), n_rows, n_columns}};
     }
     double at(std::int64_t i, std::int64_t j) const { return dense[i * n_columns + j]; }
 };

@@ -62,7 +62,7 @@ int main() {
             }
         offsets.push_back(std::int64_t(entries.size()));
     }
-    check_products(CsrRows<double, std::int32_t>{entries.data(), columns.data(), offsets.data(), n, m},
+    check_products(CsrRows<double>{entries.data(), columns.data(), offsets.data(), n, m},
                    values, rng);
     return 0;
 }

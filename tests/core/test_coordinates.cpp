@@ -58,7 +58,7 @@ struct Matrix {
             }
             offsets.push_back(std::int64_t(kept.size()));
         }
-        return columns_of(Rows(CsrRows<double, std::int32_t>{kept.data(), columns.data(), offsets.data(), n, m}),
+        return columns_of(Rows(CsrRows<double>{kept.data(), columns.data(), offsets.data(), n, m}),
                           {}, 1);
     }
     std::vector<double> scores(const std::vector<double> &w) const {

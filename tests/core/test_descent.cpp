@@ -35,7 +35,7 @@ struct Problem {
     }
     Rows as_dense() const { return DenseRows<Value>{dense.get(), n_columns, n_rows, n_columns}; }
     Rows as_sparse() const {
-        return CsrRows<Value, std::int32_t>{values.data(), columns.data(), offsets.data(), n_rows,
+        return CsrRows<Value>{values.data(), columns.data(), offsets.data(), n_rows,
                                             n_columns};
     }
 };

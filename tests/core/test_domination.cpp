@@ -96,7 +96,7 @@ void check_hessians(Rng &rng, const Definition &truth, const DominationPoint &po
     const std::int64_t rows_in_all = std::int64_t(l), width = std::int64_t(n);
     const std::vector<Rows> storages{
         DenseRows<double>{dense.data(), width, rows_in_all, width},
-        CsrRows<double, std::int32_t>{values.data(), columns.data(), offsets.data(), rows_in_all, width}};
+        CsrRows<double>{values.data(), columns.data(), offsets.data(), rows_in_all, width}};
     const auto x = [&](std::size_t t, std::size_t c) { return dense[std::size_t(order[t]) * n + c]; };
     std::vector<double> expected(n * n);
     for (std::size_t s = 0; s < l; ++s)

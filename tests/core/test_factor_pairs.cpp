@@ -28,7 +28,7 @@ struct Matrix {
     }
     std::vector<Rows> storages() const {
         return {DenseRows<Value>{dense.data(), n_columns, n_rows, n_columns},
-                CsrRows<Value, std::int32_t>{values.data(), columns.data(), offsets.data(), n_rows, n_columns}};
+                CsrRows<Value>{values.data(), columns.data(), offsets.data(), n_rows, n_columns}};
     }
 };
 

@@ -132,19 +132,20 @@ void gradient_is_the_difference_quotient(Rng &rng) {
 /// The same matrix by its entries, in int64 columns.
 struct Sparse {
     std::vector<double> values;
-    std::vector<std::int64_t> columns, offsets{0};
+    std::vector<std::int32_t> columns;
+    std::vector<std::int64_t> offsets{0};
     explicit Sparse(const Case &p) {
         for (std::int64_t i = 0; i < p.n_rows(); ++i) {
             for (std::int64_t c = 0; c < p.n_columns; ++c)
                 if (const double value = p.x[std::size_t(i * p.n_columns + c)]; value != 0.0) {
                     values.push_back(value);
-                    columns.push_back(c);
+                    columns.push_back(std::int32_t(c));
                 }
             offsets.push_back(std::int64_t(values.size()));
         }
     }
     Rows rows(const Case &p) const {
-        return CsrRows<double, std::int64_t>{values.data(), columns.data(), offsets.data(), p.n_rows(), p.n_columns};
+        return CsrRows<double>{values.data(), columns.data(), offsets.data(), p.n_rows(), p.n_columns};
     }
 };
 

@@ -22,7 +22,7 @@ struct Matrix {
     std::vector<double> values;
     std::vector<float> values_narrow;
     std::vector<std::int32_t> columns;
-    std::vector<std::int64_t> wide_columns, offsets{0};
+    std::vector<std::int64_t> offsets{0};
 
     Matrix(Rng &rng, std::int64_t rows, std::int64_t n) : n_rows(rows), n_columns(n) {
         for (std::int64_t i = 0; i < rows; ++i) {
@@ -38,18 +38,12 @@ struct Matrix {
         }
         dense_narrow.assign(dense.begin(), dense.end());
         values_narrow.assign(values.begin(), values.end());
-        wide_columns.assign(columns.begin(), columns.end());
     }
     std::vector<Rows> storages() const {
         const std::int64_t l = n_rows, n = n_columns;
-        const auto csr = [&](const auto &v, const auto &c) {
-            using Value = typename std::decay_t<decltype(v)>::value_type;
-            using Index = typename std::decay_t<decltype(c)>::value_type;
-            return CsrRows<Value, Index>{v.data(), c.data(), offsets.data(), l, n};
-        };
         return {DenseRows<float>{dense_narrow.data(), n, l, n}, DenseRows<double>{dense.data(), n, l, n},
-                csr(values_narrow, columns), csr(values, columns),
-                csr(values_narrow, wide_columns), csr(values, wide_columns)};
+                CsrRows<float>{values_narrow.data(), columns.data(), offsets.data(), l, n},
+                CsrRows<double>{values.data(), columns.data(), offsets.data(), l, n}};
     }
 };
 
@@ -167,7 +161,7 @@ void queries_with_an_empty_band_leave_the_diagonal(Rng &rng) {
 
 void a_square_too_large_for_any_memory_is_refused() {
     const std::int64_t offset = 0;
-    const CsrRows<double, std::int32_t> rows{nullptr, nullptr, &offset, 0, std::int64_t(1) << 32};
+    const CsrRows<double> rows{nullptr, nullptr, &offset, 0, std::int64_t(1) << 32};
     const Problem problem;
     const PairPoint point(problem.view(), {}, {}, nullptr, 1);
     bool is_refused = false;

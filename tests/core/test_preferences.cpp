@@ -42,7 +42,7 @@ struct Case {
     }
     std::vector<Rows> storages() const {
         return {DenseRows<double>{dense.data(), n_columns, n_rows, n_columns},
-                CsrRows<double, std::int32_t>{values.data(), columns.data(), offsets.data(), n_rows,
+                CsrRows<double>{values.data(), columns.data(), offsets.data(), n_rows,
                                               n_columns}};
     }
     double entry(std::int64_t position, std::int64_t c) const {

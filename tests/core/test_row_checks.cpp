@@ -38,7 +38,7 @@ void test_columns_increase() {
     const std::vector<std::int64_t> offsets{0, 2, 2, 4};
     const auto increase = [&](std::vector<std::int32_t> columns) {
         const Rows rows =
-            CsrRows<double, std::int32_t>{values.data(), columns.data(), offsets.data(), 3, 9};
+            CsrRows<double>{values.data(), columns.data(), offsets.data(), 3, 9};
         return columns_increase(rows, 2);
     };
     check(increase({1, 2, 0, 5}), "a smaller column may start the next row");

@@ -49,7 +49,7 @@ struct Problem {
 
     std::vector<Rows> storages() const {
         return {DenseRows<float>{dense.data(), n_columns, n_rows, n_columns},
-                CsrRows<float, std::int32_t>{values.data(), columns.data(), offsets.data(), n_rows,
+                CsrRows<float>{values.data(), columns.data(), offsets.data(), n_rows,
                                              n_columns}};
     }
     double at(std::int64_t i, std::int64_t j) const { return dense[i * n_columns + j]; }

@@ -35,12 +35,12 @@ void the_first_line_names_the_ends() {
     const double values[] = {1.5, 2.5}, labels[] = {1, 0};
     const std::int32_t columns[] = {1, 2};
     const std::int64_t offsets[] = {0, 1, 2};
-    const CsrRows<double, std::int32_t> rows{values, columns, offsets, 2, 4};
+    const CsrRows<double> rows{values, columns, offsets, 2, 4};
     CHECK(text({rows, labels, {}, none, none, 0, true}) == "1 0:0 1:1.5 3:0\n0 2:2.5\n");
     CHECK(text({rows, labels, {}, none, none, 1, true}) == "1 2:1.5 4:0\n0 3:2.5\n");
     CHECK(text({rows, labels, {}, none, none, 1, false}) == "1 2:1.5\n0 3:2.5\n");
     const std::int64_t empty[] = {0, 0};
-    const CsrRows<double, std::int32_t> nothing{values, columns, empty, 1, 1};
+    const CsrRows<double> nothing{values, columns, empty, 1, 1};
     CHECK(text({nothing, std::span(labels, 1), {}, none, none, 0, true}) == "1 0:0\n");
     CHECK(text({nothing, std::span(labels, 1), {}, none, none, 1, true}) == "1 1:0\n");
 }

@@ -95,8 +95,8 @@ struct Stored {
     std::vector<double> wide;  // row-major, without gaps
     std::vector<float> dense32, values32;
     std::vector<double> dense64, values64;
-    std::vector<std::int32_t> columns32;
-    std::vector<std::int64_t> columns64, offsets{0};
+    std::vector<std::int32_t> columns;
+    std::vector<std::int64_t> offsets{0};
     std::vector<Rows> all;
 
     Stored(Rng &rng, std::int64_t n_rows, std::int64_t n_columns, double density)
@@ -115,17 +115,14 @@ struct Stored {
                 if (!kept) continue;
                 values64.push_back(x);
                 values32.push_back(float(x));
-                columns32.push_back(std::int32_t(c));
-                columns64.push_back(c);
+                columns.push_back(std::int32_t(c));
             }
             offsets.push_back(std::int64_t(values64.size()));
         }
         all = {DenseRows<float>{dense32.data(), stride, n, width},
                DenseRows<double>{dense64.data(), stride, n, width},
-               CsrRows<float, std::int32_t>{values32.data(), columns32.data(), offsets.data(), n, width},
-               CsrRows<double, std::int32_t>{values64.data(), columns32.data(), offsets.data(), n, width},
-               CsrRows<float, std::int64_t>{values32.data(), columns64.data(), offsets.data(), n, width},
-               CsrRows<double, std::int64_t>{values64.data(), columns64.data(), offsets.data(), n, width}};
+               CsrRows<float>{values32.data(), columns.data(), offsets.data(), n, width},
+               CsrRows<double>{values64.data(), columns.data(), offsets.data(), n, width}};
     }
 };
 

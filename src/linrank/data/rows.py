@@ -340,7 +340,7 @@ class DenseRows(_Stored):
 @dataclass(frozen=True, eq=False)
 class CsrRows(_Stored):
     """A sparse matrix by rows: row i has ``values[k]`` in column ``columns[k]``, k from
-    ``offsets[i]`` to ``offsets[i+1]``. Columns increase strictly within a row.
+    ``offsets[i]`` to ``offsets[i+1]``. Columns increase strictly within a row, in 32 bits each.
 
     The core checks columns and offsets once and then trusts them, so nobody else may write to them:
     `as_rows` copies those of its caller, and both are shown as read-only.
@@ -353,7 +353,7 @@ class CsrRows(_Stored):
     is_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", read_only(self.columns))
+        object.__setattr__(self, "columns", read_only(narrow_columns(self.columns)))
         object.__setattr__(self, "offsets", read_only(self.offsets))
 
     @property
@@ -382,7 +382,7 @@ class CsrRows(_Stored):
 
         # The constructor may convert the indices to the narrowest type, a copy; attributes do not.
         # SciPy wants one type for both index arrays, so the short one (offsets) gives way.
-        fits = self.columns.dtype == np.int64 or len(self.values) <= np.iinfo(np.int32).max
+        fits = len(self.values) <= np.iinfo(np.int32).max
         columns = self.columns if fits else self.columns.astype(np.int64)
         matrix: Any = csr_array(self.shape, dtype=self.dtype)
         matrix.data, matrix.indices = self.values, columns
@@ -406,6 +406,17 @@ class CsrRows(_Stored):
 
 
 Rows = DenseRows | CsrRows
+
+
+def narrow_columns(columns: Array) -> Array:
+    """The columns of entries in 32 bits, a copy where they have more."""
+    narrow = columns.astype(np.int32, copy=False)
+    if narrow is not columns and not np.array_equal(narrow, columns):
+        raise ValueError(
+            "a column index is out of range: rows have at most 2,147,483,647 columns, 0 to "
+            f"{2**31 - 2:,}; hash features into fewer"
+        )
+    return narrow
 
 
 def take_spans(offsets: Array, index: Any, *arrays: Array) -> tuple[Array, ...]:
@@ -608,11 +619,11 @@ def _from_sparse(X: Any) -> CsrRows:
     n_entries = int(offsets[-1])
     indices: Array = csr.indices
     known: Array | None = getattr(X, _OWN, None)
-    index = np.int32 if indices.dtype == np.int32 else np.int64
     is_ours = csr is not X or (known is indices and not indices.flags.writeable)
+    columns = narrow_columns(indices[:n_entries])
     return CsrRows(
         np.ascontiguousarray(frames.as_float(csr.data[:n_entries], "X")),
-        (np.ascontiguousarray if is_ours else np.array)(indices[:n_entries], dtype=index),
+        (np.ascontiguousarray if is_ours or columns.base is None else np.array)(columns),
         offsets,
         int(csr.shape[1]),
     )

@@ -125,12 +125,11 @@ def zipf_rows(
 ) -> tuple[CsrRows, Array]:
     """CSR rows with about ``density`` non-zeros, and their utilities ``Σ_j β_j x_ij``."""
     n_features = len(beta)
-    index = np.dtype(np.int32 if n_features <= np.iinfo(np.int32).max else np.int64)
     is_dense = density >= _BERNOULLI_DENSITY
     cells = (_bernoulli_cells if is_dense else _drawn_cells)(rng, n_features, density)
     block = int(_BLOCK_VALUES / (n_features if is_dense else max(1.0, density * n_features))) + 1
     capacity = int(1.05 * density * n_rows * n_features) + 1
-    values, columns = np.empty(capacity, dtype), np.empty(capacity, index)
+    values, columns = np.empty(capacity, dtype), np.empty(capacity, np.int32)
     offsets, utility = np.zeros(n_rows + 1, np.int64), np.empty(n_rows)
     filled = 0
     for begin in range(0, n_rows, block):

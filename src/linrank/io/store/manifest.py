@@ -125,11 +125,6 @@ class Layout:
         return len(self.counts["n_rows"])
 
     @cached_property
-    def index_dtype(self) -> np.dtype[Any]:
-        """Of the columns of entries: the narrower one that holds them."""
-        return np.dtype("<i4" if self.n_features <= 2**31 - 1 else "<i8")
-
-    @cached_property
     def units(self) -> tuple[Unit, ...]:
         """The kinds of units that the chunk table counts."""
         units: list[Unit] = ["n_queries", "n_rows"]
@@ -147,7 +142,7 @@ class Layout:
         else:
             found = {
                 "values": StoredArray("values.bin", self.dtype, "n_entries"),
-                "columns": StoredArray("columns.bin", self.index_dtype, "n_entries"),
+                "columns": StoredArray("columns.bin", np.dtype("<i4"), "n_entries"),
                 "row_offsets": StoredArray("row_offsets.bin", i8, "n_rows", lead=1),
             }
         found["labels"] = StoredArray("labels.bin", f8, "n_rows")
