@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from linrank import DominationRankerCV
 from linrank.data.synthetic import make_ranking
@@ -54,6 +57,16 @@ def test_a_path_in_passes_is_the_path_in_memory(store, data, options):
     assert_array_equal(mapped.coefs, truth.coefs)
     assert found.converged.all()
     assert_allclose(found.coefs, truth.coefs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("search", [RankSVMCV(GRID), DominationRankerCV("l2", n_alphas=3)])
+def test_a_model_chosen_in_passes_knows_what_one_of_mapped_rows_does(search, data, tmp_path):
+    store = Store.of(tmp_path / "store", replace(data, index_base=1), chunk_bytes=2000)
+    search.set_params(cv=3, tol=1e-9)
+    truth = clone(search).fit(store)
+    found = clone(search).set_params(memory_limit="1GB").fit(store)
+    assert found.model_.training["index_base"] == truth.model_.training["index_base"] == 1
+    assert_allclose(found.feature_importances_, truth.feature_importances_, rtol=1e-3)
 
 
 def test_cross_validation_in_passes_is_that_in_memory(store, data):

@@ -61,6 +61,8 @@ class PartsPath:
 
     def model(self, result: Result, parts: Parts, **settings: Any) -> LinearModel | AdditiveModel:
         """The model of one of the results, with what it is to know of its training."""
+        if parts.index_base is not None:
+            settings["index_base"] = parts.index_base
         linear = LinearModel.of_sizes(
             result,
             None if self.design is not None else parts.columns,
@@ -71,7 +73,7 @@ class PartsPath:
             **settings,
         )
         if self.design is None:
-            return linear
+            return linear.knowing(parts.statistics)
         return self.design.model(linear, parts.columns, parts.statistics)
 
 
