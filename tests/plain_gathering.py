@@ -65,7 +65,7 @@ class MemoryParts(Parts):
         self.query_numbers = Parts.query_numbers.fget(self)
 
     @contextmanager
-    def opened(self, recipe, kept=None):
+    def opened(self, recipe, kept=None, is_last=False):
         kept = [None] * len(self.parts) if kept is None else kept
         chunks = self.parts
         if recipe is not None:
