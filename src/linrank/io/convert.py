@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.frames import is_frame
 from linrank.data.missing import Filling
-from linrank.data.rows import DenseRows
+from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, format_of, open_source, target_format
 from linrank.io.load import is_folder, is_run, load
 from linrank.io.sidecars import files_beside
@@ -205,12 +205,7 @@ def _stored(data: Dataset, storage: str) -> Dataset:
     """The data with its rows stored as wanted."""
     if storage == "auto":
         return data
-    rows = data.rows
-    if storage == "dense":
-        rows = as_dense(rows)
-    elif isinstance(rows, DenseRows):
-        rows = as_sparse(rows)
-    return replace(data, rows=rows)
+    return replace(data, rows=(as_dense if storage == "dense" else as_sparse)(data.rows))
 
 
 def _kind(item: Any, format: str | None) -> tuple[str, Any]:
@@ -228,7 +223,6 @@ def _kind(item: Any, format: str | None) -> tuple[str, Any]:
     return ("svmlight" if found == "svmlight" else "table"), opened
 
 
-Progress = Callable[[int, "int | None"], object]
 _log = logging.getLogger(__name__)
 
 

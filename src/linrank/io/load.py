@@ -14,16 +14,18 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.errors import check_one_of
+from linrank.io.blocks import Progress, open_blocks
 from linrank.io.comments import Comments, Words
+from linrank.io.formats import extension_of, format_of, open_source, parquet_parts
 from linrank.io.trec import Run, load_run
 from linrank.options import MISSING
 from linrank.system.durable import recover
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from linrank.io.tables.roles import Choice, TableOptions
 
 
-Progress = Callable[[int, "int | None"], object]
 Note = Callable[[str], object]
 
 
@@ -244,7 +246,6 @@ def _read_rows(
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
         return _load_store(source, zero_based=zero_based, **how).filled(missing)
     from linrank.data.frames import is_frame
-    from linrank.io.formats import format_of, open_source
 
     opened: tuple[Any, str, bytes] = (source, "", b"")
     kind = "frame"
@@ -253,7 +254,7 @@ def _read_rows(
         kind = format_of(opened[1], opened[2], format)
     if kind == "svmlight":
         _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
-        data = _load_text(opened[0], zero_based=zero_based, progress=progress, **how)
+        data = _load_text(opened[0], progress, zero_based=zero_based, **how)
     else:
         data = _load_table(opened, kind, options, missing, progress, note, **how)
     if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
@@ -263,10 +264,12 @@ def _read_rows(
     return data.filled(missing)
 
 
-def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
-    from linrank.io import svmlight
+def _load_text(
+    source: Any, progress: Progress | None, *, n_jobs: int | None, **how: Any
+) -> Dataset:
+    from linrank.io.svmlight import ReadingOptions, read_blocks
 
-    return svmlight.load(source, dtype="float32" if dtype is None else dtype, **how)
+    return read_blocks(open_blocks(source), ReadingOptions.of(**how), resolve(n_jobs), progress)
 
 
 def _load_table(
@@ -282,7 +285,6 @@ def _load_table(
 ) -> Dataset:
     from linrank.io.tables.files import open_table
     from linrank.io.tables.read import Form, read_table
-    from linrank.system.resources import resolve
 
     table, form = open_table(*opened, format, resolve(n_jobs)), Form.of(format, missing, **how)
     return read_table(table, options, form, resolve(n_jobs), progress, note)
@@ -302,38 +304,27 @@ def is_folder(source: Any) -> bool:
     recover(source)
     if not os.path.isdir(source):
         return False
-    from linrank.io.formats import parquet_parts
-
     return not parquet_parts(source)
 
 
 def _load_store(
     path: Any, dtype: Any, storage: Any, n_features: Any, zero_based: Any, n_jobs: int | None
 ) -> Dataset:
-    import numpy as np
-
     from linrank.io.store.store import Store
 
     store = Store(path)
-    found = {
-        "dtype": (dtype, None if dtype is None else np.dtype(dtype) == store.dtype),
-        "storage": (storage, storage in ("auto", store.storage)),
-        "n_features": (n_features, n_features in (None, store.n_features)),
-        "zero_based": (
-            zero_based,
-            zero_based == "auto" or store.index_base in (None, 0 if zero_based else 1),
-        ),
-    }
-    own = {
-        "dtype": store.dtype.name,
-        "storage": store.storage,
-        "n_features": store.n_features,
-        "zero_based": store.index_base == 0,
-    }
-    for name, (wanted, agrees) in found.items():
-        if agrees is False:
+    base = "auto" if zero_based == "auto" else 0 if zero_based else 1
+    found = (
+        ("dtype", dtype, store.dtype.name, dtype is None or np.dtype(dtype) == store.dtype),
+        ("storage", storage, store.storage, storage in ("auto", store.storage)),
+        ("n_features", n_features, store.n_features, n_features in (None, store.n_features)),
+        ("zero_based", zero_based, store.index_base == 0, base in ("auto", store.index_base)),
+    )
+    for name, wanted, own, agrees in found:
+        # A store that was not made of text has columns without a base: any will do.
+        if not agrees and (name != "zero_based" or store.index_base is not None):
             raise ValueError(
-                f"{store.path} is a store with {name}={own[name]!r}, which {name}={wanted!r} "
+                f"{store.path} is a store with {name}={own!r}, which {name}={wanted!r} "
                 f"cannot change; leave {name} out, or convert the text again with it"
             )
     return store.dataset(n_jobs=n_jobs)
@@ -433,9 +424,7 @@ def is_run(source: Any, format: str | None = None) -> bool:
             )
         return True
     name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
-    stem, extension = os.path.splitext(str(name).lower())
-    if extension in (".gz", ".bz2", ".xz", ".zst"):
-        extension = os.path.splitext(stem)[1]
+    extension, _ = extension_of(str(name))
     if extension == ".qrels" and format is None:
         raise ValueError(
             f"{name}: holds judgements, not rows; give the rows, and these as their qrels"

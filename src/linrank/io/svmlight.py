@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
-from linrank.io.blocks import Part, Stretch, TextBlocks, open_blocks
+from linrank.io.blocks import Part, Progress, Stretch, TextBlocks
 from linrank.io.comments import Comments
-from linrank.system.resources import check_fits, resolve
+from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
 
@@ -239,11 +239,11 @@ def read_pieces(
         text = np.empty(sum(piece.n_comment_bytes for piece in pieces), np.uint8)
         comments = Comments(text, np.empty(n_rows + 1, np.int64))
         _core.fill_comments(pieces, text, comments.offsets)
-    rows = _read_rows(pieces, n_rows, shape, n_threads)
+    rows = read_rows(pieces, n_rows, shape, n_threads)
     return Dataset(rows, labels, qid, weight, None, comments, source, shape.base)
 
 
-def _read_rows(pieces: list[Any], n_rows: int, shape: Shape, n_threads: int) -> Rows:
+def read_rows(pieces: list[Any], n_rows: int, shape: Shape, n_threads: int) -> Rows:
     if shape.is_dense:
         x = np.empty((n_rows, shape.n_columns), shape.dtype)
         _core.fill_dense(pieces, x, shape.base, n_threads)
@@ -253,68 +253,6 @@ def _read_rows(pieces: list[Any], n_rows: int, shape: Shape, n_threads: int) -> 
     offsets = np.empty(n_rows + 1, np.int64)
     _core.fill_csr(pieces, values, columns, offsets, shape.n_columns, shape.base, n_threads)
     return CsrRows(values, columns, offsets, shape.n_columns)
-
-
-Progress = Callable[[int, "int | None"], object]
-
-
-def load(
-    source: Any,
-    *,
-    dtype: DTypeLike = "float32",
-    storage: Literal["auto", "dense", "csr"] = "auto",
-    n_features: int | None = None,
-    zero_based: Literal["auto"] | bool = "auto",
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Dataset:
-    """Read a data set from SVMlight/LETOR text.
-
-    Each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
-    ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
-    of rows; without ids all rows are one query. Indices increase within a line; what is not given
-    is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
-
-    Parameters
-    ----------
-    source : path, "-" or binary file object
-        ``"-"`` is standard input. gzip, bzip2, xz and Zstandard are told by their first bytes.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the feature values; labels and weights are float64.
-    storage : {"auto", "dense", "csr"}, default="auto"
-        ``"auto"`` takes the smaller of the two: dense if
-        ``n_rows·n_features·itemsize <= n_entries·(itemsize + 4)``. ``rows.describe()`` tells which.
-    n_features : int, optional
-        Number of columns; by default as many as the largest index asks for. An index beyond it is
-        an error. Give it for test data that may lack the last features.
-    zero_based : {"auto", True, False}, default="auto"
-        Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has it.
-    n_jobs : int, optional
-        Threads; None uses all cores.
-    progress : callable, optional
-        Called as ``progress(bytes_done, bytes_total or None)`` after each block.
-
-    Returns
-    -------
-    Dataset
-        With ``comments`` (and so ``docids``) if the file has any.
-
-    Raises
-    ------
-    DataFormatError
-        The text is not as described; the message names file, line and column of the first fault.
-    MemoryError
-        The matrix would not fit; it is not allocated then.
-
-    Examples
-    --------
-    >>> import io
-    >>> data = load(io.BytesIO(b"2 qid:7 1:0.5 3:1 # docid = a\\n0 qid:7 2:2 3:4 # docid = b\\n"))
-    >>> print(data.rows.describe(), data.qid, data.docids)
-    dense float32, 2 × 3 [7 7] ['a', 'b']
-    """
-    options = ReadingOptions.of(dtype, storage, n_features, zero_based)
-    return read_blocks(open_blocks(source), options, resolve(n_jobs), progress)
 
 
 def read_blocks(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.queries import as_ids
 from linrank.errors import DataFormatError
-from linrank.io.blocks import open_blocks
+from linrank.io.blocks import Progress, open_blocks
 from linrank.io.comments import Words
 
 Array = NDArray[Any]
@@ -59,7 +59,6 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
         yield block
 
 
-Progress = Callable[[int, "int | None"], object]
 _Table = TypeVar("_Table", bound="_Documents")
 
 

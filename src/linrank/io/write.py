@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any
 
 from linrank.data.dataset import Dataset
-from linrank.io.blocks import StandardOutput
+from linrank.io.blocks import Progress, StandardOutput, import_zstd
 from linrank.io.formats import TABLES, TEXTS
 from linrank.io.sidecars import ENDINGS
 from linrank.io.sinks import SINKS, Outline, table_writer
@@ -19,7 +19,6 @@ from linrank.io.tables.roles import is_misleading
 from linrank.system.durable import check_place, one_at_a_time, replacing, settle
 from linrank.system.resources import resolve
 
-Progress = Callable[[int, "int | None"], object]
 _BLOCK_BYTES, _BLOCK_ROWS = 32 << 20, 1 << 20
 
 
@@ -68,22 +67,11 @@ def compressed(file: IO[bytes], name: str) -> Any:
 
         return lzma.LZMAFile(file, "wb", preset=1)
     if extension == ".zst":
-        return _zstd_writer(file)
+        zstd = import_zstd("writing")
+        if hasattr(zstd, "ZstdFile"):
+            return zstd.ZstdFile(file, "w")
+        return zstd.ZstdCompressor().stream_writer(file, closefd=False)
     return nullcontext(file)
-
-
-def _zstd_writer(file: IO[bytes]) -> Any:
-    try:
-        from compression.zstd import ZstdFile  # Python 3.14 and later
-    except ImportError:
-        try:
-            import zstandard
-        except ImportError:
-            raise ImportError(
-                "writing .zst needs the zstandard package: pip install zstandard"
-            ) from None
-        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
-    return ZstdFile(file, "w")
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,18 @@ from a file, a pipe or a decompressor, its batches are the same, and so are the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.dataset import as_dense
+from linrank.data.rows import CsrRows, Rows
 from linrank.errors import CheckpointError, DataFormatError
 from linrank.io.blocks import LONGEST_LINE, Block, LongLineError, open_blocks
-from linrank.io.svmlight import FORM, ReadingOptions, Survey
+from linrank.io.svmlight import FORM, ReadingOptions, Shape, Survey, read_rows
 from linrank.stochastic import checkpoint
 from linrank.stochastic.streaming import StreamTrainer, number_of_token
 
@@ -256,14 +257,12 @@ class Stream:
         return piece
 
     def _rows(self, piece: Any, has_new_columns: bool) -> Rows:
-        n_rows, n_entries, width = piece.n_rows, piece.n_entries, self.n_columns
+        n_rows, width = piece.n_rows, self.n_columns
+        shape = Shape(False, np.dtype(np.float32), 0, width, False, False)
         if self.storage == "dense" and not has_new_columns:
-            x = np.empty((n_rows, width), np.float32)
-            _core.fill_dense([piece], x, 0, 1)
-            return DenseRows(x)
-        values, columns = np.empty(n_entries, np.float32), np.empty(n_entries, np.int32)
-        offsets = np.empty(n_rows + 1, np.int64)
-        _core.fill_csr([piece], values, columns, offsets, width, 0, 1)
+            return read_rows([piece], n_rows, replace(shape, is_dense=True), 1)
+        rows: Any = read_rows([piece], n_rows, shape, 1)
+        values, columns, offsets = rows.values, rows.columns, rows.offsets
         kept = values != 0  # zeros that were written down take room and change nothing
         if not kept.all():
             offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
@@ -274,9 +273,7 @@ class Stream:
             self.storage = "csr"
             return CsrRows(values, columns, offsets, width)
         self.storage = "dense"
-        x = np.zeros((n_rows, width), np.float32)
-        x[np.repeat(np.arange(n_rows), np.diff(offsets)), columns] = values
-        return DenseRows(x)
+        return as_dense(CsrRows(values, columns, offsets, width))
 
     # ---- checkpoints ----------------------------------------------------------------------------
 

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense
 from linrank.errors import DataFormatError
-from linrank.io.blocks import LongLineError, Part, name_of, open_blocks
+from linrank.io.blocks import LongLineError, Part, Progress, name_of, open_blocks
 from linrank.io.store.files import check_target
 from linrank.io.store.grouping import Budget, ReadAgain, TemporaryFiles, write_store
 from linrank.io.store.store import Store
 from linrank.io.svmlight import (
-    Progress,
     ReadingOptions,
     Shape,
     Survey,

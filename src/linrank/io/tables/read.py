@@ -13,6 +13,7 @@ from linrank.data.dataset import Dataset, as_dense, as_sparse, warn_of_leaks
 from linrank.data.frames import as_weights
 from linrank.data.rows import DenseRows, Rows
 from linrank.errors import DataFormatError
+from linrank.io.blocks import Progress
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.tables.columns import arrow, as_docids, as_numbers, as_query_ids, columns_of
 from linrank.io.tables.roles import Roles, TableOptions, assign, tell
@@ -37,7 +38,6 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 Note = Callable[[str], object]
-Progress = Callable[[int, "int | None"], object]
 
 
 class Table(Protocol):
