@@ -15,10 +15,10 @@ import pytest
 import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
-from linrank.io.tables import columns, csv
+from linrank.io.tables import columns, files
 from linrank.io.tables import columns as values
 from linrank.io.tables.columns import columns_of, plain_numbers
-from linrank.io.tables.rows import Matrix
+from linrank.io.tables.read import Matrix
 from linrank.io.write import write
 
 
@@ -161,8 +161,8 @@ def test_true_and_false_are_numbers():
     ],
 )
 def test_text_that_is_no_table(text, message, monkeypatch):
-    monkeypatch.setattr(csv, "_PROBE", 1000)
-    monkeypatch.setattr(csv, "LONGEST_LINE", 2000)
+    monkeypatch.setattr(files, "_PROBE", 1000)
+    monkeypatch.setattr(files, "LONGEST_LINE", 2000)
     with pytest.raises(DataFormatError, match=message):
         load_csv(text)
 
@@ -176,8 +176,8 @@ def test_the_first_memory_of_a_matrix_does_not_grow_with_its_columns():
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_lines_longer_than_what_is_looked_at(monkeypatch, end):
-    monkeypatch.setattr(csv, "_PROBE", 1000)
-    monkeypatch.setattr(csv, "_BLOCK", 1000)
+    monkeypatch.setattr(files, "_PROBE", 1000)
+    monkeypatch.setattr(files, "_BLOCK", 1000)
     lines = [b"label," + b",".join(b"f%d" % j for j in range(300))]
     lines += [b",".join([b"0.123456789"] * 301)] * 5
     assert load_csv(end.join(lines) + end).X.shape == (5, 300)

@@ -87,9 +87,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def _absent(data: Dataset) -> dict[str, int]:
     """How many values are missing, by feature: those that lack any, the most first."""
     from linrank.data.frames import feature_name
-    from linrank.data.missing import missing_counts
+    from linrank.system.resources import resolve
 
-    counts = missing_counts(data.rows)
+    counts = data.rows.scan(None, resolve(None)).n_missing
     names, base = data.feature_names, data.index_base
     order = sorted(counts.nonzero()[0].tolist(), key=lambda j: -int(counts[j]))
     return {feature_name(names, j, base, alone=False): int(counts[j]) for j in order}

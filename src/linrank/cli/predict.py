@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.io.text_stream import TextStream
+    from linrank.io.svmlight import TextStream
     from linrank.models.linear import Model
 
 
@@ -89,7 +89,7 @@ def can_stream(model: Model) -> bool:
 
 def run_stream(model: Model, output: str, args: argparse.Namespace, console: Console) -> int:
     """Score and write what is read, until the end of it."""
-    from linrank.io.text_stream import TextStream, whole_queries
+    from linrank.io.svmlight import TextStream, whole_queries
 
     base = model.training.get("index_base")
     zero_based: Any = INDEX_BASE[args.index_base]

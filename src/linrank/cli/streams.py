@@ -100,8 +100,6 @@ def read_text(path: str) -> str:
 
     found, content = open_blocks(path), bytearray()
     for block, _ in found.blocks:
-        if isinstance(block, Exception):
-            raise block
         content += block
     try:
         text = content.decode("utf-8")

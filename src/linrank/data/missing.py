@@ -206,26 +206,6 @@ def _blocks(rows: Rows) -> Any:
         yield part, DenseRows(rows.values[part])
 
 
-def missing_counts(rows: Rows) -> NDArray[np.int64]:
-    """How many values of each feature are missing.
-
-    Examples
-    --------
-    >>> missing_counts(DenseRows(np.array([[1.0, np.nan], [4.0, np.nan]])))
-    array([0, 2])
-    """
-    counts = np.zeros(rows.shape[1], dtype=np.int64)
-    for _, block in _blocks(rows):
-        absent = np.isnan(block.values)
-        if not absent.any():
-            continue
-        if isinstance(block, DenseRows):
-            counts += absent.sum(axis=0)
-        else:
-            counts += np.bincount(block.columns[absent], minlength=len(counts))
-    return counts
-
-
 def _any_missing(rows: Rows) -> bool:
     return any(bool(np.isnan(block.values).any()) for _, block in _blocks(rows))
 

@@ -56,11 +56,6 @@ class ColumnStatistics:
     def n_columns(self) -> int:
         return len(self.mean)
 
-    @property
-    def m2(self) -> NDArray[np.float64]:
-        """``M = Σ u (x - mean)²`` of each column."""
-        return self.weight * self.variance
-
     @classmethod
     def empty(cls, n_columns: int) -> ColumnStatistics:
         """The statistics of no row: merging them changes nothing."""

@@ -172,8 +172,14 @@ class Stretch:
         return memoryview(data)
 
 
-Block = memoryview | DataFormatError
-Part = Block | Stretch
+Part = memoryview | DataFormatError | Stretch
+
+
+def read_part(part: Part) -> memoryview:
+    """The bytes of a block; an error that stands in its place is raised."""
+    if isinstance(part, DataFormatError):
+        raise part
+    return part.read() if isinstance(part, Stretch) else part
 
 
 @dataclass(frozen=True)
@@ -196,9 +202,9 @@ class TextBlocks:
     parts: Iterator[tuple[Part, int]]
 
     @property
-    def blocks(self) -> Iterator[tuple[Block, int]]:
-        """The parts, all of them read."""
-        return ((part.read() if isinstance(part, Stretch) else part, n) for part, n in self.parts)
+    def blocks(self) -> Iterator[tuple[memoryview, int]]:
+        """The parts, all of them read; an error is raised in its turn."""
+        return ((read_part(part), n) for part, n in self.parts)
 
 
 def open_blocks(

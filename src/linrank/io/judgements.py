@@ -174,8 +174,6 @@ def load_preferences(source: Any, *, n_rows: int | None = None) -> Preferences:
     text = open_blocks(source)
     reader = _Reader(text.name, n_rows)
     for block, _ in text.blocks:
-        if isinstance(block, DataFormatError):
-            raise block
         reader.read(bytes(block))
     return reader.preferences()
 

@@ -283,8 +283,6 @@ def _read(source: Any, is_run: bool, progress: Progress | None) -> tuple[_Column
     text = open_blocks(source)
     reader = _core.TrecReader(is_run)
     for block, done in text.blocks:
-        if isinstance(block, DataFormatError):
-            raise block
         fault = reader.read(np.frombuffer(block, np.uint8))
         if fault is not None:
             raise DataFormatError(f"{text.name}:{fault[0]}: {fault[1]}")

@@ -17,7 +17,7 @@ from linrank import _core
 from linrank.data.dataset import as_dense
 from linrank.data.rows import CsrRows, Rows
 from linrank.errors import CheckpointError, DataFormatError
-from linrank.io.blocks import LONGEST_LINE, Block, LongLineError, open_blocks
+from linrank.io.blocks import LONGEST_LINE, LongLineError, open_blocks
 from linrank.io.svmlight import FORM, ReadingOptions, Shape, Survey, read_rows
 from linrank.stochastic import checkpoint
 from linrank.stochastic.streaming import StreamTrainer, number_of_token
@@ -29,7 +29,9 @@ _PATIENCE = 1_000_000  # rows without a pair after which nobody hopes for one
 _COLUMNS = ("lowest", "highest", "has_query", "n_rows")  # what is known of the text, over passes
 
 
-def text_batches(blocks: Iterator[tuple[Block, int]], n_bytes: int) -> Iterator[tuple[bytes, int]]:
+def text_batches(
+    blocks: Iterator[tuple[memoryview, int]], n_bytes: int
+) -> Iterator[tuple[bytes, int]]:
     """The text of blocks of whole lines in batches, each with the bytes of the input so far.
 
     An error in the data is raised behind the batches before it.
@@ -37,17 +39,17 @@ def text_batches(blocks: Iterator[tuple[Block, int]], n_bytes: int) -> Iterator[
     held: list[bytes] = []
     n_held, n_read = 0, 0
     error: DataFormatError | None = None
-    for block, n_read in blocks:
-        if isinstance(block, DataFormatError):
-            error = block
-            break
-        rest = bytes(block)
-        while n_held + len(rest) >= n_bytes:
-            end = rest.find(b"\n", max(0, n_bytes - n_held - 1)) + 1 or len(rest)
-            yield b"".join([*held, rest[:end]]), n_read
-            held, n_held, rest = [], 0, rest[end:]
-        held.append(rest)
-        n_held += len(rest)
+    try:
+        for block, n_read in blocks:
+            rest = bytes(block)
+            while n_held + len(rest) >= n_bytes:
+                end = rest.find(b"\n", max(0, n_bytes - n_held - 1)) + 1 or len(rest)
+                yield b"".join([*held, rest[:end]]), n_read
+                held, n_held, rest = [], 0, rest[end:]
+            held.append(rest)
+            n_held += len(rest)
+    except DataFormatError as found:
+        error = found
     if n_held:
         yield b"".join(held), n_read
     if error is not None:

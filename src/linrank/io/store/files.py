@@ -135,8 +135,7 @@ class Files:
 
         def read(part: tuple[str, int]) -> None:
             name, begin = part
-            data = found[name][begin : begin + _PART]
-            self._whole(name, data, self._read(name, data, begin, len(data)))
+            self._fill(name, found[name][begin : begin + _PART], begin)
 
         parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
         from concurrent.futures import ThreadPoolExecutor
@@ -172,11 +171,15 @@ class Files:
                 return data
         else:
             data = np.empty(n_bytes, np.uint8)
-        return self._whole(name, data, self._read(name, data, begin, n_bytes))
+        return self._fill(name, data, begin)
 
-    def _read(self, name: str, data: Array, begin: int, n_bytes: int) -> int:
+    def _fill(self, name: str, data: Array, begin: int) -> Array:
+        """All of `data`, read from a place of a file."""
         with naming(self.path(name)):
-            return _read_all(self._descriptor(name), data, begin, n_bytes)
+            n_read = _read_all(self._descriptor(name), data, begin, len(data))
+        if n_read < len(data):
+            raise self._shorter(name, len(data) - n_read)
+        return data
 
     def _read_direct(self, name: str, start: int, end: int, memory: Array) -> bool:
         """Whether the bytes from start to end were read past the cache into memory."""
@@ -188,7 +191,8 @@ class Files:
                 raise
             self._no_direct.add(name)
             return False
-        self._whole(name, memory[: end - start], n_read)
+        if n_read < end - start:
+            raise self._shorter(name, end - start - n_read)
         return True
 
     def _descriptor(self, name: str) -> int:
@@ -203,11 +207,6 @@ class Files:
                 source = f"/proc/self/fd/{self._descriptor(name)}"
                 self._direct[name] = os.open(source, os.O_RDONLY | os.O_CLOEXEC | _DIRECT)
             return self._direct[name]
-
-    def _whole(self, name: str, data: Array, n_read: int) -> Array:
-        if n_read < len(data):
-            raise self._shorter(name, len(data) - n_read)
-        return data
 
     def _shorter(self, name: str, n_missing: int) -> DataFormatError:
         return DataFormatError(

@@ -26,7 +26,7 @@ from linrank.io.store.writer import (
     row_bytes,
     with_stored_comments,
 )
-from linrank.io.text_stream import complete_queries
+from linrank.io.svmlight import complete_queries
 from linrank.system.durable import FULL_DISK, REMOVED, Scratch, naming
 from linrank.system.resources import describe_bytes, parse_bytes
 
