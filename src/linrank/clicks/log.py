@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +32,6 @@ LOG_COLUMNS: dict[str, tuple[str, ...]] = {
     "count": ("count", "n_shown", "impressions"),
 }
 _OPTIONAL = ("session", "count")
-
-
-@dataclass(frozen=True)
-class _Roles:
-    """The columns to be read, as tables ask for them; ids are told by the names that they go by."""
-
-    fields: dict[str, str]
-    features: tuple[str, ...] = ()
-    layout: str = "list"  # all columns of a batch together
-
-    @property
-    def used(self) -> list[str]:
-        return list(self.fields.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +224,7 @@ def _nothing_in_common(
 def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, Any]]:
     """The name of a log, the column of each role, and ids as strings and numbers as arrays."""
     from linrank.io.tables.columns import as_docids, as_numbers
+    from linrank.io.tables.roles import Roles
 
     pa, table = arrow(), _open(log)
     columns = columns_of(table.schema, table.name)
@@ -244,7 +232,8 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
     used = {role: name for role, name in names.items() if name is not None}
     if len(set(used.values())) < len(used):
         raise ValueError(f"{table.name}: one column cannot have two roles: {used}")
-    batches = [batch for batch, _, _ in table.batches(cast("Any", _Roles(used)))]
+    roles = Roles(used, (), "list", {})  # all columns of a batch together
+    batches = [batch for batch, _, _ in table.batches(roles)]
     if sum(batch.num_rows for batch in batches) == 0:
         raise DataFormatError(f"{table.name}: there is no record")
     found: dict[str, Any] = {}

@@ -267,7 +267,20 @@ def make_ranking(
     >>> data.n_rows, data.n_features, data.queries.n_queries
     (12, 2, 3)
     """
-    _check(n_queries, rows_per_query, n_features, n_levels, noise, correlation, density)
+    for name, value in [("n_queries", n_queries), ("n_features", n_features)]:
+        if value < 1:
+            raise ValueError(f"{name} must be >= 1, got {value}")
+    low, high = _bounds(rows_per_query)
+    if not 1 <= low <= high:
+        raise ValueError(f"rows_per_query must be >= 1 and ascending, got {rows_per_query}")
+    if n_levels is not None and n_levels < 1:
+        raise ValueError(f"n_levels must be >= 1, or None for distinct labels, got {n_levels}")
+    if not 0 <= noise < np.inf:
+        raise ValueError(f"noise must be finite and >= 0, got {noise}")
+    if not 0 <= correlation < 1:
+        raise ValueError(f"correlation must be in [0, 1), got {correlation}")
+    if not 0 < density <= 1:
+        raise ValueError(f"density must be in (0, 1], got {density}")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
     n_informative = (n_features + 1) // 2 if n_informative is None else n_informative
@@ -285,31 +298,6 @@ def make_ranking(
     labels = _grade(rng, sizes, utility, noise, n_levels)
     qid = np.repeat(np.arange(n_queries), sizes)
     return Dataset(rows, labels, qid, source="<make_ranking>")
-
-
-def _check(
-    n_queries: int,
-    rows_per_query: int | tuple[int, int],
-    n_features: int,
-    n_levels: int | None,
-    noise: float,
-    correlation: float,
-    density: float,
-) -> None:
-    for name, value in [("n_queries", n_queries), ("n_features", n_features)]:
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}")
-    low, high = _bounds(rows_per_query)
-    if not 1 <= low <= high:
-        raise ValueError(f"rows_per_query must be >= 1 and ascending, got {rows_per_query}")
-    if n_levels is not None and n_levels < 1:
-        raise ValueError(f"n_levels must be >= 1, or None for distinct labels, got {n_levels}")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and >= 0, got {noise}")
-    if not 0 <= correlation < 1:
-        raise ValueError(f"correlation must be in [0, 1), got {correlation}")
-    if not 0 < density <= 1:
-        raise ValueError(f"density must be in (0, 1], got {density}")
 
 
 def _bounds(rows_per_query: int | tuple[int, int]) -> tuple[int, int]:

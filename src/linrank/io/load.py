@@ -12,11 +12,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.frames import is_frame
 from linrank.data.rows import DenseRows
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
 from linrank.io.comments import Comments, Words
 from linrank.io.formats import extension_of, format_of, open_source, parquet_parts
+from linrank.io.judgements import judged
+from linrank.io.sidecars import attach
+from linrank.io.svmlight import ReadingOptions, read_blocks
 from linrank.io.trec import Run, load_run
 from linrank.options import MISSING
 from linrank.system.durable import recover
@@ -211,16 +215,12 @@ def read(
         # With judgements, what stands in for missing values is learnt from the rows that stay.
         early = missing if qrels is None or missing == "error" else "keep"
         data = _read_rows(source, options, format=format, missing=early, **how)
-        return data if qrels is None else _judged(data, qrels, unjudged).filled(missing)
+        return data if qrels is None else judged(data, qrels, unjudged).filled(missing)
     _refuse(options, None, "this is a run")
-    data = load_runs(source, how["dtype"], how.get("progress"))
-    return retrieved(data if qrels is None else _judged(data, qrels, unjudged), missing)
-
-
-def _judged(data: Dataset, qrels: Any, unjudged: str) -> Dataset:
-    from linrank.io.judgements import judged
-
-    return judged(data, qrels, unjudged)
+    sources = source if isinstance(source, (list, tuple)) else [source]
+    runs = [load_run(one, progress=how.get("progress")) for one in sources]
+    data = fused(runs, "float64" if how["dtype"] is None else how["dtype"])
+    return retrieved(data if qrels is None else judged(data, qrels, unjudged), missing)
 
 
 def _read_rows(
@@ -233,61 +233,42 @@ def _read_rows(
     sidecars: bool = True,
     zero_based: Any = "auto",
     progress: Progress | None = None,
+    n_jobs: int | None = None,
     **how: Any,
 ) -> Dataset:
     """Rows of anything but runs; ``note`` is told what the user should know, such as columns left
     out.
 
-    ``how`` holds dtype, storage, n_features and n_jobs. ``zero_based`` is not looked at for what
-    has named columns.
+    ``how`` holds dtype, storage and n_features. ``zero_based`` is not looked at for what has named
+    columns.
     """
     check_one_of("missing", missing, (*MISSING, "keep"))
     if is_folder(source):
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
-        return _load_store(source, zero_based=zero_based, **how).filled(missing)
-    from linrank.data.frames import is_frame
-
-    opened: tuple[Any, str, bytes] = (source, "", b"")
-    kind = "frame"
-    if not is_frame(source):
-        opened = open_source(source)
-        kind = format_of(opened[1], opened[2], format)
+        return _load_store(source, zero_based=zero_based, n_jobs=n_jobs, **how).filled(missing)
+    opened, kind = open_rows(source, format)
+    n_threads = resolve(n_jobs)
     if kind == "svmlight":
         _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
-        data = _load_text(opened[0], progress, zero_based=zero_based, **how)
+        as_told = ReadingOptions.of(zero_based=zero_based, **how)
+        data = read_blocks(open_blocks(opened[0]), as_told, n_threads, progress)
     else:
-        data = _load_table(opened, kind, options, missing, progress, note, **how)
-    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
-        from linrank.io.sidecars import attach
+        from linrank.io.tables.files import open_table
+        from linrank.io.tables.read import Form, read_table
 
+        table, form = open_table(*opened, kind, n_threads), Form.of(kind, missing, **how)
+        data = read_table(table, options, form, n_threads, progress, note)
+    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
         data = attach(data, source, note)
     return data.filled(missing)
 
 
-def _load_text(
-    source: Any, progress: Progress | None, *, n_jobs: int | None, **how: Any
-) -> Dataset:
-    from linrank.io.svmlight import ReadingOptions, read_blocks
-
-    return read_blocks(open_blocks(source), ReadingOptions.of(**how), resolve(n_jobs), progress)
-
-
-def _load_table(
-    opened: tuple[Any, str, bytes],
-    format: str,
-    options: TableOptions,
-    missing: str,
-    progress: Progress | None,
-    note: Note,
-    *,
-    n_jobs: int | None,
-    **how: Any,
-) -> Dataset:
-    from linrank.io.tables.files import open_table
-    from linrank.io.tables.read import Form, read_table
-
-    table, form = open_table(*opened, format, resolve(n_jobs)), Form.of(format, missing, **how)
-    return read_table(table, options, form, resolve(n_jobs), progress, note)
+def open_rows(source: Any, format: str | None) -> tuple[tuple[Any, str, bytes], str]:
+    """What `open_source` returns of a text or a table, and its format."""
+    if is_frame(source):
+        return (source, "", b""), "frame"
+    opened = open_source(source)
+    return opened, format_of(opened[1], opened[2], format)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:
@@ -430,13 +411,6 @@ def is_run(source: Any, format: str | None = None) -> bool:
             f"{name}: holds judgements, not rows; give the rows, and these as their qrels"
         )
     return format == "run" or (format is None and extension == ".run")
-
-
-def load_runs(source: Any, dtype: DTypeLike | None, progress: Progress | None) -> Dataset:
-    """The documents of one run or several, as `fused` brings them together."""
-    sources = source if isinstance(source, (list, tuple)) else [source]
-    runs = [load_run(one, progress=progress) for one in sources]
-    return fused(runs, "float64" if dtype is None else dtype)
 
 
 def retrieved(data: Dataset, missing: str) -> Dataset:

@@ -133,7 +133,7 @@ def read_table(
     """
     roles = _roles(table, options, note)
     data = _read(table, roles, form, n_threads, progress)
-    if note is not None and roles.label is not None:
+    if note is not None and "label" in roles.fields:
         warn_of_leaks(data.rows, data.feature_names, data.labels, data.qid)
     return data
 
@@ -204,7 +204,7 @@ class _Fields:
         n_rows, source = rows.shape[0], self._table.name
         found = {role: self._read(role, chunks) for role, chunks in self._parts.items()}
         if "weight" in found:
-            name = f"{source}: the weight column {self._roles.weight!r}"
+            name = f"{source}: the weight column {self._roles.fields['weight']!r}"
             found["weight"] = as_weights(found["weight"], n_rows, name)
         return Dataset(
             rows,
