@@ -19,8 +19,7 @@ from hypothesis_profiles import examples
 from linrank import convert
 from linrank.errors import DataFormatError
 from linrank.io.load import load
-from linrank.io.store.grouping import LEAST_LIMIT, Budget
-from linrank.io.store.text import convert_text
+from linrank.io.store.grouping import LEAST_LIMIT, Budget, convert_text
 from linrank.io.svmlight import ReadingOptions
 
 FIELDS = ("labels", "qid", "weight")

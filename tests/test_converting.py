@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 import linrank
 from hypothesis_profiles import examples
 from linrank import Dataset, Store, convert, load
-from linrank.io.comments import Comments, Words
+from linrank.data.words import Comments, Words
 from linrank.io.tables import files as parquet
 from linrank.io.tables import read as parts
 

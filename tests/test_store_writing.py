@@ -14,8 +14,8 @@ import pytest
 from linrank import Store
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.words import Comments
 from linrank.errors import DataFormatError
-from linrank.io.comments import Comments
 from linrank.io.store.writer import StoreWriter
 from linrank.system import durable
 from stored_data import assert_same, example

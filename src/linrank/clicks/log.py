@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from linrank.clicks.impressions import Impressions
 from linrank.data.dataset import Dataset
 from linrank.data.frames import is_frame
+from linrank.data.words import Words
 from linrank.errors import DataFormatError, warn
 from linrank.io.tables.columns import arrow, columns_of, listed, nearest
 from linrank.options import COLUMN_NAMES
@@ -126,9 +127,9 @@ def _names_of(data: Dataset) -> tuple[Any, Any]:
             f"column with {option}= when it is loaded"
         )
     queries = pa.array([str(id_) for id_ in data.queries.ids.tolist()], pa.large_string())
-    words = getattr(data.comments, "words", None)  # of a table: no loop over rows
-    documents = pa.array(data.docids, pa.large_string()) if words is None else _strings(words)
-    return queries, documents
+    if type(data.comments) is Words:  # of a table: no loop over rows
+        return queries, _strings(data.comments)
+    return queries, pa.array(data.docids, pa.large_string())
 
 
 def _strings(words: Any) -> Any:
@@ -240,7 +241,7 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
     for role, name in used.items():
         column = pa.chunked_array([batch.column(name) for batch in batches])
         if role in ("session", "query", "document"):
-            found[role] = _strings(as_docids(column, name, table.name).words)
+            found[role] = _strings(as_docids(column, name, table.name))
             _check_given(column, role, name, table.name)
         else:
             found[role] = as_numbers(column, role, name, table.name)

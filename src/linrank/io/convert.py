@@ -21,9 +21,8 @@ from linrank.io.formats import TABLES, target_format
 from linrank.io.load import is_folder, is_run, load, open_rows
 from linrank.io.sidecars import files_beside
 from linrank.io.store.files import check_target
-from linrank.io.store.grouping import Budget, TemporaryFiles, collect
+from linrank.io.store.grouping import Budget, TemporaryFiles, collect, convert_text
 from linrank.io.store.store import Store
-from linrank.io.store.text import convert_text
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.tables.files import open_table
 from linrank.io.tables.read import Form, table_parts

@@ -15,24 +15,15 @@ READ = ("svmlight", *TABLES)
 WRITTEN = ("svmlight", *TABLES, "store", "qrels")
 TEXTS = ("svmlight", "csv", "tsv", "qrels")  # that may be compressed
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-_EXTENSIONS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".qrels": "qrels",
-    ".dat": "svmlight",
-    ".letor": "svmlight",
-    ".libsvm": "svmlight",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".txt": "svmlight",
+_ENDINGS = {
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "qrels": (".qrels",),
+    "svmlight": (".dat", ".letor", ".libsvm", ".svm", ".svmlight", ".txt"),
 }
+_EXTENSIONS = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
 _OTHER_NAMES = {"letor": "svmlight", "libsvm": "svmlight", "text": "svmlight"}
 _OTHER_NAMES |= {"ipc": "arrow", "feather": "arrow"}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
+from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
-from linrank.io.comments import Words
 from linrank.io.trec import Qrels, load_qrels
 
 Array = NDArray[Any]
@@ -47,7 +47,7 @@ def judged(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
 
     Examples
     --------
-    >>> from linrank.io.comments import Comments
+    >>> from linrank.data.words import Comments
     >>> text = np.frombuffer(b"ab", np.uint8)
     >>> data = Dataset.of([[1.0], [2.0]], [0, 0], qid=[7, 7])
     >>> data = replace(data, comments=Comments(text, np.array([0, 1, 2])))

@@ -14,9 +14,9 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.frames import is_frame
 from linrank.data.rows import DenseRows
+from linrank.data.words import Words
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
-from linrank.io.comments import Comments, Words
 from linrank.io.formats import extension_of, format_of, open_source, parquet_parts
 from linrank.io.judgements import judged
 from linrank.io.sidecars import attach
@@ -357,13 +357,12 @@ def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
     for k, (place, run) in enumerate(zip(places, runs, strict=True)):
         scores[place, k] = run.scores
     order = np.argsort(query, kind="stable")
-    words = documents.tolist()
     return Dataset(
         DenseRows(scores[order]),
         np.zeros(len(query)),
         _ids(list(numbers))[query[order]],
         feature_names=_names(runs),
-        comments=Comments.of(f"docid = {words[i]}" for i in order.tolist()),
+        comments=documents.select(order),
         source=" ".join(run.source or "<run>" for run in runs),
     )
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_dense
+from linrank.data.dataset import Dataset, as_dense, join_datasets
 from linrank.data.rows import CsrRows, DenseRows, Rows, resized
+from linrank.data.words import Comments
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Part, Progress, TextBlocks, open_blocks, read_part, standard_input
-from linrank.io.comments import Comments, join_datasets
 from linrank.system.resources import check_fits
 
 Array = NDArray[Any]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.queries import as_ids
+from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress, open_blocks
-from linrank.io.comments import Words
 
 Array = NDArray[Any]
 _BLOCK = 1 << 14  # lines formatted at a time

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.rows import CsrRows
+from linrank.data.words import Comments, Words, naming_documents
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
-from linrank.io.comments import Comments, Words, naming_documents
 from linrank.io.formats import TABLES, TEXTS
 from linrank.io.sidecars import ENDINGS
 from linrank.io.tables.columns import arrow
@@ -549,11 +549,8 @@ def _id_words(qid: Array, first_row: int) -> Words:
 
 def _comments(data: Dataset, first_row: int) -> Comments:
     """The comments of a text as they were; documents of a table as ``docid = ...``."""
-    comments: Any = data.comments
-    if not isinstance(comments, Comments):
-        comments = comments.select(slice(None))  # those of a store become a text
-    if isinstance(comments, Comments):
-        return comments
+    if isinstance(data.comments, Comments):
+        return data.comments
     return naming_documents(data.docids or (), first_row, "SVMlight text")
 
 

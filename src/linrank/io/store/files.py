@@ -12,10 +12,10 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -27,11 +27,9 @@ from linrank.system.durable import (
     REMOVED,
     Scratch,
     naming,
-    new_file,
     recover,
     replace_folder,
     replacing,
-    sweep,
     sync_folder,
     token_of,
 )
@@ -227,23 +225,10 @@ def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
     return done
 
 
-@contextmanager
-def _nameless(folder: str) -> Iterator[IO[bytes]]:
+def _nameless(folder: str) -> IO[bytes]:
     """A file that vanishes with the process, in a folder or where temporary files go."""
-    if not os.access(folder, os.W_OK | os.X_OK):
-        from tempfile import gettempdir
-
-        folder = gettempdir()
-    sweep(folder)
-    made: list[str] = []
-    try:
-        descriptor = new_file(folder, made, mode=0o600)
-    finally:
-        for path in made:
-            with suppress(OSError):
-                os.unlink(path)
-    with open(descriptor, "r+b", buffering=0) as file:
-        yield file
+    is_writable = os.access(folder, os.W_OK | os.X_OK)
+    return tempfile.TemporaryFile(buffering=0, dir=folder if is_writable else None)
 
 
 def _copy(source: int, target: int, n_bytes: int) -> int:

@@ -15,12 +15,12 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
-from linrank.io.comments import Comments, Words
 from linrank.io.store.files import Buffer, Files, aligned
 from linrank.io.store.manifest import AGAIN, STATISTICS, Manifest, Unit
 from linrank.system.durable import FULL_DISK
-from linrank.system.resources import available, cached_property, describe_bytes
+from linrank.system.resources import available, describe_bytes
 
 Array = NDArray[Any]
 
@@ -43,33 +43,28 @@ _FEATURES = ("values", "columns", "row_offsets")
 _BLOCK = 8 << 20  # bytes of a range that is checked without being kept
 
 
-class StoredComments:
+class StoredComments(Comments):
     """The comments of one chunk, read when they are first looked at."""
 
-    def __init__(self, reader: ChunkReader, chunk: int, verify: Verify) -> None:
-        self._reader, self._chunk, self._verify = reader, chunk, verify
+    def __init__(self, n_rows: int, read: Callable[[], Comments]) -> None:
+        self.__dict__.update(_n_rows=n_rows, _read=read)
 
-    @cached_property
-    def _found(self) -> Comments:
-        return self._reader.of_chunk(self._chunk, self._verify, self._reader.comments)
+    def __getattr__(self, name: str) -> Any:
+        """Text and offsets, which are not there before they were read."""
+        if name not in ("text", "offsets"):
+            raise AttributeError(name)
+        self.__dict__.update(vars(self.__dict__["_read"]()))
+        return self.__dict__[name]
 
     def __len__(self) -> int:
-        return self._reader.layout.counts["n_rows"][self._chunk]
-
-    def __getitem__(self, i: int) -> str:
-        """The comment of row ``i``."""
-        return self._found[i]
-
-    def docid(self, i: int) -> str | None:
-        """The document of row ``i``."""
-        return self._found.docid(i)
+        return int(self.__dict__["_n_rows"])
 
     def select(self, index: Any) -> Comments:
         """The comments of some rows."""
-        return self._found.select(index)
+        return Comments(self.text, self.offsets).select(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Comments, (self._found.text, self._found.offsets)
+        return Comments, (self.text, self.offsets)
 
 
 class ChunkReader:
@@ -144,7 +139,11 @@ class ChunkReader:
         """Chunk i, its features in the buffer; its comments are read when they are looked at."""
         is_new = verify == "always" or (verify is True and not self._looked_through[i])
         arrays = partial(self.array, i=i, verify=verify, buffer=buffer)
-        comments = StoredComments(self, i, verify) if self.layout.has_comments else None
+        comments = None
+        if self.layout.has_comments:
+            n_rows = self.layout.counts["n_rows"][i]
+            read = partial(self.of_chunk, i, verify, self.comments)
+            comments = StoredComments(n_rows, read)
         data = self.dataset(i, arrays, comments, is_new, source)
         self._looked_through[i] |= is_new
         return data

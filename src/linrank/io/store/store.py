@@ -15,8 +15,8 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID, Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
-from linrank.io.comments import naming_documents
 from linrank.io.store.files import Buffer, Files, span
 from linrank.io.store.manifest import AGAIN, MANIFEST, read_manifest
 from linrank.io.store.read import ChunkReader, Verify, read_rows, whole_dataset

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.dataset import Dataset, join_ids
+from linrank.data.dataset import Dataset, join_datasets, join_ids
 from linrank.data.frames import as_array, as_labels, check_names
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
-from linrank.io.comments import Comments, Words, join_datasets, naming_documents
+from linrank.data.words import Comments, Words, naming_documents
 from linrank.io.store.files import NewFolder
 from linrank.io.store.manifest import STATISTICS, Layout, Manifest, StoredArray
 from linrank.io.store.read import checksum
@@ -195,9 +195,7 @@ class StoreWriter:
         self._n_pairs += sum(_core.count_pairs(levels, offsets, n_levels).tolist())
         if rows.shape[1] != self._layout.n_features:
             rows = resized(rows, self._layout.n_features)
-        self._statistics = self._statistics.merged(
-            ColumnStatistics.of(rows, data.weight, self._n_threads)
-        )
+        self._statistics += ColumnStatistics.of(rows, data.weight, self._n_threads)
         arrays: dict[str, Array] = {"values": rows.values, "labels": data.labels}
         units = {"n_queries": len(n_levels), "n_rows": len(levels)}
         if isinstance(rows, CsrRows):
@@ -366,7 +364,6 @@ def _as_ids(ids: Any) -> Array:
 
 def with_stored_comments(data: Dataset, first_row: int) -> Dataset:
     """The data with comments as a store has them: documents of a table as LETOR files name them."""
-    found: Any = data.comments
-    if found is None or isinstance(found, Comments):
+    if data.comments is None or isinstance(data.comments, Comments):
         return data
     return replace(data, comments=naming_documents(data.docids or (), first_row, "a store"))

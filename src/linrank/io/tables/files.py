@@ -77,11 +77,6 @@ class ParquetTable:
         with reading(self.name, "Parquet"):
             yield from self._bands(roles) if roles.layout == "columns" else self._rows(roles)
 
-    def row_batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
-        """As `batches`, with all columns in each."""
-        with reading(self.name, "Parquet"):
-            yield from self._rows(roles)
-
     def _bands(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """All rows of a row group at once, some columns at a time.
 

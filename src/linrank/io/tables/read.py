@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, as_sparse, warn_of_leaks
 from linrank.data.frames import as_weights
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress
 from linrank.io.svmlight import ReadingOptions
@@ -175,9 +175,9 @@ def _rows_reader(table: Table, roles: Roles, form: Form, n_threads: int) -> _Row
         return VectorRows(table.name, roles.features[0], form.dtype or np.dtype(np.float64))
     if roles.layout == "list":
         dtype = form.dtype or float_for([types[0].value_type])
-        return ListRows(table.name, roles.features[0], dtype, table.n_rows, n_threads)
-    matrix = Matrix(table.name, len(types), form.dtype or float_for(types), table.n_rows)
-    return ColumnRows(matrix, roles.features, n_threads)
+        return ListRows(table.name, roles.features, dtype, table.n_rows, n_threads)
+    dtype = form.dtype or float_for(types)
+    return ColumnRows(table.name, roles.features, dtype, table.n_rows, n_threads)
 
 
 class _Fields:
@@ -233,12 +233,7 @@ class _Fields:
 
 
 def _refuse_missing(rows: Rows, names: tuple[str, ...] | None, source: str) -> None:
-    if isinstance(rows, DenseRows):
-        row, column = (int(place[0]) for place in np.nonzero(np.isnan(rows.values)))
-    else:
-        entry = int(np.argmax(np.isnan(rows.values)))
-        row = int(np.searchsorted(rows.offsets, entry, "right")) - 1
-        column = int(rows.columns[entry])
+    row, column = first_place(rows, np.isnan) or (0, 0)
     where = f"column {names[column]!r}" if names else f"feature {column}"
     raise DataFormatError(
         f"{source}: the value of row {row}, {where} is missing; say what stands in for missing "
@@ -295,10 +290,9 @@ def table_parts(
 def _gathered(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
     """Batches that together hold some ten megabytes, and the bytes gone through with them."""
     batches: list[Any] = []
-    # Of Parquet, batches may hold some columns of many rows.
-    source = getattr(table, "row_batches", table.batches)
     done = 0
-    for batch, _, done in ahead(source(roles)):
+    # Else batches of Parquet may hold some columns of many rows.
+    for batch, _, done in ahead(table.batches(replace(roles, layout="list"))):
         if batch.num_rows > 0:
             batches.append(batch)
         if sum(held.nbytes for held in batches) >= PART_BYTES:
@@ -347,74 +341,102 @@ def float_for(types: Sequence[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if fits and some else np.float64)
 
 
-class Matrix:
+class _DenseReader:
     """A row-major matrix that is written by parts, and grows if need be.
 
     Parameters
     ----------
     source : str
         Where the rows come from, for messages.
-    n_columns : int
-        Columns of the matrix.
+    names : sequence of str
+        The columns that they come from.
     dtype : dtype
         float32 or float64.
     n_rows : int or None
         Rows to come, where that is known; else the matrix grows.
+    n_threads : int
     """
 
     def __init__(
-        self, source: str, n_columns: int, dtype: np.dtype[Any], n_rows: int | None
+        self,
+        source: str,
+        names: Sequence[str],
+        dtype: np.dtype[Any],
+        n_rows: int | None,
+        n_threads: int,
     ) -> None:
-        self.source, self.n_rows = source, 0
-        self._is_fixed = n_rows is not None
-        self._check(n_rows or 0, n_columns, dtype)
-        self.dtype, self.n_columns = dtype, n_columns
-        first = max(1, _FIRST_BYTES // max(1, n_columns * dtype.itemsize))
-        self._values = np.empty((first if n_rows is None else n_rows, n_columns), dtype)
+        self.source, self.names, self.dtype, self.n_threads = source, names, dtype, n_threads
+        self.n_announced, self.n_rows, self.n_columns, self.has_missing = n_rows, 0, 0, False
+        self._values = np.empty((0, 0), dtype)
+
+    def start(self, n_columns: int) -> None:
+        """Have so many columns."""
+        self.n_columns, n_rows = n_columns, self.n_announced
+        self._check(n_rows or 0)
+        if n_rows is None:
+            n_rows = max(1, _FIRST_BYTES // max(1, n_columns * self.dtype.itemsize))
+        self._values = np.empty((n_rows, n_columns), self.dtype)
 
     def rows(self, begin: int, n_rows: int) -> Array:
         """Return these rows, to be written; no earlier view may be in use any more."""
         end = begin + n_rows
         if end > len(self._values):
-            if self._is_fixed:
+            if self.n_announced is not None:
                 raise DataFormatError(
                     f"{self.source}: more rows than the {len(self._values):,} that it announces; "
                     "the file is damaged"
                 )
             wanted = max(end, int(_GROWTH * len(self._values)))
-            self._check(wanted, self.n_columns, self.dtype)
+            self._check(wanted)
             # In place where the system can move pages: no second copy of what is there.
             self._values.resize((wanted, self.n_columns), refcheck=False)
         self.n_rows = max(self.n_rows, end)
         return self._values[begin:end]
 
-    def finish(self) -> Array:
-        """Return all rows."""
-        if self._is_fixed and self.n_rows < len(self._values):
+    def write(
+        self, columns: list[Any], out: Array, place: Array, begin: int, name: Callable[[int], str]
+    ) -> None:
+        """Write columns of numbers to ``out``, which is ``place``, rows from ``begin`` on, in the
+        shape of the columns; ``name`` is that of a column of ``place``."""
+        parts = zip(*map(plain_numbers, columns), strict=True)
+        values, bits, first = ([*part] for part in parts)
+        missing, infinite = _core.interleave_columns(
+            values, bits, np.array(first, np.int64), out, self.n_threads
+        )
+        self.has_missing |= missing
+        if infinite:
+            row, column = (int(found[0]) for found in np.nonzero(np.isinf(place)))
+            narrow = self.dtype == np.float32
+            hint = ", or too large for it: read with dtype='float64'" if narrow else ""
             raise DataFormatError(
-                f"{self.source}: {self.n_rows:,} rows where it announces {len(self._values):,}; "
+                f"{self.source}: the value of row {begin + row}, column {name(column)!r} is "
+                f"infinite as {self.dtype}{hint}; features must be finite"
+            )
+
+    def finish(self) -> DenseRows:
+        """Return all rows."""
+        n_rows = len(self._values)
+        if self.n_announced is not None and self.n_rows < n_rows:
+            raise DataFormatError(
+                f"{self.source}: {self.n_rows:,} rows where it announces {n_rows:,}; "
                 "the file is damaged"
             )
-        if self.n_rows < len(self._values):
+        if self.n_rows < n_rows:
             self._values.resize((self.n_rows, self.n_columns), refcheck=False)
-        return self._values
+        return DenseRows(self._values)
 
-    def _check(self, n_rows: int, n_columns: int, dtype: np.dtype[Any]) -> None:
-        held = 0 if not hasattr(self, "_values") else self._values.nbytes
+    def _check(self, n_rows: int) -> None:
         check_fits(
-            n_rows * n_columns * dtype.itemsize - held,
-            f"{self.source}: {n_rows:,} × {n_columns:,} {dtype}",
+            n_rows * self.n_columns * self.dtype.itemsize - self._values.nbytes,
+            f"{self.source}: {n_rows:,} × {self.n_columns:,} {self.dtype}",
             "read fewer columns with features=, or as float32 with dtype='float32'",
         )
 
 
-class ColumnRows:
+class ColumnRows(_DenseReader):
     """Rows from one column for each feature."""
 
-    def __init__(self, matrix: Matrix, names: Sequence[str], n_threads: int) -> None:
-        self.matrix, self.names, self.n_threads = matrix, tuple(names), n_threads
-        self.has_missing = False
-        self._n_values = 0
+    _n_values = 0
 
     def add(self, batch: Any, begin: int) -> None:
         """Write the rows of a record batch, which has some features that lie side by side."""
@@ -422,92 +444,55 @@ class ColumnRows:
         places = [j for j, name in enumerate(self.names) if name in held]
         if not places:
             return
-        parts = [plain_numbers(batch.column(self.names[j])) for j in places]
-        values, bits, first = ([*part] for part in zip(*parts, strict=True))
-        out = self.matrix.rows(begin, batch.num_rows)[:, places[0] : places[-1] + 1]
+        if self.n_columns == 0:
+            self.start(len(self.names))
+        columns = [batch.column(self.names[j]) for j in places]
+        out = self.rows(begin, batch.num_rows)[:, places[0] : places[-1] + 1]
         self._n_values += out.size
-        missing, infinite = _core.interleave_columns(
-            values, bits, np.array(first, np.int64), out, self.n_threads
-        )
-        self.has_missing |= missing
-        if infinite:
-            row, column = (int(place[0]) for place in np.nonzero(np.isinf(out)))
-            raise _infinite(self.matrix, begin + row, self.names[places[0] + column])
+        self.write(columns, out, out, begin, lambda k: self.names[places[0] + k])
 
     def finish(self) -> DenseRows:
         """Return the rows."""
-        rows = self.matrix.finish()
-        if self._n_values != rows.size:
+        rows = super().finish()
+        if self._n_values != rows.values.size:
             raise DataFormatError(
-                f"{self.matrix.source}: {self._n_values:,} values of features for "
+                f"{self.source}: {self._n_values:,} values of features for "
                 f"{rows.shape[0]:,} × {rows.shape[1]:,}; the file is damaged"
             )
-        return DenseRows(rows)
+        return rows
 
 
-class ListRows:
+class ListRows(_DenseReader):
     """Rows from one column that holds a list of all features in each row."""
-
-    def __init__(
-        self, source: str, name: str, dtype: np.dtype[Any], n_rows: int | None, n_threads: int
-    ) -> None:
-        self.source, self.name, self.dtype = source, name, dtype
-        self.n_announced, self.n_threads = n_rows, n_threads
-        self.matrix: Matrix | None = None
-        self.has_missing = False
 
     def add(self, batch: Any, begin: int) -> None:
         """Append the rows of a record batch."""
         if batch.num_rows == 0:
             return
-        lists, done = batch.column(self.name), begin
+        name = self.names[0]
+        lists = batch.column(name)
         if lists.null_count:
             row = int(np.argmax(missing_of(lists)))
             raise DataFormatError(
-                f"{self.source}: row {done + row} has no list in the column {self.name!r}; every "
+                f"{self.source}: row {begin + row} has no list in the column {name!r}; every "
                 "row needs its features"
             )
-        length = self._length(lists, done)
-        if self.matrix is None:
-            self.matrix = Matrix(self.source, length, self.dtype, self.n_announced)
-        out = self.matrix.rows(begin, len(lists))
-        values, bits, first = plain_numbers(lists.flatten())
-        missing, infinite = _core.interleave_columns(
-            [values], [bits], np.array([first]), out.reshape(-1, 1), self.n_threads
-        )
-        self.has_missing |= missing
-        if infinite:
-            row, place = (int(found[0]) for found in np.nonzero(np.isinf(out)))
-            raise _infinite(self.matrix, done + row, f"{self.name}[{place}]")
-
-    def _length(self, lists: Any, done: int) -> int:
-        """The number of features, the same in every row."""
         sizes = list_sizes(lists)
-        expected = int(sizes[0]) if self.matrix is None else self.matrix.n_columns
-        if expected < 1:
-            raise DataFormatError(f"{self.source}: the list of row {done} is empty")
-        if (sizes != expected).any():
-            row = int(np.argmax(sizes != expected))
+        if sizes[0] < 1 and self.n_columns == 0:
+            raise DataFormatError(f"{self.source}: the list of row {begin} is empty")
+        if self.n_columns == 0:
+            self.start(int(sizes[0]))
+        is_other = sizes != self.n_columns
+        if is_other.any():
+            row = int(np.argmax(is_other))
             raise DataFormatError(
-                f"{self.source}: the list of row {done + row} in the column {self.name!r} has "
-                f"{sizes[row]} values, those before have {expected}; all rows have the same "
+                f"{self.source}: the list of row {begin + row} in the column {name!r} has "
+                f"{sizes[row]} values, those before have {self.n_columns}; all rows have the same "
                 "features"
             )
-        return expected
-
-    def finish(self) -> DenseRows:
-        """Return the rows."""
-        if self.matrix is None:
-            return DenseRows(np.empty((0, 0), self.dtype))
-        return DenseRows(self.matrix.finish())
-
-
-def _infinite(matrix: Matrix, row: int, column: str) -> DataFormatError:
-    hint = ", or too large for it: read with dtype='float64'" if matrix.dtype == np.float32 else ""
-    return DataFormatError(
-        f"{matrix.source}: the value of row {row}, column {column!r} is infinite as "
-        f"{matrix.dtype}{hint}; features must be finite"
-    )
+        out = self.rows(begin, len(lists))
+        flat = [lists.flatten()]
+        self.write(flat, out.reshape(-1, 1), out, begin, lambda k: f"{name}[{k}]")
 
 
 _SPARSE, _DENSE = 0, 1  # the types of a vector
