@@ -572,7 +572,7 @@ def search(
         raise ValueError("no candidate gives finite scores that the measure can judge")
     tell({"status": "done"})
     # One fit is one from the beginning, without what other candidates have left or looked for.
-    tell({"fit_seconds": _timed(method, trial.anew(), best)[1]})
+    tell({"fit_seconds": _timed(method, replace(trial, last={}), best)[1]})
 
 
 def _timed(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:
