@@ -17,8 +17,7 @@ from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
 from linrank.judging.inspect import Profile
 from linrank.reports.diagnosis import pushes
 from linrank.reports.html import interval, p_value, percent, power, push, short
-from linrank.reports.material import data_caveats, leakage_message
-from linrank.reports.rankings import best_single_feature
+from linrank.reports.material import best_single_feature, data_caveats, leakage_message
 from real_data import mq2008, real_file
 
 QUICK = {"n_resamples": 500, "Cs": [1e-4, 1e-3, 1e-2]}

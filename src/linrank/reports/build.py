@@ -7,16 +7,25 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from types import SimpleNamespace
 from typing import Any
 
 from linrank.data.dataset import Dataset
 from linrank.metrics.names import Metric
 from linrank.reports.diagnosis import failures
 from linrank.reports.html import document
-from linrank.reports.material import Material, Options, gather
-from linrank.reports.model import data as data_section
-from linrank.reports.model import fitting, footer, method, weights
-from linrank.reports.quality import by_query, header, measures, summary_dict
+from linrank.reports.material import Material, gather
+from linrank.reports.sections import (
+    by_query,
+    fitting,
+    footer,
+    header,
+    measures,
+    method,
+    summary_dict,
+    weights,
+)
+from linrank.reports.sections import data as data_section
 from linrank.system.durable import replacing
 from linrank.system.resources import cached_property
 
@@ -165,23 +174,9 @@ def report(
     >>> page = linrank.report(data.select(data.qid >= 40), train=data.select(data.qid < 40))
     >>> page.save("report.html")
     """
-    parts = _parts(train, valid, test)
-    options = Options(
-        scoring=scoring,
-        metrics=metrics,
-        convention=convention,
-        Cs=Cs,
-        scale=scale,
-        n_folds=n_folds,
-        feature_names=feature_names,
-        n_worst=n_worst,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        seed=random_state,
-        n_jobs=n_jobs,
-        tell=progress or (lambda text: None),
-    )
-    material = gather(parts, model, against, (model_name, against_name), options)
+    options = SimpleNamespace(**locals())
+    options.tell = progress or (lambda text: None)
+    material = gather(_parts(train, valid, test), options)
     today = datetime.date.today().isoformat()
     return Report(material, title or f"How well does {material.ranking.name} rank?", today)
 
