@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,65 +19,42 @@ from linrank.models.linear import LinearModel
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from linrank.data.rows import Rows
 
 Array = Any
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnTallies:
+def column_tallies(
+    rows: Rows, floor: Array, ceiling: Array, n_jobs: int | None = None
+) -> SimpleNamespace:
     """Missing values, mean, range, and what lies outside of a given range, of every column.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows.
-    n_missing, n_outside : int64 array (n_columns,)
-        Values that are NaN; values below ``floor`` or above ``ceiling``.
-    mean, low, high : float64 array (n_columns,)
-        Of the values that are there; 0 where there is none.
-    excess : float64 array (n_columns,)
-        How far outside the worst value lies, 0 where none does.
-    worst, worst_row : float64 and int64 array (n_columns,)
-        That value, and its row.
-    first_missing : int64 array (n_columns,)
-        The first row without a value, -1 where there is none.
+    ``n_missing`` and ``n_outside`` count values that are NaN, and values below ``floor`` or above
+    ``ceiling``; ``mean``, ``low`` and ``high`` are of the values that are there, 0 where there is
+    none; ``excess`` is how far outside the ``worst`` value lies, which is in row ``worst_row``;
+    ``first_missing`` is the first row without a value, or -1. What CSR leaves out is 0.
+
+    Examples
+    --------
+    >>> from linrank.data.rows import DenseRows
+    >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
+    >>> found = column_tallies(rows, np.zeros(2), np.full(2, 5.0))
+    >>> found.n_missing.tolist(), found.n_outside.tolist(), found.worst.tolist()[0]
+    ([0, 1], [1, 0], 9.0)
     """
-
-    n_rows: int
-    n_missing: NDArray[np.int64]
-    n_outside: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    excess: NDArray[np.float64]
-    worst: NDArray[np.float64]
-    worst_row: NDArray[np.int64]
-    first_missing: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls, rows: Rows, floor: Array, ceiling: Array, n_jobs: int | None = None
-    ) -> ColumnTallies:
-        """Count the values of all rows; what CSR leaves out is 0.
-
-        Examples
-        --------
-        >>> from linrank.data.rows import DenseRows
-        >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
-        >>> found = ColumnTallies.of(rows, np.zeros(2), np.full(2, 5.0))
-        >>> found.n_missing.tolist(), found.n_outside.tolist(), found.worst.tolist()[0]
-        ([0, 1], [1, 0], 9.0)
-        """
-        n_threads = resolve(n_jobs)
-        scan = Scan.of(rows, None, n_threads)
-        known = scan.statistics
-        is_there = scan.n_missing < known.n_rows
-        low, high = (np.where(is_there, edge, 0.0) for edge in (known.low, known.high))
-        strays = _core.find_strays(rows.core, floor, ceiling, n_threads)
-        return cls(known.n_rows, scan.n_missing, mean=known.mean, low=low, high=high, **strays)
+    n_threads = resolve(n_jobs)
+    scan = Scan.of(rows, None, n_threads)
+    known = scan.statistics
+    is_there = scan.n_missing < known.n_rows
+    strays = _core.find_strays(rows.core, floor, ceiling, n_threads)
+    return SimpleNamespace(
+        n_rows=known.n_rows,
+        n_missing=scan.n_missing,
+        mean=known.mean,
+        low=np.where(is_there, known.low, 0.0),
+        high=np.where(is_there, known.high, 0.0),
+        **strays,
+    )
 
 
 Severity = Literal["error", "warning", "note"]
@@ -110,24 +88,14 @@ class CheckFinding:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Findings(Sequence[CheckFinding]):
+class Findings(tuple[CheckFinding, ...]):
     """What `check` found, errors first, then by the importance of the feature."""
 
-    items: tuple[CheckFinding, ...]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __iter__(self) -> Iterator[CheckFinding]:
-        return iter(self.items)
+    __slots__ = ()
 
     def of(self, severity: Severity) -> list[CheckFinding]:
         """Those of one severity."""
-        return [item for item in self.items if item.severity == severity]
+        return [item for item in self if item.severity == severity]
 
     @property
     def ok(self) -> bool:
@@ -135,7 +103,7 @@ class Findings(Sequence[CheckFinding]):
         return not self.of("error")
 
     def __str__(self) -> str:
-        return "\n".join(f"{item.severity}: [{item.code}] {item.message}" for item in self.items)
+        return "\n".join(f"{item.severity}: [{item.code}] {item.message}" for item in self)
 
 
 FEW_ROWS = 0.01  # share of rows outside of the range of training that is no more than a note
@@ -248,7 +216,7 @@ class _Comparison:
                 )
             )
         order = {severity: k for k, severity in enumerate(SEVERITIES)}
-        return Findings(tuple(sorted(found, key=lambda item: order[item.severity])))
+        return Findings(sorted(found, key=lambda item: order[item.severity]))
 
     def _of(
         self, j: int, code: str, severity: Severity, message: str, **values: Any
@@ -352,7 +320,7 @@ class _Comparison:
             with np.errstate(over="ignore"):
                 floor[columns] = low - ROUNDING * abs(low)
                 ceiling[columns] = high + ROUNDING * abs(high)
-        tallies = ColumnTallies.of(self.rows, floor, ceiling)
+        tallies = column_tallies(self.rows, floor, ceiling)
         place = dict(zip(features.tolist(), columns.tolist(), strict=True))
         for j in self._by_importance(features):
             yield from self._missing_values(j, place[j], tallies)
@@ -374,7 +342,7 @@ class _Comparison:
         weights = self.model.missing.weights
         return self._fill(j) == value and (weights is None or weights[j] == 0.0)
 
-    def _missing_values(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+    def _missing_values(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
         n_missing, row = int(tallies.n_missing[c]), int(tallies.first_missing[c])
         if n_missing == 0:
             return
@@ -395,7 +363,7 @@ class _Comparison:
             j, "missing-values", severity, text, rows=n_missing, share=share, first_row=row
         )
 
-    def _outside(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+    def _outside(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
         n_outside, known = int(tallies.n_outside[c]), self.model.statistics
         if n_outside == 0 or known is None:
             return
@@ -419,7 +387,7 @@ class _Comparison:
             worst_row=row if row >= 0 else None,
         )
 
-    def _constant(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+    def _constant(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
         known, n_missing = self.model.statistics, int(tallies.n_missing[c])
         if known is None or tallies.n_rows < 2 or n_missing == tallies.n_rows:
             return
@@ -430,7 +398,7 @@ class _Comparison:
             told = f"is {value:.6g} in all rows, and went from {ends} in training: is it computed?"
             yield self._of(j, "constant", "warning", told, value=value)
 
-    def _drift(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+    def _drift(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
         known = self.model.statistics
         if known is None or known.variance[j] <= 0.0 or tallies.low[c] == tallies.high[c]:
             return

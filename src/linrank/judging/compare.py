@@ -162,19 +162,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
-    """How methods are compared; see `linrank.compare`."""
-
-    test: Test
-    correction: Correction | None
-    family: Family
-    confidence: float
-    n_resamples: int
-    seed: int
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Comparison(Plan, Tabled):
+class Comparison(Tabled):
     """Methods compared with a baseline over the same queries.
 
     ``print(comparison)`` shows it with a legend; a notebook shows it as HTML.
@@ -204,6 +192,12 @@ class Comparison(Plan, Tabled):
     baseline: str
     cells: dict[tuple[str, str], Cell]
     n_queries: int
+    test: Test
+    correction: Correction | None
+    family: Family
+    confidence: float
+    n_resamples: int
+    seed: int
     convention: Convention
 
     def higher_is_better(self, metric: str) -> bool:
@@ -228,10 +222,9 @@ class Comparison(Plan, Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
+        apart = ("methods", "metrics", "cells", "convention")
         return {
-            "baseline": self.baseline,
-            "n_queries": self.n_queries,
-            **{each.name: getattr(self, each.name) for each in dataclasses.fields(Plan)},
+            **{name: value for name, value in vars(self).items() if name not in apart},
             "convention": self.convention.describe(),
             "metrics": {
                 metric: {
@@ -399,34 +392,33 @@ def _p(value: float) -> str:
 
 
 def cells(
-    evaluations: Sequence[Evaluation],
-    metrics: Sequence[str],
-    baseline: int,
-    plan: Plan,
-    n_jobs: int | None,
-) -> list[list[Cell]]:
-    """Return the cells of each method, one a metric; evaluations are of the same queries."""
-    terms = Terms.of(evaluations, metrics)
+    plan: Comparison, evaluations: Sequence[Evaluation], n_jobs: int | None
+) -> dict[tuple[str, str], Cell]:
+    """The cells of a comparison that has none yet; evaluations are of the same queries."""
+    terms = Terms.of(evaluations, plan.metrics)
     sums = bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
+    baseline = plan.methods.index(plan.baseline)
     p = _p_values(terms, sums, baseline, plan, n_jobs)
-    p_corrected = _corrected(p, plan)
-    result = []
+    if plan.family == "table":
+        p_corrected = corrected(p.ravel(), plan.correction).reshape(p.shape)
+    else:
+        p_corrected = np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
+    result = {}
     for i, evaluation in enumerate(evaluations):
-        row = []
-        for j, metric in enumerate(metrics):
-            numbers = _interval(terms, sums, i, j, plan.confidence)
-            numbers |= _difference(terms, sums, (i, j, baseline), plan.confidence)
-            numbers |= _outcomes(metric, evaluation, evaluations[baseline])
-            numbers |= {"p": float(p[i, j]), "p_corrected": float(p_corrected[i, j])}
-            row.append(Cell(mean=evaluation.means[metric], **numbers))
-        result.append(row)
+        for j, metric in enumerate(plan.metrics):
+            n_queries = int(np.count_nonzero(terms.judged(j, i)))
+            low, high = interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
+            result[plan.methods[i], metric] = Cell(
+                mean=evaluation.means[metric],
+                low=low,
+                high=high,
+                n_queries=n_queries,
+                p=float(p[i, j]),
+                p_corrected=float(p_corrected[i, j]),
+                **_difference(terms, sums, (i, j, baseline), plan.confidence),
+                **_outcomes(metric, evaluation, evaluations[baseline]),
+            )
     return result
-
-
-def _interval(terms: Terms, sums: Array, i: int, j: int, confidence: float) -> dict[str, Any]:
-    n_queries = int(np.count_nonzero(terms.judged(j, i)))
-    low, high = interval(terms.ratio(sums, i, j), n_queries, confidence)
-    return {"low": low, "high": high, "n_queries": n_queries}
 
 
 def _difference(
@@ -457,7 +449,9 @@ def _outcomes(metric: str, ours: Evaluation, theirs: Evaluation) -> dict[str, An
     return {"wins": wins, "ties": len(gain) - wins - losses, "losses": losses}
 
 
-def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan, n_jobs: int | None) -> Array:
+def _p_values(
+    terms: Terms, sums: Array, baseline: int, plan: Comparison, n_jobs: int | None
+) -> Array:
     """p of each method and metric, NaN for the baseline."""
     p = np.full(terms.numerator.shape, np.nan)
     places = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
@@ -475,12 +469,6 @@ def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan, n_jobs: int 
             draws = terms.difference(sums, i, j, baseline)
             p[i, j] = bootstrap_p(draws, difference, n_queries)
     return p
-
-
-def _corrected(p: Array, plan: Plan) -> Array:
-    if plan.family == "table":
-        return corrected(p.ravel(), plan.correction).reshape(p.shape)
-    return np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
 
 
 def compare(
@@ -529,7 +517,7 @@ def compare(
           T, by which this is the delta method).
         - ``"bootstrap"``: ``(1 + #{|T* - T| >= |T|}) / (1 + N)`` over resampled queries.
     correction : {"holm", "bonferroni", "bh"} or None, default="holm"
-        For several comparisons; see `linrank.judging.compare.corrected`.
+        For several comparisons; see `linrank.judging.significance.corrected`.
     family : {"metric", "table"}, default="metric"
         The p-values corrected together: those of the methods under one metric, for who decides by
         one metric and reads the others beside it; or all of the table.
@@ -644,23 +632,19 @@ def compare_evaluations(
     if chosen not in methods:
         known = ", ".join(map(repr, methods))
         raise ValueError(f"baseline must be one of {known}; got {chosen!r}")
-    names = chosen_metrics(evaluations, metrics)
-    parts = aligned(evaluations)
-    plan = Plan(
+    names, parts = chosen_metrics(evaluations, metrics), aligned(evaluations)
+    plan = Comparison(
+        methods=methods,
+        metrics=names,
+        baseline=chosen,
+        cells={},
+        n_queries=parts[0].n_queries,
         test=test,
         correction=correction,
         family=family,
         confidence=confidence,
         n_resamples=n_resamples,
         seed=seed_of(random_state),
-    )
-    rows = cells(parts, names, methods.index(chosen), plan, n_jobs)
-    return Comparison(
-        **vars(plan),
-        methods=methods,
-        metrics=names,
-        baseline=chosen,
-        cells={(m, n): rows[i][j] for i, m in enumerate(methods) for j, n in enumerate(names)},
-        n_queries=parts[0].n_queries,
         convention=parts[0].convention,
     )
+    return dataclasses.replace(plan, cells=cells(plan, parts, n_jobs))

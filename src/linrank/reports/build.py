@@ -12,32 +12,22 @@ from typing import Any
 
 from linrank.data.dataset import Dataset
 from linrank.metrics.names import Metric
+from linrank.reports import sections
 from linrank.reports.diagnosis import failures
 from linrank.reports.html import document
 from linrank.reports.material import Material, gather
-from linrank.reports.sections import (
-    by_query,
-    fitting,
-    footer,
-    header,
-    measures,
-    method,
-    summary_dict,
-    weights,
-)
-from linrank.reports.sections import data as data_section
 from linrank.system.durable import replacing
 from linrank.system.resources import cached_property
 
 # (id, entry of the contents, heading, what makes its sentence and the rest of it)
 SECTIONS: tuple[tuple[str, str, str, Callable[[Material], tuple[str, ...]]], ...] = (
-    ("measures", "How good", "How good is it?", measures),
-    ("queries", "Query by query", "Query by query", by_query),
+    ("measures", "How good", "How good is it?", sections.measures),
+    ("queries", "Query by query", "Query by query", sections.by_query),
     ("worst", "Where it goes wrong", "Where it goes wrong", failures),
-    ("weights", "What it learned", "What it learned", weights),
-    ("training", "How it was trained", "How it was trained", fitting),
-    ("data", "Data", "The data", data_section),
-    ("method", "Method", "How this page was made", method),
+    ("weights", "What it learned", "What it learned", sections.weights),
+    ("training", "How it was trained", "How it was trained", sections.fitting),
+    ("data", "Data", "The data", sections.data),
+    ("method", "Method", "How this page was made", sections.method),
 )
 
 
@@ -63,9 +53,9 @@ class Report:
 
     @cached_property
     def _html(self) -> str:
-        sections = [(a, b, c, make(self.material)) for a, b, c, make in SECTIONS]
-        head = header(self.material, self.title)
-        return document(self.title, head, sections, footer(self.material, self.date))
+        made = [(a, b, c, make(self.material)) for a, b, c, make in SECTIONS]
+        head = sections.header(self.material, self.title)
+        return document(self.title, head, made, sections.footer(self.material, self.date))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
@@ -75,7 +65,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the top of the page says as plain values, ready for JSON."""
-        return summary_dict(self.material)
+        return sections.summary_dict(self.material)
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: its style is not to touch the notebook's."""
