@@ -22,11 +22,10 @@ from linrank.judging.compare import (
     notes,
     overview,
 )
-from linrank.judging.inspect import Overlap, shared_queries
+from linrank.judging.inspect import shared_queries
 from linrank.judging.runner import (
     MANY,
     SELECTIONS,
-    Fold,
     Outcome,
     Progress,
     Protocol,
@@ -112,35 +111,11 @@ def leaks(protocol: Protocol) -> list[str]:
     """A warning for each two subsets in different parts of a fold that have queries in common."""
     found = []
     for a, b in combinations(range(len(protocol.subsets)), 2):
-        if any(_apart(fold, a, b) for fold in protocol.folds):
-            shared = shared_queries(protocol.subsets[b], protocol.subsets[a])
-            if shared:
-                found.append(_leak(protocol.names[a], protocol.names[b], shared))
+        together = [any({a, b} <= set(part) for part in vars(f).values()) for f in protocol.folds]
+        shared = None if all(together) else shared_queries(protocol.subsets[b], protocol.subsets[a])
+        if shared:
+            found.append(shared.message(protocol.names[b], protocol.names[a]))
     return found
-
-
-def _apart(fold: Fold, a: int, b: int) -> bool:
-    parts = (fold.train, fold.valid, fold.test)
-    return not any(a in part and b in part for part in parts)
-
-
-def _leak(first: str, second: str, shared: Overlap) -> str:
-    """What the subsets share: the very rows, which proves it, or ids only."""
-    such = "" if shared.example is None else f", such as {shared.example}"
-    if shared.n_rows:
-        are = "is" if shared.n_rows == 1 else "are"
-        return (
-            f"{shared.n_rows:,} of the {shared.n_queries:,} queries of {second} {are} in {first} "
-            f"too, row by row{such}: what is learned leaks into what is measured, and the results "
-            "are too good"
-        )
-    occurs = "occurs" if shared.n_ids == 1 else "occur"
-    return (
-        f"{shared.n_ids:,} of the {shared.n_queries:,} query ids of {second} also {occurs} in "
-        f"{first}{such}, with other rows: if they are the same queries, what is learned leaks into "
-        "what is measured, and the results are too good; if every file numbers its own queries "
-        "from the beginning, there is no harm"
-    )
 
 
 def _weights(protocol: Protocol) -> list[str]:

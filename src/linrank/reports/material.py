@@ -501,31 +501,19 @@ def leakage(parts: dict[str, Dataset]) -> dict[tuple[str, str], Overlap]:
     return {names: overlap for names, overlap in found.items() if overlap}
 
 
-def leakage_message(one: str, other: str, overlap: Overlap) -> str:
-    """The leak in a sentence or two; numbers, an example, and what they mean."""
-    n, of = max(overlap.n_ids, overlap.n_rows), overlap.n_queries
-    many = f"{n:,} of {of:,} {WORDS[one]} queries"
-    example = f" (query {overlap.example} is one)" if overlap.example is not None else ""
-    told = WORDS[other]
-    if not overlap.n_rows:
-        return (
-            f"{many} have the id of a {told} query{example}, but other rows. Where ids are "
-            "numbered anew in each file this means nothing; else the model "
-            "has been shown what it is judged by."
-        )
-    judged = "the numbers are too good" if one == "test" else "the choice of C is not to be trusted"
-    also = f"{overlap.n_rows:,} of {of:,} {WORDS[one]} queries are {told} queries, row by row"
-    return f"{also}{example}: {judged}. Split by query, each query into one part only."
-
-
 WORDS = {"train": "training", "valid": "validation", "test": "test"}
 
 
 def leakage_caveats(found: dict[tuple[str, str], Overlap]) -> Iterator[Finding]:
     """One for each two parts that share queries."""
     for (one, other), overlap in found.items():
+        told = overlap.message(f"the {WORDS[one]} data", f"the {WORDS[other]} data")
+        if overlap.n_rows and one == "valid":
+            told += ". The choice of C is not to be trusted"
+        if overlap.n_rows:
+            told += ". Split by query, each query into one part only"
         code = "leakage" if overlap.n_rows else "shared-ids"
-        yield Finding(code, leakage_message(one, other, overlap), grave=overlap.n_rows > 0)
+        yield Finding(code, f"{told}.", grave=overlap.n_rows > 0)
 
 
 def data_caveats(
