@@ -80,7 +80,7 @@ def test_training_queries_in_the_test_data_are_told(files, output, capsys):
     assert main(["report", files["train"], "--train", files["train"], *QUICK, "-o", output]) == 0
     with open(output, encoding="utf-8") as file:
         assert "40 of the 40 queries of the test data are in the training data too" in file.read()
-    assert "linrank: warning: 40 of 40 test queries are" in capsys.readouterr().err
+    assert "linrank: warning: 40 of the 40 queries of the test data are" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,13 +22,14 @@ from linrank.reports.html import (
     paragraph,
     percent,
     push,
-    row,
-    rows_table,
     short,
+    table,
     text,
     value,
+    wide,
 )
 from linrank.system.resources import count
+from linrank.system.tables import Column, Markup, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -171,55 +171,40 @@ def worst_queries(
     >>> worst[0].pairs[0].contributions  # the second feature is to blame
     array([ 1., -3.])
     """
-    counts = _wrong_counts(data, scores)
+    judged = evaluate_queries(data.queries, data.labels, scores, metrics="pairwise_accuracy").pairs
+    assert judged is not None
+    counts = np.asarray(judged.discordant + judged.tied, dtype=np.int64)
     open_ = np.flatnonzero((counts > 0) & ~np.isnan(values))
     signed = values if higher_is_better else -values
     order = open_[np.lexsort((open_, -counts[open_], signed[open_]))][:n_queries]
-    return tuple(
-        _diagnose(
-            data, scores, int(q), float(values[q]), int(counts[q]), model, n_documents, n_pairs
-        )
-        for q in order
-    )
-
-
-def _wrong_counts(data: Dataset, scores: Array) -> NDArray[np.int64]:
-    """Pairs of each query in the wrong order, ties included."""
-    pairs = evaluate_queries(data.queries, data.labels, scores, metrics="pairwise_accuracy").pairs
-    if pairs is None:
-        raise RuntimeError("pairs were not counted")
-    return np.asarray(pairs.discordant + pairs.tied, dtype=np.int64)
-
-
-def _diagnose(
-    data: Dataset,
-    scores: Array,
-    query: int,
-    value: float,
-    n_wrong: int,
-    model: LinearModel | AdditiveModel | None,
-    n_documents: int,
-    n_pairs: int,
-) -> QueryDiagnosis:
     queries = data.queries
-    places = np.arange(queries.offsets[query], queries.offsets[query + 1])
-    rows = places if queries.order is None else queries.order[places]
-    rows = rows[np.argsort(-scores[rows], kind="stable")]  # by rank
-    labels = data.labels[rows]
-    part = data.select(rows)  # the whole query: a scaling by query looks at all of it
-    chosen, shown = _worst_pairs(labels, n_pairs), _shown(labels, n_documents)
-    named = {*shown, *(place for i, j, _ in chosen for place in (i, j))}
-    documents = _documents(data, rows, labels, scores, sorted(named))
-    return QueryDiagnosis(
-        query,
-        None if queries.ids is None else queries.ids.tolist()[query],
-        value,
-        len(rows),
-        int(queries.pairs_per_query[query]),
-        n_wrong,
-        tuple(documents[k] for k in shown),
-        tuple(_explained(part, documents, i, j, loss, model) for i, j, loss in chosen),
-    )
+
+    def diagnose(query: int) -> QueryDiagnosis:
+        rows = _rows_of(data, query)
+        rows = rows[np.argsort(-scores[rows], kind="stable")]  # by rank
+        labels = data.labels[rows]
+        part = data.select(rows)  # the whole query: a scaling by query looks at all of it
+        chosen, shown = _worst_pairs(labels, n_pairs), _shown(labels, n_documents)
+        named = {*shown, *(place for i, j, _ in chosen for place in (i, j))}
+        documents = _documents(data, rows, labels, scores, sorted(named))
+        return QueryDiagnosis(
+            query,
+            None if queries.ids is None else queries.ids.tolist()[query],
+            float(values[query]),
+            len(rows),
+            int(queries.pairs_per_query[query]),
+            int(counts[query]),
+            tuple(documents[k] for k in shown),
+            tuple(_explained(part, documents, i, j, loss, model) for i, j, loss in chosen),
+        )
+
+    return tuple(map(diagnose, order.tolist()))
+
+
+def _rows_of(data: Dataset, query: int) -> NDArray[np.int64]:
+    """The numbers of the rows of a query."""
+    places = np.arange(data.queries.offsets[query], data.queries.offsets[query + 1])
+    return places if data.queries.order is None else data.queries.order[places]
 
 
 def _documents(
@@ -267,9 +252,13 @@ def _worst_pairs(labels: Array, n_pairs: int) -> list[tuple[int, int, float]]:
     For two labels the costliest pair is the last document of the higher one and the first of the
     lower one: so the first and the last ``n_pairs`` of each label are all that need be compared.
     """
-    gain = gains(labels)
-    places = _candidates(labels, n_pairs)
-    g, discount = gain[places], 1.0 / np.log2(places + 2.0)
+    found: list[int] = []
+    for label in np.unique(labels)[::-1][: CANDIDATES // (2 * n_pairs)]:
+        same = np.flatnonzero(labels == label)
+        found += [*same[:n_pairs].tolist(), *same[-n_pairs:].tolist()]
+    first = range(min(len(labels), CANDIDATES // 2))  # many labels: the top of the list as well
+    places = np.array(sorted({*found, *first}), dtype=np.int64)
+    g, discount = gains(labels)[places], 1.0 / np.log2(places + 2.0)
     loss = np.subtract.outer(g, g) * -np.subtract.outer(discount, discount)
     loss[np.subtract.outer(labels[places], labels[places]) <= 0] = 0.0
     chosen: list[tuple[int, int, float]] = []
@@ -280,15 +269,6 @@ def _worst_pairs(labels: Array, n_pairs: int) -> list[tuple[int, int, float]]:
         chosen.append((int(places[i]), int(places[j]), float(loss[i, j])))
         loss[[i, j], :] = loss[:, [i, j]] = 0.0
     return chosen
-
-
-def _candidates(labels: Array, n_pairs: int) -> NDArray[np.int64]:
-    found: list[int] = []
-    for label in np.unique(labels)[::-1][: CANDIDATES // (2 * n_pairs)]:
-        places = np.flatnonzero(labels == label)
-        found += [*places[:n_pairs].tolist(), *places[-n_pairs:].tolist()]
-    first = range(min(len(labels), CANDIDATES // 2))  # many labels: the top of the list as well
-    return np.array(sorted({*found, *first}), dtype=np.int64)
 
 
 def _explained(
@@ -380,11 +360,9 @@ def _all_pairs(data: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     Rows of a query by falling label: each pairs with all that follow its own label, a run.
     """
-    queries = data.queries
     better, worse = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for start, stop in pairwise(queries.offsets.tolist()):
-        places = np.arange(start, stop)
-        rows = places if queries.order is None else queries.order[places]
+    for query in range(data.queries.n_queries):
+        rows = _rows_of(data, query)
         rows = rows[np.argsort(-data.labels[rows], kind="stable")]
         first = np.searchsorted(-data.labels[rows], -data.labels[rows], side="right")
         lower = len(rows) - first  # how many are worse than each
@@ -446,14 +424,15 @@ def _misleading(material: Material) -> str:
         return ""
     largest = float(max(np.abs(found.wrong[order]).max(), np.abs(found.right[order]).max()))
     rows = [
-        row(
-            ("wide", text(_term(material, j))),
+        [
+            wide(_term(material, j)),
             *_cells(float(found.wrong[j]), largest),
             *_cells(float(found.right[j]), largest),
-        )
+        ]
         for j in order
     ]
-    headings = [("", "feature"), ("bars", ""), ("right", "in wrong pairs"), ("bars", "")]
+    headings = [Column("feature", "left"), Column(""), Column("in wrong pairs")]
+    headings += [Column(""), Column("in right pairs")]
     which = "a sample of" if found.is_sample else "all"
     which += f" {found.n_wrong + found.n_right:,} test pairs"
     said = (
@@ -465,7 +444,7 @@ def _misleading(material: Material) -> str:
     return (
         "<h3>Features that mislead most</h3>"
         + paragraph(said, "small")
-        + rows_table([*headings, ("right", "in right pairs")], rows)
+        + table(Table(headings, rows))
     )
 
 
@@ -490,9 +469,9 @@ def _value(values: Array, j: int) -> str:
     return "missing" if np.isnan(values[j]) else short(values[j])
 
 
-def _cells(share: float, largest: float) -> list[tuple[str, str]]:
+def _cells(share: float, largest: float) -> list[str]:
     """A bar and its number."""
-    return [("", bar(share, largest)), ("right", push(share, largest))]
+    return [bar(share, largest), push(share, largest)]
 
 
 def _why_unexplained(material: Material) -> str:
@@ -518,32 +497,32 @@ def _heading(material: Material, one: QueryDiagnosis) -> str:
 
 
 def _body(material: Material, one: QueryDiagnosis) -> str:
-    headings = [("right", "rank"), ("", "label"), ("right", "ideal"), ("right", "score")]
-    documents = rows_table([*headings, ("", "document")], _document_rows(one), RANKED)
+    headings = [Column("rank"), Column("label", "left"), Column("ideal"), Column("score")]
+    content = Table([*headings, Column("document", "left")], [*_document_rows(one)], RANKED)
     pairs = [_pair(material, pair, k) for k, pair in enumerate(one.pairs, start=1)]
-    return beside(documents, "".join(pairs[:1])) + columns(*pairs[1:])
+    return beside(table(content), "".join(pairs[:1])) + columns(*pairs[1:])
 
 
-def _document_rows(one: QueryDiagnosis) -> Iterator[str]:
+def _document_rows(one: QueryDiagnosis) -> Iterator[list[str]]:
     last, top = 0, max(document.label for document in one.documents)
     for document in one.documents:
         if document.rank > last + 1:
-            yield _gap(document.rank - last - 1, 5)
+            yield _gap(document.rank - last - 1)
         last = document.rank
         kind = "grade high" if document.label == top and top > 0 else "grade"
-        yield row(
-            ("right", f"{document.rank:,}"),
-            ("", f'<span class="{kind}">{document.label:g}</span>'),
-            ("right", f"{document.best_rank:,}"),
-            ("right", short(document.score)),
-            ("", _name(document)),
-        )
+        yield [
+            f"{document.rank:,}",
+            Markup(f'<span class="{kind}">{document.label:g}</span>'),
+            f"{document.best_rank:,}",
+            short(document.score),
+            Markup(_name(document)),
+        ]
     if last < one.n_rows:
-        yield _gap(one.n_rows - last, 5)
+        yield _gap(one.n_rows - last)
 
 
-def _gap(n_rows: int, n_columns: int) -> str:
-    return f'<tr class="gap"><td colspan="{n_columns}">{n_rows:,} more</td></tr>'
+def _gap(n_rows: int) -> list[str]:
+    return ["⋮", "", "", "", Markup(f'<span class="gap">{n_rows:,} more</span>')]
 
 
 def _name(document: Document) -> str:
@@ -575,24 +554,19 @@ def _blame(material: Material, shares: Array) -> str:
     )
 
 
-def _shares(
-    material: Material,
-    shares: Array,
-    better: Array,
-    worse: Array,
-) -> str:
+def _shares(material: Material, shares: Array, better: Array, worse: Array) -> str:
     """The largest shares on both sides, and the rest of each in a row."""
     order = np.argsort(shares, kind="stable")
     chosen = [int(j) for j in order[:SHOWN] if shares[j] < 0]
     chosen += [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
     largest = float(np.abs(shares).max(initial=0.0))
     rows = [
-        row(
-            ("wide", text(_term(material, j))),
+        [
+            wide(_term(material, j)),
             *_cells(float(shares[j]), largest),
-            ("right", _value(better, j)),
-            ("right", _value(worse, j)),
-        )
+            _value(better, j),
+            _value(worse, j),
+        ]
         for j in chosen
     ]
     rest = np.setdiff1d(np.flatnonzero(shares), chosen)
@@ -600,11 +574,11 @@ def _shares(
         name = f"{count(rest.size, 'other feature')} together"
         total = push(float(shares[rest].sum()), largest)
         # No bar: a sum of many is not to be compared with bars of one.
-        rows.append(row(("wide", name), ("", ""), ("right", total), ("", ""), ("", "")))
-    headings = [("", "feature"), ("bars", ""), ("right", _push_of(material))]
-    headings += [("right", "value below"), ("right", "value above")]
+        rows.append([wide(name), "", total, "", ""])
+    headings = ["", _push_of(material), "value below", "value above"]
     key = (
         '<p class="small"><span class="key against">pushes the wrong way</span> &nbsp; '
         '<span class="key for">pushes the right way</span></p>'
     )
-    return rows_table(headings, rows) + key
+    content = Table([Column("feature", "left"), *map(Column, headings)], rows)
+    return table(content) + key
