@@ -12,20 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.errors import check_natural, check_one_of
-from linrank.judging.significance import (
-    CORRECTIONS,
-    EQUAL,
-    EXACT_UP_TO,
-    Correction,
-    Terms,
-    bootstrap_p,
-    bootstrap_sums,
-    corrected,
-    interval,
-    randomisation_p,
-    spread,
-    t_p,
-)
+from linrank.judging import significance
+from linrank.judging.significance import EQUAL, Correction, Terms, corrected
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.names import Metric, parse
@@ -298,8 +286,8 @@ def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[
         return [*row, "", "", "", "", ""]
     return [
         *row,
-        _signed(cell.difference),
-        _range(cell.difference_low, cell.difference_high, signed=True),
+        _number(cell.difference, "+"),
+        _range(cell.difference_low, cell.difference_high, "+"),
         _p(cell.p_corrected),
         f"{cell.wins}/{cell.ties}/{cell.losses}",
         comparison.verdict(method, metric),
@@ -327,7 +315,7 @@ def _notes_on_tests(comparison: Comparison) -> list[str]:
     base, resamples = comparison.baseline, f"{comparison.n_resamples:,}"
     test = {
         "randomisation": f"randomisation test, {resamples} random exchanges of the two methods by "
-        f"query (all exchanges where at most {EXACT_UP_TO} queries differ)",
+        f"query (all exchanges where at most {significance.EXACT_UP_TO} queries differ)",
         "t": "paired t-test over queries",
         "bootstrap": f"bootstrap test over queries, {resamples} resamples",
     }[comparison.test]
@@ -369,20 +357,15 @@ def _name(comparison: Comparison, method: str) -> str:
     return method if alone or method != comparison.baseline else f"{method} (baseline)"
 
 
-def _number(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
+def _number(value: float, sign: str = "") -> str:
+    shown = f"{value:{sign}.4f}"
+    return "undefined" if math.isnan(value) else "0.0000" if float(shown) == 0.0 else shown
 
 
-def _signed(value: float) -> str:
-    text = f"{value:+.4f}"
-    return "undefined" if math.isnan(value) else "0.0000" if float(text) == 0.0 else text
-
-
-def _range(low: float, high: float, signed: bool = False) -> str:
+def _range(low: float, high: float, sign: str = "") -> str:
     if math.isnan(low) or math.isnan(high):
         return "undefined"
-    number = _signed if signed else _number
-    return f"{number(low)} to {number(high)}"
+    return f"{_number(low, sign)} to {_number(high, sign)}"
 
 
 def _p(value: float) -> str:
@@ -396,79 +379,58 @@ def cells(
 ) -> dict[tuple[str, str], Cell]:
     """The cells of a comparison that has none yet; evaluations are of the same queries."""
     terms = Terms.of(evaluations, plan.metrics)
-    sums = bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
+    sums = significance.bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
     baseline = plan.methods.index(plan.baseline)
-    p = _p_values(terms, sums, baseline, plan, n_jobs)
-    if plan.family == "table":
-        p_corrected = corrected(p.ravel(), plan.correction).reshape(p.shape)
-    else:
-        p_corrected = np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
-    result = {}
-    for i, evaluation in enumerate(evaluations):
-        for j, metric in enumerate(plan.metrics):
-            n_queries = int(np.count_nonzero(terms.judged(j, i)))
-            low, high = interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
-            result[plan.methods[i], metric] = Cell(
-                mean=evaluation.means[metric],
-                low=low,
-                high=high,
-                n_queries=n_queries,
-                p=float(p[i, j]),
-                p_corrected=float(p_corrected[i, j]),
-                **_difference(terms, sums, (i, j, baseline), plan.confidence),
-                **_outcomes(metric, evaluation, evaluations[baseline]),
-            )
-    return result
-
-
-def _difference(
-    terms: Terms, sums: Array, place: tuple[int, int, int], confidence: float
-) -> dict[str, Any]:
-    """Difference to the baseline, its interval, and its size in standard deviations."""
-    i, j, baseline = place
-    difference = terms.difference(terms.sums, *place)
-    deviation, n_queries = spread(terms, j, i, baseline)
-    low, high = interval(terms.difference(sums, *place), n_queries, confidence)
-    if deviation == 0.0:
-        effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
-    else:
-        effect = float(difference / deviation)
-    return {
-        "difference": float(difference),
-        "difference_low": low,
-        "difference_high": high,
-        "effect_size": effect,
-    }
-
-
-def _outcomes(metric: str, ours: Evaluation, theirs: Evaluation) -> dict[str, Any]:
-    """Queries won, tied and lost, of those that count for both."""
-    gain = ours.per_query[metric] - theirs.per_query[metric]
-    gain = gain[~np.isnan(gain)] * (1.0 if parse(metric).higher_is_better else -1.0)
-    wins, losses = (int(np.count_nonzero(side > EQUAL)) for side in (gain, -gain))
-    return {"wins": wins, "ties": len(gain) - wins - losses, "losses": losses}
-
-
-def _p_values(
-    terms: Terms, sums: Array, baseline: int, plan: Comparison, n_jobs: int | None
-) -> Array:
-    """p of each method and metric, NaN for the baseline."""
     p = np.full(terms.numerator.shape, np.nan)
-    places = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
     if plan.test == "randomisation":
-        found = randomisation_p(terms, places, plan.n_resamples, plan.seed, n_jobs)
-        for (j, i, _), value in zip(places, found, strict=True):
+        others = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
+        found = significance.randomisation_p(terms, others, plan.n_resamples, plan.seed, n_jobs)
+        for (j, i, _), value in zip(others, found, strict=True):
             p[i, j] = value
-        return p
-    for j, i, _ in places:
+    result = {}
+    for i, j in np.ndindex(p.shape):
+        metric = plan.metrics[j]
+        n_queries = int(np.count_nonzero(terms.judged(j, i)))
+        low, high = significance.interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
         difference = float(terms.difference(terms.sums, i, j, baseline))
-        deviation, n_queries = spread(terms, j, i, baseline)
-        if plan.test == "t":
-            p[i, j] = t_p(difference, deviation, n_queries)
+        draws = terms.difference(sums, i, j, baseline)
+        deviation, n_both = significance.spread(terms, j, i, baseline)
+        difference_low, difference_high = significance.interval(draws, n_both, plan.confidence)
+        if plan.test == "t" and i != baseline:
+            p[i, j] = significance.t_p(difference, deviation, n_both)
+        elif plan.test == "bootstrap" and i != baseline:
+            p[i, j] = significance.bootstrap_p(draws, difference, n_both)
+        if deviation == 0.0:
+            effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
         else:
-            draws = terms.difference(sums, i, j, baseline)
-            p[i, j] = bootstrap_p(draws, difference, n_queries)
-    return p
+            effect = difference / deviation
+        # Queries won, tied and lost, of those that count for both.
+        gain = evaluations[i].per_query[metric] - evaluations[baseline].per_query[metric]
+        gain = gain[~np.isnan(gain)] * (1.0 if parse(metric).higher_is_better else -1.0)
+        wins, losses = (int(np.count_nonzero(side > EQUAL)) for side in (gain, -gain))
+        result[plan.methods[i], metric] = Cell(
+            evaluations[i].means[metric],
+            low,
+            high,
+            difference,
+            difference_low,
+            difference_high,
+            float(p[i, j]),
+            math.nan,
+            wins,
+            len(gain) - wins - losses,
+            losses,
+            effect,
+            n_queries,
+        )
+    if plan.family == "table":
+        p = corrected(p.ravel(), plan.correction).reshape(p.shape)
+    else:
+        p = np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
+    return {
+        place: dataclasses.replace(cell, p_corrected=float(value))
+        for (place, cell), value in zip(result.items(), p.ravel(), strict=True)
+    }
 
 
 def compare(
@@ -622,7 +584,7 @@ def compare_evaluations(
     """
     check_methods(evaluations, "evaluations")
     check_one_of("test", test, get_args(Test))
-    check_one_of("correction", correction, (*CORRECTIONS, None))
+    check_one_of("correction", correction, (*significance.CORRECTIONS, None))
     check_one_of("family", family, get_args(Family))
     check_natural("n_resamples", n_resamples)
     if isinstance(confidence, bool) or not 0.0 < confidence < 1.0:
