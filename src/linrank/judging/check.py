@@ -320,102 +320,94 @@ class _Comparison:
             with np.errstate(over="ignore"):
                 floor[columns] = low - ROUNDING * abs(low)
                 ceiling[columns] = high + ROUNDING * abs(high)
-        tallies = column_tallies(self.rows, floor, ceiling)
+        tallies = vars(column_tallies(self.rows, floor, ceiling))
+        n_rows = tallies.pop("n_rows")
         place = dict(zip(features.tolist(), columns.tolist(), strict=True))
         for j in self._by_importance(features):
-            yield from self._missing_values(j, place[j], tallies)
+            of_column = {name: values[place[j]].item() for name, values in tallies.items()}
+            found = SimpleNamespace(n_rows=n_rows, **of_column)
+            if found.n_missing:
+                yield self._missing_values(j, found)
             if known is not None:
-                yield from self._outside(j, place[j], tallies)
-                yield from self._constant(j, place[j], tallies)
-                yield from self._drift(j, place[j], tallies)
-
-    def _varied(self, j: int) -> bool:
-        known = self.model.statistics
-        return known is not None and bool(known.low[j] < known.high[j])
+                ends = float(known.low[j]), float(known.high[j])
+                if found.n_outside:
+                    yield from self._outside(j, found, *ends)
+                if found.low == found.high:
+                    yield from self._constant(j, found, *ends)
+                elif known.variance[j] > 0.0:
+                    yield from self._drift(j, found)
 
     def _fill(self, j: int) -> float:
         values = self.model.missing.values
         return 0.0 if values is None else float(values[j])
 
-    def _fills_in(self, j: int, value: float) -> bool:
-        """Whether a missing value counts the same as this one."""
-        weights = self.model.missing.weights
-        return self._fill(j) == value and (weights is None or weights[j] == 0.0)
-
-    def _missing_values(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
-        n_missing, row = int(tallies.n_missing[c]), int(tallies.first_missing[c])
-        if n_missing == 0:
-            return
-        missing = self.model.missing
-        text = f"is missing in {_share(n_missing, tallies.n_rows)}, first in row {row:,} (from 0)"
-        severity: Severity = "note"
+    def _missing_values(self, j: int, found: SimpleNamespace) -> CheckFinding:
+        known, missing = self.model.statistics, self.model.missing
+        share = _share(found.n_missing, found.n_rows)
+        text = f"is missing in {share}, first in row {found.first_missing:,} (from 0)"
+        severity: Severity = "warning"
         if not missing.is_filled:
             severity = "error"
             text += ", and the model refuses missing values; train with missing='mean' or fill them"
         elif missing.weights is not None and missing.weights[j] == 0.0:
-            severity = "warning"
             text += ", which never happened in training: it counts as 0"
-        elif n_missing == tallies.n_rows and self._varied(j):
-            severity = "warning"
+        elif found.n_missing == found.n_rows and known is not None and known.low[j] < known.high[j]:
             text += ", and was not in training: is it computed?"
-        share = n_missing / tallies.n_rows
-        yield self._of(
-            j, "missing-values", severity, text, rows=n_missing, share=share, first_row=row
-        )
+        else:
+            severity = "note"
+        values = {"rows": found.n_missing, "share": found.n_missing / found.n_rows}
+        values["first_row"] = found.first_missing
+        return self._of(j, "missing-values", severity, text, **values)
 
-    def _outside(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
-        n_outside, known = int(tallies.n_outside[c]), self.model.statistics
-        if n_outside == 0 or known is None:
-            return
-        low, high = float(known.low[j]), float(known.high[j])
-        worst, row = float(tallies.worst[c]), int(tallies.worst_row[c])
+    def _outside(
+        self, j: int, found: SimpleNamespace, low: float, high: float
+    ) -> Iterator[CheckFinding]:
+        worst, row = found.worst, found.worst_row
         if self._moved(j, high if worst > high else low, worst) <= NEGLIGIBLE * self._largest:
             return  # a constant of training whose weight is rounding, or a curve that ends flat
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
-        is_many = n_outside > self.outside * tallies.n_rows or tallies.excess[c] > high - low
+        is_many = found.n_outside > self.outside * found.n_rows or found.excess > high - low
         yield self._of(
             j,
             "outside-range",
             "warning" if is_many else "note",
             f"lies outside of its training range, {low:.6g} to {high:.6g}, in "
-            f"{_share(n_outside, tallies.n_rows)}; the worst value is {worst:.6g}{where}",
-            rows=n_outside,
-            share=n_outside / tallies.n_rows,
+            f"{_share(found.n_outside, found.n_rows)}; the worst value is {worst:.6g}{where}",
+            rows=found.n_outside,
+            share=found.n_outside / found.n_rows,
             low=low,
             high=high,
             worst=worst,
             worst_row=row if row >= 0 else None,
         )
 
-    def _constant(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
-        known, n_missing = self.model.statistics, int(tallies.n_missing[c])
-        if known is None or tallies.n_rows < 2 or n_missing == tallies.n_rows:
+    def _constant(
+        self, j: int, found: SimpleNamespace, low: float, high: float
+    ) -> Iterator[CheckFinding]:
+        missing, value = self.model.missing, found.low
+        if found.n_rows < 2 or found.n_missing == found.n_rows or not low < high:
             return
-        if n_missing and self.model.missing.is_filled and not self._fills_in(j, tallies.low[c]):
+        counts = missing.weights is None or missing.weights[j] == 0.0  # the same if it is missing
+        if found.n_missing and missing.is_filled and not (counts and self._fill(j) == value):
             return  # what is missing differs from the rest
-        if tallies.low[c] == tallies.high[c] and known.low[j] < known.high[j]:
-            value, ends = float(tallies.low[c]), f"{known.low[j]:.6g} to {known.high[j]:.6g}"
-            told = f"is {value:.6g} in all rows, and went from {ends} in training: is it computed?"
-            yield self._of(j, "constant", "warning", told, value=value)
+        ends = f"{low:.6g} to {high:.6g}"
+        told = f"is {value:.6g} in all rows, and went from {ends} in training: is it computed?"
+        yield self._of(j, "constant", "warning", told, value=value)
 
-    def _drift(self, j: int, c: int, tallies: SimpleNamespace) -> Iterator[CheckFinding]:
-        known = self.model.statistics
-        if known is None or known.variance[j] <= 0.0 or tallies.low[c] == tallies.high[c]:
-            return
-        mean = float(tallies.mean[c])
+    def _drift(self, j: int, found: SimpleNamespace) -> Iterator[CheckFinding]:
+        known, mean = self.model.statistics, found.mean
         if self.model.missing.is_filled:  # so were the training rows that the other mean is of
-            share = float(tallies.n_missing[c] / tallies.n_rows)
-            mean += share * (self._fill(j) - mean)
-        shift = float((mean - known.mean[j]) / np.sqrt(known.variance[j]))
+            mean += found.n_missing / found.n_rows * (self._fill(j) - mean)
+        trained = float(known.mean[j])
+        shift = float((mean - trained) / np.sqrt(known.variance[j]))
         if abs(shift) > self.drift:
-            trained, side = float(known.mean[j]), "above" if shift > 0 else "below"
+            side = "above" if shift > 0 else "below"
             told = (
                 f"has the mean {mean:.6g}, {abs(shift):.2g} deviations {side} that of training, "
                 f"{trained:.6g}"
             )
-            yield self._of(
-                j, "drift", "warning", told, mean=mean, trained=trained, deviations=shift
-            )
+            values = {"mean": mean, "trained": trained, "deviations": shift}
+            yield self._of(j, "drift", "warning", told, **values)
 
 
 class _CurveComparison(_Comparison):
