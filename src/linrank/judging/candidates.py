@@ -29,12 +29,11 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
-from linrank.judging.inspect import best_feature, unit_model
+from linrank.judging.inspect import best_feature, judge, unit_model
 from linrank.methods.base import METHODS, Later, Task
 from linrank.methods.kernel import kernel_unit
 from linrank.methods.linear import settle
 from linrank.metrics import Convention, convention, parse
-from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.options import AUTO, N_FOLDS, PAPERS
@@ -101,15 +100,8 @@ class Trial:
         """
         measure = parse(self.scoring)
         data = self.train if self.valid is None else self.valid
-        result = evaluate_queries(
-            data.queries,
-            data.labels,
-            np.asarray(scores, dtype=np.float64),
-            metrics=measure,
-            convention=self.convention,
-            n_jobs=1,
-        )
-        value = next(iter(result.values()))
+        scores = np.asarray(scores, dtype=np.float64)
+        value = next(iter(judge(data, scores, measure, self.convention, 1).values()))
         if np.isnan(value):
             return -np.inf
         return value if measure.higher_is_better else 0.0 - value
@@ -291,16 +283,12 @@ def _named(where: str) -> Any:
 # ---- linrank's own methods ----------------------------------------------------------------------
 
 
-def _powers(base: float, first: int, last: int) -> tuple[float, ...]:
-    step = 1 if last >= first else -1
-    return tuple(float(base) ** k for k in range(first, last + step, step))
-
-
 # What a registered method is tried with, where its own grid and defaults do not suit a contest: by
 # name of the contestant, changes of the parameters, and the grid, which may be empty. The changes
 # alone are a candidate too.
 _HERE = __name__
 _C, _WARM = f"{_HERE}:usual_Cs", {"warm_start": True}
+_ALPHAS = tuple(10.0**k for k in range(3, -8, -1))
 # All pairs alike, beside a contestant whose pairs a measure weighs.
 _UNIFORM = {"pair_weighting": "uniform", "query_normalization": None}
 _BY_NDCG = {"pair_weighting": "ndcg@20", "C": "auto"}
@@ -314,7 +302,7 @@ _TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "curves": ({**_BY_NDCG, "curves": "quantile"}, _PER_QUERY),
         "interactions": ({**_BY_NDCG, "curves": "quantile", "interactions": 300}, _PER_QUERY),
     },
-    "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _powers(10, 3, -7)})},
+    "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _ALPHAS})},
     "domination": {
         f"domination-{penalty}": (
             {**_WARM, "penalty": penalty},
@@ -324,10 +312,7 @@ _TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     },
     "factorized": {"factorized": ({"tol": 1e-5}, {"C": _C, "n_components": (1, 5)})},
     "kernel": {
-        "kernel": (
-            {"approximation": "nystroem"},
-            {"gamma": f"{_HERE}:usual_gammas", "C": _C},
-        )
+        "kernel": ({"approximation": "nystroem"}, {"gamma": f"{_HERE}:usual_gammas", "C": _C})
     },
 }
 
@@ -510,7 +495,7 @@ def gbdt(trial: Trial, **given: Any) -> Model:
         if n_estimators is not None:
             more |= {"max_iter": n_estimators, "early_stopping": False}
         model = HistGradientBoostingRegressor(random_state=trial.seed, **more)
-        return model.fit(_dense_train(trial), trial.train.labels)
+        return model.fit(dense(trial.train), trial.train.labels)
 
     return _boosted(
         trial,
@@ -523,10 +508,6 @@ def gbdt(trial: Trial, **given: Any) -> Model:
 
 
 @cache
-def _dense_train(trial: Trial) -> Array:
-    return dense(trial.train)
-
-
 def dense(data: Dataset) -> Array:
     """The rows as an array; scikit-learn's histograms take no sparse ones."""
     X = data.X
@@ -698,12 +679,12 @@ RIVALS: tuple[Contestant, ...] = (
             _SKLEARN,
             f"LinearSVR on the labels, {errors} errors",
             f"{_HERE}:svr",
-            {"C": Cs, "epsilon": (0.0, 0.1)},
+            {"C": tuple(10.0**k for k in powers), "epsilon": (0.0, 0.1)},
             settings={"loss": loss},
         )
-        for norm, errors, Cs, loss in (
-            ("l1", "absolute", _powers(10, -6, 0), "epsilon_insensitive"),
-            ("l2", "squared", _powers(10, -7, 2), "squared_epsilon_insensitive"),
+        for norm, errors, powers, loss in (
+            ("l1", "absolute", range(-6, 1), "epsilon_insensitive"),
+            ("l2", "squared", range(-7, 3), "squared_epsilon_insensitive"),
         )
     ),
     Contestant(

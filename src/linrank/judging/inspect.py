@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.metrics import Convention
+    from linrank.metrics import Convention, Evaluation
 
 BLOCK = 1 << 20  # values looked at in one step
 WORK = 1 << 28  # values compared for the agreement of features with labels: seconds
@@ -284,10 +284,7 @@ def _repeats(profile: Profile) -> Iterator[Finding]:
             "label: no model can order those pairs",
         )
     if repeats.n_docids:
-        yield Finding(
-            "repeated-docid",
-            f"{_rows(repeats.n_docids)} a document id of the query",
-        )
+        yield Finding("repeated-docid", f"{_rows(repeats.n_docids)} a document id of the query")
 
 
 def _rows(number: int) -> str:
@@ -397,6 +394,19 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
         return sums
 
 
+def judge(
+    data: Dataset,
+    scores: Any,
+    metrics: Any,
+    rules: Convention,
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """The measures of scores of the rows of a dataset."""
+    docid = data.all_docids if rules.ties == "docid" else None
+    options: dict[str, Any] = {"convention": rules, "docid": docid, "n_jobs": n_jobs}
+    return evaluate_queries(data.queries, data.labels, scores, metrics=metrics, **options)
+
+
 # ---- features alone -----------------------------------------------------------------------------
 
 CANDIDATES = 200  # features that are tried as rankers; of more, those that agree most with labels
@@ -419,14 +429,7 @@ def best_feature(
     for j in candidates.tolist():
         for sign in (1.0, -1.0):
             scores = unit_model(train.n_features, j, sign).predict(rows, n_jobs=n_jobs)
-            result = evaluate_queries(
-                train.queries,
-                train.labels,
-                scores,
-                metrics=measure,
-                convention=rules,
-                n_jobs=n_jobs,
-            )
+            result = judge(train, scores, measure, rules, n_jobs)
             value = next(iter(result.values())) * (1.0 if measure.higher_is_better else -1.0)
             if value > best_value:
                 best, best_value = (j, sign), value

@@ -5,7 +5,7 @@ What is judged are scores of the test rows, and the model behind them, given or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -25,23 +25,17 @@ from linrank.judging.inspect import (
     Profile,
     best_feature,
     findings,
+    judge,
     shared_queries,
     unit_model,
 )
 from linrank.methods.base import Task, Trained, method_named
 from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
-from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
-from linrank.reports.diagnosis import (
-    LARGEST_GRADE,
-    Pushes,
-    QueryDiagnosis,
-    pushes,
-    worst_queries,
-)
+from linrank.reports.diagnosis import LARGEST_GRADE, Pushes, QueryDiagnosis, pushes, worst_queries
 from linrank.search.folds import Fold, deal
 
 if TYPE_CHECKING:
@@ -116,9 +110,12 @@ def fitted_to(data: Dataset, model: Model) -> Dataset:
     """The data with as many features as the model: files may lack some, others count nothing."""
     if isinstance(model, KernelModel) and model.kernel.name == "precomputed":
         return data
-    rows = resized(data.rows, model.n_features)
-    names = data.feature_names if rows is data.rows else None
-    return data if rows is data.rows else replace(data, rows=rows, feature_names=names)
+    return _with_features(data, model.n_features)
+
+
+def _with_features(data: Dataset, number: int) -> Dataset:
+    rows = resized(data.rows, number)
+    return data if rows is data.rows else replace(data, rows=rows, feature_names=None)
 
 
 def best_single_feature(
@@ -196,27 +193,19 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
     )
     tell("training: the chosen model")
 
-    def fit(tol: float) -> Trained:
+    trained: Trained | None = None
+    for tol in TOLERANCES:
         chosen = method.parameters(**found.best_params, tol=tol, scale=scale, n_jobs=n_jobs)
-        return method.train(Task(data, chosen))
-
-    trained = _certified(fit)
+        fit = method.train(Task(data, chosen))
+        trained = fit if trained is None or fit.is_done else trained
+        result = trained.result
+        if result.gap <= TOLERANCES[0] * result.value or not result.converged:
+            break
+    assert trained is not None
     known = {**trained.model.training, "scoring": scoring, "score": found.score}
     model: Any = replace(trained.model, training=known)
     where = f"{n_folds} folds of the training queries" if valid is None else "the validation data"
     return Training(model, found, found.path, trained.result, found.C, where)
-
-
-def _certified(fit: Callable[[float], Trained]) -> Trained:
-    """The fit from zero, until its bound is as tight as the first tolerance."""
-    found = fit(TOLERANCES[0])
-    for tol in TOLERANCES[1:]:
-        result = found.result
-        if result.gap <= TOLERANCES[0] * result.value or not result.converged:
-            break
-        further = fit(tol)
-        found = further if further.is_done else found
-    return found
 
 
 # ---- missing values -----------------------------------------------------------------------------
@@ -231,7 +220,9 @@ def filled_in(parts: dict[str, Dataset], model: Any) -> tuple[dict[str, Dataset]
     linear = getattr(model, "model_", model)
     filling: Filling | None
     if isinstance(linear, LinearModel) and linear.missing.is_filled:
-        filling = _filling(linear.missing, linear.n_features)
+        missing, n = linear.missing, linear.n_features
+        weights = np.zeros(n) if missing.weights is None else missing.weights
+        filling = Filling(missing.kind, n, missing.values, np.flatnonzero(weights))
         parts = {name: fitted_to(data, linear) for name, data in parts.items()}
         model = _plain(linear, filling)
     else:
@@ -239,11 +230,6 @@ def filled_in(parts: dict[str, Dataset], model: Any) -> tuple[dict[str, Dataset]
     if filling is None:
         return parts, model
     return {name: _filled(data, filling) for name, data in parts.items()}, model
-
-
-def _filling(missing: Missing, n_features: int) -> Filling:
-    weights = np.zeros(n_features) if missing.weights is None else missing.weights
-    return Filling(missing.kind, n_features, missing.values, np.flatnonzero(weights))
 
 
 def _plain(model: LinearModel, filling: Filling) -> LinearModel:
@@ -266,7 +252,7 @@ def _plain(model: LinearModel, filling: Filling) -> LinearModel:
 def _filled(data: Dataset, filling: Filling) -> Dataset:
     if data.filling is None and isinstance(data.rows, CsrRows):
         # Text leaves zeros out, and so the last features.
-        data = replace(data, rows=resized(data.rows, filling.n_features))
+        data = _with_features(data, filling.n_features)
     data = filling.dataset(data)
     plain = replace(data, filling=None)
     if "queries" in data.__dict__:  # which the rows have no part in
@@ -365,8 +351,11 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     if rival is not None and rival.name == ranking.name:
         rival = replace(rival, name=f"{rival.name} (against)")
     tell("measuring")
+    rules = fair_convention(options.convention)  # a single feature ties many rows
     evaluations = {
-        one.name: _evaluate(parts["test"], one, options) for one in (ranking, rival) if one
+        one.name: judge(parts["test"], one.scores, options.metrics, rules, n_jobs)
+        for one in (ranking, rival)
+        if one
     }
     comparison = compare_evaluations(
         dict(reversed(evaluations.items())),
@@ -378,8 +367,7 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     profiles = {name: Profile(data) for name, data in parts.items()}
     overlaps = leakage(parts)
     scaled = training is not None and training.model.scaling.kind != "none"
-    found = [*data_caveats(parts, profiles, overlaps, scaled)]
-    found += training_caveats(training) if training is not None else []
+    found = [*data_caveats(parts, profiles, overlaps, scaled), *training_caveats(training)]
     found += _width_caveats(parts["test"], ranking)
     found += _width_caveats(parts["test"] if against is None else test, rival)
     shared, own = ranking.explained, evaluations[ranking.name]
@@ -444,12 +432,7 @@ def _aligned(parts: dict[str, Dataset]) -> dict[str, Dataset]:
                 f"{known.n_features:,}; {name} and training data must have the same ones: are "
                 "these files of one data set?"
             )
-    return {
-        name: replace(data, rows=resized(data.rows, known.n_features))
-        if data.n_features != known.n_features
-        else data
-        for name, data in parts.items()
-    }
+    return {name: _with_features(data, known.n_features) for name, data in parts.items()}
 
 
 def _feature_names(
@@ -465,19 +448,6 @@ def _feature_names(
         )
     known = given or getattr(model, "feature_names", None) or data.feature_names
     return tuple(feature_name(known, j, data.index_base) for j in range(width))
-
-
-def _evaluate(test: Dataset, ranking: Ranking, options: SimpleNamespace) -> Evaluation:
-    rules = fair_convention(options.convention)  # a single feature ties many rows
-    return evaluate_queries(
-        test.queries,
-        test.labels,
-        ranking.scores,
-        metrics=options.metrics or (),
-        convention=rules,
-        docid=test.all_docids if rules.ties == "docid" else None,
-        n_jobs=options.n_jobs,
-    )
 
 
 # ---- what a reader must know before believing the numbers ---------------------------------------
@@ -550,8 +520,10 @@ def _said(messages: dict[str, str]) -> str:
     return f"{told} So it is in the {names} data{also}."
 
 
-def training_caveats(training: Training) -> Iterator[Finding]:
+def training_caveats(training: Training | None) -> Iterator[Finding]:
     """A grid whose end is the best, a fit that stopped early."""
+    if training is None:
+        return
     if training.tuning.edge is not None:
         told = training.tuning.edge
         yield Finding("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
@@ -561,22 +533,19 @@ def training_caveats(training: Training) -> Iterator[Finding]:
         )
 
 
-def _may_lack_zeros(test: Dataset, width: int) -> bool:
-    """Whether a file of text that leaves out zeros explains that the model knows more features."""
-    return width > test.n_features and not isinstance(test.rows, DenseRows)
-
-
 def _width_caveats(test: Dataset, one: Ranking | None) -> list[Finding]:
     """Features of the test data that a model does not know, or the other way round."""
     width = getattr(one.model, "n_features", test.n_features) if one else test.n_features
     if one is None or width == test.n_features:
         return []
     kind = "count nothing" if width < test.n_features else "are taken as 0"
+    # A file of text that leaves out zeros explains that the model knows more features.
+    may_lack_zeros = width > test.n_features and not isinstance(test.rows, DenseRows)
     return [
         Finding(
             "feature-counts",
             f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
             f"those that only one of them has {kind}. Is it a model of other data?",
-            grave=not _may_lack_zeros(test, width),
+            grave=not may_lack_zeros,
         )
     ]
