@@ -481,7 +481,7 @@ def test_numbers_in_words():
     assert [push(x) for x in (1234.5, -0.5, 2e-9)] == ["+1,234", "−0.500", "+2.00e−09"]
     assert interval(float("nan"), float("nan")) == ""
     assert interval(0.6921, 0.7629) == "[0.692, 0.763]"
-    assert interval(-0.0312, 0.04, difference=True) == "[−0.031, +0.040]"
+    assert interval(-0.0312, 0.04, "+") == "[−0.031, +0.040]"
     assert (percent(1, 8), percent(1, 80), percent(1, 0)) == ("12%", "1.2%", "–")
     assert (short(55540.0), short(-0.25)) == ("55,540", "−0.25")
 

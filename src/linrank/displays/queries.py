@@ -294,8 +294,8 @@ class ComparisonDisplay(Display):
         found, baseline = self.comparison, self.comparison.baseline
         self.title = f"{readable(self.metric, 40)}: difference from {readable(baseline, 40)}"
         # What the comparison says of the measure; up is better where it does not.
-        told = getattr(found, "higher_is_better", None)
-        self._is_higher_better = True if told is None else bool(told(self.metric))
+        direction = getattr(found, "higher_is_better", None)
+        self._is_higher_better = True if direction is None else bool(direction(self.metric))
         # Methods and their cells, the best first, without the baseline and what has no value.
         rows = [(str(m), found.cells[m, self.metric]) for m in found.methods if m != baseline]
         rows = [row for row in rows if row[1].difference == row[1].difference]

@@ -177,7 +177,7 @@ def _flatten(element: Element) -> None:
 def _gather(element: Element) -> None:
     """Say the style of neighboring marks once, for their group: thousands of points have one."""
     children: list[Element] = []
-    for style, marks in groupby(element, _style_of_mark):
+    for style, marks in groupby(element, lambda e: e.get("style") if e.tag == "use" else None):
         run = list(marks)
         if style is None or len(run) < 3:
             children += run
@@ -191,10 +191,6 @@ def _gather(element: Element) -> None:
     for child in element:
         if child.tag != "use" and not (child.tag == "g" and len(child) and child[0].tag == "use"):
             _gather(child)
-
-
-def _style_of_mark(element: Element) -> str | None:
-    return element.get("style") if element.tag == "use" else None
 
 
 def _dress(root: Element, title: str, description: str, prefix: str) -> None:

@@ -7,37 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.data.rows import DenseRows
 from linrank.judging.inspect import Profile
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.additive import INTERACTIONS, AdditiveModel
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
-from linrank.reports.html import (
-    absent,
-    bar,
-    beside,
-    columns,
-    details,
-    paragraph,
-    percent,
-    push,
-    short,
-    table,
-    text,
-    value,
-    wide,
-)
+from linrank.reports import html
+from linrank.reports.html import paragraph, push, short, table, text, value, wide
 from linrank.system.resources import count
 from linrank.system.tables import Column, Markup, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.data.rows import Rows
     from linrank.reports.material import Material
 
     Array = NDArray[np.float64]
@@ -184,9 +169,23 @@ def worst_queries(
         rows = rows[np.argsort(-scores[rows], kind="stable")]  # by rank
         labels = data.labels[rows]
         part = data.select(rows)  # the whole query: a scaling by query looks at all of it
-        chosen, shown = _worst_pairs(labels, n_pairs), _shown(labels, n_documents)
-        named = {*shown, *(place for i, j, _ in chosen for place in (i, j))}
-        documents = _documents(data, rows, labels, scores, sorted(named))
+        best = np.searchsorted(np.sort(-labels), -labels, side="left") + 1
+
+        def document(k: int) -> Document:
+            row, comments = int(rows[k]), data.comments
+            docid = None if comments is None else comments.docid(row)
+            label, score = float(labels[k]), float(scores[row])
+            return Document(row, docid, k + 1, int(best[k]), label, score)
+
+        def explained(better: int, worse: int, loss: float) -> WrongPair:
+            two = document(better), document(worse)
+            if model is None:
+                return WrongPair(*two, loss, None, None)
+            X = part.select([better, worse]).X
+            x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+            shares = np.asarray(model.explain(part, pair=(better, worse)), dtype=np.float64)
+            return WrongPair(*two, loss, shares, (x[0], x[1]))
+
         return QueryDiagnosis(
             query,
             None if queries.ids is None else queries.ids.tolist()[query],
@@ -194,8 +193,8 @@ def worst_queries(
             len(rows),
             int(queries.pairs_per_query[query]),
             int(counts[query]),
-            tuple(documents[k] for k in shown),
-            tuple(_explained(part, documents, i, j, loss, model) for i, j, loss in chosen),
+            tuple(map(document, _shown(labels, n_documents))),
+            tuple(explained(*pair) for pair in _worst_pairs(labels, n_pairs)),
         )
 
     return tuple(map(diagnose, order.tolist()))
@@ -205,29 +204,6 @@ def _rows_of(data: Dataset, query: int) -> NDArray[np.int64]:
     """The numbers of the rows of a query."""
     places = np.arange(data.queries.offsets[query], data.queries.offsets[query + 1])
     return places if data.queries.order is None else data.queries.order[places]
-
-
-def _documents(
-    data: Dataset,
-    rows: NDArray[np.int64],
-    labels: Array,
-    scores: Array,
-    places: Sequence[int],
-) -> dict[int, Document]:
-    """The documents at some places of the ranking; a query may have a million."""
-    best = np.searchsorted(np.sort(-labels), -labels, side="left") + 1
-    comments = data.comments
-    return {
-        k: Document(
-            int(rows[k]),
-            None if comments is None else comments.docid(int(rows[k])),
-            k + 1,
-            int(best[k]),
-            float(labels[k]),
-            float(scores[rows[k]]),
-        )
-        for k in places
-    }
 
 
 def _shown(labels: Array, n_documents: int) -> list[int]:
@@ -271,22 +247,6 @@ def _worst_pairs(labels: Array, n_pairs: int) -> list[tuple[int, int, float]]:
     return chosen
 
 
-def _explained(
-    part: Dataset,
-    documents: Mapping[int, Document],
-    better: int,
-    worse: int,
-    loss: float,
-    model: LinearModel | AdditiveModel | None,
-) -> WrongPair:
-    if model is None:
-        return WrongPair(documents[better], documents[worse], loss, None, None)
-    two = part.select([better, worse])
-    rows = np.asarray(two.X.toarray() if hasattr(two.X, "toarray") else two.X, dtype=np.float64)
-    contributions = np.asarray(model.explain(part, pair=(better, worse)), dtype=np.float64)
-    return WrongPair(documents[better], documents[worse], loss, contributions, (rows[0], rows[1]))
-
-
 # ---- all pairs ----------------------------------------------------------------------------------
 
 
@@ -318,10 +278,7 @@ class Pushes:
 
 
 def pushes(
-    data: Dataset,
-    scores: Array,
-    model: LinearModel | AdditiveModel,
-    n_samples: int = SAMPLE,
+    data: Dataset, scores: Array, model: LinearModel | AdditiveModel, n_samples: int = SAMPLE
 ) -> Pushes:
     """The pushes of all features of a model that shares its scores out.
 
@@ -345,10 +302,11 @@ def pushes(
 
 def _shared_out(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
     """``Σ_i c_i·explain(x_i)``."""
+    counted = np.flatnonzero(net)
     if isinstance(model, LinearModel):
         rows = model.scaling.transform(data.rows, data.queries)
-        return model.coef * _product(rows, net)
-    total, counted = np.zeros(model.n_terms), np.flatnonzero(net)
+        return np.asarray(model.coef * (net[counted] @ rows.take(counted).to_user()))
+    total = np.zeros(model.n_terms)
     for begin in range(0, len(counted), BLOCK):
         part = counted[begin : begin + BLOCK]
         total += net[part] @ model.explain(data.select(part))
@@ -370,17 +328,6 @@ def _all_pairs(data: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         within = np.arange(int(lower.sum())) - np.repeat(np.cumsum(lower) - lower, lower)
         worse.append(rows[np.repeat(first, lower) + within])
     return np.concatenate(better), np.concatenate(worse)
-
-
-def _product(rows: Rows, net: Array) -> Array:
-    """``Xᵀc`` in float64, over the rows that count."""
-    used = np.flatnonzero(net)
-    if isinstance(rows, DenseRows):
-        total: Array = net[used] @ rows.values[used].astype(np.float64)
-        return total
-    weights = np.repeat(net, np.diff(rows.offsets)) * rows.values
-    sums = np.bincount(rows.columns, weights=weights, minlength=rows.shape[1])
-    return np.asarray(sums, dtype=np.float64)
 
 
 # ---- the section --------------------------------------------------------------------------------
@@ -406,10 +353,14 @@ def failures(material: Material) -> tuple[str, ...]:
             " Features that push the wrong way in many of them are the place to look: is the "
             "feature broken, or is the label?"
         )
-    shown = [
-        details(_heading(material, one), _body(material, one), is_open=k == 0)
-        for k, one in enumerate(material.worst)
-    ]
+    shown = []
+    for k, one in enumerate(material.worst):
+        name = "All rows" if one.id is None else f"Query {text(one.id)}"
+        wrong = f"{one.n_wrong:,} of {count(one.n_pairs, 'pair')} wrong"
+        measured = f"{text(material.scoring)} {value(one.value)}"
+        sizes = f"{measured} · {wrong} · {count(one.n_rows, 'document')}"
+        heading = f'{name} <span class="small num">{sizes}</span>'
+        shown.append(html.details(heading, _body(material, one), is_open=k == 0))
     return lede, _why_unexplained(material), *shown, _misleading(material)
 
 
@@ -471,7 +422,7 @@ def _value(values: Array, j: int) -> str:
 
 def _cells(share: float, largest: float) -> list[str]:
     """A bar and its number."""
-    return [bar(share, largest), push(share, largest)]
+    return [html.bar(share, largest), push(share, largest)]
 
 
 def _why_unexplained(material: Material) -> str:
@@ -484,23 +435,14 @@ def _why_unexplained(material: Material) -> str:
         )
     else:
         why = "scores were given, not the model; <code>--model</code> explains linear and additive"
-    return absent(f"Pairs are shown without the share of each feature: {why}.")
-
-
-def _heading(material: Material, one: QueryDiagnosis) -> str:
-    name = "All rows" if one.id is None else f"Query {text(one.id)}"
-    wrong = f"{one.n_wrong:,} of {count(one.n_pairs, 'pair')} wrong"
-    return (
-        f'{name} <span class="small num">{text(material.scoring)} {value(one.value)} · {wrong} · '
-        f"{count(one.n_rows, 'document')}</span>"
-    )
+    return html.absent(f"Pairs are shown without the share of each feature: {why}.")
 
 
 def _body(material: Material, one: QueryDiagnosis) -> str:
     headings = [Column("rank"), Column("label", "left"), Column("ideal"), Column("score")]
     content = Table([*headings, Column("document", "left")], [*_document_rows(one)], RANKED)
     pairs = [_pair(material, pair, k) for k, pair in enumerate(one.pairs, start=1)]
-    return beside(table(content), "".join(pairs[:1])) + columns(*pairs[1:])
+    return html.beside(table(content), "".join(pairs[:1])) + html.columns(*pairs[1:])
 
 
 def _document_rows(one: QueryDiagnosis) -> Iterator[list[str]]:
@@ -547,10 +489,10 @@ def _blame(material: Material, shares: Array) -> str:
     if not against.size:
         return "No feature tells the two apart: the model gives them equal scores."
     worst = int(np.argmin(shares))
+    share = html.percent(-float(shares[worst]), -float(against.sum()))
     return (
         f"Difference of scores {push(float(shares.sum()))}. Most to blame: <strong>"
-        f"{text(_term(material, worst))}</strong>, "
-        f"{percent(-float(shares[worst]), -float(against.sum()))} of all that pushes the wrong way."
+        f"{text(_term(material, worst))}</strong>, {share} of all that pushes the wrong way."
     )
 
 

@@ -183,22 +183,16 @@ def details(summary: str, body: str, *, is_open: bool = False) -> str:
 ROUNDING = 1e-15  # shares below it are the rounding of the sums they come from
 
 
-def value(number: float) -> str:
-    """A measure: three digits, or a dash for what is undefined."""
-    return "–" if math.isnan(number) else f"{number:.3f}"
+def value(number: float, sign: str = "") -> str:
+    """A measure, or with ``sign="+"`` a difference: three digits, or a dash where undefined."""
+    return "–" if math.isnan(number) else f"{number:{sign}.3f}".replace("-", "−")
 
 
-def signed(number: float) -> str:
-    """A difference, with its sign."""
-    return "–" if math.isnan(number) else f"{number:+.3f}".replace("-", "−")
-
-
-def interval(low: float, high: float, *, difference: bool = False) -> str:
+def interval(low: float, high: float, sign: str = "") -> str:
     """``[0.692, 0.763]``; nothing where there is none, as of a single query."""
     if math.isnan(low) or math.isnan(high):
         return ""
-    show = signed if difference else value
-    return f"[{show(low)}, {show(high)}]"
+    return f"[{value(low, sign)}, {value(high, sign)}]"
 
 
 def p_value(p: float) -> str:

@@ -8,41 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank import __version__
+from linrank import __version__, displays
 from linrank.data.rows import ColumnStatistics
-from linrank.displays import (
-    ConvergenceDisplay,
-    CurvesDisplay,
-    LabelsDisplay,
-    PathDisplay,
-    QueryHistogramDisplay,
-    QueryScatterDisplay,
-    WeightsDisplay,
-)
+from linrank.judging.compare import notes as comparison_notes
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
-from linrank.reports.html import (
-    MISSING,
-    absent,
-    clear,
-    columns,
-    details,
-    figure,
-    interval,
-    notices,
-    p_value,
-    paragraph,
-    percent,
-    power,
-    short,
-    signed,
-    table,
-    text,
-    tiles,
-    typeset,
-    value,
-)
+from linrank.reports import html
+from linrank.reports.html import absent, clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, fitted_to
 from linrank.solvers.result import certified_share, distance_text
 from linrank.system.resources import count
@@ -70,8 +43,8 @@ def header(material: Material, title: str) -> str:
             f"<h1>{text(title)}</h1>",
             paragraph(f"{text(test.source)}: {rows} of {queries}", "small"),
             paragraph(_verdict(material), "verdict"),
-            tiles(_figures(material)),
-            notices(material.caveats),
+            html.tiles(_figures(material)),
+            html.notices(material.caveats),
         )
     )
 
@@ -97,10 +70,12 @@ def _verdict(material: Material) -> str:
 
 def _ends(cell: Cell, *, difference: bool = False) -> str:
     """The interval, or why there is none."""
-    low, high = (cell.difference_low, cell.difference_high) if difference else (cell.low, cell.high)
-    if math.isnan(low) or math.isnan(high):
+    ends = interval(cell.low, cell.high)
+    if difference:
+        ends = interval(cell.difference_low, cell.difference_high, "+")
+    if not ends:
         return "(one query, so no interval)" if cell.n_queries == 1 else "(no interval)"
-    return f'<span class="num">{interval(low, high, difference=difference)}</span>'
+    return f'<span class="num">{ends}</span>'
 
 
 def _against(material: Material, cell: Cell) -> str:
@@ -108,7 +83,9 @@ def _against(material: Material, cell: Cell) -> str:
         return ""
     rival = f"<em>{text(material.against.name)}</em>"
     verdict = material.comparison.verdict(material.ranking.name, material.scoring)
-    sizes = f'<span class="num">{signed(cell.difference)}</span>, {p_value(cell.p_corrected)}'
+    sizes = (
+        f'<span class="num">{value(cell.difference, "+")}</span>, {html.p_value(cell.p_corrected)}'
+    )
     known = value(material.comparison.cells[material.against.name, material.scoring].mean)
     if cell.wins == cell.losses == 0:
         return f"On every query it does as well as {rival}, no better and no worse."
@@ -134,7 +111,7 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
     if share is None:
         detail = distance_text(objective, gap, converged)
         return "no", detail, f"Of the objective of the fit, {detail}."
-    detail = f"at most {power(share)} of the objective above its minimum"
+    detail = f"at most {html.power(share)} of the objective above its minimum"
     if not converged:
         return "no", detail, f"The fit stopped before its tolerance: it is {detail}."
     return "yes", detail, f"The fit is certified: {detail}, proven by duality."
@@ -155,11 +132,11 @@ def _figures(material: Material) -> list[tuple[str, str, str]]:
     ]
     if material.against is not None:
         ends = f"{level} {_ends(cell, difference=True)}"
-        tested = f"<br>{p_value(cell.p_corrected)}, {_test(comparison.test)}"
+        tested = f"<br>{html.p_value(cell.p_corrected)}, randomisation test"
         shown += [
             (
                 f"Against {text(material.against.name)}",
-                signed(cell.difference),
+                value(cell.difference, "+"),
                 ends + (tested if cell.n_queries > 1 else ""),
             ),
             (
@@ -172,10 +149,6 @@ def _figures(material: Material) -> list[tuple[str, str, str]]:
     if bound is not None:
         shown.append(("Fit certified", bound[0], bound[1]))
     return shown
-
-
-def _test(name: str) -> str:
-    return "paired t test" if name == "t" else f"{name} test"
 
 
 def summary_dict(material: Material) -> dict[str, Any]:
@@ -221,10 +194,10 @@ def measures(material: Material) -> tuple[str, ...]:
         mean = f"{value(cell.mean)} {interval(cell.low, cell.high)}"
         row = [metric + arrow, mean, f"{cell.n_queries:,}"]
         if rival is not None:
-            ends = interval(cell.difference_low, cell.difference_high, difference=True)
+            ends = interval(cell.difference_low, cell.difference_high, "+")
             row += [value(comparison.cells[rival.name, metric].mean)]
-            row += [f"{signed(cell.difference)} {ends}"]
-            row += [p_value(cell.p_corrected).removeprefix("p ").removeprefix("= ")]
+            row += [f"{value(cell.difference, '+')} {ends}"]
+            row += [html.p_value(cell.p_corrected).removeprefix("p ").removeprefix("= ")]
             row += [f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}"]
         rows.append(row)
     content = Table([Column("measure", "left"), *map(Column, headings)], rows, "", _notes(material))
@@ -253,8 +226,7 @@ def _lede(material: Material) -> str:
 
 
 def _notes(material: Material) -> list[str]:
-    comparison, queries = material.comparison, material.test.queries
-    notes = [f"Rules: {typeset(comparison.convention.describe())}."]
+    notes, queries = comparison_notes(material.comparison), material.test.queries
     n_flat = int(np.count_nonzero(queries.n_levels == 1))
     if n_flat:
         notes.append(
@@ -262,17 +234,7 @@ def _notes(material: Material) -> list[str]:
             f"{'has' if n_flat == 1 else 'have'} one label only: no ranking can do better or worse "
             "on them."
         )
-    notes.append(
-        f"Intervals: bootstrap over queries, {comparison.n_resamples:,} resamples, seed "
-        f"{comparison.seed}."
-    )
-    if material.against is not None:
-        notes.append(
-            f"Against: {clear(material.against.name)}. Difference: mean of "
-            f"{clear(material.ranking.name)} less "
-            f"that mean. p: two-sided {_test(comparison.test)} on the differences by query."
-        )
-    return notes
+    return [clear(html.typeset(note)) for note in notes]
 
 
 def by_query(material: Material) -> tuple[str, ...]:
@@ -282,9 +244,9 @@ def by_query(material: Material) -> tuple[str, ...]:
     is_flat = material.test.queries.n_levels == 1
     spread = None
     if not np.isnan(own).all():
-        spread = QueryHistogramDisplay(own, scoring, is_flat=is_flat)
+        spread = displays.QueryHistogramDisplay(own, scoring, is_flat=is_flat)
     told = f"How {text(scoring)} is spread over the queries.{_flat(material, own, is_flat)}"
-    histogram = figure(spread, told) or MISSING
+    histogram = figure(spread, told) or html.MISSING
     if rival is None:
         how = absent(
             "Compared with nothing: <code>--against</code> a model or scores, or "
@@ -292,7 +254,7 @@ def by_query(material: Material) -> tuple[str, ...]:
             "picture of both."
         )
         lede = "A mean hides what single queries get. Look for a heap at the low end."
-        return lede, columns(histogram), how
+        return lede, html.columns(histogram), how
     lede = (
         "A mean hides what single queries get: a change that helps many a little may ruin a few. "
         "Points above the diagonal are queries that the model serves better."
@@ -301,14 +263,14 @@ def by_query(material: Material) -> tuple[str, ...]:
     names, ids = (material.ranking.name, rival.name), material.test.queries.ids
     both, open_ = None, np.where(is_flat, np.nan, own)
     if not np.isnan(open_ + other).all():
-        both = QueryScatterDisplay(open_, other, names, scoring, ids)
+        both = displays.QueryScatterDisplay(open_, other, names, scoring, ids)
     caption = (
         f"Each point is a test query: {text(scoring)} of <em>{text(rival.name)}</em> to the right, "
         f"of <strong>{text(material.ranking.name)}</strong> upwards; large points are several "
         "queries."
     )
     lost, won = _shifted(material, own, other)
-    return lede, columns(figure(both, caption) + lost, histogram + won)
+    return lede, html.columns(figure(both, caption) + lost, histogram + won)
 
 
 def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool_]) -> str:
@@ -326,48 +288,34 @@ def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool
     )
 
 
-def _shifted(
-    material: Material, own: NDArray[np.float64], other: NDArray[np.float64]
-) -> tuple[str, str]:
-    """The queries with the largest losses, and those with the largest gains."""
+def _shifted(material: Material, own: NDArray[np.float64], other: NDArray[np.float64]) -> list[str]:
+    """Tables of the queries with the largest losses, and of those with the largest gains."""
     gain = (own - other) * (1.0 if parse(material.scoring).higher_is_better else -1.0)
     known = np.flatnonzero(~np.isnan(gain) & (np.abs(gain) > 1e-9))
     order = known[np.argsort(gain[known], kind="stable")]
-    n_lost, n_won = (int(np.count_nonzero(sign * gain[known] > 0)) for sign in (-1, 1))
-    lost = percent(n_lost, len(gain)) + " of the queries lose; these lose most. Look at them first."
-    won = percent(n_won, len(gain)) + " of the queries gain; these gain most."
-    return (
-        _named(material, "Largest losses", lost, order[: min(SHIFTED, n_lost)], own, other),
-        _named(material, "Largest gains", won, order[::-1][: min(SHIFTED, n_won)], own, other),
-    )
-
-
-def _named(
-    material: Material,
-    title: str,
-    said: str,
-    chosen: NDArray[np.int64],
-    own: NDArray[np.float64],
-    other: NDArray[np.float64],
-) -> str:
-    """A table of some queries."""
-    if not len(chosen):
-        return ""
     queries = material.test.queries
     ids, sizes = queries.ids, np.diff(queries.offsets)
     headings = ("documents", "model", "against", "difference")
-    rows = [
-        [
-            "all rows" if ids is None else clear(ids[q]),
-            f"{sizes[q]:,}",
-            value(own[q]),
-            value(other[q]),
-            signed(own[q] - other[q]),
+    tables = []
+    for sign, title, told in (
+        (-1, "Largest losses", "of the queries lose; these lose most. Look at them first."),
+        (1, "Largest gains", "of the queries gain; these gain most."),
+    ):
+        n = int(np.count_nonzero(sign * gain[known] > 0))
+        rows = [
+            [
+                "all rows" if ids is None else clear(ids[q]),
+                f"{sizes[q]:,}",
+                value(own[q]),
+                value(other[q]),
+                value(own[q] - other[q], "+"),
+            ]
+            for q in order[::-sign][: min(SHIFTED, n)].tolist()
         ]
-        for q in chosen.tolist()
-    ]
-    content = Table([Column("query", "left"), *map(Column, headings)], rows)
-    return f"<h3>{title}</h3>{paragraph(said, 'small')}{table(content)}"
+        said = paragraph(f"{html.percent(n, len(gain))} {told}", "small")
+        content = Table([Column("query", "left"), *map(Column, headings)], rows)
+        tables.append(f"<h3>{title}</h3>{said}{table(content)}" if rows else "")
+    return tables
 
 
 # ---- the model, its training and its data ----------------------------------------------------
@@ -384,7 +332,7 @@ def weights(material: Material) -> tuple[str, ...]:
     if isinstance(additive, AdditiveModel):
         told = "What the features that matter most add to a score, by their value."
         names = material.names[: additive.n_features]
-        return told, figure(CurvesDisplay.from_estimator(additive, names=names), told)
+        return told, figure(displays.CurvesDisplay.from_estimator(additive, names=names), told)
     if model is None:
         return "Which features move documents up and down.", _why(material)
     data = fitted_to(material.test, model)
@@ -406,15 +354,21 @@ def weights(material: Material) -> tuple[str, ...]:
     )
     names, n_drawn = material.names[: model.n_features], min(DRAWN, len(order))
     drawn = figure(
-        WeightsDisplay(model.coef, names, n_drawn, deviation),
+        displays.WeightsDisplay(model.coef, names, n_drawn, deviation),
         "To the right: more of the feature moves a document up; to the left: down.",
         width=6.0,
     )
     listed = [
-        [clear(material.names[j]), short(model.coef[j]), short(moved[j])]
+        [clear(material.names[j]), html.short(model.coef[j]), html.short(moved[j])]
         for j in order[:LISTED].tolist()
     ]
-    return lede, drawn or MISSING, _list(listed, len(order) - len(listed))
+    n_left = len(order) - len(listed)
+    notes = [f"{n_left:,} smaller ones are left out."] if n_left else []
+    what = "The weight" if len(listed) == 1 else f"All {len(listed)} weights"
+    what = f"The {len(listed)} largest weights" if n_left else what
+    headings = [Column("feature", "left"), Column("weight"), Column("weight × deviation")]
+    numbers = table(Table(headings, listed, notes=notes))
+    return lede, drawn or html.MISSING, html.details(f"{what} as numbers", numbers)
 
 
 def _why(material: Material) -> str:
@@ -425,15 +379,6 @@ def _why(material: Material) -> str:
             f"{count(material.ranking.model.coef.size, 'support document')}."
         )
     return absent("Scores were given, not the model behind them; a model file has weights to show.")
-
-
-def _list(rows: list[list[str]], n_left: int) -> str:
-    """The weights in a table that folds."""
-    headings = [Column("feature", "left"), Column("weight"), Column("weight × deviation")]
-    notes = [f"{n_left:,} smaller ones are left out."] if n_left else []
-    what = "The weight" if len(rows) == 1 else f"All {len(rows)} weights"
-    what = f"The {len(rows)} largest weights" if n_left else what
-    return details(f"{what} as numbers", table(Table(headings, rows, notes=notes)))
 
 
 def fitting(material: Material) -> tuple[str, ...]:
@@ -454,21 +399,21 @@ def fitting(material: Material) -> tuple[str, ...]:
     sign = 1.0 if parse(scoring).higher_is_better else -1.0
     band = ", with one standard error over the folds" if len(tuning.scores) > 1 else ""
     path = figure(
-        PathDisplay(training.path, sign * tuning.scores, training.C, scoring),
+        displays.PathDisplay(training.path, sign * tuning.scores, training.C, scoring),
         f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken.",
         width=6.0,
     )
     steps = figure(
-        ConvergenceDisplay(training.result.history),
+        displays.ConvergenceDisplay(training.result.history),
         "How far the objective of the chosen fit is from its minimum at most, step by step: "
         "both curves are proven bounds.",
     )
     return (
         lede,
-        path or MISSING,
+        path or html.MISSING,
         paragraph(_certificate(training)),
-        details("The path as numbers", table(_path_table(material, training))),
-        details("How the fit converged", steps) if steps else "",
+        html.details("The path as numbers", table(_path_table(material, training))),
+        html.details("How the fit converged", steps) if steps else "",
     )
 
 
@@ -500,7 +445,7 @@ def _certificate(training: Training) -> str:
         f"Of it, {distance_text(result.value, result.gap, result.converged)}."
         if share is None
         else "The dual problem proves that no weights have an objective smaller by more than "
-        f"{power(share)} of it."
+        f"{html.power(share)} of it."
     )
     scaled = "features as they are" if scale == "none" else f"features scaled ({scale})"
     return (
@@ -523,7 +468,7 @@ def _path_table(material: Material, training: Training) -> Table:
             *([value(deviation[k])] if many else []),
             f"{path.objectives[k]:.6g}",
             f"{path.gaps[k] / path.objectives[k]:.1e}",
-            short(path.norms[k]),
+            html.short(path.norms[k]),
             "← taken" if k == tuning.chosen else "",
         ]
         for k, (C, mean) in enumerate(
@@ -561,10 +506,10 @@ def data(material: Material) -> tuple[str, ...]:
     by_part = [_facts(profile) for profile in material.profiles.values()]
     rows = [[fact, *(facts[fact] for facts in by_part)] for fact in by_part[0]]
     drawn = figure(
-        LabelsDisplay.from_dataset(material.test),
+        displays.LabelsDisplay.from_dataset(material.test),
         "Test data. How many documents have each label, and how many documents a query has.",
     )
-    return _data_lede(material), table(Table(headings, rows)), drawn or MISSING
+    return _data_lede(material), table(Table(headings, rows)), drawn or html.MISSING
 
 
 def _data_lede(material: Material) -> str:
@@ -621,7 +566,7 @@ def method(material: Material) -> tuple[str, ...]:
             f"{text(material.against.about)}."
         )
     words += [
-        f"<strong>Measures:</strong> {text(typeset(comparison.convention.describe()))}.",
+        f"<strong>Measures:</strong> {text(html.typeset(comparison.convention.describe()))}.",
         "<strong>Worst queries:</strong> by the first measure, then by wrong pairs. The wrong "
         "pairs shown cost most DCG, (2<sup>y</sup> − 1 of one less that of the other) × (discount "
         "of one place less that of the other), no document twice; labels below 0 or above 30 count "
