@@ -161,8 +161,7 @@ def check(
     rows, names, base = _parts(data)
     check_positive("drift", drift)
     check_positive("outside", outside)
-    kind = _Comparison if isinstance(model, LinearModel) else _CurveComparison
-    return kind(model, rows, names, base, drift, outside).findings()
+    return _Comparison(model, rows, names, base, drift, outside).findings()
 
 
 def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
@@ -178,33 +177,39 @@ def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
     return rows, data.raw_feature_names, data.index_base
 
 
+@dataclass(eq=False)
 class _Comparison:
     """A model beside the columns of some data."""
 
-    def __init__(
-        self,
-        model: Any,
-        rows: Rows,
-        names: Sequence[str] | None,
-        base: int | None,
-        drift: float,
-        outside: float,
-    ) -> None:
-        self.drift, self.outside = drift, outside
-        self.model, self.rows, self.names, self.base = model, rows, names, base
-        self.by_name = names is not None and model.feature_names is not None
-        self.used = np.flatnonzero(self._is_used())
-        n_columns = rows.shape[1]
-        if names is not None and model.feature_names is not None:
-            place = {name: j for j, name in enumerate(names)}
+    model: Any
+    rows: Rows
+    names: Sequence[str] | None
+    base: int | None
+    drift: float
+    outside: float
+
+    def __post_init__(self) -> None:
+        model, known = self.model, self.model.statistics
+        if isinstance(model, LinearModel):
+            is_used, self.weights = model.missing.uses(model.coef), ("the weight", model.coef)
+            # |coef_j|·std_j, or |coef_j| where the deviations are not known.
+            self.sizes = abs(model.coef) * (1.0 if known is None else np.sqrt(known.variance))
+        else:
+            is_used = model.is_used | (model.interactions is not None)
+            # From the lowest point of each curve to the highest.
+            spans = [float(np.ptp(model.curve(j)[1])) for j in range(model.n_features)]
+            self.sizes = np.array(spans)
+            self.weights = ("a curve that spans", self.sizes)
+        self.used = np.flatnonzero(is_used)
+        self.column = np.where(self.used < self.rows.shape[1], self.used, -1)
+        self.by_name = self.names is not None and model.feature_names is not None
+        if self.by_name:
+            place = {name: j for j, name in enumerate(self.names or ())}
             columns = [place.get(model.feature_names[j], -1) for j in self.used.tolist()]
             self.column = np.array(columns, dtype=np.int64)
-        else:
-            self.column = np.where(self.used < n_columns, self.used, -1)
-        self._largest = float(self._sizes(self.used).max(initial=0.0))
 
     def findings(self) -> Findings:
-        found = [*self._index_base(), *self._absent(), *self._unknown(), *self._values()]
+        found = [*self._columns(), *self._values()]
         found += self._no_signal(found)
         if self.model.statistics is None:
             found.append(
@@ -229,53 +234,33 @@ class _Comparison:
         names, base = self.model.feature_names, self.model.training.get("index_base")
         return feature_name(names, j, base, alone=False)
 
-    def _index_base(self) -> Iterator[CheckFinding]:
-        trained = self.model.training.get("index_base")
-        if self.by_name or self.base is None or trained is None or trained == self.base:
-            return
-        yield CheckFinding(
-            "index-base",
-            "error",
-            f"the first feature of these data has number {self.base}, that of the training data "
-            f"{trained}: every feature meets the weight of its neighbour; read them with "
-            f"zero_based={trained == 0} (--index-base {trained})",
-            values={"data": self.base, "model": trained},
-        )
-
-    def _absent(self) -> Iterator[CheckFinding]:
-        """Features with a weight that the data lack."""
-        absent = self.used[self.column < 0]
-        for j in self._by_importance(absent):
-            # A text that leaves a feature out in every row has as many columns as it needs.
-            severity: Severity = "error" if self.by_name or self.base is None else "warning"
-            counts = "is not among the columns" if self.by_name else "is in no row"
-            what, weight = self._weight(j)
-            told = f"{counts}, and has {what} {weight:.6g}"
-            told += "" if severity == "error" else "; it counts as 0"
-            yield self._of(j, "missing-feature", severity, told, weight=weight)
-
-    def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
-        """Where most of what the model ranks by is not there, or the same in all rows."""
-        dead = {item.feature for item in found if _is_dead(item)}
-        is_dead = np.array([self._name(j) in dead for j in self.used.tolist()], dtype=bool)
-        sizes = self._sizes(self.used)
-        share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
-        if share > MOST:
+    def _columns(self) -> Iterator[CheckFinding]:
+        """Columns that count from another number, that the data lack, or that the model does."""
+        model, trained = self.model, self.model.training.get("index_base")
+        is_moved = None not in (self.base, trained) and trained != self.base
+        if is_moved and not self.by_name:
             yield CheckFinding(
-                "no-signal",
+                "index-base",
                 "error",
-                f"features that these data lack, or hold one value of, have {100 * share:.3g} % of "
-                "the importance of all: are these the data of another model?",
-                values={"share": share},
+                f"the first feature of these data has number {self.base}, that of the training "
+                f"data {trained}: every feature meets the weight of its neighbour; read them with "
+                f"zero_based={trained == 0} (--index-base {trained})",
+                values={"data": self.base, "model": trained},
             )
-
-    def _unknown(self) -> Iterator[CheckFinding]:
-        n_known = self.model.n_features
-        if self.names is not None and self.model.feature_names is not None:
-            known = set(self.model.feature_names)
-            unknown = [name for name in self.names if name not in known]
-        else:
-            unknown = [str(j + (self.base or 0)) for j in range(n_known, self.rows.shape[1])]
+        what, weights = self.weights
+        # A text that leaves a feature out in every row has as many columns as it needs.
+        severity: Severity = "error" if self.by_name or self.base is None else "warning"
+        counts = "is not among the columns" if self.by_name else "is in no row"
+        end = "" if severity == "error" else "; it counts as 0"
+        for j in self._by_importance(self.used[self.column < 0]):
+            weight = float(weights[j])
+            told = f"{counts}, and has {what} {weight:.6g}{end}"
+            yield self._of(j, "missing-feature", severity, told, weight=weight)
+        first = self.base or 0
+        unknown = [str(j + first) for j in range(model.n_features, self.rows.shape[1])]
+        if self.by_name:
+            known = set(model.feature_names)
+            unknown = [name for name in self.names or () if name not in known]
         if unknown:
             shown = ", ".join(unknown[:5])
             more = f" and {len(unknown) - 5:,} more" if len(unknown) > 5 else ""
@@ -286,25 +271,33 @@ class _Comparison:
                 values={"features": unknown},
             )
 
+    def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
+        """Where most of what the model ranks by is not there, or the same in all rows."""
+        dead = {item.feature for item in found if _is_dead(item)}
+        is_dead = np.array([self._name(j) in dead for j in self.used.tolist()], dtype=bool)
+        sizes = self.sizes[self.used]
+        share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
+        if share > MOST:
+            yield CheckFinding(
+                "no-signal",
+                "error",
+                f"features that these data lack, or hold one value of, have {100 * share:.3g} % of "
+                "the importance of all: are these the data of another model?",
+                values={"share": share},
+            )
+
     def _by_importance(self, features: Any) -> list[int]:
-        ordered: list[int] = features[np.argsort(-self._sizes(features), kind="stable")].tolist()
+        ordered: list[int] = features[np.argsort(-self.sizes[features], kind="stable")].tolist()
         return ordered
-
-    def _is_used(self) -> Any:
-        return self.model.missing.uses(self.model.coef)
-
-    def _weight(self, j: int) -> tuple[str, float]:
-        """How much a feature counts, and what that is."""
-        return "the weight", float(self.model.coef[j])
-
-    def _sizes(self, features: Any) -> Any:
-        """``|coef_j|·std_j``, or ``|coef_j|`` where the deviations are not known."""
-        known, size = self.model.statistics, abs(self.model.coef[features])
-        return size if known is None else size * np.sqrt(known.variance[features])
 
     def _moved(self, j: int, end: float, worst: float) -> float:
         """By how much a value changes a score that lies beyond an end of the range of training."""
-        return abs(float(self.model.coef[j])) * abs(worst - end)
+        if isinstance(self.model, LinearModel):
+            return abs(float(self.model.coef[j])) * abs(worst - end)
+        if self.model.interactions is not None:
+            return float("inf")  # what they do beyond the range is not looked at
+        _, heights = self.model.curves.polyline(j, *sorted((end, worst)))
+        return float(np.ptp(heights))
 
     def _values(self) -> Iterator[CheckFinding]:
         """What the columns hold, in order of importance."""
@@ -362,8 +355,8 @@ class _Comparison:
     def _outside(
         self, j: int, found: SimpleNamespace, low: float, high: float
     ) -> Iterator[CheckFinding]:
-        worst, row = found.worst, found.worst_row
-        if self._moved(j, high if worst > high else low, worst) <= NEGLIGIBLE * self._largest:
+        worst, row, largest = found.worst, found.worst_row, self.sizes[self.used].max()
+        if self._moved(j, high if worst > high else low, worst) <= NEGLIGIBLE * largest:
             return  # a constant of training whose weight is rounding, or a curve that ends flat
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
         is_many = found.n_outside > self.outside * found.n_rows or found.excess > high - low
@@ -408,27 +401,6 @@ class _Comparison:
             )
             values = {"mean": mean, "trained": trained, "deviations": shift}
             yield self._of(j, "drift", "warning", told, **values)
-
-
-class _CurveComparison(_Comparison):
-    """The same of an additive model, whose curves have a span in place of a weight."""
-
-    def _is_used(self) -> Any:
-        has_all = self.model.interactions is not None
-        return np.ones(self.model.n_features, dtype=bool) if has_all else self.model.is_used
-
-    def _weight(self, j: int) -> tuple[str, float]:
-        return "a curve that spans", float(self._sizes(np.array([j]))[0])
-
-    def _sizes(self, features: Any) -> Any:
-        """From the lowest point of each curve to the highest."""
-        return np.array([float(np.ptp(self.model.curve(j)[1])) for j in features.tolist()])
-
-    def _moved(self, j: int, end: float, worst: float) -> float:
-        if self.model.interactions is not None:
-            return float("inf")  # what they do beyond the range is not looked at
-        _, heights = self.model.curves.polyline(j, *sorted((end, worst)))
-        return float(np.ptp(heights))
 
 
 def _is_dead(item: CheckFinding) -> bool:
