@@ -233,13 +233,7 @@ class LabelsDisplay(Display):
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         values, counts, sizes = self._parts
-        look = {"color": BLUE, **style}
-        self._draw_labels(axes[0], values, counts, look)
-        self._draw_sizes(axes[1], sizes, look)
-
-    @staticmethod
-    def _draw_labels(ax: Any, values: Any, counts: Any, look: dict[str, Any]) -> None:
-        total = int(counts.sum())
+        look, (ax, below), total = {"color": BLUE, **style}, axes, int(counts.sum())
         if len(values) <= _MOST_LABELS:
             bars = ax.bar(np.arange(len(values)), counts, **{"width": 0.8, **look})
             ax.set_xticks(np.arange(len(values)), [f"{value:g}" for value in values])
@@ -250,21 +244,18 @@ class LabelsDisplay(Display):
             ax.hist(values, weights=counts, bins=30, **{"rwidth": 0.92, **look})
         said = f"{count(len(values), 'label')} of {count(total, 'row')}"
         finish(ax, said, x="label", y="rows", grid="y")
-
-    @staticmethod
-    def _draw_sizes(ax: Any, sizes: Any, look: dict[str, Any]) -> None:
         low, high = int(sizes.min()), int(sizes.max())
         step = max(1, -(-(high - low + 1) // 30))  # whole rows: no bar has more sizes than another
         edges = np.arange(low, high + step + 1, step) - 0.5
-        ax.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
+        below.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
         if high - low < 4:
-            ax.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
-        _whole_numbers(ax.xaxis)
-        _whole_numbers(ax.yaxis)
+            below.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
+        _whole_numbers(below.xaxis)
+        _whole_numbers(below.yaxis)
         told = f"{low:,} to {high:,} rows, median {np.median(sizes):g}"
         told = told if low < high else count(low, "row")
         said = f"{count(len(sizes), 'query', 'queries')} of {told}"
-        finish(ax, said, x="rows of a query", y="queries", grid="y")
+        finish(below, said, x="rows of a query", y="queries", grid="y")
 
 
 @dataclass(eq=False, repr=False)

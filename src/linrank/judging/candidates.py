@@ -654,7 +654,6 @@ def _boosting(
     fit: str,
     sizes: Mapping[str, Sequence[int]],
     gentle: Mapping[str, Any],
-    needs: str | None = None,
     **settings: Any,
 ) -> Contestant:
     """Boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults."""
@@ -664,7 +663,7 @@ def _boosting(
         description,
         f"{_HERE}:{fit}",
         {**sizes, **_SLOWLY},
-        needs,
+        None if family == _SKLEARN else fit,
         settings,
         f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
         also=[{**_GENTLE, **gentle}, {}],
@@ -710,7 +709,6 @@ RIVALS: tuple[Contestant, ...] = (
         "lightgbm",
         {"num_leaves": (7, 15, 31)},
         {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
-        "lightgbm",
     ),
     *(
         _boosting(
@@ -720,7 +718,6 @@ RIVALS: tuple[Contestant, ...] = (
             "xgboost",
             {"max_depth": (3, 4, 6)},
             {"max_depth": 3, **_HALF},
-            "xgboost",
             objective=f"rank:{pairs}",
         )
         for pairs in ("pairwise", "ndcg")
@@ -732,7 +729,6 @@ RIVALS: tuple[Contestant, ...] = (
         "catboost",
         {"depth": (4, 6)},
         {"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
-        "catboost",
     ),
     Contestant(
         "best-feature", "baseline", "the best single feature, up or down", f"{_HERE}:single_feature"

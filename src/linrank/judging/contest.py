@@ -485,16 +485,12 @@ class Contest(Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
+        apart = ("entries", "rules")
+        told = {name: value for name, value in vars(self).items() if name not in apart}
         return {
-            "protocol": self.protocol,
-            "selection": self.selection,
-            "sources": list(self.sources),
-            "baseline": self.baseline,
-            "metrics": list(self.metrics),
+            **{n: list(v) if isinstance(v, tuple) else v for n, v in told.items()},
             **vars(self.rules),
             "convention": self.rules.convention.describe(),
-            "seconds": self.seconds,
-            "remarks": list(self.remarks),
             "methods": [entry.to_dict() for entry in self.entries],
             "comparison": None if self.comparison is None else self.comparison.to_dict(),
         }

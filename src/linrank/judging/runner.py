@@ -218,15 +218,11 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, without the scores."""
-        size = self.size
+        apart, size = ("score", "size", "scores"), self.size
         return {
-            "status": self.status,
+            **{name: value for name, value in vars(self).items() if name not in apart},
             "why": self.why or None,
-            "parameters": self.parameters,
             "validation_score": self.score,
-            "fit_seconds": self.fit_seconds,
-            "search_seconds": self.search_seconds,
-            "n_candidates": self.n_candidates,
             "model_bytes": None if size is None else size.n_bytes,
             "model_parts": None if size is None else {size.part: size.n_parts},
         }

@@ -10,7 +10,6 @@ import numpy as np
 from linrank.judging.inspect import Profile
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.additive import INTERACTIONS, AdditiveModel
-from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.reports import html
 from linrank.reports.html import paragraph, push, short, table, text, value, wide
@@ -361,7 +360,10 @@ def failures(material: Material) -> tuple[str, ...]:
         sizes = f"{measured} · {wrong} · {count(one.n_rows, 'document')}"
         heading = f'{name} <span class="small num">{sizes}</span>'
         shown.append(html.details(heading, _body(material, one), is_open=k == 0))
-    return lede, _why_unexplained(material), *shown, _misleading(material)
+    why = material.ranking.why_unexplained
+    if why:
+        why = html.absent(f"Pairs are shown without the share of each feature. {text(why)}")
+    return lede, why, *shown, _misleading(material)
 
 
 def _misleading(material: Material) -> str:
@@ -423,19 +425,6 @@ def _value(values: Array, j: int) -> str:
 def _cells(share: float, largest: float) -> list[str]:
     """A bar and its number."""
     return [html.bar(share, largest), push(share, largest)]
-
-
-def _why_unexplained(material: Material) -> str:
-    if material.ranking.explained is not None:
-        return ""
-    if isinstance(material.ranking.model, KernelModel):
-        why = (
-            "this is a kernel model: its score is a sum over support documents, which does not "
-            "fall apart into features"
-        )
-    else:
-        why = "scores were given, not the model; <code>--model</code> explains linear and additive"
-    return html.absent(f"Pairs are shown without the share of each feature: {why}.")
 
 
 def _body(material: Material, one: QueryDiagnosis) -> str:

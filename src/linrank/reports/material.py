@@ -37,6 +37,7 @@ from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.reports.diagnosis import LARGEST_GRADE, Pushes, QueryDiagnosis, pushes, worst_queries
 from linrank.search.folds import Fold, deal
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.models.linear import Model
@@ -75,6 +76,19 @@ class Ranking:
     def explained(self) -> LinearModel | AdditiveModel | None:
         """The model if it shares a score out among features."""
         return self.model if isinstance(self.model, (LinearModel, AdditiveModel)) else None
+
+    @property
+    def why_unexplained(self) -> str:
+        """What keeps a score from falling apart into features; empty where nothing does."""
+        if self.explained is not None:
+            return ""
+        if isinstance(self.model, KernelModel):
+            support = count(self.model.coef.size, "support document")
+            return (
+                f"A kernel model ({self.model.kernel.name}) has no weights of features: its score "
+                f"is a sum over {support}, which does not fall apart into features."
+            )
+        return "Scores were given, not the model behind them; --model explains linear and additive."
 
 
 def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | None) -> Ranking:

@@ -13,7 +13,6 @@ from linrank.data.rows import ColumnStatistics
 from linrank.judging.compare import notes as comparison_notes
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
-from linrank.models.kernel import KernelModel
 from linrank.reports import html
 from linrank.reports.html import absent, clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, fitted_to
@@ -334,7 +333,8 @@ def weights(material: Material) -> tuple[str, ...]:
         names = material.names[: additive.n_features]
         return told, figure(displays.CurvesDisplay.from_estimator(additive, names=names), told)
     if model is None:
-        return "Which features move documents up and down.", _why(material)
+        why = absent(text(material.ranking.why_unexplained))
+        return "Which features move documents up and down.", why
     data = fitted_to(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
     deviation = np.sqrt(ColumnStatistics.of(rows).variance)
@@ -369,16 +369,6 @@ def weights(material: Material) -> tuple[str, ...]:
     headings = [Column("feature", "left"), Column("weight"), Column("weight × deviation")]
     numbers = table(Table(headings, listed, notes=notes))
     return lede, drawn or html.MISSING, html.details(f"{what} as numbers", numbers)
-
-
-def _why(material: Material) -> str:
-    if isinstance(material.ranking.model, KernelModel):
-        kernel = material.ranking.model.kernel.name
-        return absent(
-            f"A kernel model ({text(kernel)}) has no weights of features: its score is a sum over "
-            f"{count(material.ranking.model.coef.size, 'support document')}."
-        )
-    return absent("Scores were given, not the model behind them; a model file has weights to show.")
 
 
 def fitting(material: Material) -> tuple[str, ...]:
