@@ -9,6 +9,7 @@ import numpy as np
 
 from linrank.displays.base import Display, check_has, finish, name_rows, readable
 from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.metrics import parse
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -333,8 +334,6 @@ def measured(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
     if metric is None:
         metric = next(iter(per_query))
     if metric not in per_query:
-        from linrank.metrics import parse
-
         metric = str(parse(metric))
     if metric not in per_query:
         raise ValueError(f"{metric!r} was not evaluated; there are {', '.join(per_query)}")

@@ -264,34 +264,24 @@ def details(comparison: Comparison, metric: str) -> Table:
     """Everything on one metric, the best method first."""
     percent = f"{100 * comparison.confidence:g}%"
     columns = [Column("method", "left"), Column("mean"), Column(f"{percent} interval")]
-    alone = len(comparison.methods) == 1
-    if not alone:
+    if len(comparison.methods) > 1:
         p = "p" if comparison.correction is None else "corrected p"
         columns += [Column("difference"), Column(f"its {percent} interval"), Column(p)]
         columns += [Column("won/tied/lost"), Column("verdict", "left")]
-    rows = [_row(comparison, method, metric, alone) for method in best_first(comparison, metric)]
+    rows = []
+    for method in best_first(comparison, metric):
+        cell = comparison.cells[method, metric]
+        row = [_name(comparison, method), _number(cell.mean), _range(cell.low, cell.high)]
+        if method != comparison.baseline:
+            row += [_number(cell.difference, "+")]
+            row += [_range(cell.difference_low, cell.difference_high, "+"), _p(cell.p_corrected)]
+            row += [f"{cell.wins}/{cell.ties}/{cell.losses}", comparison.verdict(method, metric)]
+        rows.append(row + [""] * (len(columns) - len(row)))
     judged = max(comparison.cells[m, metric].n_queries for m in comparison.methods)
     direction = "higher" if comparison.higher_is_better(metric) else "lower"
     return Table(
         columns, rows, f"{metric}: {direction} is better; {count(judged, 'query', 'queries')}"
     )
-
-
-def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[str]:
-    cell = comparison.cells[method, metric]
-    row = [_name(comparison, method), _number(cell.mean), _range(cell.low, cell.high)]
-    if alone:
-        return row
-    if method == comparison.baseline:
-        return [*row, "", "", "", "", ""]
-    return [
-        *row,
-        _number(cell.difference, "+"),
-        _range(cell.difference_low, cell.difference_high, "+"),
-        _p(cell.p_corrected),
-        f"{cell.wins}/{cell.ties}/{cell.losses}",
-        comparison.verdict(method, metric),
-    ]
 
 
 def notes(comparison: Comparison) -> list[str]:

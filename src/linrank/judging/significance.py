@@ -80,11 +80,6 @@ class Terms:
                         kept.append(column)
         return cls(np.ascontiguousarray(np.stack(kept, axis=1)), place[0], place[1])
 
-    @property
-    def n_queries(self) -> int:
-        """Number of queries, those that a measure leaves out included."""
-        return int(self.columns.shape[0])
-
     @cached_property
     def sums(self) -> Array:
         """Σ over the queries of each column."""

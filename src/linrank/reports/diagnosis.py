@@ -17,7 +17,7 @@ from linrank.system.resources import count
 from linrank.system.tables import Column, Markup, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -375,17 +375,8 @@ def _misleading(material: Material) -> str:
     order = [j for j in order if found.wrong[j] < 0]
     if not order:  # all weights are 0
         return ""
-    largest = float(max(np.abs(found.wrong[order]).max(), np.abs(found.right[order]).max()))
-    rows = [
-        [
-            wide(_term(material, j)),
-            *_cells(float(found.wrong[j]), largest),
-            *_cells(float(found.right[j]), largest),
-        ]
-        for j in order
-    ]
-    headings = [Column("feature", "left"), Column(""), Column("in wrong pairs")]
-    headings += [Column(""), Column("in right pairs")]
+    rows = _bar_rows(material, order, (found.wrong, found.right))
+    headings = ["", "in wrong pairs", "", "in right pairs"]
     which = "a sample of" if found.is_sample else "all"
     which += f" {found.n_wrong + found.n_right:,} test pairs"
     said = (
@@ -397,7 +388,7 @@ def _misleading(material: Material) -> str:
     return (
         "<h3>Features that mislead most</h3>"
         + paragraph(said, "small")
-        + table(Table(headings, rows))
+        + table(Table([Column("feature", "left"), *map(Column, headings)], rows))
     )
 
 
@@ -415,16 +406,20 @@ def _push_of(material: Material) -> str:
     return "weight × difference" if is_linear else "difference of its curve"
 
 
-def _value(values: Array, j: int) -> str:
-    """A value of a row; interactions have none."""
-    if j >= len(values):
-        return ""
-    return "missing" if np.isnan(values[j]) else short(values[j])
-
-
-def _cells(share: float, largest: float) -> list[str]:
-    """A bar and its number."""
-    return [html.bar(share, largest), push(share, largest)]
+def _bar_rows(
+    material: Material, order: Sequence[int], pushes: Sequence[Array], *values: Array
+) -> list[list[str]]:
+    """For each feature its name, a bar and a number of each kind of push, and values of rows."""
+    largest = max((abs(float(one[j])) for one in pushes for j in order), default=0.0)
+    rows = []
+    for j in order:
+        row: list[str] = [wide(_term(material, j))]
+        for one in pushes:
+            row += [html.bar(float(one[j]), largest), push(float(one[j]), largest)]
+        for x in values:  # interactions have none
+            row.append("" if j >= len(x) else "missing" if np.isnan(x[j]) else short(x[j]))
+        rows.append(row)
+    return rows
 
 
 def _body(material: Material, one: QueryDiagnosis) -> str:
@@ -491,15 +486,7 @@ def _shares(material: Material, shares: Array, better: Array, worse: Array) -> s
     chosen = [int(j) for j in order[:SHOWN] if shares[j] < 0]
     chosen += [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
     largest = float(np.abs(shares).max(initial=0.0))
-    rows = [
-        [
-            wide(_term(material, j)),
-            *_cells(float(shares[j]), largest),
-            _value(better, j),
-            _value(worse, j),
-        ]
-        for j in chosen
-    ]
+    rows = _bar_rows(material, chosen, (shares,), better, worse)
     rest = np.setdiff1d(np.flatnonzero(shares), chosen)
     if rest.size:
         name = f"{count(rest.size, 'other feature')} together"

@@ -233,7 +233,8 @@ def _notes(material: Material) -> list[str]:
             f"{'has' if n_flat == 1 else 'have'} one label only: no ranking can do better or worse "
             "on them."
         )
-    return [clear(html.typeset(note)) for note in notes]
+    told = [note for note in notes if not note.startswith("verdict")]  # the lede has that
+    return [clear(html.typeset(note)) for note in told]
 
 
 def by_query(material: Material) -> tuple[str, ...]:
