@@ -56,12 +56,12 @@ def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
         return {"weights": weights[:, None]}, [Node("MatMul", ("X", "weights"), "score")]
     else:
         constants = {"weights": weights[None, :]}
-        nodes = [Node("Mul", ("X", "weights"), "terms")]
-    added = "terms"
+        nodes = [Node("Mul", ("X", "weights"), "products")]
+    added = nodes[-1].output
     if form.missing != "error":
-        constants["if_missing"], added = _held(form, dtype)[None, :], "added"
-        nodes.append(Node("IsNaN", ("X",), "missing"))
-        nodes.append(Node("Where", ("missing", "if_missing", "terms"), "added"))
+        constants["if_missing"] = _held(form, dtype)[None, :]
+        where = Node("Where", ("missing", "if_missing", added), "added")
+        nodes, added = [Node("IsNaN", ("X",), "missing"), *nodes, where], "added"
     constants["by_row"] = np.array([1], dtype=np.int64)
     nodes.append(Node("ReduceSum", (added, "by_row"), "score", {"keepdims": 1}))
     return constants, nodes
@@ -93,7 +93,7 @@ def _curve_terms(form: CurveForm, dtype: type[np.floating[Any]]) -> Graph:
         *(Node("Gather", (name, "piece"), f"{name}_of") for name in gathered),
         Node("Sub", ("X", "origins_of"), "distance"),
         Node("Mul", ("slopes_of", "distance"), "moved"),
-        Node("Add", ("values_of", "moved"), "terms"),
+        Node("Add", ("values_of", "moved"), "heights"),
     ]
 
 
