@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
-
-if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
 
 Array = NDArray[Any]
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
-from linrank.export.linear_form import about_magnitudes, power_of_two, singles
-
-if TYPE_CHECKING:
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm, about_magnitudes, power_of_two, singles
 
 
 def default_values(form: LinearForm) -> tuple[dict[str, float], list[str]]:

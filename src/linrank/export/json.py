@@ -20,15 +20,13 @@ q‖²)``; q are the functions ``quantiles`` of the features ``column``.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linrank import __version__
+from linrank.data.curves import Function
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
-
-if TYPE_CHECKING:
-    from linrank.data.curves import Function
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm
 
 PRECISION = "float64"
 CURVES = INTERACTIONS = True

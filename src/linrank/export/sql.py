@@ -11,20 +11,16 @@ they are exact.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from linrank.data.curves import Function
 from linrank.errors import did_you_mean
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from linrank.data.curves import Function
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm
 
 # What columns of BigQuery may have beside letters, marks, digits, connectors and dashes.
 _FLEXIBLE = frozenset("&%=+:'<>#| ")

@@ -7,17 +7,13 @@ or functions of the profile that it inherits from.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
+from linrank.data.curves import Function
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import check_printable, listed, refuse
-from linrank.export.linear_form import positional, text
-
-if TYPE_CHECKING:
-    from linrank.data.curves import Function
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm, positional, text
 
 _PROFILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 # feature := name [ "(" argument { "," argument } ")" ] { "." output }

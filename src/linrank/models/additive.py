@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import __version__
 from linrank.data.curves import Curves, dense_blocks
 from linrank.data.dataset import Dataset
 from linrank.data.frames import feature_name
 from linrank.data.missing import Missing
-from linrank.data.rows import DenseRows
+from linrank.data.rows import ColumnStatistics, DenseRows, Rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_positive
 from linrank.kernels.functions import Kernel
 from linrank.models.linear import (
     FeatureModel,
+    Scalar,
     check_scores,
     checked_pair,
     has_non_finite,
@@ -25,14 +28,6 @@ from linrank.models.linear import (
     vector,
 )
 from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.rows import ColumnStatistics, Rows
-    from linrank.models.linear import Scalar
 
 _BLOCK_ROWS = 1 << 13  # whose quantiles are held at a time
 INTERACTIONS = "interactions"  # what the term is called beside those of features

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import __version__, _core
+from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
 from linrank.kernels.functions import Kernel
 from linrank.models import linear as linear_model
-from linrank.models.linear import vector
+from linrank.models.linear import Outcome, Scalar, vector
 from linrank.options import KERNELS
 from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from linrank.data.dataset import Dataset
-    from linrank.models.linear import Outcome, Scalar
 
 Array = NDArray[Any]
 

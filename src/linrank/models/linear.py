@@ -5,35 +5,36 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import __version__, _core
 from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array, check_names, column_names
-from linrank.data.missing import Missing, contributions, dense_contributions, scores_with_missing
+from linrank.data.missing import (
+    Filling,
+    Missing,
+    contributions,
+    dense_contributions,
+    scores_with_missing,
+)
 from linrank.data.queries import Queries
-from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows, check_values
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows, as_rows, check_values
 from linrank.data.scaling import Scaling
 from linrank.pairs import chosen_sizes
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.missing import Filling
-    from linrank.data.rows import Rows
     from linrank.export.artefact import Artefact
     from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
 
     Model: TypeAlias = "LinearModel | AdditiveModel | KernelModel"
-
 
 Scalar = str | int | float | bool | None
 
