@@ -216,15 +216,13 @@ def json_text(document: Any) -> bytes:
 
 
 def _normalizers(form: LinearForm, scaled: Normalizers) -> dict[str, Any]:
-    if scaled.kind == "standard":
-        return {
-            feature: {"standard": {"mean": mean, "standard_deviation": deviation}}
-            for feature, mean, deviation in zip(form.names, scaled.lows, scaled.highs, strict=True)
-        }
-    return {
-        feature: {"min_max": {"minimum": low, "maximum": high}}
-        for feature, low, high in zip(form.names, scaled.lows, scaled.highs, strict=True)
-    }
+    kind, *keys = {
+        "standard": ("standard", "mean", "standard_deviation"),
+        "minmax": ("min_max", "minimum", "maximum"),
+    }[scaled.kind]
+    pairs = zip(scaled.lows, scaled.highs, strict=True)
+    own = ({kind: dict(zip(keys, pair, strict=True))} for pair in pairs)
+    return dict(zip(form.names, own, strict=True))
 
 
 def _about_defaults(form: LinearForm, n_defaults: int) -> str:

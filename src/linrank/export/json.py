@@ -71,7 +71,6 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     normalizers : str
         ``folded``: the weights are those of raw values.
     """
-    added = form.contributions.tolist() if form.missing != "error" else [None] * len(form.names)
     own: Any = ({"weight": weight} for weight in form.weights.tolist())
     interactions = None
     if isinstance(form, CurveForm):
@@ -79,7 +78,7 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     features = [
         {"name": feature, "column": column, **each, "missing": missing}
         for feature, column, each, missing in zip(
-            form.names, form.columns.tolist(), own, added, strict=True
+            form.names, form.columns.tolist(), own, form.added, strict=True
         )
     ]
     head: dict[str, Any] = {

@@ -253,6 +253,13 @@ class LinearForm:
             return self.weights * self.fill + self.extra
 
     @property
+    def added(self) -> list[float | None]:
+        """The same as numbers; None where the model refuses missing values."""
+        if self.missing == "error":
+            return [None] * len(self.names)
+        return self.contributions.tolist()
+
+    @property
     def defaults(self) -> NDArray[np.float64]:
         """The value whose weight is what a missing one adds: ``fill + extra / w``; NaN for w = 0.
 
