@@ -669,10 +669,10 @@ def _select(
     if selection.is_all:
         return every, None
     if selection.n_closest != selection.n_adjacent:
-        return None, _weighted_as(every, selection.listed())
+        return None, weighted_as(every, selection.listed())
     if selection.n_random == 0:
         return adjacent, None
-    return adjacent, _weighted_as(every, selection.listed(only_random=True))
+    return adjacent, weighted_as(every, selection.listed(only_random=True))
 
 
 def _selection(
@@ -683,8 +683,8 @@ def _selection(
     return Selection.of(queries, closest=("n_closest", n_closest), drawn=drawn, seed=seed)
 
 
-def _weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
-    """The listed pairs with ``u_i u_j (g_i - g_j)`` of ``pairs``."""
+def weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
+    """The listed pairs with the weights ``c_q u_i u_j (g_i - g_j)`` of ``pairs``."""
     queries = pairs.queries
     if pairs.row_weight is not None:
         u = queries.scatter(pairs.row_weight)
@@ -693,6 +693,9 @@ def _weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
     if pairs.gain is not None:
         g = queries.scatter(pairs.gain)
         listed = _times(listed, g[listed.winners] - g[listed.losers])
+    if pairs.query_weight is not None:
+        c = queries.scatter(np.repeat(pairs.query_weight, np.diff(queries.offsets)))
+        listed = _times(listed, c[listed.winners])
     return listed
 
 
