@@ -233,7 +233,7 @@ class ChunkedObjective:
         size, parts = np.abs(w), _Parts()
         for visit, loaded in visited(self._reader, _once(self._shares)):
             share = self._shares[visit.chunk] / loaded.sampler.total_weight
-            loss = Huber(loaded.sampler.pairs, train.BAND, self._n_threads)
+            loss = Huber(loaded.sampler.pairs, self._n_threads, epsilon=train.BAND)
             parts.add(Risk(loaded.rows, loss, float(share / self._alpha)).at(w), size)
         point = SumPoint(w, [Ridge().at(w), parts])
         return self._alpha * point.primal, self._alpha * duality_gap(point)

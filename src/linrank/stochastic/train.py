@@ -48,7 +48,7 @@ class ExactObjective:
     def __init__(self, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int) -> None:
         C = 1.0 / (alpha * sampler.total_weight)
         self._alpha = alpha
-        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, BAND, n_threads), C))
+        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, n_threads, epsilon=BAND), C))
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, certified bound on what it is above the minimum).
