@@ -398,6 +398,12 @@ def narrow_columns(columns: Array) -> Array:
     return narrow
 
 
+def join_offsets(parts: Sequence[Array]) -> Array:
+    """Offsets of consecutive parts, each from 0, as offsets of the whole."""
+    sizes = [np.diff(part) for part in parts]
+    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+
+
 def take_spans(offsets: Array, index: Any, *arrays: Array) -> tuple[Array, ...]:
     """Offsets and elements of some rows, where row i has ``offsets[i]`` to ``offsets[i+1]`` of
     each array; views for a slice of step 1, else copies.

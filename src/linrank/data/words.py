@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import take_spans
+from linrank.data.rows import join_offsets, take_spans
 
 Array = NDArray[Any]
 _Words = TypeVar("_Words", bound="Words")
@@ -45,6 +45,12 @@ class Words:
         sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
         text = np.frombuffer(b"".join(encoded), np.uint8)
         return cls(text, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    @classmethod
+    def joined(cls: type[_Words], parts: Sequence[Words]) -> _Words:
+        """All words of the parts."""
+        texts = [part.text[part.offsets[0] : part.offsets[-1]] for part in parts]
+        return cls(np.concatenate(texts), join_offsets([part.offsets for part in parts]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -82,6 +88,15 @@ class Words:
             return [whole[a:b] for a, b in pairwise(ends)]
         parts = (text[a:b] for a, b in pairwise(ends))
         return [part.decode("utf-8", errors) for part in parts]
+
+
+def as_integers(words: list[str]) -> Array | None:
+    """The integers that words are, as str() writes them and of 64 bits; None if one is none."""
+    try:
+        integers: Array = np.array([int(word) for word in words], np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return integers if list(map(str, integers.tolist())) == words else None
 
 
 _DOCID = re.compile(r"\bdocid\s*=\s*(\S+)")

@@ -123,10 +123,12 @@ class Source:
         (item,) = self.items
         if self.kind in ("dataset", "store"):
             self._refuse(f"a {self.kind}")
-            data = (
-                item if self.kind == "dataset" else self.store().dataset(n_jobs=self.how["n_jobs"])
-            )
-            return _stored(data, self.how["storage"])
+            if self.kind == "store":
+                item = self.store().dataset(n_jobs=self.how["n_jobs"])
+            storage = self.how["storage"]
+            if storage == "auto":
+                return item
+            return replace(item, rows=(as_dense if storage == "dense" else as_sparse)(item.rows))
         return load(item, **self.how, **self.reading)
 
     @property
@@ -194,13 +196,6 @@ class Source:
                 f"{given[0]}= says how to read text or tables, and the source is {what}; leave it "
                 "out"
             )
-
-
-def _stored(data: Dataset, storage: str) -> Dataset:
-    """The data with its rows stored as wanted."""
-    if storage == "auto":
-        return data
-    return replace(data, rows=(as_dense if storage == "dense" else as_sparse)(data.rows))
 
 
 def _kind(item: Any, format: str | None) -> tuple[str, Any]:
@@ -322,14 +317,8 @@ def convert(
     given = {name: value for name, value in reading.items() if value is not None}
     if form in TABLES or form == "qrels":
         given.setdefault("missing", "keep")
-    how = {
-        "dtype": dtype,
-        "storage": storage,
-        "n_features": n_features,
-        "zero_based": zero_based,
-        "n_jobs": n_jobs,
-        "progress": progress,
-    }
+    how = {"dtype": dtype, "storage": storage, "n_features": n_features, "zero_based": zero_based}
+    how |= {"n_jobs": n_jobs, "progress": progress}
     found = Source.of(source, how, given, note or (lambda text: _log.info("%s", text)))
     _check_apart(path, found)
     if form == "store":
@@ -358,16 +347,11 @@ def _to_store(
             list(source.items), path, options, budget, n_threads, overwrite, how["progress"]
         )
     if source.kind != "run" and (source.is_read_by_part or len(source.items) > 1):
-        found = None if source.is_read_by_part else list(_noted(source))
+        held = None if source.is_read_by_part else list(_noted(source))
         with TemporaryFiles(check_target(path, overwrite)) as files:
-            read = (lambda: _noted(source)) if found is None else (lambda: found)
-            return collect(read, files, budget, n_threads, overwrite)
-    options_of_store = {
-        "chunk_bytes": budget.chunk,
-        "overwrite": overwrite,
-        "n_jobs": how["n_jobs"],
-    }
-    return Store.of(path, next(_noted(source)), **options_of_store)
+            return collect(lambda: held or _noted(source), files, budget, n_threads, overwrite)
+    data, n_jobs = next(_noted(source)), how["n_jobs"]
+    return Store.of(path, data, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_jobs)
 
 
 def _noted(source: Source) -> Iterator[Dataset]:

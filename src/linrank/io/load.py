@@ -14,7 +14,7 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.frames import is_frame
 from linrank.data.rows import DenseRows
-from linrank.data.words import Words
+from linrank.data.words import Words, as_integers
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
 from linrank.io.formats import extension_of, format_of, open_source, parquet_parts
@@ -340,7 +340,7 @@ def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
     if not runs:
         raise ValueError("there are no runs; give one or more")
     numbers: dict[str, int] = {}
-    query, documents = np.empty(0, np.int64), Words(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    query, documents = np.empty(0, np.int64), Words.of([])
     places = []
     for run in runs:
         codes = [numbers.setdefault(str(q), len(numbers)) for q in run.query_ids.tolist()]
@@ -352,36 +352,22 @@ def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
         new = np.flatnonzero(place < 0)
         place[new] = len(query) + np.arange(len(new))
         places.append(place)
-        query, documents = np.concatenate([query, of_run[new]]), _joined(documents, run.docids, new)
+        query = np.concatenate([query, of_run[new]])
+        documents = Words.joined([documents, run.docids.select(new)])
     scores = np.full((len(query), len(runs)), np.nan, dtype)
     for k, (place, run) in enumerate(zip(places, runs, strict=True)):
         scores[place, k] = run.scores
-    order = np.argsort(query, kind="stable")
+    order, ids = np.argsort(query, kind="stable"), as_integers(list(numbers))
+    if ids is None:
+        ids = np.array(list(numbers), dtype=object)
     return Dataset(
         DenseRows(scores[order]),
         np.zeros(len(query)),
-        _ids(list(numbers))[query[order]],
+        ids[query[order]],
         feature_names=_names(runs),
         comments=documents.select(order),
         source=" ".join(run.source or "<run>" for run in runs),
     )
-
-
-def _joined(documents: Words, others: Words, rows: Array) -> Words:
-    """The words, and some of the others behind them."""
-    more = others.select(rows)
-    text = np.concatenate([documents.text, more.text])
-    offsets = np.concatenate([documents.offsets, more.offsets[1:] + documents.offsets[-1]])
-    return Words(text, offsets.astype(np.int64, copy=False))
-
-
-def _ids(ids: list[str]) -> Array:
-    """Query ids as text has them: integers if all are in their shortest form, else strings."""
-    try:
-        integers: Array = np.array([int(q) for q in ids], np.int64)
-    except (ValueError, OverflowError):
-        return np.array(ids, dtype=object)
-    return integers if list(map(str, integers.tolist())) == ids else np.array(ids, dtype=object)
 
 
 def _names(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -355,16 +356,16 @@ class TextStream:
     ) -> None:
         self.n_features = n_features
         self._options = ReadingOptions.of(dtype, "auto", None, zero_based)
-        self._text = open_blocks(_Eager(standard_input()) if source == "-" else source, BLOCK_SIZE)
-        self._survey = Survey(self._text.name, self._options)
+        if source == "-":  # what is there: read() of a buffer waits until it is full
+            buffer = standard_input()
+            source = SimpleNamespace(name="<stdin>", read=getattr(buffer, "read1", buffer.read))
+        self._text = open_blocks(source, BLOCK_SIZE)
+        self.name = self._text.name
+        self._survey = Survey(self.name, self._options)
         self._base: int | None = None if zero_based == "auto" else int(not zero_based)
         self.beyond: tuple[str, int] | None = None
         self.ids = _core.QueryTable()
         self._grouped = grouped
-
-    @property
-    def name(self) -> str:
-        return self._text.name
 
     @property
     def n_rows(self) -> int:
@@ -480,16 +481,3 @@ def complete_queries(
         held = [part.select(np.arange(end, part.n_rows))]  # a copy: the part need not stay
     if held:
         yield join_datasets(held)
-
-
-class _Eager:
-    """Standard input that gives what is there: read() of a buffer waits until it is full."""
-
-    name = "<stdin>"
-
-    def __init__(self, buffer: Any) -> None:
-        self._read = getattr(buffer, "read1", buffer.read)
-
-    def read(self, size: int = -1) -> bytes:
-        data: bytes = self._read(size)
-        return data

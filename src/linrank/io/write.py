@@ -509,8 +509,11 @@ def _write_svmlight(
     base, first_row = outline.base, 0
     for data in blocks:
         rows = as_sparse(data.rows) if outline.is_sparse else as_dense(data.rows)
-        ids = None if data.qid is None else _id_words(data.qid, first_row)
-        comments = None if data.comments is None else _comments(data, first_row)
+        words = (
+            None if data.qid is None else _id_words(data.qid, first_row),
+            None if data.comments is None else _comments(data, first_row),
+        )
+        ids, comments = ((None, None) if one is None else (one.text, one.offsets) for one in words)
         place = _core.first_non_finite(rows.core, n_threads)
         if place is not None:
             raise ValueError(
@@ -519,14 +522,7 @@ def _write_svmlight(
                 "write a table"
             )
         text: Array = _core.svmlight_text(
-            rows.core,
-            data.labels,
-            data.weight,
-            *((None, None) if ids is None else (ids.text, ids.offsets)),
-            *((None, None) if comments is None else (comments.text, comments.offsets)),
-            base,
-            first_row == 0,
-            n_threads,
+            rows.core, data.labels, data.weight, *ids, *comments, base, first_row == 0, n_threads
         )
         file.write(text.data)
         first_row += data.n_rows
