@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,6 +148,22 @@ class Queries:
         threads = resolve(n_jobs) if len(labels) >= _PARALLEL_ROWS else 1
         levels, n_levels = _core.rank_levels(labels, offsets, order, threads)
         return cls(offsets, order, levels, n_levels, ids)
+
+
+def query_runs(offsets: Array, most: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole queries, (first, last + 1), of at most so many rows, or of one with more.
+
+    Examples
+    --------
+    >>> list(query_runs(np.array([0, 2, 3, 9, 10]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    first, n_queries = 0, len(offsets) - 1
+    while first < n_queries:
+        last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        last = max(first + 1, last)
+        yield first, last
+        first = last
 
 
 class _Unsaid:

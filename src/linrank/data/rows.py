@@ -493,8 +493,8 @@ def without_offsets(rows: Rows) -> Rows:
     columns = np.flatnonzero(is_close)
     if columns.size == 0:
         return rows
-    low, high = _ranges(rows, columns)
-    spread = high - low
+    found = Scan.of(rows, None, 1).statistics
+    spread = found.high[columns] - found.low[columns]
     others = float(np.abs(sample[:, ~is_close]).max(initial=1.0))
     dwarfs = np.abs(offset[columns]) > others / _CLOSE
     is_offset = (spread <= close[columns]) & ((spread > 0.0) | dwarfs)
@@ -508,17 +508,6 @@ def without_offsets(rows: Rows) -> Rows:
     if isinstance(rows, DenseRows):
         return DenseRows(rows.values - by_column)
     return replace(rows, values=rows.values - by_column[rows.columns])
-
-
-def _ranges(rows: Rows, columns: Array) -> tuple[Array, Array]:
-    """Least and largest value of some columns; what CSR leaves out counts as 0."""
-    if isinstance(rows, DenseRows):
-        parts = [rows.values[:, j] for j in columns]
-    else:
-        parts = [rows.values[rows.columns == j] for j in columns]
-        parts = [np.append(part, 0.0) if len(part) < rows.shape[0] else part for part in parts]
-    low, high = (np.array([float(f(part)) for part in parts]) for f in (np.min, np.max))
-    return low, high
 
 
 def narrow_rows(columns: _core.Columns, features: Array) -> Rows:

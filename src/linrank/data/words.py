@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ class Words:
 
     text: Array
     offsets: Array
+    _errors: ClassVar[str] = "surrogateescape"
 
     @classmethod
     def of(cls: type[_Words], words: Iterable[str]) -> _Words:
@@ -57,13 +58,11 @@ class Words:
 
     def __getitem__(self, i: int) -> str:
         """The word of row ``i``; bytes that are no UTF-8 come back as they were when written."""
-        return self._bytes_of(i).decode("utf-8", "surrogateescape")
-
-    def _bytes_of(self, i: int) -> bytes:
         if not -len(self) <= i < len(self):
             raise IndexError(f"row {i} of {len(self)} rows")
         i %= len(self)
-        return bytes(self.text[self.offsets[i] : self.offsets[i + 1]].tobytes())
+        text: bytes = self.text[self.offsets[i] : self.offsets[i + 1]].tobytes()
+        return text.decode("utf-8", self._errors)
 
     def docid(self, i: int) -> str | None:
         """The document of row ``i``, where the words are those; an empty one is none."""
@@ -103,11 +102,12 @@ _DOCID = re.compile(r"\bdocid\s*=\s*(\S+)")
 
 
 class Comments(Words):
-    """One comment per row, without '#' and the blanks around it."""
+    """One comment per row, without '#' and the blanks around it; "" where a row has none.
 
-    def __getitem__(self, i: int) -> str:
-        """The comment of row ``i``, "" if it has none; bytes that are no UTF-8 appear as \\xNN."""
-        return self._bytes_of(i).decode("utf-8", "backslashreplace")
+    Bytes that are no UTF-8 appear as \\xNN.
+    """
+
+    _errors = "backslashreplace"
 
     def docid(self, i: int) -> str | None:
         """The document of row ``i``: what follows ``docid =``, else the first word, else None.

@@ -12,12 +12,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.frames import is_frame
 from linrank.data.rows import DenseRows
 from linrank.data.words import Words, as_integers
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
-from linrank.io.formats import extension_of, format_of, open_source, parquet_parts
+from linrank.io.formats import extension_of, open_rows, parquet_parts
 from linrank.io.judgements import judged
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
@@ -165,7 +164,7 @@ def load(
     data = read(
         source,
         TableOptions(label, qid, docid, weight, position, features),
-        note=_logged,
+        note=log_note,
         format=format,
         dtype=dtype,
         storage=storage,
@@ -186,7 +185,8 @@ def load(
     return data
 
 
-def _logged(text: str) -> None:
+def log_note(text: str) -> None:
+    """Log what the user should know."""
     import logging  # here: it would slow down the start of every command
 
     logging.getLogger(__name__).info("%s", text)
@@ -247,28 +247,19 @@ def _read_rows(
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
         return _load_store(source, zero_based=zero_based, n_jobs=n_jobs, **how).filled(missing)
     opened, kind = open_rows(source, format)
-    n_threads = resolve(n_jobs)
+    n_threads, form = resolve(n_jobs), ReadingOptions.of(zero_based=zero_based, **how)
     if kind == "svmlight":
         _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
-        as_told = ReadingOptions.of(zero_based=zero_based, **how)
-        data = read_blocks(open_blocks(opened[0]), as_told, n_threads, progress)
+        data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
     else:
         from linrank.io.tables.files import open_table
-        from linrank.io.tables.read import Form, read_table
+        from linrank.io.tables.read import read_table
 
-        table, form = open_table(*opened, kind, n_threads), Form.of(kind, missing, **how)
-        data = read_table(table, options, form, n_threads, progress, note)
+        table = open_table(*opened, kind, n_threads)
+        data = read_table(table, options, form, missing, n_threads, progress, note)
     if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
         data = attach(data, source, note)
     return data.filled(missing)
-
-
-def open_rows(source: Any, format: str | None) -> tuple[tuple[Any, str, bytes], str]:
-    """What `open_source` returns of a text or a table, and its format."""
-    if is_frame(source):
-        return (source, "", b""), "frame"
-    opened = open_source(source)
-    return opened, format_of(opened[1], opened[2], format)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:

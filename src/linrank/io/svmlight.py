@@ -32,12 +32,13 @@ FORM = "label qid:id index:value ..."
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a text is read, as `linrank.load` takes it, checked."""
+    """How rows are read, as `linrank.load` takes it, checked; ``has_dtype``: the type was told."""
 
     dtype: np.dtype[Any]
     storage: str
     n_features: int | None
     zero_based: str | bool
+    has_dtype: bool
 
     @classmethod
     def of(cls, dtype: Any, storage: Any, n_features: Any, zero_based: Any) -> ReadingOptions:
@@ -51,7 +52,7 @@ class ReadingOptions:
             raise ValueError(f"n_features must be from 1 to 2147483647, got {n_features}")
         if zero_based not in ("auto", True, False):
             raise ValueError(f"zero_based must be 'auto', True or False, got {zero_based!r}")
-        return cls(kind, storage, n_features, zero_based)
+        return cls(kind, storage, n_features, zero_based, dtype is not None)
 
     def parser(self) -> Any:
         """A parser that takes the indices that a line may have, as far as they are known."""
@@ -298,7 +299,7 @@ def _query_ids(pieces: list[Any], n_rows: int) -> Array:
     return names[ids]
 
 
-# ---- text of any length, block by block as it arrives --------------------------------------------
+# ---- text of any length, block by block as it arrives -------------------------------------------
 
 
 BLOCK_SIZE = 1 << 18  # bytes asked for at a time; a pipe gives what it has

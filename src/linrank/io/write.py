@@ -257,7 +257,7 @@ def _position_line(position: float) -> str:
     return f"{int(position) if float(position).is_integer() else position!r}\n"
 
 
-# ---- where blocks of rows go: a sink for each format, on a binary file ---------------------------
+# ---- where blocks of rows go: a sink for each format, on a binary file --------------------------
 
 
 _ROLES = ("label", "qid", "docid", "sample_weight", "position")  # columns of what is no feature
@@ -509,11 +509,14 @@ def _write_svmlight(
     base, first_row = outline.base, 0
     for data in blocks:
         rows = as_sparse(data.rows) if outline.is_sparse else as_dense(data.rows)
-        words = (
-            None if data.qid is None else _id_words(data.qid, first_row),
-            None if data.comments is None else _comments(data, first_row),
-        )
-        ids, comments = ((None, None) if one is None else (one.text, one.offsets) for one in words)
+        ids: tuple[Any, Any] = None, None
+        comments: tuple[Any, Any] = None, None
+        if data.qid is not None:
+            words = _id_words(data.qid, first_row)
+            ids = words.text, words.offsets
+        if data.comments is not None:
+            lines = _comments(data, first_row)
+            comments = lines.text, lines.offsets
         place = _core.first_non_finite(rows.core, n_threads)
         if place is not None:
             raise ValueError(
