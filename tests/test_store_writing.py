@@ -60,9 +60,16 @@ def test_no_rows_cannot_be_appended(tmp_path):
         append(writer_of(tmp_path / "store"), 0)
 
 
-@pytest.mark.parametrize("weight", [np.ones(2), np.array([1.0, -1.0, 1.0]), np.full(3, np.inf)])
-def test_weights_that_cannot_be_appended(tmp_path, weight):
-    with pytest.raises(ValueError, match="weight must hold a finite number >= 0 for each of the 3"):
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(2), "3 rows but weight has 2 elements"),
+        (np.array([1.0, -1.0, 1.0]), r"weight must be >= 0, got -1\.0 at row 1"),
+        (np.full(3, np.inf), "weight contains infinity .* at row 0"),
+    ],
+)
+def test_weights_that_cannot_be_appended(tmp_path, weight, message):
+    with pytest.raises(ValueError, match=message):
         append(writer_of(tmp_path / "store"), weight=weight)
 
 

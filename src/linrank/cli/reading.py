@@ -320,10 +320,9 @@ def check_text(path: str) -> None:
     """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
     if not os.path.isfile(path):
         return
-    from linrank.io.formats import format_of, open_source
+    from linrank.io.formats import open_rows
 
-    _, name, head = open_source(path)
-    found = format_of(name, head, None)
+    _, found = open_rows(path, None)
     if found != "svmlight":
         raise ValueError(f"{path}: is {found}, and --stream reads SVMlight text; leave it out")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions
 from linrank.data.dataset import Dataset
-from linrank.data.frames import is_frame
 from linrank.data.words import Words
 from linrank.errors import DataFormatError, warn
 from linrank.io.tables.columns import arrow, columns_of, listed, nearest
@@ -258,21 +256,18 @@ def _check_given(column: Any, role: str, name: str, source: str) -> None:
 
 
 def _open(log: Any) -> Any:
-    from linrank.io.formats import format_of, open_source
+    from linrank.io.formats import open_rows
     from linrank.io.tables.files import open_table
 
     if isinstance(log, Mapping):
         log = arrow().table({name: np.asarray(column) for name, column in log.items()})
-    if is_frame(log):
-        return open_table(log, "", b"", "frame", 1)
-    source, name, head = open_source(log if hasattr(log, "read") else os.fspath(log))
-    format = format_of(name, head, None)
+    opened, format = open_rows(log, None)
     if format == "svmlight":
         raise ValueError(
-            f"{name}: a log is a table (Parquet, Arrow, CSV, TSV) with a column for each of "
+            f"{opened[1]}: a log is a table (Parquet, Arrow, CSV, TSV) with a column for each of "
             f"{', '.join(LOG_COLUMNS)}"
         )
-    return open_table(source, name, head, format, 1)
+    return open_table(*opened, format, 1)
 
 
 def _find(role: str, given: Any, columns: Any, source: str) -> str | None:

@@ -346,11 +346,7 @@ def _steps(j: int, ordered: Array, knots: Array) -> list[Function]:
     return [(j, knots[b : b + 1], np.array([0.0, 1.0]), np.zeros(2)) for b in range(len(knots) - 1)]
 
 
-_SHAPES = {
-    "quantile": lambda *given: [_distribution(*given)],
-    "spline": _ramps,
-    "step": _steps,
-}
+_SHAPES = {"quantile": lambda *given: [_distribution(*given)], "spline": _ramps, "step": _steps}
 DEFAULT_KNOTS = {"quantile": MAX_KNOTS, "spline": 8, "step": 8}
 
 

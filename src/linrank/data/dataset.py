@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from linrank.data import frames
 from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
-from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values
+from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values, join_offsets
 from linrank.data.words import Comments, Words
 from linrank.errors import DataWarning, check_one_of, warn
 from linrank.options import COLUMN_NAMES, MISSING
@@ -117,17 +117,12 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     dense = [part for part in parts if isinstance(part, DenseRows)]
     if len(dense) == len(parts):
         return DenseRows(np.concatenate([part.values for part in dense]))
-    return join_sparse(parts, max(part.shape[1] for part in parts))
-
-
-def join_sparse(parts: Sequence[Rows], n_columns: int) -> CsrRows:
-    """All rows of the parts as CSR; columns that a part lacks are 0."""
     sparse = list(map(as_sparse, parts))
     return CsrRows(
         np.concatenate([part.values for part in sparse]),
         np.concatenate([part.columns for part in sparse]),
         join_offsets([part.offsets for part in sparse]),
-        n_columns,
+        max(part.n_columns for part in sparse),
     )
 
 
@@ -170,28 +165,18 @@ def join_ids(parts: Sequence[Array]) -> Array:
     [9007199254740992, 9007199254740993, 0.0]
     """
     kinds = {a.dtype.kind for a in parts}
-    mixes = len(kinds) > 1
-    if mixes and (kinds & set("OUS") or {"i", "u"} <= kinds or _beyond_floats(parts)):
+    integers = (a for a in parts if a.dtype.kind in "iu" and len(a))
+    # Float64 may not tell these apart.
+    are_beyond = (int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)
+    if len(kinds) > 1 and (kinds & set("OUS") or {"i", "u"} <= kinds or any(are_beyond)):
         parts = [a.astype(object) for a in parts]
     return np.concatenate(list(parts))
-
-
-def join_offsets(parts: Sequence[Array]) -> Array:
-    """Offsets of consecutive parts, each from 0, as offsets of the whole."""
-    sizes = [np.diff(part) for part in parts]
-    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
 
 
 def join_optional(parts: Sequence[Array | None]) -> Array | None:
     """The concatenation of what all parts have, or none of them."""
     given = [part for part in parts if part is not None]
     return np.concatenate(given) if given else None
-
-
-def _beyond_floats(parts: Sequence[Array]) -> bool:
-    """Whether there are integers that float64 may not tell apart."""
-    integers = [a for a in parts if a.dtype.kind in "iu" and len(a)]
-    return any(int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,12 +406,5 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
 def _join_comments(parts: Sequence[Dataset]) -> Comments | None:
     if all(part.comments is None for part in parts):
         return None
-    none = np.empty(0, np.uint8)
-    given = [
-        part.comments
-        if isinstance(part.comments, Comments)
-        else Comments(none, np.zeros(part.n_rows + 1, np.int64))
-        for part in parts
-    ]
-    texts = [comments.text[comments.offsets[0] : comments.offsets[-1]] for comments in given]
-    return Comments(np.concatenate(texts), join_offsets([comments.offsets for comments in given]))
+    given = ((part.n_rows, part.comments) for part in parts)
+    return Comments.joined([Comments.of([""] * n) if own is None else own for n, own in given])

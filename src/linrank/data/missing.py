@@ -25,17 +25,6 @@ Array = NDArray[Any]
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
-def indicator_name(name: str) -> str:
-    """The name of the column that says where a feature is missing.
-
-    Examples
-    --------
-    >>> indicator_name("age")
-    'missing(age)'
-    """
-    return f"missing({name})"
-
-
 @dataclass(frozen=True, eq=False)
 class Filling:
     """How missing values of some training rows were filled in.
@@ -159,8 +148,8 @@ class Filling:
         return np.array_equal(one, two)
 
     def names(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The names of the columns of filled rows."""
-        return (*names, *(indicator_name(names[j]) for j in self.columns.tolist()))
+        """The names of the columns of filled rows; of an indicator, ``missing(NAME)``."""
+        return (*names, *(f"missing({names[j]})" for j in self.columns.tolist()))
 
     def _filled_dense(self, rows: DenseRows) -> DenseRows:
         n_rows = rows.shape[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,12 +139,31 @@ class Queries:
             offsets, order = np.concatenate([[0], np.cumsum(sizes)]), None
             ids: Array | None = np.arange(len(sizes))
         elif qid is not None:
-            offsets, order, ids = _group(as_ids(qid, len(labels)))
+            by_row = as_ids(qid, len(labels))
+            codes, first = _factorise(by_row)
+            order, offsets, is_identity = _core.group_rows(codes, len(first))
+            order, ids = None if is_identity else order, by_row[first]
         else:
             offsets, order, ids = np.array([0, len(labels)]), None, None
         threads = resolve(n_jobs) if len(labels) >= _PARALLEL_ROWS else 1
         levels, n_levels = _core.rank_levels(labels, offsets, order, threads)
         return cls(offsets, order, levels, n_levels, ids)
+
+
+def query_runs(offsets: Array, most: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole queries, (first, last + 1), of at most so many rows, or of one with more.
+
+    Examples
+    --------
+    >>> list(query_runs(np.array([0, 2, 3, 9, 10]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    first, n_queries = 0, len(offsets) - 1
+    while first < n_queries:
+        last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        last = max(first + 1, last)
+        yield first, last
+        first = last
 
 
 class _Unsaid:
@@ -239,13 +258,6 @@ def _from_sequence(qid: Iterable[Hashable]) -> Array:
     ids = np.empty(len(items), dtype=object)  # 1 and "1" differ; np.asarray would merge them
     ids[:] = items
     return ids
-
-
-def _group(ids: Array) -> tuple[Array, Array | None, Array]:
-    """(offsets, order or None, id of each query) by first appearance."""
-    codes, first = _factorise(ids)
-    order, offsets, is_identity = _core.group_rows(codes, len(first))
-    return offsets, None if is_identity else order, ids[first]
 
 
 def _factorise(ids: Array) -> tuple[Array, Array]:
@@ -457,13 +469,23 @@ def fold_of_queries(
 ) -> NDArray[np.int64]:
     """The fold of each query by the numbers of their rows, which is all that it depends on.
 
+    One query after the other goes to the fold with the fewest rows so far. Folds differ by at most
+    the size of the largest query; equal folds are filled in turn, and the number of queries comes
+    before the number of the fold, so that no fold stays empty.
+
     ``order`` is that in which queries are dealt out; the largest first when absent.
     """
     if len(sizes) < n_folds:
         raise ValueError(f"{len(sizes)} queries cannot fill {n_folds} folds; use fewer")
     if order is None:
         order = np.argsort(-sizes, kind="stable")
-    return _deal(sizes, order, n_folds)
+    fold = np.empty(len(sizes), dtype=np.int64)
+    heap = [(0, 0, number) for number in range(n_folds)]
+    for query in order.tolist():
+        n_rows, n_queries, number = heap[0]
+        fold[query] = number
+        heapq.heapreplace(heap, (n_rows + int(sizes[query]), n_queries + 1, number))
+    return fold
 
 
 def row_folds(labels: Array, n_folds: int) -> NDArray[np.int64]:
@@ -475,19 +497,4 @@ def row_folds(labels: Array, n_folds: int) -> NDArray[np.int64]:
         raise ValueError(f"{len(labels)} rows cannot fill {n_folds} folds; lower the number")
     fold = np.empty(len(labels), dtype=np.int64)
     fold[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % n_folds
-    return fold
-
-
-def _deal(sizes: NDArray[np.int64], order: NDArray[Any], n_folds: int) -> NDArray[np.int64]:
-    """The fold of each query: one after the other to the fold with the fewest rows so far.
-
-    Folds differ by at most the size of the largest query; equal folds are filled in turn, and the
-    number of queries comes before the number of the fold, so that no fold stays empty.
-    """
-    fold = np.empty(len(sizes), dtype=np.int64)
-    heap = [(0, 0, number) for number in range(n_folds)]
-    for query in order.tolist():
-        n_rows, n_queries, number = heap[0]
-        fold[query] = number
-        heapq.heapreplace(heap, (n_rows + int(sizes[query]), n_queries + 1, number))
     return fold

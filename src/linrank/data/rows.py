@@ -398,6 +398,12 @@ def narrow_columns(columns: Array) -> Array:
     return narrow
 
 
+def join_offsets(parts: Sequence[Array]) -> Array:
+    """Offsets of consecutive parts, each from 0, as offsets of the whole."""
+    sizes = [np.diff(part) for part in parts]
+    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+
+
 def take_spans(offsets: Array, index: Any, *arrays: Array) -> tuple[Array, ...]:
     """Offsets and elements of some rows, where row i has ``offsets[i]`` to ``offsets[i+1]`` of
     each array; views for a slice of step 1, else copies.
@@ -487,8 +493,8 @@ def without_offsets(rows: Rows) -> Rows:
     columns = np.flatnonzero(is_close)
     if columns.size == 0:
         return rows
-    low, high = _ranges(rows, columns)
-    spread = high - low
+    found = Scan.of(rows, None, 1).statistics
+    spread = found.high[columns] - found.low[columns]
     others = float(np.abs(sample[:, ~is_close]).max(initial=1.0))
     dwarfs = np.abs(offset[columns]) > others / _CLOSE
     is_offset = (spread <= close[columns]) & ((spread > 0.0) | dwarfs)
@@ -502,17 +508,6 @@ def without_offsets(rows: Rows) -> Rows:
     if isinstance(rows, DenseRows):
         return DenseRows(rows.values - by_column)
     return replace(rows, values=rows.values - by_column[rows.columns])
-
-
-def _ranges(rows: Rows, columns: Array) -> tuple[Array, Array]:
-    """Least and largest value of some columns; what CSR leaves out counts as 0."""
-    if isinstance(rows, DenseRows):
-        parts = [rows.values[:, j] for j in columns]
-    else:
-        parts = [rows.values[rows.columns == j] for j in columns]
-        parts = [np.append(part, 0.0) if len(part) < rows.shape[0] else part for part in parts]
-    low, high = (np.array([float(f(part)) for part in parts]) for f in (np.min, np.max))
-    return low, high
 
 
 def narrow_rows(columns: _core.Columns, features: Array) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.queries import query_runs
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.data.words import Words
 
@@ -89,22 +90,12 @@ def dense_rows(
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     values = np.empty((int(offsets[-1]), len(beta)), dtype=dtype)
     utility = np.empty(len(values))
-    for first, last in _blocks(offsets, max(1, _BLOCK_VALUES // len(beta))):
+    for first, last in query_runs(offsets, max(1, _BLOCK_VALUES // len(beta))):
         rows = slice(offsets[first], offsets[last])
         signals = families.signals(rng, int(offsets[last] - offsets[first]))
         utility[rows] = signals @ beta.astype(np.float32)
         values[rows] = families.features(rng, signals, sizes[first:last])
     return DenseRows(values), utility
-
-
-def _blocks(offsets: Array, n_rows: int) -> Iterator[tuple[int, int]]:
-    """Runs of whole queries with at most ``n_rows`` rows, or of one query with more."""
-    first, n_queries = 0, len(offsets) - 1
-    while first < n_queries:
-        last = int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1
-        last = max(first + 1, last)
-        yield first, last
-        first = last
 
 
 def zipf_rows(
@@ -127,19 +118,14 @@ def zipf_rows(
         counts = np.bincount(row, minlength=rows.stop - rows.start)
         offsets[rows.start + 1 : rows.stop + 1] = filled + np.cumsum(counts)
         new = slice(filled, filled + len(row))
-        _reserve(values, columns, new.stop)
+        if new.stop > len(values):  # large arrays are remapped, not copied, by realloc
+            for a in (values, columns):
+                a.resize(new.stop + new.stop // 8, refcheck=False)
         values[new], columns[new] = drawn, column
         filled = new.stop
     for a in (values, columns):
         a.resize(filled, refcheck=False)
     return CsrRows(values, columns, offsets, n_features), utility
-
-
-def _reserve(values: Array, columns: Array, n_entries: int) -> None:
-    """Room for ``n_entries``: large arrays are remapped, not copied, by realloc."""
-    if n_entries > len(values):
-        for a in (values, columns):
-            a.resize(n_entries + n_entries // 8, refcheck=False)
 
 
 def _bernoulli_cells(rng: np.random.Generator, n_features: int, density: float) -> Cells:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import take_spans
+from linrank.data.rows import join_offsets, take_spans
 
 Array = NDArray[Any]
 _Words = TypeVar("_Words", bound="Words")
@@ -31,6 +31,7 @@ class Words:
 
     text: Array
     offsets: Array
+    _errors: ClassVar[str] = "surrogateescape"
 
     @classmethod
     def of(cls: type[_Words], words: Iterable[str]) -> _Words:
@@ -46,18 +47,22 @@ class Words:
         text = np.frombuffer(b"".join(encoded), np.uint8)
         return cls(text, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
+    @classmethod
+    def joined(cls: type[_Words], parts: Sequence[Words]) -> _Words:
+        """All words of the parts."""
+        texts = [part.text[part.offsets[0] : part.offsets[-1]] for part in parts]
+        return cls(np.concatenate(texts), join_offsets([part.offsets for part in parts]))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, i: int) -> str:
         """The word of row ``i``; bytes that are no UTF-8 come back as they were when written."""
-        return self._bytes_of(i).decode("utf-8", "surrogateescape")
-
-    def _bytes_of(self, i: int) -> bytes:
         if not -len(self) <= i < len(self):
             raise IndexError(f"row {i} of {len(self)} rows")
         i %= len(self)
-        return bytes(self.text[self.offsets[i] : self.offsets[i + 1]].tobytes())
+        text: bytes = self.text[self.offsets[i] : self.offsets[i + 1]].tobytes()
+        return text.decode("utf-8", self._errors)
 
     def docid(self, i: int) -> str | None:
         """The document of row ``i``, where the words are those; an empty one is none."""
@@ -84,15 +89,25 @@ class Words:
         return [part.decode("utf-8", errors) for part in parts]
 
 
+def as_integers(words: list[str]) -> Array | None:
+    """The integers that words are, as str() writes them and of 64 bits; None if one is none."""
+    try:
+        integers: Array = np.array([int(word) for word in words], np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return integers if list(map(str, integers.tolist())) == words else None
+
+
 _DOCID = re.compile(r"\bdocid\s*=\s*(\S+)")
 
 
 class Comments(Words):
-    """One comment per row, without '#' and the blanks around it."""
+    """One comment per row, without '#' and the blanks around it; "" where a row has none.
 
-    def __getitem__(self, i: int) -> str:
-        """The comment of row ``i``, "" if it has none; bytes that are no UTF-8 appear as \\xNN."""
-        return self._bytes_of(i).decode("utf-8", "backslashreplace")
+    Bytes that are no UTF-8 appear as \\xNN.
+    """
+
+    _errors = "backslashreplace"
 
     def docid(self, i: int) -> str | None:
         """The document of row ``i``: what follows ``docid =``, else the first word, else None.

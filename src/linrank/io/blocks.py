@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from linrank.errors import DataFormatError
 from linrank.system.durable import naming
@@ -146,10 +146,6 @@ class LongLineError(DataFormatError):
     def __init__(self, name: str, longest: int) -> None:
         self.what = f"a line has more than {longest:,} bytes"
         super().__init__(f"{name}: {self.what}; check that it is text with line ends")
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
 
 
 class Stretch:
@@ -381,7 +377,7 @@ def _format(head: bytes, name: str) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _open(kind: str, stream: Any) -> _Readable:
+def _open(kind: str, stream: Any) -> Any:
     """The text of compressed data; of what a library offers, only ``read`` is used."""
     if kind == "gzip":
         import gzip

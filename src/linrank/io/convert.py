@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,15 +16,15 @@ from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.frames import is_frame
 from linrank.data.missing import Filling
 from linrank.io.blocks import Progress
-from linrank.io.formats import TABLES, target_format
-from linrank.io.load import is_folder, is_run, load, open_rows
+from linrank.io.formats import TABLES, open_rows, target_format
+from linrank.io.load import is_folder, is_run, load, log_note
 from linrank.io.sidecars import files_beside
 from linrank.io.store.files import check_target
 from linrank.io.store.grouping import Budget, TemporaryFiles, collect, convert_text
 from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.tables.files import open_table
-from linrank.io.tables.read import Form, table_parts
+from linrank.io.tables.read import table_parts
 from linrank.io.tables.roles import TableOptions
 from linrank.io.write import Written, write
 from linrank.options import COLUMN_NAMES
@@ -99,6 +98,11 @@ class Source:
         return cls(tuple(item for _, item in found), kind, how, reading, note)
 
     @property
+    def form(self) -> ReadingOptions:
+        """How rows are read."""
+        return ReadingOptions.of(*(self.how[name] for name in _OF_ROWS))
+
+    @property
     def is_plain_text(self) -> bool:
         """Whether it is text, and its rows are what its lines say and no more."""
         asked = set(self.reading) - {"format", "missing", "sidecars"}
@@ -123,10 +127,11 @@ class Source:
         (item,) = self.items
         if self.kind in ("dataset", "store"):
             self._refuse(f"a {self.kind}")
-            data = (
-                item if self.kind == "dataset" else self.store().dataset(n_jobs=self.how["n_jobs"])
-            )
-            return _stored(data, self.how["storage"])
+            is_store, storage = self.kind == "store", self.how["storage"]
+            data: Dataset = self.store().dataset(n_jobs=self.how["n_jobs"]) if is_store else item
+            if storage == "auto":
+                return data
+            return replace(data, rows=(as_dense if storage == "dense" else as_sparse)(data.rows))
         return load(item, **self.how, **self.reading)
 
     @property
@@ -174,13 +179,11 @@ class Source:
         how, note = self.how, None if id(item) in self._told else self.note
         self._told.add(id(item))
         opened, format = open_rows(item, self.reading.get("format"))
-        missing = self.reading.get("missing", "error")
-        form = Form.of(format, missing, how["dtype"], how["storage"], how["n_features"])
-        n_threads = resolve(how["n_jobs"])
+        missing, n_threads = self.reading.get("missing", "error"), resolve(how["n_jobs"])
         table = open_table(*opened, format, n_threads)
         names = (*COLUMN_NAMES, "features")
         options = TableOptions(**{name: self.reading.get(name) for name in names})
-        return table_parts(table, options, form, n_threads, how["progress"], note)
+        return table_parts(table, options, self.form, missing, n_threads, how["progress"], note)
 
     def _refuse(self, what: str) -> None:
         """Fail on options that only reading text and tables has."""
@@ -196,13 +199,6 @@ class Source:
             )
 
 
-def _stored(data: Dataset, storage: str) -> Dataset:
-    """The data with its rows stored as wanted."""
-    if storage == "auto":
-        return data
-    return replace(data, rows=(as_dense if storage == "dense" else as_sparse)(data.rows))
-
-
 def _kind(item: Any, format: str | None) -> tuple[str, Any]:
     """What a source is, and the source itself, of which no byte was lost."""
     if isinstance(item, Dataset):
@@ -213,9 +209,6 @@ def _kind(item: Any, format: str | None) -> tuple[str, Any]:
         return "run", item
     opened, found = open_rows(item, format)
     return ("svmlight" if found == "svmlight" else "table"), opened[0]
-
-
-_log = logging.getLogger(__name__)
 
 
 def convert(
@@ -322,15 +315,9 @@ def convert(
     given = {name: value for name, value in reading.items() if value is not None}
     if form in TABLES or form == "qrels":
         given.setdefault("missing", "keep")
-    how = {
-        "dtype": dtype,
-        "storage": storage,
-        "n_features": n_features,
-        "zero_based": zero_based,
-        "n_jobs": n_jobs,
-        "progress": progress,
-    }
-    found = Source.of(source, how, given, note or (lambda text: _log.info("%s", text)))
+    how: dict[str, Any] = {"dtype": dtype, "storage": storage, "n_features": n_features}
+    how |= {"zero_based": zero_based, "n_jobs": n_jobs, "progress": progress}
+    found = Source.of(source, how, given, note or log_note)
     _check_apart(path, found)
     if form == "store":
         return _to_store(found, path, memory_limit, chunk_bytes, overwrite)
@@ -353,21 +340,15 @@ def _to_store(
     how, n_threads = source.how, resolve(source.how["n_jobs"])
     budget = Budget.of(memory_limit, chunk_bytes, n_threads)
     if source.is_plain_text:
-        options = ReadingOptions.of(*(how[name] for name in _OF_ROWS))
         return convert_text(
-            list(source.items), path, options, budget, n_threads, overwrite, how["progress"]
+            list(source.items), path, source.form, budget, n_threads, overwrite, how["progress"]
         )
     if source.kind != "run" and (source.is_read_by_part or len(source.items) > 1):
-        found = None if source.is_read_by_part else list(_noted(source))
+        held = None if source.is_read_by_part else list(_noted(source))
         with TemporaryFiles(check_target(path, overwrite)) as files:
-            read = (lambda: _noted(source)) if found is None else (lambda: found)
-            return collect(read, files, budget, n_threads, overwrite)
-    options_of_store = {
-        "chunk_bytes": budget.chunk,
-        "overwrite": overwrite,
-        "n_jobs": how["n_jobs"],
-    }
-    return Store.of(path, next(_noted(source)), **options_of_store)
+            return collect(lambda: held or _noted(source), files, budget, n_threads, overwrite)
+    data, n_jobs = next(_noted(source)), how["n_jobs"]
+    return Store.of(path, data, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_jobs)
 
 
 def _noted(source: Source) -> Iterator[Dataset]:

@@ -6,6 +6,7 @@ import os
 import stat
 from typing import Any
 
+from linrank.data.frames import is_frame
 from linrank.errors import DataFormatError, did_you_mean
 from linrank.io.blocks import Replay, name_of, standard_input
 from linrank.system.durable import naming
@@ -66,6 +67,14 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
                 return source, name, file.read(_HEAD)
         opened = Replay(open(source, "rb", buffering=0), name, _HEAD)  # noqa: SIM115  (a pipe)
     return opened, opened.name, opened.head
+
+
+def open_rows(source: Any, format: str | None) -> tuple[tuple[Any, str, bytes], str]:
+    """What `open_source` returns of a text or a table, and its format."""
+    if is_frame(source):
+        return (source, "", b""), "frame"
+    opened = open_source(source)
+    return opened, format_of(opened[1], opened[2], format)
 
 
 def parquet_parts(path: Any) -> list[str]:

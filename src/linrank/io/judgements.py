@@ -195,7 +195,8 @@ def load_preferences(source: Any, *, n_rows: int | None = None) -> Preferences:
     if not weighing.any():
         raise DataFormatError(f"{text.name}: all weights are zero; at least one must be > 0")
     return Preferences(
-        *map(np.ascontiguousarray, rows.T),
+        np.ascontiguousarray(rows[:, 0]),
+        np.ascontiguousarray(rows[:, 1]),
         None if (weighing == 1.0).all() else weighing,
         lines=np.array(lines),
         source=text.name,

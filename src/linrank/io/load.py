@@ -12,12 +12,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.frames import is_frame
 from linrank.data.rows import DenseRows
-from linrank.data.words import Words
+from linrank.data.words import Words, as_integers
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
-from linrank.io.formats import extension_of, format_of, open_source, parquet_parts
+from linrank.io.formats import extension_of, open_rows, parquet_parts
 from linrank.io.judgements import judged
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
@@ -165,7 +164,7 @@ def load(
     data = read(
         source,
         TableOptions(label, qid, docid, weight, position, features),
-        note=_logged,
+        note=log_note,
         format=format,
         dtype=dtype,
         storage=storage,
@@ -186,7 +185,8 @@ def load(
     return data
 
 
-def _logged(text: str) -> None:
+def log_note(text: str) -> None:
+    """Log what the user should know."""
     import logging  # here: it would slow down the start of every command
 
     logging.getLogger(__name__).info("%s", text)
@@ -247,28 +247,19 @@ def _read_rows(
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
         return _load_store(source, zero_based=zero_based, n_jobs=n_jobs, **how).filled(missing)
     opened, kind = open_rows(source, format)
-    n_threads = resolve(n_jobs)
+    n_threads, form = resolve(n_jobs), ReadingOptions.of(zero_based=zero_based, **how)
     if kind == "svmlight":
         _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
-        as_told = ReadingOptions.of(zero_based=zero_based, **how)
-        data = read_blocks(open_blocks(opened[0]), as_told, n_threads, progress)
+        data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
     else:
         from linrank.io.tables.files import open_table
-        from linrank.io.tables.read import Form, read_table
+        from linrank.io.tables.read import read_table
 
-        table, form = open_table(*opened, kind, n_threads), Form.of(kind, missing, **how)
-        data = read_table(table, options, form, n_threads, progress, note)
+        table = open_table(*opened, kind, n_threads)
+        data = read_table(table, options, form, missing, n_threads, progress, note)
     if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
         data = attach(data, source, note)
     return data.filled(missing)
-
-
-def open_rows(source: Any, format: str | None) -> tuple[tuple[Any, str, bytes], str]:
-    """What `open_source` returns of a text or a table, and its format."""
-    if is_frame(source):
-        return (source, "", b""), "frame"
-    opened = open_source(source)
-    return opened, format_of(opened[1], opened[2], format)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:
@@ -340,7 +331,7 @@ def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
     if not runs:
         raise ValueError("there are no runs; give one or more")
     numbers: dict[str, int] = {}
-    query, documents = np.empty(0, np.int64), Words(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    query, documents = np.empty(0, np.int64), Words.of([])
     places = []
     for run in runs:
         codes = [numbers.setdefault(str(q), len(numbers)) for q in run.query_ids.tolist()]
@@ -352,36 +343,22 @@ def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
         new = np.flatnonzero(place < 0)
         place[new] = len(query) + np.arange(len(new))
         places.append(place)
-        query, documents = np.concatenate([query, of_run[new]]), _joined(documents, run.docids, new)
+        query = np.concatenate([query, of_run[new]])
+        documents = Words.joined([documents, run.docids.select(new)])
     scores = np.full((len(query), len(runs)), np.nan, dtype)
     for k, (place, run) in enumerate(zip(places, runs, strict=True)):
         scores[place, k] = run.scores
-    order = np.argsort(query, kind="stable")
+    order, ids = np.argsort(query, kind="stable"), as_integers(list(numbers))
+    if ids is None:
+        ids = np.array(list(numbers), dtype=object)
     return Dataset(
         DenseRows(scores[order]),
         np.zeros(len(query)),
-        _ids(list(numbers))[query[order]],
+        ids[query[order]],
         feature_names=_names(runs),
         comments=documents.select(order),
         source=" ".join(run.source or "<run>" for run in runs),
     )
-
-
-def _joined(documents: Words, others: Words, rows: Array) -> Words:
-    """The words, and some of the others behind them."""
-    more = others.select(rows)
-    text = np.concatenate([documents.text, more.text])
-    offsets = np.concatenate([documents.offsets, more.offsets[1:] + documents.offsets[-1]])
-    return Words(text, offsets.astype(np.int64, copy=False))
-
-
-def _ids(ids: list[str]) -> Array:
-    """Query ids as text has them: integers if all are in their shortest form, else strings."""
-    try:
-        integers: Array = np.array([int(q) for q in ids], np.int64)
-    except (ValueError, OverflowError):
-        return np.array(ids, dtype=object)
-    return integers if list(map(str, integers.tolist())) == ids else np.array(ids, dtype=object)
 
 
 def _names(runs: Sequence[Run]) -> tuple[str, ...]:

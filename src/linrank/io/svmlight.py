@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,12 +32,13 @@ FORM = "label qid:id index:value ..."
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a text is read, as `linrank.load` takes it, checked."""
+    """How rows are read, as `linrank.load` takes it, checked; ``has_dtype``: the type was told."""
 
     dtype: np.dtype[Any]
     storage: str
     n_features: int | None
     zero_based: str | bool
+    has_dtype: bool
 
     @classmethod
     def of(cls, dtype: Any, storage: Any, n_features: Any, zero_based: Any) -> ReadingOptions:
@@ -50,7 +52,7 @@ class ReadingOptions:
             raise ValueError(f"n_features must be from 1 to 2147483647, got {n_features}")
         if zero_based not in ("auto", True, False):
             raise ValueError(f"zero_based must be 'auto', True or False, got {zero_based!r}")
-        return cls(kind, storage, n_features, zero_based)
+        return cls(kind, storage, n_features, zero_based, dtype is not None)
 
     def parser(self) -> Any:
         """A parser that takes the indices that a line may have, as far as they are known."""
@@ -297,7 +299,7 @@ def _query_ids(pieces: list[Any], n_rows: int) -> Array:
     return names[ids]
 
 
-# ---- text of any length, block by block as it arrives --------------------------------------------
+# ---- text of any length, block by block as it arrives -------------------------------------------
 
 
 BLOCK_SIZE = 1 << 18  # bytes asked for at a time; a pipe gives what it has
@@ -355,16 +357,16 @@ class TextStream:
     ) -> None:
         self.n_features = n_features
         self._options = ReadingOptions.of(dtype, "auto", None, zero_based)
-        self._text = open_blocks(_Eager(standard_input()) if source == "-" else source, BLOCK_SIZE)
-        self._survey = Survey(self._text.name, self._options)
+        if source == "-":  # what is there: read() of a buffer waits until it is full
+            buffer = standard_input()
+            source = SimpleNamespace(name="<stdin>", read=getattr(buffer, "read1", buffer.read))
+        self._text = open_blocks(source, BLOCK_SIZE)
+        self.name = self._text.name
+        self._survey = Survey(self.name, self._options)
         self._base: int | None = None if zero_based == "auto" else int(not zero_based)
         self.beyond: tuple[str, int] | None = None
         self.ids = _core.QueryTable()
         self._grouped = grouped
-
-    @property
-    def name(self) -> str:
-        return self._text.name
 
     @property
     def n_rows(self) -> int:
@@ -480,16 +482,3 @@ def complete_queries(
         held = [part.select(np.arange(end, part.n_rows))]  # a copy: the part need not stay
     if held:
         yield join_datasets(held)
-
-
-class _Eager:
-    """Standard input that gives what is there: read() of a buffer waits until it is full."""
-
-    name = "<stdin>"
-
-    def __init__(self, buffer: Any) -> None:
-        self._read = getattr(buffer, "read1", buffer.read)
-
-    def read(self, size: int = -1) -> bytes:
-        data: bytes = self._read(size)
-        return data

@@ -257,7 +257,7 @@ def _position_line(position: float) -> str:
     return f"{int(position) if float(position).is_integer() else position!r}\n"
 
 
-# ---- where blocks of rows go: a sink for each format, on a binary file ---------------------------
+# ---- where blocks of rows go: a sink for each format, on a binary file --------------------------
 
 
 _ROLES = ("label", "qid", "docid", "sample_weight", "position")  # columns of what is no feature
@@ -491,7 +491,7 @@ def _write_table(
             f"{format.upper()} has no place for sparse rows: write all values "
             "(storage='dense'), or another format"
         )
-    _write_batches((record_batch(block, outline) for block in blocks), format, file, name)
+    _write_batches(map(partial(record_batch, outline=outline), blocks), format, file, name)
 
 
 # ---- text ---------------------------------------------------------------------------------------
@@ -506,31 +506,34 @@ def _write_svmlight(
     too; sparse ones their entries. The first line of a file names the last feature in any case,
     and feature 0 where counting begins there, so that a reader finds the same columns.
     """
-    base, first_row = outline.base, 0
+    first_row = 0
     for data in blocks:
-        rows = as_sparse(data.rows) if outline.is_sparse else as_dense(data.rows)
-        ids = None if data.qid is None else _id_words(data.qid, first_row)
-        comments = None if data.comments is None else _comments(data, first_row)
-        place = _core.first_non_finite(rows.core, n_threads)
-        if place is not None:
-            raise ValueError(
-                f"row {first_row + place[0]}, feature {base + place[1]} is missing, which "
-                "SVMlight text cannot say: fill it in (missing='zero', 'mean' or 'indicator'), or "
-                "write a table"
-            )
-        text: Array = _core.svmlight_text(
-            rows.core,
-            data.labels,
-            data.weight,
-            *((None, None) if ids is None else (ids.text, ids.offsets)),
-            *((None, None) if comments is None else (comments.text, comments.offsets)),
-            base,
-            first_row == 0,
-            n_threads,
-        )
-        file.write(text.data)
+        file.write(_svmlight_text(data, outline, first_row, n_threads).data)
         first_row += data.n_rows
-        del data, rows  # not held while the next is read
+        del data  # not held while the next is read
+
+
+def _svmlight_text(data: Dataset, outline: Outline, first_row: int, n_threads: int) -> Array:
+    base = outline.base
+    rows = as_sparse(data.rows) if outline.is_sparse else as_dense(data.rows)
+    ids: tuple[Any, Any] = None, None
+    comments: tuple[Any, Any] = None, None
+    if data.qid is not None:
+        words = _id_words(data.qid, first_row)
+        ids = words.text, words.offsets
+    if data.comments is not None:
+        lines = _comments(data, first_row)
+        comments = lines.text, lines.offsets
+    place = _core.first_non_finite(rows.core, n_threads)
+    if place is not None:
+        raise ValueError(
+            f"row {first_row + place[0]}, feature {base + place[1]} is missing, which "
+            "SVMlight text cannot say: fill it in (missing='zero', 'mean' or 'indicator'), or "
+            "write a table"
+        )
+    return _core.svmlight_text(
+        rows.core, data.labels, data.weight, *ids, *comments, base, first_row == 0, n_threads
+    )
 
 
 def _id_words(qid: Array, first_row: int) -> Words:

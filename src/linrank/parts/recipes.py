@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import Box
-from linrank.data.dataset import Dataset, join_offsets, join_optional, join_rows
+from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
-from linrank.data.rows import Rows, without_offsets
+from linrank.data.rows import Rows, join_offsets, without_offsets
 from linrank.data.scaling import Scaling
 from linrank.domination import newton
 from linrank.domination.train import check_parameters, choose_solver

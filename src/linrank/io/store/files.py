@@ -26,6 +26,7 @@ from linrank.io.store.manifest import AGAIN, FILES, MANIFEST, open_regular
 from linrank.system.durable import (
     REMOVED,
     Scratch,
+    check_place,
     naming,
     recover,
     replace_folder,
@@ -317,16 +318,12 @@ class NewFolder:
                 file.write(content)
         check_target(self.path, self.overwrite)  # somebody may have put something there meanwhile
         with naming(self.path, over=True):
-            self._place()
+            if os.path.isdir(self.path) and os.listdir(self.path):
+                replace_folder(self.partial, self.path)
+            else:
+                os.rename(self.partial, self.path)  # an empty folder gives way
         sync_folder(os.path.dirname(self.path))
         self.remove()
-
-    def _place(self) -> None:
-        """Take the place of what is there: nothing, an empty folder, or a store."""
-        if not os.path.isdir(self.path) or not os.listdir(self.path):
-            os.rename(self.partial, self.path)  # an empty folder gives way
-        else:
-            replace_folder(self.partial, self.path)
 
     def remove(self) -> None:
         """Leave nothing but what has its place."""
@@ -344,19 +341,9 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
     An empty folder gives way, and a store where that is wanted; nothing else ever does.
     """
     target = os.path.abspath(os.fspath(path))
-    parent = os.path.dirname(target)
-    if not os.path.isdir(parent):
-        raise FileNotFoundError(
-            errno.ENOENT, f"cannot be written: there is no folder {parent}; make it first", target
-        )
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise PermissionError(
-            errno.EACCES, f"cannot be written: no permission to write in {parent}", target
-        )
     recover(target)
-    try:
-        os.lstat(target)
-    except FileNotFoundError:
+    if not os.path.lexists(target):
+        check_place(target)
         return target
     if not os.path.isdir(target) or os.path.islink(target):
         raise FileExistsError(f"{target} is there and no folder; name another place")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, join_datasets
+from linrank.data.queries import query_runs
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.data.words import Comments
 from linrank.errors import DataFormatError
@@ -455,12 +456,8 @@ def merge(runs: list[Run], query_bytes: Array, most: int) -> Iterator[Dataset]:
     most : int
         Bytes.
     """
-    ends = np.cumsum(query_bytes)
-    first, n_queries = 0, len(ends)
-    while first < n_queries:
-        before = int(ends[first - 1]) if first else 0
-        first = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
-        taken = (run.take_until(first) for run in runs)
+    for _, end in query_runs(np.concatenate([[0], np.cumsum(query_bytes)]), most):
+        taken = (run.take_until(end) for run in runs)
         whole = join_datasets([part for part in taken if part is not None])
         assert whole.qid is not None
         order = np.argsort(whole.qid, kind="stable")
@@ -512,7 +509,7 @@ class Background:
             raise interrupt
 
 
-# ---- SVMlight/LETOR text of any size -------------------------------------------------------------
+# ---- SVMlight/LETOR text of any size ------------------------------------------------------------
 
 
 _HEAD_ROWS, _HEAD_BYTES = 1000, 4 << 20  # that storage and columns are decided on, at least

@@ -59,7 +59,7 @@ class StoredComments(Comments):
     def __len__(self) -> int:
         return int(self.__dict__["_n_rows"])
 
-    def select(self, index: Any) -> Comments:
+    def select(self, index: Any) -> Comments:  # type: ignore[override]
         """The comments of some rows."""
         return Comments(self.text, self.offsets).select(index)
 

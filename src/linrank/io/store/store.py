@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.queries import UNSAID, Queries
+from linrank.data.queries import UNSAID, Queries, query_runs
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
@@ -317,17 +317,13 @@ class Store:
             data = replace(data, comments=naming_documents(docids, 0, "a store"))
         offsets, order = data.queries.offsets, data.queries.order
         n_rows = max(1, chunk_bytes * data.n_rows // max(1, data.rows.nbytes))
-        with StoreWriter(
-            path, chunk_bytes=chunk_bytes, overwrite=overwrite, n_jobs=n_jobs
-        ) as writer:
-            first, n_queries = 0, len(offsets) - 1
-            while first < n_queries:  # rows that do not lie together are gathered by chunks
-                begin = int(offsets[first])
-                last = int(np.searchsorted(offsets, begin + n_rows, "right")) - 1
-                first = max(first + 1, last)
-                end = int(offsets[first])
-                part = data.select(slice(begin, end) if order is None else order[begin:end])
-                writer.append(with_stored_comments(part, begin))
+        options: Any = {"chunk_bytes": chunk_bytes, "overwrite": overwrite, "n_jobs": n_jobs}
+        with StoreWriter(path, **options) as writer:
+            for first, last in query_runs(offsets, n_rows):
+                rows = slice(int(offsets[first]), int(offsets[last]))
+                # Rows that do not lie together are gathered by chunks.
+                part = data.select(rows if order is None else order[rows])
+                writer.append(with_stored_comments(part, rows.start))
             return writer.finish()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset, join_datasets, join_ids
-from linrank.data.frames import as_array, as_labels, check_names
+from linrank.data.frames import as_array, as_labels, as_part_weights, check_names
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
 from linrank.data.words import Comments, Words, naming_documents
 from linrank.io.store.files import NewFolder
@@ -141,12 +141,7 @@ class StoreWriter:
             raise ValueError("there are no rows to append; a query has at least one")
         labels, weight, comments = as_labels(data.labels, data.n_rows), data.weight, data.comments
         if weight is not None:
-            # as_weights refuses zeros everywhere; a block among others may have them.
-            weight = np.ascontiguousarray(weight, np.float64)
-            if weight.shape != labels.shape or not (np.isfinite(weight) & (weight >= 0.0)).all():
-                raise ValueError(
-                    f"weight must hold a finite number >= 0 for each of the {data.n_rows} rows"
-                )
+            weight = as_part_weights(weight, data.n_rows, "weight")
         if comments is not None and len(comments) != data.n_rows:
             raise ValueError(f"there are {data.n_rows} rows but {len(comments)} comments")
         if data.qid is None:

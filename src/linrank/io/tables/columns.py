@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.frames import check_apart, check_names
-from linrank.data.words import Words
+from linrank.data.words import Words, as_integers
 from linrank.errors import DataFormatError, did_you_mean
 
 Array = NDArray[Any]
@@ -90,19 +89,14 @@ def nearest(name: str, columns: Sequence[Column]) -> str:
 def _kind(type: Any) -> Kind:
     types = arrow().types
     if types.is_dictionary(type):
-        return "text" if holds_text(type.value_type) else "other"
-    if holds_text(type):
+        return "text" if _is(type.value_type, _STRINGS) else "other"
+    if _is(type, _STRINGS):
         return "text"
-    if _is_number(type) or types.is_null(type):  # a column of nulls only: all values are missing
+    if _is(type, _NUMBERS) or types.is_null(type):  # a column of nulls only: all values are missing
         return "number"
-    if _is_list(type):
-        return "list" if _is_number(type.value_type) else "other"
+    if _is(type, _LISTS):
+        return "list" if _is(type.value_type, _NUMBERS) else "other"
     return "vector" if types.is_struct(type) and _is_vector(type) else "other"
-
-
-def _is_list(type: Any) -> bool:
-    types = arrow().types
-    return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
 
 
 def _is_vector(type: Any) -> bool:
@@ -112,32 +106,24 @@ def _is_vector(type: Any) -> bool:
         return False
     whole = arrow().types.is_integer
     indices, values = fields["indices"], fields["values"]
-    if not (_is_list(indices) and _is_list(values)):
+    if not (_is(indices, _LISTS) and _is(values, _LISTS)):
         return False
     plain = whole(fields["type"]) and whole(fields["size"]) and whole(indices.value_type)
-    return bool(plain and _is_number(values.value_type))
+    return bool(plain and _is(values.value_type, _NUMBERS))
 
 
-def _is_number(type: Any) -> bool:
-    types = arrow().types
-    plain = types.is_integer(type) or types.is_floating(type)
-    return bool(plain or types.is_boolean(type) or types.is_decimal(type))
+# As pyarrow calls them. Bytes are what writers leave of strings that do not annotate them; not all
+# versions know views.
+_NUMBERS = ("integer", "floating", "boolean", "decimal")
+_STRINGS = ("string", "large_string", "string_view")
+_BYTES = ("binary", "large_binary", "fixed_size_binary")
+_LISTS = ("list", "large_list", "fixed_size_list")
 
 
-def holds_text(type: Any) -> bool:
-    """Whether values are strings."""
-    types = arrow().types
-    view = getattr(types, "is_string_view", None)
-    short = types.is_string(type) or types.is_large_string(type)
-    return bool(short or (view is not None and view(type)))
-
-
-def holds_bytes(type: Any) -> bool:
-    """Whether values are bytes, as writers leave strings that do not annotate them."""
-    types = arrow().types
-    return bool(
-        types.is_binary(type) or types.is_large_binary(type) or types.is_fixed_size_binary(type)
-    )
+def _is(type: Any, kinds: Sequence[str]) -> bool:
+    """Whether a type is one of some kinds."""
+    tests = (getattr(arrow().types, f"is_{kind}", None) for kind in kinds)
+    return any(test is not None and test(type) for test in tests)
 
 
 _FLOATS = {"float": "float32", "double": "float64", "halffloat": "float16"}
@@ -201,7 +187,6 @@ def one_array(column: Any) -> Any:
 # ---- columns that have a role, as arrays ------------------------------------------------------
 
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as str() writes one
 _EXACT = 2.0**53  # integers below are float64 numbers, each by itself
 
 
@@ -250,18 +235,9 @@ def as_query_ids(column: Any, name: str, source: str, is_text: bool = False) -> 
     for code, id_ in enumerate(found):
         if (id_ is None or (is_text and not id_)) and (codes == code).any():
             raise _no_id(int(np.argmax(codes == code)), name, source)
-    if is_text and all(map(_is_integer, found)):
-        numbers: Array = np.array([int(id_ or "0") for id_ in found], np.int64)
-        return numbers[codes]
-    names: Array = np.array(found, dtype=object)
+    numbers = as_integers([id_ or "0" for id_ in found]) if is_text else None
+    names: Array = np.array(found, dtype=object) if numbers is None else numbers
     return names[codes]
-
-
-def _is_integer(id_: str | None) -> bool:
-    """Whether an id, where there is one, is an integer of 64 bits."""
-    if id_ is None or not id_:
-        return True
-    return _INTEGER.fullmatch(id_) is not None and -(2**63) <= int(id_) < 2**63
 
 
 def _plain_ids(column: Any, name: str, source: str) -> Any:
@@ -272,9 +248,9 @@ def _plain_ids(column: Any, name: str, source: str) -> Any:
     pa = arrow()
     types, kind = pa.types, column.type
     try:
-        if types.is_dictionary(kind) and not holds_text(kind.value_type):
+        if types.is_dictionary(kind) and not _is(kind.value_type, _STRINGS):
             column, kind = column.cast(kind.value_type), kind.value_type
-        if holds_bytes(kind):
+        if _is(kind, _BYTES):
             column, kind = column.cast(pa.large_string()), pa.large_string()
         if types.is_null(kind) or types.is_nested(kind):
             raise pa.ArrowInvalid("no ids")

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -205,9 +204,6 @@ def _to_arrow(frame: Any, name: str) -> Any:
         raise DataFormatError(f"{name}: a column is not of one type: {text}") from None
 
 
-# ---- text with a header line and separators (CSV, TSV) -------------------------------------------
-
-
 # ---- errors of pyarrow as ours, with the name of the file ---------------------------------------
 
 _LONGEST = 300  # characters of a foreign message
@@ -238,6 +234,9 @@ def damaged(source: str, what: str, error: object) -> DataFormatError:
     text = " ".join(str(error).split())
     more = " ..." if len(text) > _LONGEST else ""
     return DataFormatError(f"{source}: damaged {what} data: {text[:_LONGEST]}{more}")
+
+
+# ---- text with a header line and separators (CSV, TSV) ------------------------------------------
 
 
 class TextStream(OneWay):
@@ -300,7 +299,7 @@ class CsvTable:
 
     Parameters
     ----------
-    source : path, "-" or binary file object
+    source : path of a file or binary file object
         Plain or compressed.
     name : str
         What it is called in messages.
@@ -315,7 +314,7 @@ class CsvTable:
 
     def __init__(self, source: Any, name: str, separator: str, n_threads: int) -> None:
         self.name, self._separator, self._n_threads = name, separator, n_threads
-        self._source = source if _can_reopen(source) else None
+        self._source = source if isinstance(source, (str, os.PathLike)) else None
         self._stream = TextStream(source)
         self.size = self._stream.size
         head, n_first = self._first_lines()
@@ -446,12 +445,6 @@ def _with_slips(reader: Any) -> Any:
         if sum(map(_is_number, values)) > _MOSTLY * len(values):
             schema = schema.set(i, pa.field(field.name, pa.float64()))
     return schema
-
-
-def _can_reopen(source: Any) -> bool:
-    if not isinstance(source, (str, os.PathLike)) or source == "-":
-        return False
-    return stat.S_ISREG(os.stat(source).st_mode)
 
 
 def _is_number(text: str) -> bool:

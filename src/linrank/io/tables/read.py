@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -83,56 +83,22 @@ class Table(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Form:
-    """What the rows are to be like.
-
-    Attributes
-    ----------
-    dtype : dtype or None
-        Type of the matrix; None for that of the columns.
-    storage : {"auto", "dense", "csr"}
-        How the matrix is stored.
-    n_features : int or None
-        The number of features that the table must have.
-    keeps_missing : bool
-        Whether missing values may be there, as NaN.
-    """
-
-    dtype: np.dtype[Any] | None = None
-    storage: str = "auto"
-    n_features: int | None = None
-    keeps_missing: bool = False
-
-    @classmethod
-    def of(cls, format: str, missing: str, dtype: Any, storage: Any, n_features: Any) -> Form:
-        """The form that options of `linrank.load` ask for; text has no types of its own."""
-        checked = ReadingOptions.of(dtype, storage, n_features, "auto")
-        by_column = dtype is None and format not in ("csv", "tsv")
-        return cls(None if by_column else checked.dtype, storage, n_features, missing != "error")
-
-
-class _RowsReader(Protocol):
-    has_missing: bool
-
-    def add(self, batch: Any, begin: int) -> None: ...
-    def finish(self) -> Rows: ...
-
-
 def read_table(
     table: Table,
     options: TableOptions,
-    form: Form,
+    form: ReadingOptions,
+    missing: str,
     n_threads: int,
     progress: Progress | None,
     note: Note | None,
 ) -> Dataset:
     """Read all rows of a table, batch by batch while the next one is decoded.
 
+    Types are those of the columns where ``form`` tells none; ``missing`` is as in `linrank.load`.
     ``note`` is told which column is what; without it nobody is warned of any either.
     """
     roles = _roles(table, options, note)
-    data = _read(table, roles, form, n_threads, progress)
+    data = _read(table, roles, form, missing, n_threads, progress)
     if note is not None and "label" in roles.fields:
         warn_of_leaks(data.rows, data.feature_names, data.labels, data.qid)
     return data
@@ -146,7 +112,12 @@ def _roles(table: Table, options: TableOptions, note: Note | None) -> Roles:
 
 
 def _read(
-    table: Table, roles: Roles, form: Form, n_threads: int, progress: Progress | None = None
+    table: Table,
+    roles: Roles,
+    form: ReadingOptions,
+    missing: str,
+    n_threads: int,
+    progress: Progress | None = None,
 ) -> Dataset:
     reader, fields = _rows_reader(table, roles, form, n_threads), _Fields(table, roles)
     n_rows = 0
@@ -164,19 +135,20 @@ def _read(
             f"{table.name}: {rows.shape[1]} features, n_features={form.n_features} are wanted"
         )
     names = roles.features if roles.layout == "columns" else None
-    if reader.has_missing and not form.keeps_missing:
+    if reader.has_missing and missing == "error":
         _refuse_missing(rows, names, table.name)
     return fields.dataset(_stored(rows, form.storage), names)
 
 
-def _rows_reader(table: Table, roles: Roles, form: Form, n_threads: int) -> _RowsReader:
+def _rows_reader(table: Table, roles: Roles, form: ReadingOptions, n_threads: int) -> Any:
     types = [table.schema.field(name).type for name in roles.features]
+    told = form.dtype if form.has_dtype or table.is_text else None  # a text has no types
     if roles.layout == "vector":
-        return VectorRows(table.name, roles.features[0], form.dtype or np.dtype(np.float64))
+        return VectorRows(table.name, roles.features[0], told or np.dtype(np.float64))
     if roles.layout == "list":
-        dtype = form.dtype or float_for([types[0].value_type])
+        dtype = told or float_for([types[0].value_type])
         return ListRows(table.name, roles.features, dtype, table.n_rows, n_threads)
-    dtype = form.dtype or float_for(types)
+    dtype = told or float_for(types)
     return ColumnRows(table.name, roles.features, dtype, table.n_rows, n_threads)
 
 
@@ -254,7 +226,8 @@ def _stored(rows: Rows, storage: str) -> Rows:
 def table_parts(
     table: Table,
     options: TableOptions,
-    form: Form,
+    form: ReadingOptions,
+    missing: str,
     n_threads: int,
     progress: Progress | None,
     note: Note | None,
@@ -273,7 +246,7 @@ def table_parts(
         held = arrow().Table.from_batches(batches)
         one = ArrowBatches(table.name, held, table.is_text)
         try:
-            part = _read(one, roles, form, n_threads)
+            part = _read(one, roles, form, missing, n_threads)
         except DataFormatError as error:
             where = f"; rows are counted from row {n_rows} of the table" if n_rows else ""
             raise DataFormatError(f"{error}{where}") from None
