@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -94,13 +95,11 @@ def log_columns(text: str) -> dict[str, str]:
     pairs = [part.partition("=")[::2] for part in text.split(",")]
     for role, name in pairs:
         if role not in ROLES or not name:
-            raise argparse.ArgumentTypeError(
-                f"{role!r} of {text!r}: give ROLE=NAME, of {', '.join(ROLES)}"
-            )
+            raise ArgumentTypeError(f"{role!r} of {text!r}: give ROLE=NAME, of {', '.join(ROLES)}")
     return dict(pairs)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, join, estimate, train, write."""
     parameters = options.parameters_of(args, parser, METHOD.parameters)
     _check(args, parser)
@@ -147,7 +146,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK if trained.is_done else NOT_CONVERGED
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     if args.eta is not None and args.propensity != "power-law":
         parser.error(f"--eta needs --propensity power-law, not {args.propensity}")
@@ -197,7 +196,7 @@ def _tell_joined(
         console.warn(f"{joined.source}: {joined.describe_lost()}")
 
 
-def _propensity(args: argparse.Namespace, impressions: Impressions) -> NDArray[Any] | None:
+def _propensity(args: Namespace, impressions: Impressions) -> NDArray[Any] | None:
     """The chance that each position is looked at; None where clicks are taken as they are."""
     import numpy as np
 
@@ -236,7 +235,7 @@ def _told_propensities(propensity: NDArray[Any] | None, how: str) -> str:
 
 
 def _preferences(
-    args: argparse.Namespace, impressions: Impressions, propensity: NDArray[Any] | None
+    args: Namespace, impressions: Impressions, propensity: NDArray[Any] | None
 ) -> Preferences:
     from linrank.clicks import click_preferences
 
@@ -249,7 +248,7 @@ def _preferences(
 
 
 def _write_parts(
-    args: argparse.Namespace, propensity: NDArray[Any] | None, preferences: Preferences
+    args: Namespace, propensity: NDArray[Any] | None, preferences: Preferences
 ) -> None:
     if args.write_propensities is not None and propensity is not None:
         lines = "".join(f"{p!r}\n" for p in propensity.tolist())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 """
 
 
-def check_output(path: str, parser: argparse.ArgumentParser) -> None:
+def check_output(path: str, parser: ArgumentParser) -> None:
     """Fail on a file that could not be written, or whose format its name does not tell."""
     if path == streams.STANDARD:
         parser.error("-o needs the name of a file; the tables are on standard output anyway")
@@ -108,7 +108,7 @@ def duration(left: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show(result: Contest | Comparison, args: argparse.Namespace, console: Console) -> None:
+def show(result: Contest | Comparison, args: Namespace, console: Console) -> None:
     """The result on standard output, and in the file that was asked for."""
     if args.output is not None:
         streams.write_lines(
@@ -198,7 +198,7 @@ N_FEATURES = """
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank compare TRAIN [VALID] TEST [-o FILE] [options]"
     parser.description = DESCRIPTION
@@ -224,7 +224,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """List, compare what is there, or train and compare."""
     if args.list_methods:
         show_methods(args.json)
@@ -235,7 +235,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return run_models(args) if args.models or args.scores else _run_contest(args)
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on what can be known to be wrong now rather than after the training."""
     at_hand = args.models or args.scores
     if at_hand and (args.fold_files or len(args.files) != 1):
@@ -271,7 +271,7 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _run_contest(args: argparse.Namespace) -> int:
+def _run_contest(args: Namespace) -> int:
     from linrank.judging.candidates import BASELINE, chosen_methods
     from linrank.judging.contest import compare_methods
 
@@ -308,7 +308,7 @@ def _run_contest(args: argparse.Namespace) -> int:
     return FAILED if contest.comparison is None else OK
 
 
-def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
+def _read_parts(paths: Sequence[str], args: Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []
@@ -323,7 +323,7 @@ def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console
     return parts
 
 
-def run_models(args: argparse.Namespace) -> int:
+def run_models(args: Namespace) -> int:
     """Read the rows once, score them with every model, compare."""
     from linrank.judging.compare import compare
     from linrank.judging.contest import usual_metrics
@@ -366,7 +366,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
     return names
 
 
-def _read(args: argparse.Namespace, models: Sequence[Model], console: Console) -> Dataset:
+def _read(args: Namespace, models: Sequence[Model], console: Console) -> Dataset:
     """The rows, features counted as the models count them."""
     bases = [model.training.get("index_base") for model in models]
     known = {base for base in bases if base is not None}

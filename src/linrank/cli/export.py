@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
@@ -38,7 +38,7 @@ it, goes to standard error, and beside the result when that is a file.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank export MODEL --to TARGET [-o PATH] [options]"
     parser.description = DESCRIPTION
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Export, write, and say what to do with it."""
     console = Console(quiet=args.quiet, verbose=args.verbose)
     _check_options(args, parser)
@@ -84,17 +84,17 @@ def _target(text: str) -> str:
     try:
         return target_name(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _option(text: str) -> tuple[str, Any]:
     key, found, value = text.partition("=")
     if not found or not key:
-        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
+        raise ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
     return key.replace("-", "_"), {"true": True, "false": False}.get(value, value)
 
 
-def _check_options(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check_options(args: Namespace, parser: ArgumentParser) -> None:
     known, seen = options_of(args.to), set()
     for key, _ in args.option:
         if key not in known:
@@ -115,7 +115,7 @@ def _linear(path: str) -> LinearModel | AdditiveModel:
     return model
 
 
-def _artefact(model: LinearModel | AdditiveModel, args: argparse.Namespace) -> Artefact:
+def _artefact(model: LinearModel | AdditiveModel, args: Namespace) -> Artefact:
     from linrank.errors import ExportWarning
 
     with warnings.catch_warnings():
@@ -129,7 +129,7 @@ def _artefact(model: LinearModel | AdditiveModel, args: argparse.Namespace) -> A
         )
 
 
-def _write(artefact: Artefact, args: argparse.Namespace) -> list[str]:
+def _write(artefact: Artefact, args: Namespace) -> list[str]:
     """Write files, or the only one to standard output; the paths that were written."""
     if args.output != STANDARD:
         return artefact.save(args.output)

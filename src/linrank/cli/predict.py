@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ def run_lines_of(
     data: Dataset,
     scores: NDArray[np.float64],
     ids: Sequence[Any] | NDArray[Any],
-    args: argparse.Namespace,
+    args: Namespace,
     n_before: int = 0,
 ) -> Iterator[str]:
     """`qid Q0 docid rank score tag`, ties in input order; a row without docid gets its number.
@@ -77,7 +78,7 @@ def can_stream(model: Model) -> bool:
     return kernel is None or kernel.name != "precomputed"
 
 
-def run_stream(model: Model, output: str, args: argparse.Namespace, console: Console) -> int:
+def run_stream(model: Model, output: str, args: Namespace, console: Console) -> int:
     """Score and write what is read, until the end of it."""
     from linrank.io.text_stream import TextStream, whole_queries
 
@@ -100,11 +101,7 @@ def run_stream(model: Model, output: str, args: argparse.Namespace, console: Con
 
 
 def _blocks(
-    model: Model,
-    stream: TextStream,
-    parts: Iterator[Dataset],
-    args: argparse.Namespace,
-    console: Console,
+    model: Model, stream: TextStream, parts: Iterator[Dataset], args: Namespace, console: Console
 ) -> Iterator[str]:
     """The lines of each part, scored."""
     n_before, has_warned = 0, False
@@ -149,7 +146,7 @@ the next one begins, and its rows must come together. --stream reads a file in t
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank predict DATA MODEL [-o SCORES] [options]"
     parser.description = DESCRIPTION
@@ -170,7 +167,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_volume(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read the model and the data, write the scores."""
     if args.topk is not None and not args.trec:
         parser.error("--topk needs --trec: bare scores are one per row")
@@ -207,7 +204,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
 
 
-def _streams(args: argparse.Namespace, model: Model) -> bool:
+def _streams(args: Namespace, model: Model) -> bool:
     """Whether rows are scored as they come: text of standard input, unless told otherwise."""
     told = options.given(args, COLUMNS)
     is_text = getattr(args, "format", None) in (None, "svmlight") and not told

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from linrank.models.linear import LinearModel, Model
 
 
-def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
+def judgement_options(args: Namespace) -> dict[str, Any]:
     """The options as `linrank.load` takes them; a command may lack them."""
     qrels, unjudged = getattr(args, "qrels", None), getattr(args, "unjudged", None)
     if qrels is None and unjudged is not None:
@@ -36,7 +36,7 @@ def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
     return {} if qrels is None else {"qrels": qrels, "unjudged": unjudged or UNJUDGED[0]}
 
 
-def judged(data: Dataset, args: argparse.Namespace) -> Dataset:
+def judged(data: Dataset, args: Namespace) -> Dataset:
     """The data with the labels that the options ask for."""
     options = judgement_options(args)
     if not options:
@@ -52,9 +52,7 @@ _FLAGS = "|".join((*ROLES, "features", "format", "missing", "dtype", "unjudged")
 _TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: or '[^']*')?))?")
 
 
-def column_options(
-    args: argparse.Namespace, known: Sequence[str] | None, labelled: bool
-) -> TableOptions:
+def column_options(args: Namespace, known: Sequence[str] | None, labelled: bool) -> TableOptions:
     """The options as the reader takes them; a command may lack them."""
     from linrank.io.tables.roles import IF_PRESENT, TableOptions
 
@@ -64,7 +62,7 @@ def column_options(
     return TableOptions(**found, features=getattr(args, "features", None), known=known)
 
 
-def column_choices(args: argparse.Namespace) -> dict[str, Any]:
+def column_choices(args: Namespace) -> dict[str, Any]:
     """The columns of roles as given: a name, False for none, None by convention."""
     given = {role: getattr(args, role, None) for role in ROLES}
     return {role: False if value == _NONE else value for role, value in given.items()}
@@ -100,7 +98,7 @@ def spelt(message: str) -> str:
     return _TOLD.sub(flag, message.replace("sidecars=False", "--no-sidecars"))
 
 
-def open_store(args: argparse.Namespace) -> Store:
+def open_store(args: Namespace) -> Store:
     """The store at ``DATA``; options that say how to read text have no place here."""
     from linrank.io.store.store import Store
 
@@ -124,7 +122,7 @@ def describe_data(data: Dataset | Store) -> str:
     )
 
 
-def data_summary(data: Dataset | Store, args: argparse.Namespace) -> dict[str, Any]:
+def data_summary(data: Dataset | Store, args: Namespace) -> dict[str, Any]:
     """What the JSON reports say of the training data."""
     limit = {"memory_limit": args.memory_limit} if hasattr(data, "n_chunks") else {}
     return {"source": args.data, **_facts(data), **limit}
@@ -186,7 +184,7 @@ def metrics_for(
 
 def read_data(
     path: str,
-    args: argparse.Namespace,
+    args: Namespace,
     console: Console,
     *,
     filling: Filling | None = None,
@@ -239,7 +237,7 @@ def read_data(
     return data if filling is None else filling.dataset(data)
 
 
-def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset:
+def _read_store(path: str, args: Namespace, zero_based: Any) -> Dataset:
     """A store as a whole; what was decided when it was written can only be confirmed."""
     from linrank.io.store.store import Store
 
@@ -329,12 +327,7 @@ def check_text(path: str) -> None:
 
 
 def read_and_score(
-    model: Model,
-    path: str,
-    args: argparse.Namespace,
-    console: Console,
-    *,
-    labelled: bool = True,
+    model: Model, path: str, args: Namespace, console: Console, *, labelled: bool = True
 ) -> tuple[Dataset, NDArray[np.float64]]:
     """The dataset of a file, and the scores that the model gives its rows.
 
@@ -351,7 +344,7 @@ def read_and_score(
     return data, score_rows(model, data, args, console)
 
 
-def kept_missing(args: argparse.Namespace, *models: Model) -> str:
+def kept_missing(args: Namespace, *models: Model) -> str:
     """How rows are read that models are to score: missing values stay if any model fills them.
 
     A --missing that is not what the models were trained with would change nothing, and is refused.
@@ -367,7 +360,7 @@ def kept_missing(args: argparse.Namespace, *models: Model) -> str:
 
 
 def score_rows(
-    model: Model, data: Dataset, args: argparse.Namespace, console: Console
+    model: Model, data: Dataset, args: Namespace, console: Console
 ) -> NDArray[np.float64]:
     """The scores of rows that were read as those that the model was trained on.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli import options as flags
@@ -47,7 +47,7 @@ with the best single feature of the training data.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank report TEST (--train DATA | --model MODEL) [-o FILE] [options]"
     parser.description = DESCRIPTION
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     flags.add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, train or load, judge, write."""
     _check(args, parser)
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK if training is None or training.result.converged else NOT_CONVERGED
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     if args.model is None and args.train is None:
         parser.error("give --model MODEL to judge, or --train DATA to learn one from")
@@ -107,7 +107,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     check_metrics(args.metrics, args.convention, selects=True)
 
 
-def _check_idle(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check_idle(args: Namespace, parser: ArgumentParser) -> None:
     """Options of a training that does not take place."""
     given = flags.given(args, ("Cs", "folds", "scale", "save_model"))
     if given and args.model is not None:
@@ -117,7 +117,7 @@ def _check_idle(args: argparse.Namespace, parser: argparse.ArgumentParser) -> No
         parser.error("--folds and --valid exclude each other: C is chosen on one of them")
 
 
-def _report(args: argparse.Namespace, console: Console) -> Report:
+def _report(args: Namespace, console: Console) -> Report:
     from linrank.reports.build import report
 
     scoring, metrics = flags.selecting_metric(args)
@@ -147,7 +147,7 @@ def _report(args: argparse.Namespace, console: Console) -> Report:
 
 
 def _read_parts(
-    args: argparse.Namespace, model: Any, console: Console
+    args: Namespace, model: Any, console: Console
 ) -> tuple[Dataset | None, Dataset | None, Dataset]:
     """Training, validation and test data; features of all counted as in the first that is known."""
     kept: dict[str, Any] = {}

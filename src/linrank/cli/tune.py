@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import os
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -82,7 +83,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     options.add_owners(parser, lambda other: other.search, owners)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, train the grid on every fold, measure, choose, train on all data, write."""
     method, args.plot = METHODS[args.method], getattr(args, "plot", None)
     assert method.search is not None
@@ -130,7 +131,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 # ---- before the search --------------------------------------------------------------------------
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: bool) -> None:
+def _check(args: Namespace, parser: ArgumentParser, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after the search."""
     if args.json and args.output == streams.STANDARD:
         parser.error("--json and a model on standard output (-) exclude each other")
@@ -172,7 +173,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: 
 
 @contextmanager
 def _place(
-    method: Method, data: Any, parameters: Any, args: argparse.Namespace, console: Console
+    method: Method, data: Any, parameters: Any, args: Namespace, console: Console
 ) -> Iterator[tuple[Any, Any]]:
     """What the method is to look at, wherever it lies, and the folds of it."""
     n_folds = args.folds or N_FOLDS
@@ -197,7 +198,7 @@ def _place(
         yield data, [_validation(data, args, console)]
 
 
-def _validation(data: Dataset, args: argparse.Namespace, console: Console) -> Fold:
+def _validation(data: Dataset, args: Namespace, console: Console) -> Fold:
     """The data of ``--valid`` to measure models of all rows on."""
     from linrank.search.folds import Fold
 
@@ -246,11 +247,7 @@ def _value(value: Any) -> str:
 
 
 def _say(
-    found: Any,
-    lines: Sequence[tuple[str, str]],
-    args: argparse.Namespace,
-    took: float,
-    console: Console,
+    found: Any, lines: Sequence[tuple[str, str]], args: Namespace, took: float, console: Console
 ) -> None:
     """The summary on standard error; ``lines`` are of the chosen model."""
     console.clear()
@@ -305,11 +302,7 @@ def _table(found: Any, scoring: str) -> str:
 
 
 def _print_json(
-    args: argparse.Namespace,
-    data: Any,
-    found: Any,
-    facts: dict[str, Any],
-    times: tuple[float, float, float],
+    args: Namespace, data: Any, found: Any, facts: dict[str, Any], times: tuple[float, float, float]
 ) -> None:
     """One object on standard output; ``facts`` are of the chosen model."""
     start, read, tuned = times
@@ -367,7 +360,7 @@ def _grid(found: Any) -> dict[str, Any]:
 FACTS = {"n_iter": "iterations", "converged": "converged"}
 
 
-def _plot(found: Any, args: argparse.Namespace) -> None:
+def _plot(found: Any, args: Namespace) -> None:
     """Draw the path, or the grid, to the file of ``--plot``."""
     from linrank.displays import GridDisplay, PathDisplay
 
