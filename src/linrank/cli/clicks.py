@@ -6,15 +6,12 @@ import argparse
 import re
 import time
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli import options, reading, streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.train import METRICS, check_files, state_line, tell_trained, write_and_validate
-from linrank.errors import DataFormatError
 from linrank.methods.base import METHODS, Task
 from linrank.system.resources import count, seconds
 
@@ -104,6 +101,7 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
     parameters = options.parameters_of(args, parser, METHOD.parameters)
     _check(args, parser)
 
+    from linrank.clicks import click_preferences
     from linrank.clicks.log import join_log
 
     options.load(METHOD.train)
@@ -112,7 +110,7 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
     data = reading.read_data(args.data, args, console, labelled=False)
     read = time.perf_counter()
     console.say("read", f"{reading.describe_data(data)} in {seconds(read - start)}")
-    with _in_options():
+    with reading.in_options(console, _spelt):
         joined = join_log(args.log, data, **(args.log_columns or {}))
     impressions = joined.impressions
     if args.positions is not None:
@@ -120,7 +118,12 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
     _tell_joined(joined, impressions, time.perf_counter() - read, console)
     propensity = _propensity(args, impressions)
     console.say("looks", _told_propensities(propensity, args.propensity))
-    preferences = _preferences(args, impressions, propensity)
+    preferences = click_preferences(
+        impressions,
+        args.strategy.replace("-", "_"),
+        propensity=propensity,
+        max_weight=None if propensity is None else args.max_weight,
+    )
     console.say(
         "pairs",
         f"{len(preferences):,} preferences between rows, {args.strategy.replace('-', ' ')}"
@@ -165,17 +168,10 @@ def _check(args: Namespace, parser: ArgumentParser) -> None:
     check_files(args, parser, *others)
 
 
-@contextmanager
-def _in_options() -> Iterator[None]:
-    """Errors of the join speak of ``--log-columns query=NAME``, not of ``query=``."""
-    try:
-        yield
-    except ValueError as error:
-        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
-            raise
-        text = re.sub(r"\b(qid|docid)=", r"--\1", str(error))
-        text = re.sub(rf"(?<![-\w])({'|'.join(ROLES)})=", r"--log-columns \1=", text)
-        raise type(error)(text) from error
+def _spelt(message: str) -> str:
+    """What the join says, of ``--log-columns query=NAME`` and not of ``query=``."""
+    text = re.sub(r"\b(qid|docid)=", r"--\1", message)
+    return re.sub(rf"(?<![-\w])({'|'.join(ROLES)})=", r"--log-columns \1=", text)
 
 
 def _tell_joined(
@@ -232,19 +228,6 @@ def _told_propensities(propensity: NDArray[Any] | None, how: str) -> str:
         "click-rates": "right only if results were in random order",
     }.get(how, "relative to the largest; looks depend on the position alone")
     return f"by {how}, from position 1 on: {told} ({assumed})"
-
-
-def _preferences(
-    args: Namespace, impressions: Impressions, propensity: NDArray[Any] | None
-) -> Preferences:
-    from linrank.clicks import click_preferences
-
-    return click_preferences(
-        impressions,
-        args.strategy.replace("-", "_"),
-        propensity=propensity,
-        max_weight=None if propensity is None else args.max_weight,
-    )
 
 
 def _write_parts(

@@ -111,9 +111,7 @@ def duration(left: float) -> str:
 def show(result: Contest | Comparison, args: Namespace, console: Console) -> None:
     """The result on standard output, and in the file that was asked for."""
     if args.output is not None:
-        streams.write_lines(
-            args.output, [_in_format(result, os.path.splitext(args.output)[1].lower())]
-        )
+        streams.write_lines(args.output, [_in_format(result, args.output.lower())])
         console.say("saved", args.output)
     if args.json:
         streams.write_standard(_json(result))
@@ -121,12 +119,12 @@ def show(result: Contest | Comparison, args: Namespace, console: Console) -> Non
         streams.show_standard(result.to_text(terminal_width(1)) + "\n")
 
 
-def _in_format(result: Contest | Comparison, extension: str) -> str:
-    if extension == ".json":
+def _in_format(result: Contest | Comparison, path: str) -> str:
+    if path.endswith(".json"):
         return _json(result)
-    if extension == ".html":
+    if path.endswith(".html"):
         return _PAGE.format(body=result.to_html())
-    return (result.to_markdown() if extension == ".md" else result.to_text()) + "\n"
+    return (result.to_markdown() if path.endswith(".md") else result.to_text()) + "\n"
 
 
 def _json(result: Contest | Comparison) -> str:
@@ -164,8 +162,8 @@ SELECTIONS = ("auto", "validation", "cross-validation")
 
 OPTIONS = """
 methods:
-  --methods A,B,...    train these (default: all)
-  --without A,B,...    train all but these
+  --methods A,B,...:features  train these (default: all)
+  --without A,B,...:features  train all but these
   --list-methods       say which there are
   --selection WAY:selection  on what to choose: validation (VALID), cross-validation (folds of
                        TRAIN), or auto (default), VALID if it has 200 queries
@@ -267,18 +265,15 @@ def _check(args: Namespace, parser: ArgumentParser) -> None:
     reading.check_metrics(args.metrics, args.convention, selects=not at_hand)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _run_contest(args: Namespace) -> int:
     from linrank.judging.candidates import BASELINE, chosen_methods
     from linrank.judging.contest import compare_methods
 
-    methods = "all" if args.methods is None else _names(args.methods)
-    without = [] if args.without is None else _names(args.without)
+    methods = "all" if args.methods is None else args.methods
     baseline = args.baseline or BASELINE
-    chosen = chosen_methods(methods, without, baseline)  # a slip of the pen is told before reading
+    chosen = chosen_methods(
+        methods, args.without or (), baseline
+    )  # a slip of the pen is told before reading
     scoring, metrics = options.selecting_metric(args)
     console = Console(quiet=args.quiet, verbose=args.verbose)
     parts = _read_parts(args.fold_files or args.files, args, console)
@@ -378,8 +373,7 @@ def _read(args: Namespace, models: Sequence[Model], console: Console) -> Dataset
             "--scores"
         )
     options: dict[str, Any] = {"missing": reading.kept_missing(args, *models)}
-    if known and args.index_base == "auto":
-        options["zero_based"] = known == {0}
+    options |= reading.counted_from(next(iter(known), None), args)
     if args.n_features is not None:
         options["n_features"] = args.n_features
     (path,) = args.files

@@ -11,13 +11,12 @@ from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.options import add_reporting, declare
 from linrank.cli.streams import STANDARD, check_apart, json_report, read_model, write_standard
+from linrank.errors import ExportWarning
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
 from linrank.io.blocks import StandardOutput
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
-    from linrank.models.additive import AdditiveModel
-    from linrank.models.linear import LinearModel
 
 OPTIONS = f"""
   MODEL               a model of linrank; - for stdin
@@ -64,7 +63,21 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
     console = Console(quiet=args.quiet, verbose=args.verbose)
     _check_options(args, parser)
     args.output = args.output or STANDARD
-    artefact = _artefact(_linear(args.model), args)
+    model = read_model(args.model)
+    if hasattr(model, "kernel"):
+        raise ValueError(
+            f"{args.model}: a model with the kernel {model.kernel.name!r} is no sum over features "
+            "and cannot be exported; train a linear one"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExportWarning)  # they are in the artefact
+        artefact = model.export(
+            args.to,
+            name=args.name,
+            feature_map=args.feature_map,
+            normalizers=args.normalizers,
+            **dict(args.option),
+        )
     for path in artefact.paths(args.output) if args.output != STANDARD else ():
         check_apart(path, args.model, args.feature_map)
     for text in artefact.warnings:
@@ -103,30 +116,6 @@ def _check_options(args: Namespace, parser: ArgumentParser) -> None:
         if key in seen:
             parser.error(f"--option {key} is given twice")
         seen.add(key)
-
-
-def _linear(path: str) -> LinearModel | AdditiveModel:
-    model = read_model(path)
-    if hasattr(model, "kernel"):
-        raise ValueError(
-            f"{path}: a model with the kernel {model.kernel.name!r} is no sum over features and "
-            "cannot be exported; train a linear one"
-        )
-    return model
-
-
-def _artefact(model: LinearModel | AdditiveModel, args: Namespace) -> Artefact:
-    from linrank.errors import ExportWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExportWarning)  # they are in the artefact
-        return model.export(
-            args.to,
-            name=args.name,
-            feature_map=args.feature_map,
-            normalizers=args.normalizers,
-            **dict(args.option),
-        )
 
 
 def _write(artefact: Artefact, args: Namespace) -> list[str]:

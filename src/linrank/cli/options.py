@@ -8,6 +8,7 @@ import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from linrank.errors import nearest
@@ -105,9 +106,7 @@ def positive_int(text: str, least: int = 1) -> int:
     return value
 
 
-def natural(text: str) -> int:
-    """An integer ≥ 0."""
-    return positive_int(text, 0)
+natural = partial(positive_int, least=0)
 
 
 def _integer(text: str) -> int:

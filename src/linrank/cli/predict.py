@@ -82,14 +82,10 @@ def run_stream(model: Model, output: str, args: Namespace, console: Console) -> 
     """Score and write what is read, until the end of it."""
     from linrank.io.text_stream import TextStream, whole_queries
 
-    base = model.training.get("index_base")
-    zero_based: Any = options.INDEX_BASE[args.index_base]
-    if zero_based == "auto" and base is not None:
-        zero_based = base == 0
+    how = {"zero_based": options.INDEX_BASE[args.index_base], "dtype": args.dtype}
+    how |= reading.counted_from(model.training.get("index_base"), args)
     by_query = args.trec or model.scaling.needs_queries
-    stream = TextStream(
-        args.data, model.n_features, dtype=args.dtype, zero_based=zero_based, grouped=by_query
-    )
+    stream = TextStream(args.data, model.n_features, **how, grouped=by_query)
     parts = whole_queries(stream) if by_query else iter(stream)
     with reading.in_options(console):
         streams.write_lines(output, _blocks(model, stream, parts, args, console))
@@ -180,8 +176,7 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
     for name in ("trec", "stream") if table else ():
         if getattr(args, name):
             parser.error(f"--{name} writes lines of text, and {output} would be a table")
-    streams.check_writable(output)
-    streams.check_apart(output, args.data, args.model)
+    streams.check_output(output, args.data, args.model)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = streams.read_model(args.model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
     from linrank.data.missing import Filling
-    from linrank.data.preferences import Preferences
     from linrank.io.store.store import Store
     from linrank.io.tables.roles import TableOptions
     from linrank.models.linear import LinearModel, Model
@@ -34,16 +33,6 @@ def judgement_options(args: Namespace) -> dict[str, Any]:
     if qrels is None and unjudged is not None:
         raise ValueError(f"--unjudged {unjudged} says what to do with --qrels, which is not given")
     return {} if qrels is None else {"qrels": qrels, "unjudged": unjudged or UNJUDGED[0]}
-
-
-def judged(data: Dataset, args: Namespace) -> Dataset:
-    """The data with the labels that the options ask for."""
-    options = judgement_options(args)
-    if not options:
-        return data
-    from linrank.io.judgements import judged
-
-    return judged(data, **options)
 
 
 _NONE = "none"
@@ -68,18 +57,6 @@ def column_choices(args: Namespace) -> dict[str, Any]:
     return {role: False if value == _NONE else value for role, value in given.items()}
 
 
-@contextmanager
-def in_options(console: Console) -> Iterator[None]:
-    """Let errors and warnings of reading speak of options instead of arguments."""
-    try:
-        with console.warnings(spelt):
-            yield
-    except ValueError as error:
-        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
-            raise
-        raise type(error)(spelt(str(error))) from error
-
-
 def spelt(message: str) -> str:
     """A message with options instead of arguments.
 
@@ -96,6 +73,18 @@ def spelt(message: str) -> str:
         return f"--{match[1]}" + (f" {value}" if value is not None else "")
 
     return _TOLD.sub(flag, message.replace("sidecars=False", "--no-sidecars"))
+
+
+@contextmanager
+def in_options(console: Console, spelt: Callable[[str], str] = spelt) -> Iterator[None]:
+    """Let errors and warnings of reading speak of options instead of arguments."""
+    try:
+        with console.warnings(spelt):
+            yield
+    except ValueError as error:
+        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
+            raise
+        raise type(error)(spelt(str(error))) from error
 
 
 def open_store(args: Namespace) -> Store:
@@ -211,7 +200,11 @@ def read_data(
         given = [*columns.given(), *(["format"] if args.format is not None else [])]
         if given:
             raise ValueError(f"{path}: is a store, which has no columns; leave out --{given[0]}")
-        data = judged(_read_store(path, args, options["zero_based"]), args)
+        data = _read_store(path, args, options["zero_based"])
+        if judgements := judgement_options(args):
+            from linrank.io.judgements import judged
+
+            data = judged(data, **judgements)
         with in_options(console):
             data = data.filled(options["missing"])
     else:
@@ -254,16 +247,6 @@ def _read_store(path: str, args: Namespace, zero_based: Any) -> Dataset:
             f"again with --index-base {int(not zero_based)}"
         )
     return store.dataset(n_jobs=args.jobs)
-
-
-def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferences:
-    """The preferences of a file between rows of the data."""
-    from linrank.io.judgements import load_preferences
-
-    preferences = load_preferences(path, n_rows=data.n_rows)
-    if data.qid is not None and not across_queries:
-        preferences.check_queries(data.queries)
-    return preferences
 
 
 def without_labels(data: Dataset) -> Dataset:
@@ -335,13 +318,22 @@ def read_and_score(
     otherwise be taken to start at 1, and every feature would meet its neighbour's weight. Columns
     of a table are taken by the names that the model knows, in whatever order they come.
     """
-    base = model.training.get("index_base")
-    options: dict[str, Any] = {"missing": kept_missing(args, model)}
-    if args.index_base == "auto" and base is not None:
-        options["zero_based"] = base == 0
-    names = model.feature_names
-    data = read_data(path, args, console, known=names, labelled=labelled, **options)
+    counted = counted_from(model.training.get("index_base"), args)
+    how = {"missing": kept_missing(args, model), "labelled": labelled, **counted}
+    data = read_data(path, args, console, known=model.feature_names, **how)
     return data, score_rows(model, data, args, console)
+
+
+def counted_from(base: int | None, args: Namespace) -> dict[str, bool]:
+    """How features are counted: from the base that is known, unless the options say another."""
+    return {} if base is None or args.index_base != "auto" else {"zero_based": base == 0}
+
+
+def check_qids(data: Dataset, other: Dataset) -> None:
+    """Raise ValueError where one of two files has queries, and the other has not."""
+    if (data.qid is None) != (other.qid is None):
+        lacking = data if data.qid is None else other
+        raise ValueError(f"{lacking.source} has no qid, the other file has; give both or neither")
 
 
 def kept_missing(args: Namespace, *models: Model) -> str:
@@ -434,18 +426,18 @@ def read_scores(path: str) -> NDArray[np.float64]:
         lines.pop()
     if not lines:
         raise ValueError(f"{name}: no scores; expected one number per line")
-    try:
-        scores = np.array(list(map(float, lines)))
-    except ValueError:
-        number, text = next((i, t) for i, t in enumerate(lines, 1) if not _is_number(t))
-        hint = "; a model goes to --model" if text.startswith("{") else ""
-        raise ValueError(f"{name}:{number}: expected one score, got {text[:60]!r}{hint}") from None
-    finite = np.isfinite(scores)
-    if not finite.all():
-        number = int(np.argmin(finite))
-        raise ValueError(
-            f"{name}:{number + 1}: the score is {lines[number].strip()}; scores must be finite"
-        )
+    scores = np.empty(len(lines))
+    for row, text in enumerate(lines):
+        try:
+            scores[row] = float(text)
+        except ValueError:
+            hint = "; a model goes to --model" if text.startswith("{") else ""
+            told = f"expected one score, got {text[:60]!r}{hint}"
+            raise ValueError(f"{name}:{row + 1}: {told}") from None
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores)))
+        told = f"the score is {lines[row].strip()}; scores must be finite"
+        raise ValueError(f"{name}:{row + 1}: {told}")
     return scores
 
 
@@ -470,11 +462,3 @@ def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:
             "per row is needed, in the same order"
         )
     return scores
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

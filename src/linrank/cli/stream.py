@@ -16,7 +16,7 @@ from linrank.cli.console import SIGNALS, Console
 from linrank.cli.main import OK
 from linrank.cli.options import fill_in, flag
 from linrank.cli.reading import check_text
-from linrank.cli.streams import STANDARD, check_apart, check_writable, is_model
+from linrank.cli.streams import STANDARD, check_output, is_model
 from linrank.cli.train import check_files, print_json, write_and_validate
 from linrank.methods.parameters import SGDParameters, defaults_of
 from linrank.options import STREAM_SAMPLINGS
@@ -126,8 +126,7 @@ def run_stream(args: Namespace, parser: ArgumentParser) -> int:
     check_files(args, parser)
     check_text(args.data)
     if args.checkpoint is not None:
-        check_writable(args.checkpoint)
-        check_apart(args.checkpoint, args.data, args.valid)
+        check_output(args.checkpoint, args.data, args.valid)
         # Neither need be there yet; the partial checkpoint and then the model would replace it.
         if os.path.realpath(args.checkpoint) == os.path.realpath(args.model):
             parser.error(f"MODEL and --checkpoint are one file, {args.model}; name two")

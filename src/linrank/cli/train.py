@@ -154,8 +154,7 @@ def _check(args: Namespace, parser: ArgumentParser, is_store: bool) -> None:
             parser.error("--preferences and other data cannot both be standard input")
         if is_store:
             parser.error("--preferences compare any two rows, which passes over a store cannot")
-        if preferences != streams.STANDARD:
-            streams.check_readable(preferences)
+        streams.check_inputs(preferences)
     if getattr(args, "dask", None) is not None:
         from linrank.cli.cluster import check_cluster
 
@@ -186,13 +185,10 @@ def check_files(args: Namespace, parser: ArgumentParser, *others: str | None) ->
         parser.error("DATA and --valid cannot both be standard input")
     if args.metrics and args.valid is None:
         parser.error("-m needs --valid FILE, the data to measure on")
-    streams.check_writable(args.model)
-    streams.check_apart(args.model, args.data, args.valid, *others)
-    if args.valid is None:
-        return
-    if args.valid != streams.STANDARD:
-        streams.check_readable(args.valid)
-    reading.check_metrics(args.metrics, args.convention)
+    streams.check_output(args.model, args.data, args.valid, *others)
+    streams.check_inputs(args.valid)
+    if args.valid is not None:
+        reading.check_metrics(args.metrics, args.convention)
 
 
 def _with_preferences(
@@ -201,7 +197,11 @@ def _with_preferences(
     """The data, without labels if they are not to count, and the preferences beside them."""
     if getattr(args, "preferences", None) is None:
         return data, None
-    preferences = reading.read_preferences(args.preferences, data, args.across_queries)
+    from linrank.io.judgements import load_preferences
+
+    preferences = load_preferences(args.preferences, n_rows=data.n_rows)
+    if data.qid is not None and not args.across_queries:
+        preferences.check_queries(data.queries)
     console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
     return (reading.without_labels(data) if args.no_labels else data), preferences
 

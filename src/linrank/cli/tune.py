@@ -21,6 +21,7 @@ from linrank.methods.base import AUTO, METHODS, Method, Task
 from linrank.options import N_FOLDS, WITH_GAMMA
 from linrank.system.durable import replacing
 from linrank.system.resources import count, seconds
+from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -203,13 +204,9 @@ def _validation(data: Dataset, args: Namespace, console: Console) -> Fold:
     from linrank.search.folds import Fold
 
     # Features are counted as in the training data, whatever this file happens to lack.
-    known = args.index_base == "auto" and data.index_base is not None
-    options: dict[str, Any] = {"zero_based": data.index_base == 0} if known else {}
-    options["known"] = data.raw_feature_names
-    valid = reading.read_data(args.valid, args, console, filling=data.filling, **options)
-    if (valid.qid is None) != (data.qid is None):
-        lacking = args.data if data.qid is None else args.valid
-        raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")
+    how = {"known": data.raw_feature_names, **reading.counted_from(data.index_base, args)}
+    valid = reading.read_data(args.valid, args, console, filling=data.filling, **how)
+    reading.check_qids(data, valid)
     if valid.n_features > data.n_features:
         console.warn(
             f"{valid.source} has features that {data.source} has not: {valid.n_features:,} against "
@@ -279,26 +276,23 @@ def _axes_of(found: Any) -> dict[str, Any]:
 
 def _table(found: Any, scoring: str) -> str:
     """A line per model; the chosen one has a star."""
-    axes = {name: found.grid[name] for name in _axes_of(found)}
-    shape = found.mean_scores.shape
+    axes, path = _axes_of(found), found.path
     spread = found.scores.std(axis=0, ddof=1) if len(found.scores) > 1 else None
-    width, path = max(len(scoring), 9), found.path
-    n_nonzero = None if path is None or path.parameter == "C" else path.n_nonzero
-    head = "".join(f"  {name:>12}" for name in axes)
-    head += "" if n_nonzero is None else f"  {'weights':>8}"
-    head += f"  {scoring:>{width}}  {'deviation':>9}"
-    lines = [head + ("" if path is None else f"  {'norm':>9}  {'objective':>13}")]
     chosen = found.chosen if isinstance(found.chosen, tuple) else (found.chosen,)
-    for place in itertools.product(*map(range, shape)):
-        values = dict(zip(found.grid, place, strict=True))
-        row = "".join(f"  {_value(axes[name][values[name]]):>12}" for name in axes)
-        row += "" if n_nonzero is None else f"  {n_nonzero[place[0]]:>8}"
-        deviation = "" if spread is None else f"{spread[place]:.4f}"
-        row += f"  {found.mean_scores[place]:>{width}.4f}  {deviation:>9}"
+    rows = []
+    for place in itertools.product(*map(range, found.mean_scores.shape)):
+        values = {name: found.grid[name][k] for name, k in zip(found.grid, place, strict=True)}
+        row = {"": "*" if place == chosen else "", **{name: _value(values[name]) for name in axes}}
+        if path is not None and path.parameter != "C":
+            row["weights"] = str(path.n_nonzero[place[0]])
+        row[scoring] = f"{found.mean_scores[place]:.4f}"
+        row["deviation"] = "" if spread is None else f"{spread[place]:.4f}"
         if path is not None:
-            row += f"  {path.norms[place[0]]:>9.4g}  {path.objectives[place[0]]:>13.8g}"
-        lines.append(("*" + row[1:] if place == chosen else row).rstrip())
-    return "\n".join(lines) + "\n"
+            row["norm"] = f"{path.norms[place[0]]:.4g}"
+            row["objective"] = f"{path.objectives[place[0]]:.8g}"
+        rows.append(row)
+    cells = [list(row.values()) for row in rows]
+    return Table([Column(name) for name in rows[0]], cells).to_text() + "\n"
 
 
 def _print_json(
