@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
@@ -34,7 +34,7 @@ is an error, with --strict also if there is a warning.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank check DATA --against MODEL [options]"
     parser.description = DESCRIPTION
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read both, compare, tell."""
     from linrank.judging.check import check
     from linrank.models.kernel import KernelModel
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return UNFIT if is_unfit else OK
 
 
-def _tell(found: Findings, args: argparse.Namespace, source: str, n_rows: int) -> None:
+def _tell(found: Findings, args: Namespace, source: str, n_rows: int) -> None:
     from linrank.judging.check import SEVERITIES
 
     if args.json:

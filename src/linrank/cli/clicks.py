@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli import options, reading, streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.train import METRICS, check_files, state_line, tell_trained, write_and_validate
-from linrank.errors import DataFormatError
 from linrank.methods.base import METHODS, Task
 from linrank.system.resources import count, seconds
 
@@ -94,17 +92,16 @@ def log_columns(text: str) -> dict[str, str]:
     pairs = [part.partition("=")[::2] for part in text.split(",")]
     for role, name in pairs:
         if role not in ROLES or not name:
-            raise argparse.ArgumentTypeError(
-                f"{role!r} of {text!r}: give ROLE=NAME, of {', '.join(ROLES)}"
-            )
+            raise ArgumentTypeError(f"{role!r} of {text!r}: give ROLE=NAME, of {', '.join(ROLES)}")
     return dict(pairs)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, join, estimate, train, write."""
     parameters = options.parameters_of(args, parser, METHOD.parameters)
     _check(args, parser)
 
+    from linrank.clicks import click_preferences
     from linrank.clicks.log import join_log
 
     options.load(METHOD.train)
@@ -113,7 +110,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     data = reading.read_data(args.data, args, console, labelled=False)
     read = time.perf_counter()
     console.say("read", f"{reading.describe_data(data)} in {seconds(read - start)}")
-    with _in_options():
+    with reading.in_options(console, _spelt):
         joined = join_log(args.log, data, **(args.log_columns or {}))
     impressions = joined.impressions
     if args.positions is not None:
@@ -121,7 +118,12 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     _tell_joined(joined, impressions, time.perf_counter() - read, console)
     propensity = _propensity(args, impressions)
     console.say("looks", _told_propensities(propensity, args.propensity))
-    preferences = _preferences(args, impressions, propensity)
+    preferences = click_preferences(
+        impressions,
+        args.strategy.replace("-", "_"),
+        propensity=propensity,
+        max_weight=None if propensity is None else args.max_weight,
+    )
     console.say(
         "pairs",
         f"{len(preferences):,} preferences between rows, {args.strategy.replace('-', ' ')}"
@@ -147,7 +149,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK if trained.is_done else NOT_CONVERGED
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     if args.eta is not None and args.propensity != "power-law":
         parser.error(f"--eta needs --propensity power-law, not {args.propensity}")
@@ -166,17 +168,10 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     check_files(args, parser, *others)
 
 
-@contextmanager
-def _in_options() -> Iterator[None]:
-    """Errors of the join speak of ``--log-columns query=NAME``, not of ``query=``."""
-    try:
-        yield
-    except ValueError as error:
-        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
-            raise
-        text = re.sub(r"\b(qid|docid)=", r"--\1", str(error))
-        text = re.sub(rf"(?<![-\w])({'|'.join(ROLES)})=", r"--log-columns \1=", text)
-        raise type(error)(text) from error
+def _spelt(message: str) -> str:
+    """What the join says, of ``--log-columns query=NAME`` and not of ``query=``."""
+    text = re.sub(r"\b(qid|docid)=", r"--\1", message)
+    return re.sub(rf"(?<![-\w])({'|'.join(ROLES)})=", r"--log-columns \1=", text)
 
 
 def _tell_joined(
@@ -197,7 +192,7 @@ def _tell_joined(
         console.warn(f"{joined.source}: {joined.describe_lost()}")
 
 
-def _propensity(args: argparse.Namespace, impressions: Impressions) -> NDArray[Any] | None:
+def _propensity(args: Namespace, impressions: Impressions) -> NDArray[Any] | None:
     """The chance that each position is looked at; None where clicks are taken as they are."""
     import numpy as np
 
@@ -235,21 +230,8 @@ def _told_propensities(propensity: NDArray[Any] | None, how: str) -> str:
     return f"by {how}, from position 1 on: {told} ({assumed})"
 
 
-def _preferences(
-    args: argparse.Namespace, impressions: Impressions, propensity: NDArray[Any] | None
-) -> Preferences:
-    from linrank.clicks import click_preferences
-
-    return click_preferences(
-        impressions,
-        args.strategy.replace("-", "_"),
-        propensity=propensity,
-        max_weight=None if propensity is None else args.max_weight,
-    )
-
-
 def _write_parts(
-    args: argparse.Namespace, propensity: NDArray[Any] | None, preferences: Preferences
+    args: Namespace, propensity: NDArray[Any] | None, preferences: Preferences
 ) -> None:
     if args.write_propensities is not None and propensity is not None:
         lines = "".join(f"{p!r}\n" for p in propensity.tolist())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ _TIMEOUT = 10  # seconds in which a scheduler has to answer
 _ATTEMPTS = 3  # to start the workers of this machine
 
 
-def check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def check_cluster(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on options that do not go together."""
     n_workers = args.dask.removeprefix(_LOCAL)
     if args.dask.startswith(_LOCAL) and not (n_workers.isdecimal() and int(n_workers) > 0):
@@ -50,7 +50,7 @@ def check_cluster(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
 
 def train_on_cluster(
-    method: Method, store: Store, parameters: Any, args: argparse.Namespace, console: Console
+    method: Method, store: Store, parameters: Any, args: Namespace, console: Console
 ) -> Trained:
     """Train as the method does, the rows staying with the workers."""
     from linrank.dask.parts import on_cluster
@@ -65,12 +65,7 @@ def train_on_cluster(
 
 @contextmanager
 def cluster_parts(
-    method: Method,
-    store: Store,
-    parameters: Any,
-    args: argparse.Namespace,
-    console: Console,
-    **kept: Any,
+    method: Method, store: Store, parameters: Any, args: Namespace, console: Console, **kept: Any
 ) -> Iterator[Partitions]:
     """The chunks of a store as partitions of the cluster of ``--dask``; ``kept`` as they take it.
 
@@ -94,7 +89,7 @@ def cluster_parts(
 
 
 @contextmanager
-def _connected(args: argparse.Namespace, console: Console) -> Iterator[Any]:
+def _connected(args: Namespace, console: Console) -> Iterator[Any]:
     """A client of the cluster of ``--dask``, which is ended if it was started here."""
     try:
         with cluster_at(args.dask, quiet=not args.verbose) as client:

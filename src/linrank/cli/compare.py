@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 """
 
 
-def check_output(path: str, parser: argparse.ArgumentParser) -> None:
+def check_output(path: str, parser: ArgumentParser) -> None:
     """Fail on a file that could not be written, or whose format its name does not tell."""
     if path == streams.STANDARD:
         parser.error("-o needs the name of a file; the tables are on standard output anyway")
@@ -108,12 +108,10 @@ def duration(left: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show(result: Contest | Comparison, args: argparse.Namespace, console: Console) -> None:
+def show(result: Contest | Comparison, args: Namespace, console: Console) -> None:
     """The result on standard output, and in the file that was asked for."""
     if args.output is not None:
-        streams.write_lines(
-            args.output, [_in_format(result, os.path.splitext(args.output)[1].lower())]
-        )
+        streams.write_lines(args.output, [_in_format(result, args.output.lower())])
         console.say("saved", args.output)
     if args.json:
         streams.write_standard(_json(result))
@@ -121,12 +119,12 @@ def show(result: Contest | Comparison, args: argparse.Namespace, console: Consol
         streams.show_standard(result.to_text(terminal_width(1)) + "\n")
 
 
-def _in_format(result: Contest | Comparison, extension: str) -> str:
-    if extension == ".json":
+def _in_format(result: Contest | Comparison, path: str) -> str:
+    if path.endswith(".json"):
         return _json(result)
-    if extension == ".html":
+    if path.endswith(".html"):
         return _PAGE.format(body=result.to_html())
-    return (result.to_markdown() if extension == ".md" else result.to_text()) + "\n"
+    return (result.to_markdown() if path.endswith(".md") else result.to_text()) + "\n"
 
 
 def _json(result: Contest | Comparison) -> str:
@@ -164,8 +162,8 @@ SELECTIONS = ("auto", "validation", "cross-validation")
 
 OPTIONS = """
 methods:
-  --methods A,B,...    train these (default: all)
-  --without A,B,...    train all but these
+  --methods A,B,...:features  train these (default: all)
+  --without A,B,...:features  train all but these
   --list-methods       say which there are
   --selection WAY:selection  on what to choose: validation (VALID), cross-validation (folds of
                        TRAIN), or auto (default), VALID if it has 200 queries
@@ -198,7 +196,7 @@ N_FEATURES = """
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank compare TRAIN [VALID] TEST [-o FILE] [options]"
     parser.description = DESCRIPTION
@@ -224,7 +222,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """List, compare what is there, or train and compare."""
     if args.list_methods:
         show_methods(args.json)
@@ -235,7 +233,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return run_models(args) if args.models or args.scores else _run_contest(args)
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on what can be known to be wrong now rather than after the training."""
     at_hand = args.models or args.scores
     if at_hand and (args.fold_files or len(args.files) != 1):
@@ -267,18 +265,15 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     reading.check_metrics(args.metrics, args.convention, selects=not at_hand)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _run_contest(args: argparse.Namespace) -> int:
+def _run_contest(args: Namespace) -> int:
     from linrank.judging.candidates import BASELINE, chosen_methods
     from linrank.judging.contest import compare_methods
 
-    methods = "all" if args.methods is None else _names(args.methods)
-    without = [] if args.without is None else _names(args.without)
+    methods = "all" if args.methods is None else args.methods
     baseline = args.baseline or BASELINE
-    chosen = chosen_methods(methods, without, baseline)  # a slip of the pen is told before reading
+    chosen = chosen_methods(
+        methods, args.without or (), baseline
+    )  # a slip of the pen is told before reading
     scoring, metrics = options.selecting_metric(args)
     console = Console(quiet=args.quiet, verbose=args.verbose)
     parts = _read_parts(args.fold_files or args.files, args, console)
@@ -308,7 +303,7 @@ def _run_contest(args: argparse.Namespace) -> int:
     return FAILED if contest.comparison is None else OK
 
 
-def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
+def _read_parts(paths: Sequence[str], args: Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []
@@ -323,7 +318,7 @@ def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console
     return parts
 
 
-def run_models(args: argparse.Namespace) -> int:
+def run_models(args: Namespace) -> int:
     """Read the rows once, score them with every model, compare."""
     from linrank.judging.compare import compare
     from linrank.judging.contest import usual_metrics
@@ -366,7 +361,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
     return names
 
 
-def _read(args: argparse.Namespace, models: Sequence[Model], console: Console) -> Dataset:
+def _read(args: Namespace, models: Sequence[Model], console: Console) -> Dataset:
     """The rows, features counted as the models count them."""
     bases = [model.training.get("index_base") for model in models]
     known = {base for base in bases if base is not None}
@@ -378,8 +373,7 @@ def _read(args: argparse.Namespace, models: Sequence[Model], console: Console) -
             "--scores"
         )
     options: dict[str, Any] = {"missing": reading.kept_missing(args, *models)}
-    if known and args.index_base == "auto":
-        options["zero_based"] = known == {0}
+    options |= reading.counted_from(next(iter(known), None), args)
     if args.n_features is not None:
         options["n_features"] = args.n_features
     (path,) = args.files

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import time
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
@@ -41,7 +41,7 @@ nothing behind.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank convert DATA... -o OUT [options]"
     parser.description = DESCRIPTION
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Convert, and say what came out."""
     console = Console(quiet=args.quiet, verbose=args.verbose)
     _check(args, parser)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on what cannot be before anything is read."""
     args.target = args.output
     if args.target is None:
@@ -93,7 +93,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then OUT")
 
 
-def _convert(args: argparse.Namespace, console: Console, watch: _Watch) -> Store | Written:
+def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Written:
     from linrank.io.convert import convert
 
     return convert(
@@ -152,7 +152,7 @@ class _Watch:
 
 
 def _report(
-    written: Store | Written, args: argparse.Namespace, watch: _Watch, duration: float
+    written: Store | Written, args: Namespace, watch: _Watch, duration: float
 ) -> dict[str, Any]:
     from linrank.io.write import Written
 

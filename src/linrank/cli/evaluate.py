@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from linrank.cli import streams
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 CONVENTION = "trec_eval"  # what the files are made for
 
 
-def evaluate_files(
-    args: argparse.Namespace, parser: argparse.ArgumentParser
-) -> tuple[JudgedRun, Evaluation]:
+def evaluate_files(args: Namespace, parser: ArgumentParser) -> tuple[JudgedRun, Evaluation]:
     """Check the options, read both files, measure."""
     if args.qrels is None or args.run is None:
         parser.error("--qrels and --run go together: judgements and what was retrieved")
@@ -87,7 +85,7 @@ With --qrels and --run, the same for a TREC run, by the rules of trec_eval.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank evaluate DATA (SCORES | --model MODEL) [-m METRIC] [options]"
     parser.description = DESCRIPTION
@@ -103,7 +101,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, score, measure, print."""
     if args.json and args.output == streams.STANDARD:
         parser.error("--json and -o - would both write to standard output")
@@ -130,9 +128,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK
 
 
-def _evaluate_data(
-    args: argparse.Namespace, parser: argparse.ArgumentParser
-) -> tuple[Dataset, Evaluation]:
+def _evaluate_data(args: Namespace, parser: ArgumentParser) -> tuple[Dataset, Evaluation]:
     if args.data is None:
         parser.error("give DATA and its scores, or --qrels and --run")
     if args.complete:
@@ -161,7 +157,7 @@ def _evaluate_data(
     return data, result
 
 
-def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
+def _read(args: Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
     if args.model is not None:
         return read_and_score(streams.read_model(args.model), args.data, args, console)
     data = read_data(args.data, args, console, missing="keep")  # no feature is looked at

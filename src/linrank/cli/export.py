@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.options import add_reporting, declare
 from linrank.cli.streams import STANDARD, check_apart, json_report, read_model, write_standard
+from linrank.errors import ExportWarning
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
 from linrank.io.blocks import StandardOutput
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
-    from linrank.models.additive import AdditiveModel
-    from linrank.models.linear import LinearModel
 
 OPTIONS = f"""
   MODEL               a model of linrank; - for stdin
@@ -38,7 +37,7 @@ it, goes to standard error, and beside the result when that is a file.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank export MODEL --to TARGET [-o PATH] [options]"
     parser.description = DESCRIPTION
@@ -59,12 +58,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Export, write, and say what to do with it."""
     console = Console(quiet=args.quiet, verbose=args.verbose)
     _check_options(args, parser)
     args.output = args.output or STANDARD
-    artefact = _artefact(_linear(args.model), args)
+    model = read_model(args.model)
+    if hasattr(model, "kernel"):
+        raise ValueError(
+            f"{args.model}: a model with the kernel {model.kernel.name!r} is no sum over features "
+            "and cannot be exported; train a linear one"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExportWarning)  # they are in the artefact
+        artefact = model.export(
+            args.to,
+            name=args.name,
+            feature_map=args.feature_map,
+            normalizers=args.normalizers,
+            **dict(args.option),
+        )
     for path in artefact.paths(args.output) if args.output != STANDARD else ():
         check_apart(path, args.model, args.feature_map)
     for text in artefact.warnings:
@@ -84,17 +97,17 @@ def _target(text: str) -> str:
     try:
         return target_name(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _option(text: str) -> tuple[str, Any]:
     key, found, value = text.partition("=")
     if not found or not key:
-        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
+        raise ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
     return key.replace("-", "_"), {"true": True, "false": False}.get(value, value)
 
 
-def _check_options(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check_options(args: Namespace, parser: ArgumentParser) -> None:
     known, seen = options_of(args.to), set()
     for key, _ in args.option:
         if key not in known:
@@ -105,31 +118,7 @@ def _check_options(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
         seen.add(key)
 
 
-def _linear(path: str) -> LinearModel | AdditiveModel:
-    model = read_model(path)
-    if hasattr(model, "kernel"):
-        raise ValueError(
-            f"{path}: a model with the kernel {model.kernel.name!r} is no sum over features and "
-            "cannot be exported; train a linear one"
-        )
-    return model
-
-
-def _artefact(model: LinearModel | AdditiveModel, args: argparse.Namespace) -> Artefact:
-    from linrank.errors import ExportWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExportWarning)  # they are in the artefact
-        return model.export(
-            args.to,
-            name=args.name,
-            feature_map=args.feature_map,
-            normalizers=args.normalizers,
-            **dict(args.option),
-        )
-
-
-def _write(artefact: Artefact, args: argparse.Namespace) -> list[str]:
+def _write(artefact: Artefact, args: Namespace) -> list[str]:
     """Write files, or the only one to standard output; the paths that were written."""
     if args.output != STANDARD:
         return artefact.save(args.output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ model, its kernel, its support rows and the largest of their coefficients.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     declare(parser, OPTIONS, top=lambda text: None if text == "all" else positive_int(text))
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Tell a model from data by its first byte, and describe it."""
     if is_model(args.file):
         report, lines = _describe_model(read_model(args.file), args.top, args.file)

@@ -6,7 +6,9 @@ import argparse
 import math
 import re
 import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from linrank.errors import nearest
@@ -26,7 +28,7 @@ _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
 # ---- the parser ---------------------------------------------------------------------------------
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(ArgumentParser):
     """Tells what is wrong in one line, without a screen of usage before it.
 
     ``owners`` says of options that it lacks where they belong.
@@ -36,14 +38,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options, allow_abbrev=False)
         self.owners: dict[str, str] = {}
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Namespace:  # type: ignore[override]
         given = list(sys.argv[1:] if args is None else args)
         # First of all: argparse would complain of what a misspelt option leaves for others.
         for argument in given[: given.index("--")] if "--" in given else given:
             name = argument.partition("=")[0]
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(self._unknown(name))
-        found: argparse.Namespace
+        found: Namespace
         # Options may stand between files: `train DATA -c 1 MODEL`, where MODEL need not be there.
         # Behind -- there are files alone, which argparse does not know when it looks twice.
         parse = self.parse_known_args if "--" in given else self.parse_known_intermixed_args
@@ -79,7 +81,7 @@ def number(is_fine: Callable[[float], bool], what: str, *words: str) -> Callable
         except ValueError:
             value = math.nan
         if not is_fine(value):
-            raise argparse.ArgumentTypeError(f"must be {what}, got {text!r}")
+            raise ArgumentTypeError(f"must be {what}, got {text!r}")
         return value
 
     return convert
@@ -100,20 +102,18 @@ def positive_int(text: str, least: int = 1) -> int:
     """An integer ≥ 1, or another least one."""
     value = _integer(text)
     if value < least:
-        raise argparse.ArgumentTypeError(f"must be ≥ {least}, got {text}")
+        raise ArgumentTypeError(f"must be ≥ {least}, got {text}")
     return value
 
 
-def natural(text: str) -> int:
-    """An integer ≥ 0."""
-    return positive_int(text, 0)
+natural = partial(positive_int, least=0)
 
 
 def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer, got {text!r}") from None
+        raise ArgumentTypeError(f"must be an integer, got {text!r}") from None
 
 
 def steps(text: str) -> int:
@@ -130,7 +130,7 @@ def size(text: str) -> int | str:
     if text == "auto":
         return text
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer ≥ 1 or auto, got {text!r}")
+        raise ArgumentTypeError(f"must be an integer ≥ 1 or auto, got {text!r}")
     return int(text)
 
 
@@ -143,15 +143,13 @@ def size_in_bytes(text: str) -> int:
     try:
         return parse_bytes(f"{text}MB" if text.isdecimal() else text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be a size such as 2GB or 512MiB, got {text!r}"
-        ) from None
+        raise ArgumentTypeError(f"must be a size such as 2GB or 512MiB, got {text!r}") from None
 
 
 def fold_count(text: str) -> int:
     """A number of folds: an integer ≥ 2."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"must be a number of folds, got {text!r}; for files, one per fold, say "
             "compare --fold-files"
         )
@@ -162,7 +160,7 @@ def n_jobs(text: str) -> int:
     """A number of threads: ≥ 1, or -1 for all cores of the process, -2 for all but one."""
     value = _integer(text)
     if value == 0:
-        raise argparse.ArgumentTypeError("must be ≥ 1, or -1 for all cores, got 0")
+        raise ArgumentTypeError("must be ≥ 1, or -1 for all cores, got 0")
     return value
 
 
@@ -179,7 +177,7 @@ def margin(text: str) -> float | tuple[str, float, float]:
             return float(text)
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(
+    raise ArgumentTypeError(
         f"must be a finite number, linear[:K1[,K2]] or log[:K1[,K2]], got {text!r}"
     )
 
@@ -190,13 +188,13 @@ def grid(text: str) -> list[float]:
     if len(parts) == 1:
         return [_power(part) for part in text.split(",")]
     if len(parts) > 3:
-        raise argparse.ArgumentTypeError(f"must be LOW:HIGH[:FACTOR] or a list, got {text!r}")
+        raise ArgumentTypeError(f"must be LOW:HIGH[:FACTOR] or a list, got {text!r}")
     low, high, factor = (*map(_power, parts), *([2.0] if len(parts) == 2 else []))
     if low > high or factor <= 1:
-        raise argparse.ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
+        raise ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
     n_steps = math.floor((math.log(high) - math.log(low)) / math.log(factor) + 1e-9)
     if n_steps >= _MOST_VALUES:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"{text!r} has {n_steps + 1:,} values, at most {_MOST_VALUES:,} are tried; "
             "use a larger FACTOR"
         )
@@ -208,9 +206,9 @@ def _power(text: str) -> float:
     try:
         value = float(base) ** float(exponent) if power else float(text)
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
+        raise ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
     if base.strip().startswith("-") or not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
+        raise ArgumentTypeError(f"must be finite and > 0, got {text}")
     return value
 
 
@@ -233,7 +231,7 @@ def bounds(text: str) -> Bounds:
     try:
         found = Bounds(parse_bounds(read_text(text[1:]) if text.startswith("@") else text))
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(str(error)) from None
     found.text = text
     return found
 
@@ -255,7 +253,7 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
         hint = f"; did you mean {near}?" if near else ""
         if text in METHODS and not near:
             hint = f"; did you mean --method {text}?"
-        raise argparse.ArgumentTypeError(f"must be one of {', '.join(names)}, got {text!r}{hint}")
+        raise ArgumentTypeError(f"must be one of {', '.join(names)}, got {text!r}{hint}")
 
     return choice
 
@@ -270,7 +268,7 @@ def weighting(text: str) -> str:
     try:
         swap_measure(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(str(error)) from None
     return text
 
 
@@ -336,7 +334,7 @@ def flags_in(table: str) -> list[str]:
 # ---- the options of a method --------------------------------------------------------------------
 
 
-def method_asked(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str | None:
+def method_asked(arguments: Sequence[str], parser: ArgumentParser) -> str | None:
     """The method that the arguments of a command name; what else there is is not looked at."""
     first = Parser(prog=parser.prog, add_help=False)
     first.add_argument("--method", metavar="NAME")
@@ -445,9 +443,7 @@ def add_owners(
     }
 
 
-def parameters_of(
-    args: argparse.Namespace, parser: argparse.ArgumentParser, parameters: type
-) -> Any:
+def parameters_of(args: Namespace, parser: ArgumentParser, parameters: type) -> Any:
     """The parameters with the values that were given; those that do not go together are refused."""
     options = options_of(parameters)
     given = {name: getattr(args, name) for name in options if getattr(args, name) is not None}
@@ -476,7 +472,7 @@ def parameters_of(
 # ---- options that commands share ----------------------------------------------------------------
 
 
-def given(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
+def given(args: Namespace, names: Sequence[str]) -> list[str]:
     """The options, by the names of their values, that were on the command line.
 
     A command may lack some.
@@ -486,7 +482,7 @@ def given(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
     return [name for name, value in values.items() if value is not None and value is not False]
 
 
-def fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:
+def fill_in(args: Namespace, defaults: Mapping[str, object]) -> None:
     """Give options that were not on the command line their values; a command may lack some."""
     for name, default in defaults.items():
         if getattr(args, name, default) is None:
@@ -509,7 +505,7 @@ _VALUES = """
 
 
 def add_reading(
-    parser: argparse.ArgumentParser,
+    parser: ArgumentParser,
     *,
     judgements: bool = True,
     missing: bool = True,
@@ -539,20 +535,20 @@ def add_reading(
     group.add_argument("-j", "--jobs", type=n_jobs, metavar="N", help=threads)
 
 
-def add_volume(parser: argparse.ArgumentParser) -> None:
+def add_volume(parser: ArgumentParser) -> None:
     """How much is said on standard error."""
     volume = parser.add_mutually_exclusive_group()
     declare(volume, "  -q, --quiet  only errors and warnings")
     declare(volume, "  -v, --verbose  every step; a traceback with an error")
 
 
-def add_reporting(parser: argparse.ArgumentParser) -> None:
+def add_reporting(parser: ArgumentParser) -> None:
     """How much is said on standard error, and whether a program reads standard output."""
     declare(parser, "  --json  one JSON object on standard output")
     add_volume(parser)
 
 
-def add_output(parser: argparse.ArgumentParser, metavar: str, about: str) -> None:
+def add_output(parser: ArgumentParser, metavar: str, about: str) -> None:
     """What is written: the file of ``-o``, or the last of those that are named without an option.
 
     `output_of` finds it.
@@ -561,9 +557,7 @@ def add_output(parser: argparse.ArgumentParser, metavar: str, about: str) -> Non
     parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
 
 
-def output_of(
-    args: argparse.Namespace, parser: argparse.ArgumentParser, metavar: str, default: str | None
-) -> str:
+def output_of(args: Namespace, parser: ArgumentParser, metavar: str, default: str | None) -> str:
     """The file to write: that of ``-o``, or the last that was named."""
     if args.last is not None and args.output is not None:
         parser.error(
@@ -583,8 +577,8 @@ class _Metrics(argparse.Action):
 
     def __call__(
         self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
+        parser: ArgumentParser,
+        namespace: Namespace,
         values: Any,
         option_string: str | None = None,
     ) -> None:
@@ -600,7 +594,7 @@ class _Metrics(argparse.Action):
         setattr(namespace, self.dest, [*before[:n_first], *found, *before[n_first:]])
 
 
-def selecting_metric(args: argparse.Namespace) -> tuple[str | None, list[str] | None]:
+def selecting_metric(args: Namespace) -> tuple[str | None, list[str] | None]:
     """The metric that selects, and those to show; None for the usual ones.
 
     With the old ``--scoring`` the two are independent, as they were.
@@ -614,9 +608,7 @@ _CONVENTION = """
       (of runs), sklearn, lightgbm, xgboost"""
 
 
-def add_metrics(
-    parser: argparse.ArgumentParser, *, default: str, selects: str | None = None
-) -> None:
+def add_metrics(parser: ArgumentParser, *, default: str, selects: str | None = None) -> None:
     """The metrics and their convention; ``selects`` says what the first of them does.
 
     It is "alone" where there is one metric only.

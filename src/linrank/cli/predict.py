@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ def run_lines_of(
     data: Dataset,
     scores: NDArray[np.float64],
     ids: Sequence[Any] | NDArray[Any],
-    args: argparse.Namespace,
+    args: Namespace,
     n_before: int = 0,
 ) -> Iterator[str]:
     """`qid Q0 docid rank score tag`, ties in input order; a row without docid gets its number.
@@ -77,18 +78,14 @@ def can_stream(model: Model) -> bool:
     return kernel is None or kernel.name != "precomputed"
 
 
-def run_stream(model: Model, output: str, args: argparse.Namespace, console: Console) -> int:
+def run_stream(model: Model, output: str, args: Namespace, console: Console) -> int:
     """Score and write what is read, until the end of it."""
     from linrank.io.svmlight import TextStream, whole_queries
 
-    base = model.training.get("index_base")
-    zero_based: Any = options.INDEX_BASE[args.index_base]
-    if zero_based == "auto" and base is not None:
-        zero_based = base == 0
+    how = {"zero_based": options.INDEX_BASE[args.index_base], "dtype": args.dtype}
+    how |= reading.counted_from(model.training.get("index_base"), args)
     by_query = args.trec or model.scaling.needs_queries
-    stream = TextStream(
-        args.data, model.n_features, dtype=args.dtype, zero_based=zero_based, grouped=by_query
-    )
+    stream = TextStream(args.data, model.n_features, **how, grouped=by_query)
     parts = whole_queries(stream) if by_query else iter(stream)
     with reading.in_options(console):
         streams.write_lines(output, _blocks(model, stream, parts, args, console))
@@ -100,11 +97,7 @@ def run_stream(model: Model, output: str, args: argparse.Namespace, console: Con
 
 
 def _blocks(
-    model: Model,
-    stream: TextStream,
-    parts: Iterator[Dataset],
-    args: argparse.Namespace,
-    console: Console,
+    model: Model, stream: TextStream, parts: Iterator[Dataset], args: Namespace, console: Console
 ) -> Iterator[str]:
     """The lines of each part, scored."""
     n_before, has_warned = 0, False
@@ -149,7 +142,7 @@ the next one begins, and its rows must come together. --stream reads a file in t
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank predict DATA MODEL [-o SCORES] [options]"
     parser.description = DESCRIPTION
@@ -170,7 +163,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_volume(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read the model and the data, write the scores."""
     if args.topk is not None and not args.trec:
         parser.error("--topk needs --trec: bare scores are one per row")
@@ -183,8 +176,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     for name in ("trec", "stream") if table else ():
         if getattr(args, name):
             parser.error(f"--{name} writes lines of text, and {output} would be a table")
-    streams.check_writable(output)
-    streams.check_apart(output, args.data, args.model)
+    streams.check_output(output, args.data, args.model)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = streams.read_model(args.model)
@@ -207,7 +199,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
 
 
-def _streams(args: argparse.Namespace, model: Model) -> bool:
+def _streams(args: Namespace, model: Model) -> bool:
     """Whether rows are scored as they come: text of standard input, unless told otherwise."""
     told = options.given(args, COLUMNS)
     is_text = getattr(args, "format", None) in (None, "svmlight") and not told

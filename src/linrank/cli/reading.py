@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,28 +22,17 @@ if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
     from linrank.data.missing import Filling
-    from linrank.data.preferences import Preferences
     from linrank.io.store.store import Store
     from linrank.io.tables.roles import TableOptions
     from linrank.models.linear import LinearModel, Model
 
 
-def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
+def judgement_options(args: Namespace) -> dict[str, Any]:
     """The options as `linrank.load` takes them; a command may lack them."""
     qrels, unjudged = getattr(args, "qrels", None), getattr(args, "unjudged", None)
     if qrels is None and unjudged is not None:
         raise ValueError(f"--unjudged {unjudged} says what to do with --qrels, which is not given")
     return {} if qrels is None else {"qrels": qrels, "unjudged": unjudged or UNJUDGED[0]}
-
-
-def judged(data: Dataset, args: argparse.Namespace) -> Dataset:
-    """The data with the labels that the options ask for."""
-    options = judgement_options(args)
-    if not options:
-        return data
-    from linrank.io.judgements import judged
-
-    return judged(data, **options)
 
 
 _NONE = "none"
@@ -52,9 +41,7 @@ _FLAGS = "|".join((*ROLES, "features", "format", "missing", "dtype", "unjudged")
 _TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: or '[^']*')?))?")
 
 
-def column_options(
-    args: argparse.Namespace, known: Sequence[str] | None, labelled: bool
-) -> TableOptions:
+def column_options(args: Namespace, known: Sequence[str] | None, labelled: bool) -> TableOptions:
     """The options as the reader takes them; a command may lack them."""
     from linrank.io.tables.roles import IF_PRESENT, TableOptions
 
@@ -64,22 +51,10 @@ def column_options(
     return TableOptions(**found, features=getattr(args, "features", None), known=known)
 
 
-def column_choices(args: argparse.Namespace) -> dict[str, Any]:
+def column_choices(args: Namespace) -> dict[str, Any]:
     """The columns of roles as given: a name, False for none, None by convention."""
     given = {role: getattr(args, role, None) for role in ROLES}
     return {role: False if value == _NONE else value for role, value in given.items()}
-
-
-@contextmanager
-def in_options(console: Console) -> Iterator[None]:
-    """Let errors and warnings of reading speak of options instead of arguments."""
-    try:
-        with console.warnings(spelt):
-            yield
-    except ValueError as error:
-        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
-            raise
-        raise type(error)(spelt(str(error))) from error
 
 
 def spelt(message: str) -> str:
@@ -100,7 +75,19 @@ def spelt(message: str) -> str:
     return _TOLD.sub(flag, message.replace("sidecars=False", "--no-sidecars"))
 
 
-def open_store(args: argparse.Namespace) -> Store:
+@contextmanager
+def in_options(console: Console, spelt: Callable[[str], str] = spelt) -> Iterator[None]:
+    """Let errors and warnings of reading speak of options instead of arguments."""
+    try:
+        with console.warnings(spelt):
+            yield
+    except ValueError as error:
+        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
+            raise
+        raise type(error)(spelt(str(error))) from error
+
+
+def open_store(args: Namespace) -> Store:
     """The store at ``DATA``; options that say how to read text have no place here."""
     from linrank.io.store.store import Store
 
@@ -124,7 +111,7 @@ def describe_data(data: Dataset | Store) -> str:
     )
 
 
-def data_summary(data: Dataset | Store, args: argparse.Namespace) -> dict[str, Any]:
+def data_summary(data: Dataset | Store, args: Namespace) -> dict[str, Any]:
     """What the JSON reports say of the training data."""
     limit = {"memory_limit": args.memory_limit} if hasattr(data, "n_chunks") else {}
     return {"source": args.data, **_facts(data), **limit}
@@ -186,7 +173,7 @@ def metrics_for(
 
 def read_data(
     path: str,
-    args: argparse.Namespace,
+    args: Namespace,
     console: Console,
     *,
     filling: Filling | None = None,
@@ -213,7 +200,11 @@ def read_data(
         given = [*columns.given(), *(["format"] if args.format is not None else [])]
         if given:
             raise ValueError(f"{path}: is a store, which has no columns; leave out --{given[0]}")
-        data = judged(_read_store(path, args, options["zero_based"]), args)
+        data = _read_store(path, args, options["zero_based"])
+        if judgements := judgement_options(args):
+            from linrank.io.judgements import judged
+
+            data = judged(data, **judgements)
         with in_options(console):
             data = data.filled(options["missing"])
     else:
@@ -239,7 +230,7 @@ def read_data(
     return data if filling is None else filling.dataset(data)
 
 
-def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset:
+def _read_store(path: str, args: Namespace, zero_based: Any) -> Dataset:
     """A store as a whole; what was decided when it was written can only be confirmed."""
     from linrank.io.store.store import Store
 
@@ -256,16 +247,6 @@ def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset
             f"again with --index-base {int(not zero_based)}"
         )
     return store.dataset(n_jobs=args.jobs)
-
-
-def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferences:
-    """The preferences of a file between rows of the data."""
-    from linrank.io.judgements import load_preferences
-
-    preferences = load_preferences(path, n_rows=data.n_rows)
-    if data.qid is not None and not across_queries:
-        preferences.check_queries(data.queries)
-    return preferences
 
 
 def without_labels(data: Dataset) -> Dataset:
@@ -328,12 +309,7 @@ def check_text(path: str) -> None:
 
 
 def read_and_score(
-    model: Model,
-    path: str,
-    args: argparse.Namespace,
-    console: Console,
-    *,
-    labelled: bool = True,
+    model: Model, path: str, args: Namespace, console: Console, *, labelled: bool = True
 ) -> tuple[Dataset, NDArray[np.float64]]:
     """The dataset of a file, and the scores that the model gives its rows.
 
@@ -341,16 +317,25 @@ def read_and_score(
     otherwise be taken to start at 1, and every feature would meet its neighbour's weight. Columns
     of a table are taken by the names that the model knows, in whatever order they come.
     """
-    base = model.training.get("index_base")
-    options: dict[str, Any] = {"missing": kept_missing(args, model)}
-    if args.index_base == "auto" and base is not None:
-        options["zero_based"] = base == 0
-    names = model.feature_names
-    data = read_data(path, args, console, known=names, labelled=labelled, **options)
+    counted = counted_from(model.training.get("index_base"), args)
+    how = {"missing": kept_missing(args, model), "labelled": labelled, **counted}
+    data = read_data(path, args, console, known=model.feature_names, **how)
     return data, score_rows(model, data, args, console)
 
 
-def kept_missing(args: argparse.Namespace, *models: Model) -> str:
+def counted_from(base: int | None, args: Namespace) -> dict[str, bool]:
+    """How features are counted: from the base that is known, unless the options say another."""
+    return {} if base is None or args.index_base != "auto" else {"zero_based": base == 0}
+
+
+def check_qids(data: Dataset, other: Dataset) -> None:
+    """Raise ValueError where one of two files has queries, and the other has not."""
+    if (data.qid is None) != (other.qid is None):
+        lacking = data if data.qid is None else other
+        raise ValueError(f"{lacking.source} has no qid, the other file has; give both or neither")
+
+
+def kept_missing(args: Namespace, *models: Model) -> str:
     """How rows are read that models are to score: missing values stay if any model fills them.
 
     A --missing that is not what the models were trained with would change nothing, and is refused.
@@ -366,7 +351,7 @@ def kept_missing(args: argparse.Namespace, *models: Model) -> str:
 
 
 def score_rows(
-    model: Model, data: Dataset, args: argparse.Namespace, console: Console
+    model: Model, data: Dataset, args: Namespace, console: Console
 ) -> NDArray[np.float64]:
     """The scores of rows that were read as those that the model was trained on.
 
@@ -440,18 +425,18 @@ def read_scores(path: str) -> NDArray[np.float64]:
         lines.pop()
     if not lines:
         raise ValueError(f"{name}: no scores; expected one number per line")
-    try:
-        scores = np.array(list(map(float, lines)))
-    except ValueError:
-        number, text = next((i, t) for i, t in enumerate(lines, 1) if not _is_number(t))
-        hint = "; a model goes to --model" if text.startswith("{") else ""
-        raise ValueError(f"{name}:{number}: expected one score, got {text[:60]!r}{hint}") from None
-    finite = np.isfinite(scores)
-    if not finite.all():
-        number = int(np.argmin(finite))
-        raise ValueError(
-            f"{name}:{number + 1}: the score is {lines[number].strip()}; scores must be finite"
-        )
+    scores = np.empty(len(lines))
+    for row, text in enumerate(lines):
+        try:
+            scores[row] = float(text)
+        except ValueError:
+            hint = "; a model goes to --model" if text.startswith("{") else ""
+            told = f"expected one score, got {text[:60]!r}{hint}"
+            raise ValueError(f"{name}:{row + 1}: {told}") from None
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores)))
+        told = f"the score is {lines[row].strip()}; scores must be finite"
+        raise ValueError(f"{name}:{row + 1}: {told}")
     return scores
 
 
@@ -476,11 +461,3 @@ def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:
             "per row is needed, in the same order"
         )
     return scores
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli import options as flags
 from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores
+from linrank.cli.reading import (
+    check_metrics,
+    check_qids,
+    counted_from,
+    kept_missing,
+    read_data,
+    read_scores,
+)
 from linrank.methods.parameters import GRID_OF_C
 from linrank.options import N_FOLDS, SCALES
 from linrank.system.resources import bytes_text
@@ -47,7 +54,7 @@ with the best single feature of the training data.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank report TEST (--train DATA | --model MODEL) [-o FILE] [options]"
     parser.description = DESCRIPTION
@@ -61,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     flags.add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, train or load, judge, write."""
     _check(args, parser)
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -84,13 +91,17 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK if training is None or training.result.converged else NOT_CONVERGED
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _check(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     if args.model is None and args.train is None:
         parser.error("give --model MODEL to judge, or --train DATA to learn one from")
     if args.valid is not None and args.train is None:
         parser.error("--valid is what C is chosen on; it needs --train")
-    _check_idle(args, parser)
+    if given := flags.given(args, ("Cs", "folds", "scale", "save_model")) if args.model else []:
+        told = flags.flag(given[0])
+        parser.error(f"{told} is for a model that is trained here; leave out --model")
+    if args.valid is not None and args.folds is not None:
+        parser.error("--folds and --valid exclude each other: C is chosen on one of them")
     args.output = args.output or "report.html"
     inputs = [args.test, args.train, args.valid, args.model, args.against, args.names]
     if inputs.count(streams.STANDARD) > 1:
@@ -107,17 +118,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     check_metrics(args.metrics, args.convention, selects=True)
 
 
-def _check_idle(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Options of a training that does not take place."""
-    given = flags.given(args, ("Cs", "folds", "scale", "save_model"))
-    if given and args.model is not None:
-        told = flags.flag(given[0])
-        parser.error(f"{told} is for a model that is trained here; leave out --model")
-    if args.valid is not None and args.folds is not None:
-        parser.error("--folds and --valid exclude each other: C is chosen on one of them")
-
-
-def _report(args: argparse.Namespace, console: Console) -> Report:
+def _report(args: Namespace, console: Console) -> Report:
     from linrank.reports.build import report
 
     scoring, metrics = flags.selecting_metric(args)
@@ -147,7 +148,7 @@ def _report(args: argparse.Namespace, console: Console) -> Report:
 
 
 def _read_parts(
-    args: argparse.Namespace, model: Any, console: Console
+    args: Namespace, model: Any, console: Console
 ) -> tuple[Dataset | None, Dataset | None, Dataset]:
     """Training, validation and test data; features of all counted as in the first that is known."""
     kept: dict[str, Any] = {}
@@ -157,8 +158,7 @@ def _read_parts(
     base = getattr(model, "training", {}).get("index_base") if model is not None else None
     if base is None and train is not None:
         base = train.index_base
-    known = args.index_base == "auto" and base is not None
-    options: dict[str, Any] = {**kept, **({"zero_based": base == 0} if known else {})}
+    options: dict[str, Any] = {**kept, **counted_from(base, args)}
     if train is not None:
         options["known"] = train.raw_feature_names
         if train.filling is not None:  # the report fills in the others as these were
@@ -167,16 +167,12 @@ def _read_parts(
         options["known"] = getattr(model, "feature_names", None)
     valid = None if args.valid is None else read_data(args.valid, args, console, **options)
     test = read_data(args.test, args, console, **options)
-    for part in (valid, test):
-        if train is not None and part is not None and (part.qid is None) != (train.qid is None):
-            lacking = train if train.qid is None else part
-            raise ValueError(
-                f"{lacking.source} has no qid, the other file has; give both or neither"
-            )
-    for part in (train, valid, test):
-        if part is not None:
-            queries = f"{part.queries.n_queries:,} queries"
-            console.say("read", f"{part.source}: {part.n_rows:,} rows, {queries}")
+    parts = [part for part in (train, valid, test) if part is not None]
+    for part in parts:
+        check_qids(train or part, part)
+    for part in parts:
+        queries = f"{part.queries.n_queries:,} queries"
+        console.say("read", f"{part.source}: {part.n_rows:,} rows, {queries}")
     return train, valid, test
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
@@ -22,7 +22,7 @@ with gaps. The files are the same each time.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank sample DIR [options]"
     parser.description = DESCRIPTION
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Write the three files, and say what is in them."""
     from linrank.data.synthetic import make_sample
     from linrank.io.write import write_columns

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import threading
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from linrank.cli.console import SIGNALS, Console
 from linrank.cli.main import OK
 from linrank.cli.options import fill_in, flag
 from linrank.cli.reading import check_text
-from linrank.cli.streams import STANDARD, check_apart, check_writable, is_model
+from linrank.cli.streams import STANDARD, check_output, is_model
 from linrank.cli.train import check_files, print_json, write_and_validate
 from linrank.methods.parameters import SGDParameters, defaults_of
 from linrank.options import STREAM_SAMPLINGS
@@ -78,7 +78,7 @@ class Plan:
         return f"{sum(vars(self).values()) // MB} MB at most, beside the program = {parts}"
 
 
-def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def check_streaming(args: Namespace, parser: ArgumentParser) -> None:
     """Fail on options that do not go together; fill in those that were not given."""
     if os.path.isdir(args.data):
         parser.error(
@@ -120,14 +120,13 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
         parser.error(f"--memory-limit must be at least {least}, got {args.memory_limit // MB}MB")
 
 
-def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run_stream(args: Namespace, parser: ArgumentParser) -> int:
     """Read and learn, batch by batch; measure, write."""
     check_streaming(args, parser)
     check_files(args, parser)
     check_text(args.data)
     if args.checkpoint is not None:
-        check_writable(args.checkpoint)
-        check_apart(args.checkpoint, args.data, args.valid)
+        check_output(args.checkpoint, args.data, args.valid)
         # Neither need be there yet; the partial checkpoint and then the model would replace it.
         if os.path.realpath(args.checkpoint) == os.path.realpath(args.model):
             parser.error(f"MODEL and --checkpoint are one file, {args.model}; name two")
@@ -158,7 +157,7 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     return OK
 
 
-def _open(args: argparse.Namespace, plan: Plan) -> Stream:
+def _open(args: Namespace, plan: Plan) -> Stream:
     from linrank.io.blocks import LONGEST_LINE
     from linrank.stochastic.descent import Learner
     from linrank.stochastic.stream_passes import BATCH_BYTES, Stream
@@ -191,7 +190,7 @@ def _open(args: argparse.Namespace, plan: Plan) -> Stream:
     )
 
 
-def _learn(stream: Stream, args: argparse.Namespace, console: Console) -> None:
+def _learn(stream: Stream, args: Namespace, console: Console) -> None:
     """Learn batch by batch to the end, saving checkpoints; Ctrl-C saves one more."""
     progress, saved = Progress(stream, console), time.monotonic()
     try:
@@ -272,7 +271,7 @@ class Progress:
         self.last, self.rows, self.steps, self.loss = now, rows, steps, loss
 
 
-def _summaries(stream: Stream, args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def _summaries(stream: Stream, args: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the JSON report says of the data and of the training."""
     counts, buffer = stream.trainer.counts, stream.trainer.buffer
     data = {
@@ -316,7 +315,7 @@ def _tell(data: dict[str, Any], training: dict[str, Any], speed: str, console: C
     )
 
 
-def _model(stream: Stream, args: argparse.Namespace) -> LinearModel:
+def _model(stream: Stream, args: Namespace) -> LinearModel:
     from linrank.models.linear import LinearModel
 
     data, training = _summaries(stream, args)
@@ -325,7 +324,7 @@ def _model(stream: Stream, args: argparse.Namespace) -> LinearModel:
     return LinearModel(stream.weights()[0], training={**training, **known})
 
 
-def _save(stream: Stream, args: argparse.Namespace) -> None:
+def _save(stream: Stream, args: Namespace) -> None:
     """Write a checkpoint, with the model of now where there is one."""
     model = _model(stream, args).to_json() if stream.weights().size > 0 else None
     stream.save(args.checkpoint, model)

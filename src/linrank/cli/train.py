@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ def _offers(method: Method, group: str) -> bool:
     )
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, train, write, measure."""
     method, args.model = METHODS[args.method], options.output_of(args, parser, "MODEL", None)
     if getattr(args, "stream", False):
@@ -143,7 +144,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 # ---- before the training ------------------------------------------------------------------------
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: bool) -> None:
+def _check(args: Namespace, parser: ArgumentParser, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     preferences = getattr(args, "preferences", None)
     if preferences is None and options.given(args, ("no_labels", "across_queries")):
@@ -153,8 +154,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: 
             parser.error("--preferences and other data cannot both be standard input")
         if is_store:
             parser.error("--preferences compare any two rows, which passes over a store cannot")
-        if preferences != streams.STANDARD:
-            streams.check_readable(preferences)
+        streams.check_inputs(preferences)
     if getattr(args, "dask", None) is not None:
         from linrank.cli.cluster import check_cluster
 
@@ -174,9 +174,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: 
     check_files(args, parser, preferences)
 
 
-def check_files(
-    args: argparse.Namespace, parser: argparse.ArgumentParser, *others: str | None
-) -> None:
+def check_files(args: Namespace, parser: ArgumentParser, *others: str | None) -> None:
     """Fail on a misspelt file or metric.
 
     ``others`` are files that are read beside the data and the validation data.
@@ -187,22 +185,23 @@ def check_files(
         parser.error("DATA and --valid cannot both be standard input")
     if args.metrics and args.valid is None:
         parser.error("-m needs --valid FILE, the data to measure on")
-    streams.check_writable(args.model)
-    streams.check_apart(args.model, args.data, args.valid, *others)
-    if args.valid is None:
-        return
-    if args.valid != streams.STANDARD:
-        streams.check_readable(args.valid)
-    reading.check_metrics(args.metrics, args.convention)
+    streams.check_output(args.model, args.data, args.valid, *others)
+    streams.check_inputs(args.valid)
+    if args.valid is not None:
+        reading.check_metrics(args.metrics, args.convention)
 
 
 def _with_preferences(
-    data: Any, args: argparse.Namespace, console: Console
+    data: Any, args: Namespace, console: Console
 ) -> tuple[Any, Preferences | None]:
     """The data, without labels if they are not to count, and the preferences beside them."""
     if getattr(args, "preferences", None) is None:
         return data, None
-    preferences = reading.read_preferences(args.preferences, data, args.across_queries)
+    from linrank.io.judgements import load_preferences
+
+    preferences = load_preferences(args.preferences, n_rows=data.n_rows)
+    if data.qid is not None and not args.across_queries:
+        preferences.check_queries(data.queries)
     console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
     return (reading.without_labels(data) if args.no_labels else data), preferences
 
@@ -235,9 +234,7 @@ def state_line(state: dict[str, Any]) -> str:
     return f"{told}  {state['seconds']:.2f} s"
 
 
-def write_and_validate(
-    model: Model, args: argparse.Namespace, console: Console
-) -> Evaluation | None:
+def write_and_validate(model: Model, args: Namespace, console: Console) -> Evaluation | None:
     """Save a model; its measures on the file of ``--valid``, if there is one, and with it.
 
     In this order: a fault in the validation data must not cost the model.
@@ -267,7 +264,7 @@ def write_and_validate(
 
 
 def print_json(
-    args: argparse.Namespace,
+    args: Namespace,
     data: dict[str, Any],
     training: dict[str, Any],
     evaluation: Evaluation | None,

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import os
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ from linrank.methods.base import AUTO, METHODS, Method, Task
 from linrank.options import N_FOLDS, WITH_GAMMA
 from linrank.system.durable import replacing
 from linrank.system.resources import count, seconds
+from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -82,7 +84,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     options.add_owners(parser, lambda other: other.search, owners)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(args: Namespace, parser: ArgumentParser) -> int:
     """Read, train the grid on every fold, measure, choose, train on all data, write."""
     method, args.plot = METHODS[args.method], getattr(args, "plot", None)
     assert method.search is not None
@@ -130,7 +132,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 # ---- before the search --------------------------------------------------------------------------
 
 
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: bool) -> None:
+def _check(args: Namespace, parser: ArgumentParser, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after the search."""
     if args.json and args.output == streams.STANDARD:
         parser.error("--json and a model on standard output (-) exclude each other")
@@ -172,7 +174,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: 
 
 @contextmanager
 def _place(
-    method: Method, data: Any, parameters: Any, args: argparse.Namespace, console: Console
+    method: Method, data: Any, parameters: Any, args: Namespace, console: Console
 ) -> Iterator[tuple[Any, Any]]:
     """What the method is to look at, wherever it lies, and the folds of it."""
     n_folds = args.folds or N_FOLDS
@@ -197,18 +199,14 @@ def _place(
         yield data, [_validation(data, args, console)]
 
 
-def _validation(data: Dataset, args: argparse.Namespace, console: Console) -> Fold:
+def _validation(data: Dataset, args: Namespace, console: Console) -> Fold:
     """The data of ``--valid`` to measure models of all rows on."""
     from linrank.search.folds import Fold
 
     # Features are counted as in the training data, whatever this file happens to lack.
-    known = args.index_base == "auto" and data.index_base is not None
-    options: dict[str, Any] = {"zero_based": data.index_base == 0} if known else {}
-    options["known"] = data.raw_feature_names
-    valid = reading.read_data(args.valid, args, console, filling=data.filling, **options)
-    if (valid.qid is None) != (data.qid is None):
-        lacking = args.data if data.qid is None else args.valid
-        raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")
+    how = {"known": data.raw_feature_names, **reading.counted_from(data.index_base, args)}
+    valid = reading.read_data(args.valid, args, console, filling=data.filling, **how)
+    reading.check_qids(data, valid)
     if valid.n_features > data.n_features:
         console.warn(
             f"{valid.source} has features that {data.source} has not: {valid.n_features:,} against "
@@ -246,11 +244,7 @@ def _value(value: Any) -> str:
 
 
 def _say(
-    found: Any,
-    lines: Sequence[tuple[str, str]],
-    args: argparse.Namespace,
-    took: float,
-    console: Console,
+    found: Any, lines: Sequence[tuple[str, str]], args: Namespace, took: float, console: Console
 ) -> None:
     """The summary on standard error; ``lines`` are of the chosen model."""
     console.clear()
@@ -282,34 +276,27 @@ def _axes_of(found: Any) -> dict[str, Any]:
 
 def _table(found: Any, scoring: str) -> str:
     """A line per model; the chosen one has a star."""
-    axes = {name: found.grid[name] for name in _axes_of(found)}
-    shape = found.mean_scores.shape
+    axes, path = _axes_of(found), found.path
     spread = found.scores.std(axis=0, ddof=1) if len(found.scores) > 1 else None
-    width, path = max(len(scoring), 9), found.path
-    n_nonzero = None if path is None or path.parameter == "C" else path.n_nonzero
-    head = "".join(f"  {name:>12}" for name in axes)
-    head += "" if n_nonzero is None else f"  {'weights':>8}"
-    head += f"  {scoring:>{width}}  {'deviation':>9}"
-    lines = [head + ("" if path is None else f"  {'norm':>9}  {'objective':>13}")]
     chosen = found.chosen if isinstance(found.chosen, tuple) else (found.chosen,)
-    for place in itertools.product(*map(range, shape)):
-        values = dict(zip(found.grid, place, strict=True))
-        row = "".join(f"  {_value(axes[name][values[name]]):>12}" for name in axes)
-        row += "" if n_nonzero is None else f"  {n_nonzero[place[0]]:>8}"
-        deviation = "" if spread is None else f"{spread[place]:.4f}"
-        row += f"  {found.mean_scores[place]:>{width}.4f}  {deviation:>9}"
+    rows = []
+    for place in itertools.product(*map(range, found.mean_scores.shape)):
+        values = {name: found.grid[name][k] for name, k in zip(found.grid, place, strict=True)}
+        row = {"": "*" if place == chosen else "", **{name: _value(values[name]) for name in axes}}
+        if path is not None and path.parameter != "C":
+            row["weights"] = str(path.n_nonzero[place[0]])
+        row[scoring] = f"{found.mean_scores[place]:.4f}"
+        row["deviation"] = "" if spread is None else f"{spread[place]:.4f}"
         if path is not None:
-            row += f"  {path.norms[place[0]]:>9.4g}  {path.objectives[place[0]]:>13.8g}"
-        lines.append(("*" + row[1:] if place == chosen else row).rstrip())
-    return "\n".join(lines) + "\n"
+            row["norm"] = f"{path.norms[place[0]]:.4g}"
+            row["objective"] = f"{path.objectives[place[0]]:.8g}"
+        rows.append(row)
+    cells = [list(row.values()) for row in rows]
+    return Table([Column(name) for name in rows[0]], cells).to_text() + "\n"
 
 
 def _print_json(
-    args: argparse.Namespace,
-    data: Any,
-    found: Any,
-    facts: dict[str, Any],
-    times: tuple[float, float, float],
+    args: Namespace, data: Any, found: Any, facts: dict[str, Any], times: tuple[float, float, float]
 ) -> None:
     """One object on standard output; ``facts`` are of the chosen model."""
     start, read, tuned = times
@@ -367,7 +354,7 @@ def _grid(found: Any) -> dict[str, Any]:
 FACTS = {"n_iter": "iterations", "converged": "converged"}
 
 
-def _plot(found: Any, args: argparse.Namespace) -> None:
+def _plot(found: Any, args: Namespace) -> None:
     """Draw the path, or the grid, to the file of ``--plot``."""
     from linrank.displays import GridDisplay, PathDisplay
 
