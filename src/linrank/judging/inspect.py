@@ -9,7 +9,7 @@ import numpy as np
 
 from linrank.data.frames import feature_name
 from linrank.data.queries import varying_columns
-from linrank.data.rows import ColumnStatistics, CsrRows
+from linrank.data.rows import CsrRows
 from linrank.metrics import convention as named_convention
 from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
@@ -63,7 +63,7 @@ class Profile:
     def columns(self) -> Columns:
         """Range and variation of every feature."""
         rows = self.data.rows
-        found = ColumnStatistics.of(rows, n_threads=resolve(None))
+        found = rows.scan(None, resolve(None)).statistics
         varies = varying_columns(rows, self.data.queries)
         return Columns(found.low, found.high, found.n_nonzero, varies)
 
