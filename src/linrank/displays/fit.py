@@ -135,23 +135,28 @@ class PathDisplay(Display):
     _one_axis = True
 
     def __post_init__(self) -> None:
-        path, has_scores = self.path, self.scores is not None
+        path = self.path
         check_has(path, "objectives", "a path is what ranksvm_path or domination_path returns")
-        panels = [(path.objectives, "objective", "log"), (path.norms, "norm of weights", "log")]
-        self._panels = [] if has_scores else panels
-        if len(np.unique(path.n_nonzero)) > 1:
-            self._panels.append((path.n_nonzero, "weights not 0", "linear"))
-        self.n_panels = has_scores + len(self._panels)
-        self._height = 1.3 + 1.4 * self.n_panels + 0.6 * has_scores
         name, grid = path.parameter, path.values
         self.title = f"Regularization path over {name}"
         told = f"{count(len(grid), 'model')} for {name} from {min(grid):.3g} to {max(grid):.3g}."
-        if has_scores:
-            self._by_fold = np.atleast_2d(np.asarray(self.scores, dtype=np.float64))
-            mean = self._by_fold.mean(axis=0)
+        self._panels, self._error = [], None
+        if self.scores is None:
+            self._panels = [(path.objectives, "objective", "log")]
+            self._panels.append((path.norms, "norm of weights", "log"))
+        else:
+            scores = np.atleast_2d(np.asarray(self.scores, dtype=np.float64))
+            n_folds, mean, measure = len(scores), scores.mean(axis=0), readable(self.metric)
+            if n_folds > 1:
+                self._error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
+            folds = f"\n({n_folds} folds)" if n_folds > 1 else ""
+            self._panels.append((mean, measure + folds, "linear"))
             best = int(np.nanargmax(mean))
-            at = f"at {name} = {grid[best]:.3g}"
-            told += f" {readable(self.metric)} is {mean[best]:.4f} at most, {at}."
+            told += f" {measure} is {mean[best]:.4f} at most, at {name} = {grid[best]:.3g}."
+        if len(np.unique(path.n_nonzero)) > 1:
+            self._panels.append((path.n_nonzero, "weights not 0", "linear"))
+        self.n_panels = len(self._panels)
+        self._height = 1.3 + 1.4 * self.n_panels + (0.0 if self.scores is None else 0.6)
         chosen = "" if self.chosen is None else f" Chosen: {name} = {self.chosen:.3g}."
         self.description = told + chosen
 
@@ -164,39 +169,25 @@ class PathDisplay(Display):
         return cls(estimator.path_, estimator.scores_, chosen, str(parse(estimator.scoring)))
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
-        path, name, panels = self.path, self.path.parameter, self._panels
+        name, grid = self.path.parameter, self.path.values
         look = {"color": BLUE, "marker": "o", "markersize": 4, **style}
-        if self.scores is not None:
-            self._draw_scores(axes[0], look)
-        for ax, (values, text, scale) in zip(axes[len(axes) - len(panels) :], panels, strict=True):
-            ax.plot(path.values, values, **look)
-            ax.set(ylabel=text)
+        for ax, (values, text, scale) in zip(axes, self._panels, strict=True):
+            ax.plot(grid, values, **look)
+            if self._error is not None and ax is axes[0]:
+                band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+                ax.fill_between(grid, values - self._error, values + self._error, **band)
             # Zeros have no logarithm: a path of zero models is drawn on a linear axis.
             if scale == "log" and np.min(values) > 0:
                 ax.set(yscale="log")
                 plain_powers(ax.yaxis)
-        for ax in axes:
             if self.chosen is not None:
-                text = f"{name} = {self.chosen:.3g}"
-                ax.axvline(self.chosen, color=ORANGE, linestyle="--", label=text)
+                said = f"{name} = {self.chosen:.3g}"
+                ax.axvline(self.chosen, color=ORANGE, linestyle="--", label=said)
             ax.set(xscale="log", xlabel=name if ax is axes[-1] else "")
             plain_powers(ax.xaxis)
-            said = None
-            if self.scores is not None and ax is axes[0]:
-                n_folds = len(self._by_fold)
-                said = readable(self.metric) + (f"\n({n_folds} folds)" if n_folds > 1 else "")
-            finish(ax, y=said)
+            finish(ax, y=text)
         if self.chosen is not None:
             axes[0].legend(frameon=False)
-
-    def _draw_scores(self, ax: Any, look: dict[str, Any]) -> None:
-        grid, scores = self.path.values, self._by_fold
-        n_folds, mean = len(scores), scores.mean(axis=0)
-        ax.plot(grid, mean, **look)
-        if n_folds > 1:
-            error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
-            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            ax.fill_between(grid, mean - error, mean + error, **band)
 
 
 @dataclass(eq=False, repr=False)

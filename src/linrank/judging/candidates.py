@@ -444,67 +444,7 @@ def _scaled(trial: Trial) -> tuple[Any, Scaling]:
     return X - X.mean(axis=0) if isinstance(X, np.ndarray) else X, scaling
 
 
-def forest(trial: Trial, **given: Any) -> Model:
-    """Trees on samples of the rows, averaged; on the features as they are."""
-    from sklearn.ensemble import RandomForestRegressor
-
-    model = RandomForestRegressor(random_state=trial.seed, n_jobs=1, **given)
-    model.fit(trial.train.X, trial.train.labels)
-    return Model.of(
-        model, n_leaves=lambda: int(sum(tree.get_n_leaves() for tree in model.estimators_))
-    )
-
-
-# ---- gradient boosting, on the labels or on pairs -----------------------------------------------
-
-
-def _boosted(
-    trial: Trial,
-    given: dict[str, Any],
-    train: Callable[..., Any],
-    stages: Callable[[Any, Any], Iterable[Array]],
-    n_leaves: Callable[[Any], int],
-    rows: Callable[[Dataset], Any],
-    **threads: int,
-) -> Model:
-    """The booster that ``train`` makes with the parameters given; it predicts from ``rows``.
-
-    If these leave the rounds to validation, with those whose scores, the sums that ``stages``
-    yields, are the best there.
-    """
-    found = {}
-    if given.get("n_estimators") == BEST:
-        assert trial.valid is not None
-        longest = train(**{**given, "n_estimators": _ROUNDS})
-        judged = [trial.judge(scores) for scores in stages(longest, rows(trial.valid))]
-        found = {"n_estimators": int(np.argmax(judged)) + 1}
-    model = train(**{**given, **found})
-    return Model.of(
-        model,
-        lambda data: np.asarray(model.predict(rows(data), **threads)),
-        partial(n_leaves, model),
-        found=found,
-    )
-
-
-def gbdt(trial: Trial, **given: Any) -> Model:
-    """Boosted trees on the labels."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    def train(n_estimators: int | None = None, **more: Any) -> Any:
-        if n_estimators is not None:
-            more |= {"max_iter": n_estimators, "early_stopping": False}
-        model = HistGradientBoostingRegressor(random_state=trial.seed, **more)
-        return model.fit(dense(trial.train), trial.train.labels)
-
-    return _boosted(
-        trial,
-        given,
-        train,
-        lambda model, X: model.staged_predict(X),
-        lambda model: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
-        dense,
-    )
+# ---- trees, on the labels or on pairs -----------------------------------------------------------
 
 
 @cache
@@ -519,85 +459,127 @@ def dense(data: Dataset) -> Array:
     return rows
 
 
-def lightgbm(trial: Trial, **given: Any) -> Model:
-    """LightGBM's lambdarank."""
-    import lightgbm
-
-    X, labels = _matrix(trial.train), _grades(trial.train)
-    fixed: dict[str, Any] = {"n_jobs": 1, "deterministic": True, "verbose": -1}
-    if labels.max() > _HIGHEST:
-        fixed["label_gain"] = np.arange(labels.max() + 1.0).tolist()
-
-    def train(**more: Any) -> Any:
-        ranker = lightgbm.LGBMRanker(random_state=trial.seed, **fixed, **more)
-        return ranker.fit(X, labels, group=_sizes(trial.train)).booster_
-
-    def stages(model: Any, X: Any) -> Iterable[Array]:
-        one = partial(model.predict, X, num_threads=1, num_iteration=1)
-        return accumulate(one(start_iteration=k) for k in range(_ROUNDS))
-
-    def n_leaves(model: Any) -> int:
-        return sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"])
-
-    return _boosted(trial, given, train, stages, n_leaves, _matrix, num_threads=1)
-
-
-def xgboost(trial: Trial, objective: str, **given: Any) -> Model:
-    """XGBoost's LambdaMART: pairs weigh the same, or what they change in NDCG."""
-    import xgboost
-
-    data = trial.train
-    # Pairs have an order whatever the labels are; gains need grades.
-    labels = data.labels if objective == "rank:pairwise" else _grades(data)
-    fixed: dict[str, Any] = {"objective": objective, "n_jobs": 1, "verbosity": 0}
-    if labels.max() > _HIGHEST:
-        fixed["ndcg_exp_gain"] = False
-
-    def train(**more: Any) -> Any:
-        ranker = xgboost.XGBRanker(random_state=trial.seed, **fixed, **more)
-        return ranker.fit(_matrix(data), labels, group=_sizes(data))
-
-    def stages(model: Any, X: Any) -> Iterable[Array]:
-        rounds = ((k, k + 1) for k in range(_ROUNDS))
-        return accumulate(model.predict(X, iteration_range=one) for one in rounds)
-
-    def n_leaves(model: Any) -> int:
-        return sum(tree.count("leaf=") for tree in model.get_booster().get_dump())
-
-    return _boosted(trial, given, train, stages, n_leaves, _matrix)
-
-
-def catboost(trial: Trial, **given: Any) -> Model:
-    """CatBoost's YetiRank."""
-    import catboost
-
-    group = np.repeat(np.arange(trial.train.queries.n_queries), _sizes(trial.train))
-    fixed = {"thread_count": 1, "random_seed": trial.seed, "allow_writing_files": False}
-
-    def train(**more: Any) -> Any:
-        ranker = catboost.CatBoostRanker(verbose=False, **fixed, **more)
-        return ranker.fit(_matrix(trial.train), trial.train.labels, group_id=group)
-
-    return _boosted(
-        trial,
-        given,
-        train,
-        lambda model, X: model.staged_predict(X, thread_count=1),
-        lambda model: int(np.sum(model.get_tree_leaf_counts())),
-        _matrix,
-    )
-
-
-def _sizes(data: Dataset) -> Array:
-    return np.diff(data.queries.offsets)
-
-
 def _matrix(data: Dataset) -> Any:
     """The rows as the libraries take them: an array, or scipy's older sparse class."""
     from scipy.sparse import csr_matrix
 
     # A copy: the arrays are maps of files that cannot be written, which CatBoost does not take.
     return data.X if isinstance(data.X, np.ndarray) else csr_matrix(data.X, copy=True)
+
+
+@dataclass(frozen=True)
+class _Library:
+    """What makes trees, and how it is asked.
+
+    Attributes
+    ----------
+    where : str
+        ``"module:class"`` of an estimator like those of scikit-learn.
+    n_leaves : callable
+        Leaves of a model.
+    fixed : dict
+        What all candidates have: what a worker needs and what changes no model.
+    stages : callable
+        Scores of rows by a model after each of its rounds.
+    groups : callable
+        What ``fit`` is told of queries, from their sizes.
+    rows : callable
+        The rows of a dataset as the library takes them.
+    rounds : callable
+        Parameters for a number of rounds.
+    high : callable
+        Parameters for labels that are too high for gains of 2^y - 1.
+    needs_grades : bool
+        Whether labels must be grades: gains need them, while pairs have an order in any case.
+    seed : str
+        The name of that parameter.
+    """
+
+    where: str
+    n_leaves: Callable[[Any], int]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    stages: Callable[[Any, Any], Iterable[Array]] = lambda model, X: model.staged_predict(X)
+    groups: Callable[[Array], dict[str, Any]] = lambda sizes: {}
+    rows: Callable[[Dataset], Any] = _matrix
+    rounds: Callable[[int], dict[str, Any]] = lambda n: {"n_estimators": n}
+    high: Callable[[Array], dict[str, Any]] = lambda labels: {}
+    needs_grades: bool = False
+    seed: str = "random_state"
+
+
+_LIBRARIES = {
+    "forest": _Library(
+        "sklearn.ensemble:RandomForestRegressor",
+        lambda model: int(sum(tree.get_n_leaves() for tree in model.estimators_)),
+        {"n_jobs": 1},
+    ),
+    "gbdt": _Library(
+        "sklearn.ensemble:HistGradientBoostingRegressor",
+        lambda model: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
+        rows=dense,
+        rounds=lambda n: {"max_iter": n, "early_stopping": False},
+    ),
+    "lightgbm": _Library(
+        "lightgbm:LGBMRanker",
+        lambda model: sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"]),
+        {"n_jobs": 1, "deterministic": True, "verbose": -1},
+        lambda model, X: accumulate(
+            model.predict(X, num_iteration=1, start_iteration=k) for k in range(_ROUNDS)
+        ),
+        lambda sizes: {"group": sizes},
+        high=lambda labels: {"label_gain": np.arange(labels.max() + 1.0).tolist()},
+        needs_grades=True,
+    ),
+    **{
+        f"xgboost-{pairs}": _Library(
+            "xgboost:XGBRanker",
+            lambda model: sum(tree.count("leaf=") for tree in model.get_booster().get_dump()),
+            {"objective": f"rank:{pairs}", "n_jobs": 1, "verbosity": 0},
+            lambda model, X: accumulate(
+                model.predict(X, iteration_range=(k, k + 1)) for k in range(_ROUNDS)
+            ),
+            lambda sizes: {"group": sizes},
+            high=lambda labels: {"ndcg_exp_gain": False},
+            needs_grades=pairs == "ndcg",
+        )
+        for pairs in ("pairwise", "ndcg")
+    },
+    "catboost": _Library(
+        "catboost:CatBoostRanker",
+        lambda model: int(np.sum(model.get_tree_leaf_counts())),
+        {"thread_count": 1, "allow_writing_files": False, "verbose": False},
+        lambda model, X: model.staged_predict(X, thread_count=1),
+        lambda sizes: {"group_id": np.repeat(np.arange(len(sizes)), sizes)},
+        seed="random_seed",
+    ),
+}
+
+
+def trees(trial: Trial, library: str, **given: Any) -> Model:
+    """Trees of a library with the parameters given.
+
+    If these leave the rounds to validation, with those whose scores are the best there.
+    """
+    one, data = _LIBRARIES[library], trial.train
+    labels = _grades(data) if one.needs_grades else data.labels
+    fixed = {**one.fixed, **(one.high(labels) if labels.max() > _HIGHEST else {})}
+
+    def train(n_estimators: int | None = None, **more: Any) -> Any:
+        rounds = {} if n_estimators is None else one.rounds(n_estimators)
+        made = _named(one.where)(**{one.seed: trial.seed}, **fixed, **rounds, **more)
+        groups = one.groups(np.diff(data.queries.offsets))
+        model = made.fit(one.rows(data), labels, **groups)
+        return getattr(model, "booster_", model)  # LightGBM's own, without that of scikit-learn
+
+    found = {}
+    if given.get("n_estimators") == BEST:
+        assert trial.valid is not None
+        longest = train(**{**given, "n_estimators": _ROUNDS})
+        judged = [trial.judge(scores) for scores in one.stages(longest, one.rows(trial.valid))]
+        found = {"n_estimators": int(np.argmax(judged)) + 1}
+    model = train(**{**given, **found})
+    predict, n_leaves = lambda rows: np.asarray(model.predict(one.rows(rows))), one.n_leaves
+    return Model.of(model, predict, partial(n_leaves, model), found=found)
 
 
 def _grades(data: Dataset) -> Array:
@@ -651,20 +633,18 @@ def _boosting(
     name: str,
     family: str,
     description: str,
-    fit: str,
     sizes: Mapping[str, Sequence[int]],
     gentle: Mapping[str, Any],
-    **settings: Any,
 ) -> Contestant:
     """Boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults."""
     return Contestant(
         name,
         family,
         description,
-        f"{_HERE}:{fit}",
+        f"{_HERE}:trees",
         {**sizes, **_SLOWLY},
-        None if family == _SKLEARN else fit,
-        settings,
+        None if family == _SKLEARN else family.lower(),
+        {"library": name},
         f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
         also=[{**_GENTLE, **gentle}, {}],
     )
@@ -690,15 +670,15 @@ RIVALS: tuple[Contestant, ...] = (
         "forest",
         _SKLEARN,
         "RandomForestRegressor on the labels",
-        f"{_HERE}:forest",
+        f"{_HERE}:trees",
         {"n_estimators": (300,), "min_samples_leaf": (20, 5), "max_features": ("sqrt", 1 / 3)},
+        settings={"library": "forest"},
         also=[{}],
     ),
     _boosting(
         "gbdt",
         _SKLEARN,
         "HistGradientBoostingRegressor on the labels",
-        "gbdt",
         {"max_leaf_nodes": (7, 15, 31)},
         {"max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5},
     ),
@@ -706,7 +686,6 @@ RIVALS: tuple[Contestant, ...] = (
         "lightgbm",
         "LightGBM",
         "gradient boosting, lambdarank",
-        "lightgbm",
         {"num_leaves": (7, 15, 31)},
         {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
     ),
@@ -715,10 +694,8 @@ RIVALS: tuple[Contestant, ...] = (
             f"xgboost-{pairs}",
             "XGBoost",
             f"gradient boosting, rank:{pairs}",
-            "xgboost",
             {"max_depth": (3, 4, 6)},
             {"max_depth": 3, **_HALF},
-            objective=f"rank:{pairs}",
         )
         for pairs in ("pairwise", "ndcg")
     ),
@@ -726,7 +703,6 @@ RIVALS: tuple[Contestant, ...] = (
         "catboost",
         "CatBoost",
         "gradient boosting, YetiRank",
-        "catboost",
         {"depth": (4, 6)},
         {"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
     ),

@@ -14,7 +14,7 @@ from linrank.metrics import convention as named_convention
 from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
-from linrank.system.resources import cached_property, resolve
+from linrank.system.resources import cached_property, count, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -188,14 +188,11 @@ def findings(profile: Profile) -> list[Finding]:
     list of Finding
         Empty when nothing stands out.
     """
-    checks = (_queries, _label_like, _scales, _useless, _labels, _repeats)
-    return [finding for check in checks for finding in check(profile)]
+    return [*_of_queries(profile), *_of_features(profile), *_of_rows(profile)]
 
 
-def _queries(profile: Profile) -> Iterator[Finding]:
-    queries = profile.data.queries
-    sizes = profile.rows_per_query
-    n_single = int((sizes == 1).sum())
+def _of_queries(profile: Profile) -> Iterator[Finding]:
+    queries, n_single = profile.data.queries, int((profile.rows_per_query == 1).sum())
     if queries.n_pairs == 0:
         yield Finding("no-pairs", "no query has two different labels: there is nothing to train on")
     if profile.data.qid is None:
@@ -215,22 +212,16 @@ def _queries(profile: Profile) -> Iterator[Finding]:
         )
 
 
-def _label_like(profile: Profile) -> Iterator[Finding]:
-    share, n_pairs = profile.agreement()
-    if n_pairs < 100:
-        return
+def _of_features(profile: Profile) -> Iterator[Finding]:
+    columns, (share, n_pairs) = profile.columns, profile.agreement()
     tells = np.flatnonzero(np.maximum(share, 1 - share) >= LABEL_AGREEMENT)
-    if len(tells):
+    if len(tells) and n_pairs >= 100:
         yield Finding(
             "label-like-feature",
             f"{_named(profile, tells)} order{'s' if len(tells) == 1 else ''} at least "
             f"{100 * LABEL_AGREEMENT:g} % of the pairs as the label does: "
             "is the label among the features?",
         )
-
-
-def _scales(profile: Profile) -> Iterator[Finding]:
-    columns = profile.columns
     span = (columns.maximum - columns.minimum)[columns.varies_in_query]
     if len(span) and span.max() > SCALE_RATIO * span.min():
         yield Finding(
@@ -246,10 +237,6 @@ def _scales(profile: Profile) -> Iterator[Finding]:
             f"{_named(profile, huge)}: values up to {largest[huge].max():.2g}, where float32 no "
             "longer tells whole numbers apart; consider --dtype float64",
         )
-
-
-def _useless(profile: Profile) -> Iterator[Finding]:
-    columns = profile.columns
     same_in_query = np.flatnonzero(~columns.varies_in_query & ~columns.constant)
     if len(same_in_query) and profile.data.qid is not None:
         yield Finding(
@@ -259,8 +246,8 @@ def _useless(profile: Profile) -> Iterator[Finding]:
         )
 
 
-def _labels(profile: Profile) -> Iterator[Finding]:
-    values, _ = profile.labels
+def _of_rows(profile: Profile) -> Iterator[Finding]:
+    (values, _), repeats = profile.labels, profile.repeats
     if values[0] < 0:
         yield Finding(
             "negative-label",
@@ -273,22 +260,16 @@ def _labels(profile: Profile) -> Iterator[Finding]:
             f"labels go up to {values[-1]:g}; training only uses their order, but with gain "
             "2^label - 1 NDCG sees the largest ones alone",
         )
-
-
-def _repeats(profile: Profile) -> Iterator[Finding]:
-    repeats = profile.repeats
     if repeats.n_conflicts:
+        told = count(repeats.n_conflicts, "row repeats", "rows repeat")
         yield Finding(
             "conflicting-rows",
-            f"{_rows(repeats.n_conflicts)} the features of another row of the query with another "
-            "label: no model can order those pairs",
+            f"{told} the features of another row of the query with another label: no model can "
+            "order those pairs",
         )
     if repeats.n_docids:
-        yield Finding("repeated-docid", f"{_rows(repeats.n_docids)} a document id of the query")
-
-
-def _rows(number: int) -> str:
-    return "1 row repeats" if number == 1 else f"{number:,} rows repeat"
+        told = count(repeats.n_docids, "row repeats", "rows repeat")
+        yield Finding("repeated-docid", f"{told} a document id of the query")
 
 
 def _named(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:

@@ -234,22 +234,14 @@ def short(number: float) -> str:
     return shown.replace("-", "−")
 
 
-def decimals(largest: float) -> int | None:
-    """Digits after the point that give the largest of a column three that count.
-
-    None where no such number is readable: then each value has an exponent.
-    """
-    if not largest > 0:
-        return 2
-    exponent = math.floor(math.log10(largest))
-    return max(0, 2 - exponent) if -6 <= exponent < 9 else None
-
-
 def push(number: float, largest: float | None = None) -> str:
     """A part of a difference of scores, with its sign.
 
-    Three digits that count, or as many decimals as the largest of the column has.
+    Three digits that count, or as many decimals as give them to the largest of the column; an
+    exponent where no such number is readable.
     """
-    digits = decimals(abs(number) if largest is None else largest)
-    shown = f"{number:+.2e}" if digits is None else f"{number:+,.{digits}f}"
+    size = abs(number) if largest is None else largest
+    exponent = math.floor(math.log10(size)) if size > 0 else 0
+    is_readable, n_decimals = -6 <= exponent < 9, max(0, 2 - exponent)
+    shown = f"{number:+,.{n_decimals}f}" if is_readable else f"{number:+.2e}"
     return shown.replace("-", "−")

@@ -17,18 +17,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array, feature_name
 from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, resized
+from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
-from linrank.judging.inspect import (
-    Finding,
-    Overlap,
-    Profile,
-    best_feature,
-    findings,
-    judge,
-    shared_queries,
-    unit_model,
-)
+from linrank.judging.inspect import Finding, Overlap, Profile, best_feature, findings, judge
 from linrank.methods.base import Task, Trained, method_named
 from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
@@ -142,7 +134,7 @@ def best_single_feature(
 ) -> Ranking:
     """The ranking of the feature that alone ranks the training queries best."""
     place, sign = best_feature(train, scoring, convention, n_jobs)
-    model = unit_model(train.n_features, place, sign)
+    model = inspect.unit_model(train.n_features, place, sign)
     name = f"{names[place]} alone" + (", lowest first" if sign < 0 else "")
     about = "the one feature that ranks the training queries best without learning"
     return Ranking(name, model.predict(fitted_to(test, model), n_jobs=n_jobs), model, about)
@@ -478,7 +470,7 @@ def leakage(parts: dict[str, Dataset]) -> dict[tuple[str, str], Overlap]:
     """Queries that two parts share, by the names of the parts: test and train first."""
     pairs = [("test", "train"), ("valid", "train"), ("test", "valid")]
     found = {
-        (one, other): shared_queries(parts[one], parts[other])
+        (one, other): inspect.shared_queries(parts[one], parts[other])
         for one, other in pairs
         if one in parts and other in parts
     }

@@ -381,7 +381,14 @@ def fitting(material: Material) -> tuple[str, ...]:
             "regularization path, the choice of C and the convergence."
         )
         return _given(material), absent(how)
-    tuning = training.tuning
+    tuning, result, scale = training.tuning, training.result, training.model.scaling.kind
+    bound, scaled = certificate(material), f"features scaled ({scale})"
+    fit = (
+        f"Linear RankSVM, squared hinge on all {training.model.training['n_pairs']:,} pairs, "
+        f"{'features as they are' if scale == 'none' else scaled}: objective <span class=num>"
+        f"{result.value:.8g}</span> after {count(result.n_iter, 'Newton step')}. "
+        + ("" if bound is None else bound[2])
+    )
     lede = (
         f"Of {count(len(training.path), 'value')} of C, from strong to weak regularization, "
         f"C = {training.C:.4g} ranks the queries of {text(training.judged_on)} best "
@@ -402,7 +409,7 @@ def fitting(material: Material) -> tuple[str, ...]:
     return (
         lede,
         path or html.MISSING,
-        paragraph(_certificate(training)),
+        paragraph(fit),
         html.details("The path as numbers", table(_path_table(material, training))),
         html.details("How the fit converged", steps) if steps else "",
     )
@@ -429,45 +436,23 @@ def _shape(training: Training) -> str:
     return "No other value of the grid comes within 0.005 of it: a finer grid may do better."
 
 
-def _certificate(training: Training) -> str:
-    result, scale = training.result, training.model.scaling.kind
-    share = certified_share(result.value, result.gap)
-    proven = (
-        f"Of it, {distance_text(result.value, result.gap, result.converged)}."
-        if share is None
-        else "The dual problem proves that no weights have an objective smaller by more than "
-        f"{html.power(share)} of it."
-    )
-    scaled = "features as they are" if scale == "none" else f"features scaled ({scale})"
-    return (
-        f"Linear RankSVM, squared hinge on all {training.model.training['n_pairs']:,} pairs, "
-        f"{scaled}: objective <span class=num>{result.value:.8g}</span> after "
-        f"{count(result.n_iter, 'Newton step')}. {proven}"
-    )
-
-
 def _path_table(material: Material, training: Training) -> Table:
-    tuning, path = training.tuning, training.path
-    many = len(tuning.scores) > 1
-    headings = ["C", material.scoring, *(["deviation"] if many else [])]
-    headings += ["objective", "gap / objective", "norm", ""]
-    deviation = tuning.scores.std(axis=0, ddof=1) if many else np.zeros(len(path))
-    rows = [
-        [
-            f"{C:.6g}",
-            value(abs(mean)),
-            *([value(deviation[k])] if many else []),
-            f"{path.objectives[k]:.6g}",
-            f"{path.gaps[k] / path.objectives[k]:.1e}",
-            html.short(path.norms[k]),
-            "← taken" if k == tuning.chosen else "",
-        ]
-        for k, (C, mean) in enumerate(
-            zip(tuning.Cs.tolist(), tuning.mean_scores.tolist(), strict=True)
-        )
-    ]
+    tuning, path, many = training.tuning, training.path, len(training.tuning.scores) > 1
+    columns = {
+        "C": [f"{C:.6g}" for C in tuning.Cs],
+        material.scoring: [value(abs(mean)) for mean in tuning.mean_scores],
+    }
+    if many:
+        columns["deviation"] = [value(one) for one in tuning.scores.std(axis=0, ddof=1)]
+    columns |= {
+        "objective": [f"{objective:.6g}" for objective in path.objectives],
+        "gap / objective": [f"{share:.1e}" for share in path.gaps / path.objectives],
+        "norm": [html.short(norm) for norm in path.norms],
+        "": ["← taken" if k == tuning.chosen else "" for k in range(len(path))],
+    }
     where = "over folds" if many else "on the validation data"
-    return Table([*map(Column, headings)], rows, notes=[f"{material.scoring} {where}."])
+    rows = [*zip(*columns.values(), strict=True)]
+    return Table([*map(Column, columns)], rows, notes=[f"{material.scoring} {where}."])
 
 
 def _given(material: Material) -> str:
