@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions, check_each
+from linrank.clicks.impressions import Impressions, as_numbers, check_each
 from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
@@ -73,10 +73,7 @@ def row_discounts(scores: Array, queries: Queries, discount: Array) -> Array:
 
 
 def _given(metric: Any) -> Array:
-    a = as_array(metric, "metric")
-    if a.ndim != 1 or a.size == 0:
-        raise ValueError(f"metric must hold a discount for each rank, got shape {a.shape}")
-    a = as_float(a, "metric").astype(np.float64)
+    a = as_numbers(metric, "metric", "a discount for each rank")
     is_good = np.isfinite(a) & (a >= 0)
     check_each(a, is_good, "discount of rank", "it must be finite and >= 0", first=1)
     return a
@@ -312,7 +309,8 @@ def counterfactual_value(
     """
     if estimator not in ESTIMATORS:
         raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r}")
-    s = _scores(scores)
+    s = as_numbers(scores, "scores", "a number for each row")
+    check_each(s, np.isfinite(s), "score of row", "scores must be finite to rank by them")
     queries = Queries.of(np.zeros(len(s)), qid)
     p = as_propensity(propensity)
     longest = int(np.diff(queries.offsets).max())
@@ -354,15 +352,6 @@ def _ratio(upper: Array, lower: Array, count: Array) -> Array:
     ratio = dot(count, upper) / total
     contributions: Array = ratio + (upper - ratio * lower) * (count.sum() / total)
     return contributions
-
-
-def _scores(scores: Any) -> Array:
-    a = as_array(scores, "scores")
-    if a.ndim != 1 or a.size == 0:
-        raise ValueError(f"scores must hold a number for each row, got shape {a.shape}")
-    a = as_float(a, "scores").astype(np.float64)
-    check_each(a, np.isfinite(a), "score of row", "scores must be finite to rank by them")
-    return a
 
 
 def _model(values: Any, n_rows: int) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions, check_each
-from linrank.data.frames import as_array, as_float
+from linrank.clicks.impressions import Impressions, as_numbers, check_each
+from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 
 Array = NDArray[Any]
@@ -145,10 +145,7 @@ def ips_relevance(
 
 def as_propensity(propensity: Any) -> Array:
     """Propensities as a float64 vector in (0, 1]."""
-    a = as_array(propensity, "propensity")
-    if a.ndim != 1 or a.size == 0:
-        raise ValueError(f"propensity must hold a number for each position, got shape {a.shape}")
-    p = as_float(a, "propensity").astype(np.float64)
+    p = as_numbers(propensity, "propensity", "a number for each position")
     is_good = (p > 0) & (p <= 1)
     check_each(p, is_good, "propensity of position", "it must lie in (0, 1]", first=1)
     return p

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import re
 import sys
 import weakref
 from collections.abc import Callable, Mapping
@@ -34,7 +33,6 @@ from linrank.errors import (
 )
 from linrank.io.store.store import Store, columns_of, is_limited
 from linrank.methods.base import Method, Task, Trained
-from linrank.methods.parameters import defaults_of, options_of
 from linrank.metrics import evaluate, parse, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
@@ -774,27 +772,6 @@ class LinearRanker(FittedRanker):
         super()._adopt_model(model, data)
         coef = getattr(model, "coef", None)  # curves have none
         self._set_attributes({"coef": coef, "intercept": None if coef is None else 0.0})
-
-
-def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[MethodRanker]:
-    """The estimator of a method that needs no class of its own.
-
-    Parameters
-    ----------
-    method : Method
-        One of ``linrank.methods.base.METHODS``, or any other.
-    face : type
-        What the estimator shows of ``model_``.
-    """
-    options = options_of(method.parameters)
-    described = (
-        f"{name} : default={default!r}\n    {options[name].help if name in options else name}"
-        for name, default in defaults_of(method.parameters).items()
-    )
-    document = "\n".join((method.summary, "", "Parameters", "-" * 10, *described))
-    name = "".join(word.capitalize() for word in re.split(r"\W|_", method.name)) + "Ranker"
-    content = {"method": method, "__doc__": document, "__module__": __name__}
-    return type(name, (MethodRanker, face, method.parameters), content)
 
 
 class SparseRanker(LinearRanker):

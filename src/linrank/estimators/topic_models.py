@@ -73,6 +73,14 @@ def stacked(learnt: list[Learnt | None], n_features: int) -> Any:
     return csr_array((values, columns, offsets.astype(index)), shape=shape)
 
 
+def _dense(matrix: Any, k: int, size: int) -> NDArray[np.float64]:
+    """Row k of a CSR matrix, or column k of a CSC one."""
+    found = np.zeros(size)
+    entries = slice(matrix.indptr[k], matrix.indptr[k + 1])
+    found[matrix.indices[entries]] = matrix.data[entries]
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class TopicModels(Sequence[Any]):
     """A :class:`linrank.LinearModel` for each topic, None for one that could not be learnt.
@@ -114,11 +122,7 @@ class TopicModels(Sequence[Any]):
 
     def weights(self, t: int) -> NDArray[np.float64]:
         """The coefficients of topic ``t`` as a dense vector."""
-        t = range(len(self))[t]
-        dense = np.zeros(self.coef.shape[1])
-        entries = slice(self.coef.indptr[t], self.coef.indptr[t + 1])
-        dense[self.coef.indices[entries]] = self.coef.data[entries]
-        return dense
+        return _dense(self.coef, range(len(self))[t], self.coef.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +151,7 @@ class TopicLabels:
         """Return the labels of topic ``t`` as a float64 vector of its own."""
         if isinstance(self.matrix, np.ndarray):
             return np.array(self.matrix[:, t], dtype=np.float64)
-        labels = np.zeros(self.matrix.shape[0])
-        entries = slice(self.matrix.indptr[t], self.matrix.indptr[t + 1])
-        labels[self.matrix.indices[entries]] = self.matrix.data[entries]
-        return labels
+        return _dense(self.matrix, t, self.matrix.shape[0])
 
     @classmethod
     def read(cls, Y: Any, n_rows: int, topics: Any = None) -> TopicLabels:

@@ -285,12 +285,7 @@ def _sum(terms: Sequence[str]) -> str:
 
 
 def _query(
-    form: LinearForm,
-    dialect: Dialect,
-    name: str,
-    table: str,
-    qid: str | None,
-    docid: str | None,
+    form: LinearForm, dialect: Dialect, name: str, table: str, qid: str | None, docid: str | None
 ) -> str:
     """All columns of the table, the score and the rank, the best first.
 

@@ -83,7 +83,7 @@ def evaluate(
     array([1. , 0.5])
     """
     y = as_array(y, "y")
-    labels = _vector(y, "y")
+    labels = as_vector(y, "y")
     check_apart(y, "y")
     if len(labels) == 0:
         raise ValueError("y is empty: there is nothing to evaluate")
@@ -97,13 +97,7 @@ def evaluate(
         levels = int(queries.n_levels[0])
         warn_of_one_query("evaluate", labels, len(labels), levels, fewest=_LONG_LIST)
     return evaluate_queries(
-        queries,
-        labels,
-        scores,
-        metrics=measures,
-        convention=convention,
-        docid=docid,
-        n_jobs=n_jobs,
+        queries, labels, scores, metrics=measures, convention=convention, docid=docid, n_jobs=n_jobs
     )
 
 
@@ -258,7 +252,8 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
     )
 
 
-def _vector(values: Any, name: str) -> Array:
+def as_vector(values: Any, name: str) -> Array:
+    """Return one number per row as float64."""
     array = as_array(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -272,7 +267,7 @@ def _vector(values: Any, name: str) -> Array:
 
 def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
     """Return scores as a float64 vector without NaN, rounded where the convention rounds."""
-    array = _vector(scores, "scores")
+    array = as_vector(scores, "scores")
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(
             f"y has {n_rows} rows but scores has {len(array)}; give one score for each label"

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.frames import as_array, as_labels, as_weights
 from linrank.data.queries import Queries
+from linrank.metrics.conventions import convention
+from linrank.metrics.evaluate import as_scores, as_vector
 
 Array = NDArray[Any]
 
@@ -109,13 +111,9 @@ def concordance_index(
 
 
 def _numbers(values: Any, name: str) -> Array:
-    array = as_array(values, name)
-    if array.ndim != 1 or len(array) == 0:
-        raise ValueError(f"{name} must hold one number per row, got shape {array.shape}")
-    try:
-        numbers = np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}") from None
+    numbers = as_vector(values, name)
+    if len(numbers) == 0:
+        raise ValueError(f"{name} must hold one number per row, got shape {numbers.shape}")
     if not np.isfinite(numbers).all():
         row = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(f"{name} has {numbers[row]} at row {row}; it must be finite")
@@ -147,15 +145,9 @@ def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any
     labels = as_labels(y)
     weight = as_weights(sample_weight, len(labels))
     queries = Queries.of(labels, qid=qid)
-    values = np.ascontiguousarray(scores, dtype=np.float64)
-    if np.isnan(values).any():
-        row = int(np.argmax(np.isnan(values)))
-        raise ValueError(f"scores has nan at row {row}: a NaN cannot be ranked")
+    values = as_scores(scores, len(labels), convention("linrank"))
     right, wrong, tied = _core.weighted_concordance(
-        queries.offsets,
-        queries.levels,
-        queries.gather(values),
-        queries.gather(weight),
+        queries.offsets, queries.levels, queries.gather(values), queries.gather(weight)
     )
     total = right + wrong + tied
     return float(right / total) if total > 0.0 else float("nan")

@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import feature_column
-from linrank.data.curves import (
-    MAX_KNOTS,
-    CurveRows,
-    Curves,
-    dense_sample,
-    fit_curves,
-    level_curves,
-)
+from linrank.data.curves import MAX_KNOTS, CurveRows, Curves, dense_sample, fit_curves, level_curves
 from linrank.data.dataset import Dataset
 from linrank.data.missing import Missing
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offsets
@@ -94,10 +87,7 @@ class Shape:
         return design, design.dataset(data, n_jobs)
 
     def fit(
-        self,
-        data: Dataset,
-        n_jobs: int | None = None,
-        statistics: ColumnStatistics | None = None,
+        self, data: Dataset, n_jobs: int | None = None, statistics: ColumnStatistics | None = None
     ) -> Design:
         """The columns for dense training rows, or for those that ``data`` are a sample of.
 
