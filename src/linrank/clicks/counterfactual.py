@@ -15,6 +15,7 @@ from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 from linrank.data.rows import dot
+from linrank.errors import check_one_of
 
 Array = NDArray[Any]
 _NAME = re.compile(r"(clicks|dcg|precision)(?:@([1-9]\d{0,8}))?")
@@ -188,9 +189,6 @@ class RowWeights:
         return n_effective, float(clicks[self.is_bounded].sum() / clicks.sum())
 
 
-ESTIMATORS = ("ips", "snips")
-
-
 @dataclass(frozen=True, eq=False)
 class CounterfactualValue:
     """The estimated value of a ranking, and how far to trust it.
@@ -307,8 +305,7 @@ def counterfactual_value(
     ... ).value
     2.0
     """
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r}")
+    check_one_of("estimator", estimator, ("ips", "snips"))
     s = as_numbers(scores, "scores", "a number for each row")
     check_each(s, np.isfinite(s), "score of row", "scores must be finite to rank by them")
     queries = Queries.of(np.zeros(len(s)), qid)

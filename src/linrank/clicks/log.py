@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +33,6 @@ LOG_COLUMNS: dict[str, tuple[str, ...]] = {
     "count": ("count", "n_shown", "impressions"),
 }
 _OPTIONAL = ("session", "count")
-
-
-@dataclass(frozen=True)
-class _Roles:
-    """The columns to be read, as tables ask for them; ids are told by the names that they go by."""
-
-    fields: dict[str, str]
-    features: tuple[str, ...] = ()
-    layout: str = "list"  # all columns of a batch together
-
-    @property
-    def used(self) -> list[str]:
-        return list(self.fields.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,26 +178,21 @@ def _impressions(
     n_queries = int(query.max()) + 1
     # Within a session there may be several searches: a list is what was shown for one of them.
     code = sessions.indices.to_numpy().astype(np.int64)[kept] * n_queries + query[kept]
-    _check_shown_once(source, found, np.flatnonzero(kept), code, ranks)
+    order = np.lexsort((ranks, code))
+    again = (np.diff(code[order]) == 0) & (np.diff(ranks[order]) == 0)
+    if again.any():
+        first = int(np.argmax(again))
+        i, j = sorted(np.flatnonzero(kept)[order[first : first + 2]].tolist())
+        session, asked = (found[role][j].as_py() for role in ("session", "query"))
+        raise ValueError(
+            f"{source}: records {i} and {j} both have position {found['position'][j]:g} of the "
+            f"session {session!r} and the query {asked!r}; a session is to be one list, shown "
+            "once: name a column with an id for each time that results were shown by session="
+        )
     made = Impressions.of(ranks, clicked, session=code, **columns)
     assert made.lists is not None
     ids = sessions.dictionary.take(arrow().array(made.lists // n_queries))
     return replace(made, lists=np.array(ids.to_pylist(), dtype=object))
-
-
-def _check_shown_once(
-    source: str, found: dict[str, Any], records: Array, code: Array, ranks: Array
-) -> None:
-    order = np.lexsort((ranks, code))
-    again = (np.diff(code[order]) == 0) & (np.diff(ranks[order]) == 0)
-    if again.any():
-        i, j = sorted(records[order[[int(np.argmax(again)), int(np.argmax(again)) + 1]]].tolist())
-        session, query = (found[role][j].as_py() for role in ("session", "query"))
-        raise ValueError(
-            f"{source}: records {i} and {j} both have position {found['position'][j]:g} of the "
-            f"session {session!r} and the query {query!r}; a session is to be one list, shown "
-            "once: name a column with an id for each time that results were shown by session="
-        )
 
 
 def _nothing_in_common(
@@ -244,7 +227,9 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
     used = {role: name for role, name in names.items() if name is not None}
     if len(set(used.values())) < len(used):
         raise ValueError(f"{table.name}: one column cannot have two roles: {used}")
-    batches = [batch for batch, _, _ in table.batches(cast("Any", _Roles(used)))]
+    # All columns of a batch together, as tables are asked for them; none is a feature.
+    roles: Any = SimpleNamespace(fields=used, features=(), layout="list", used=list(used.values()))
+    batches = [batch for batch, _, _ in table.batches(roles)]
     if sum(batch.num_rows for batch in batches) == 0:
         raise DataFormatError(f"{table.name}: there is no record")
     found: dict[str, Any] = {}
@@ -252,19 +237,15 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
         column = pa.chunked_array([batch.column(name) for batch in batches])
         if role in ("session", "query", "document"):
             found[role] = _strings(as_docids(column, name, table.name).words)
-            _check_given(column, role, name, table.name)
+            if column.null_count:
+                i = int(np.argmax(column.is_null().to_numpy()))
+                raise DataFormatError(
+                    f"{table.name}: the {role} of record {i} (column {name!r}) is missing, as in "
+                    f"{column.null_count:,} records; drop them"
+                )
         else:
             found[role] = as_numbers(column, role, name, table.name)
     return table.name, used, found
-
-
-def _check_given(column: Any, role: str, name: str, source: str) -> None:
-    if column.null_count:
-        i = int(np.argmax(column.is_null().to_numpy()))
-        raise DataFormatError(
-            f"{source}: the {role} of record {i} (column {name!r}) is missing, as in "
-            f"{column.null_count:,} records; drop them"
-        )
 
 
 def _open(log: Any) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from linrank.clicks.impressions import Impressions
 from linrank.clicks.propensity import ips_weights
 from linrank.data.preferences import Preferences
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, check_one_of
 
 Array = NDArray[Any]
 
@@ -72,8 +72,7 @@ def click_preferences(
     >>> found.pairs.tolist(), found.weight.tolist()
     ([[5, 4], [5, 7]], [4.0, 4.0])
     """
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}; got {strategy!r}")
+    check_one_of("strategy", strategy, STRATEGIES)
     row = impressions.rows_needed("click_preferences")
     if impressions.offsets is None:
         raise ValueError("click_preferences needs to know the lists; pass session")

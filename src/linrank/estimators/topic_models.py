@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import numbers
 import sys
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
 from linrank.data.scaling import Scaling
+from linrank.errors import is_number
 from linrank.estimators.base import LinearRanker
 from linrank.models.linear import LinearModel
 from linrank.pairs.layering import is_by_row
@@ -387,10 +387,7 @@ class Trainer:
 
 def check_share(share: Any) -> None:
     """Raise ValueError for a share of negatives that is none."""
-    if share is None:
-        return
-    is_number = isinstance(share, numbers.Real) and not isinstance(share, bool)
-    if not (is_number and 0.0 < float(share) <= 1.0):
+    if share is not None and not (is_number(share) and 0.0 < float(share) <= 1.0):
         raise ValueError(
             f"negative_sampling must be None or a share > 0 and <= 1 of the rows of the lowest "
             f"label, got {share!r}"

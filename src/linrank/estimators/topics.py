@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linrank import _core
 from linrank.data.frames import column_names
 from linrank.data.rows import Rows, as_rows
-from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError
+from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError, check_natural
 from linrank.estimators import topic_models
 from linrank.estimators.base import LinearRanker
 from linrank.metrics import Convention, Evaluation, evaluate
@@ -348,8 +348,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (number of topics, k)
             Row numbers, best first; equal scores in input order.
         """
-        if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}")
+        check_natural("k", k)
         rows = self._rows(X)
         chosen = self._positions(topics)
         best = np.empty((len(chosen), min(int(k), rows.shape[0])), dtype=np.int64)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import ColumnStatistics
+from linrank.errors import check_one_of
 from linrank.export.feature_map import FeatureMap, engine_names
 
 # Binary exponents of the smallest normal and of the largest number.
@@ -62,8 +63,7 @@ def power_of_two(
 
 
 def _limits(precision: str) -> tuple[int, int]:
-    if precision not in _LIMITS:
-        raise ValueError(f"precision must be 'float32' or 'float64', got {precision!r}")
+    check_one_of("precision", precision, tuple(_LIMITS))
     return _LIMITS[precision]
 
 

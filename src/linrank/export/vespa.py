@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
+from linrank.errors import check_one_of
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import check_printable, listed, refuse
@@ -100,8 +101,6 @@ def _arguments(text: str, at: int, room: int) -> int | None:
 
 PRECISION = "float64"
 CURVES = True
-_WEIGHTS = ("literal", "query")
-_PHASES = ("first", "second")
 _CHOICE = "if ({x} > {knot}, {above}, {below})"
 
 
@@ -135,9 +134,8 @@ def write(
     schema : str
         The schema that the instructions speak of.
     """
-    for option, value, known in (("weights", weights, _WEIGHTS), ("phase", phase, _PHASES)):
-        if value not in known:
-            raise ValueError(f"{option} must be {' or '.join(map(repr, known))}, got {value!r}")
+    check_one_of("weights", weights, ("literal", "query"))
+    check_one_of("phase", phase, ("first", "second"))
     for what, word in (("profile", name), ("inherited profile", inherits), ("schema", schema)):
         check_profile_name(what, word)
     if name == inherits:
