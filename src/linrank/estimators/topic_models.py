@@ -275,7 +275,6 @@ def _check_finite(matrix: Any, topics: Array) -> None:
 _SAMPLE, _FIT = 0, 1  # what the seeds of a topic are for
 
 
-@dataclass(frozen=True, eq=False)
 class Trainer:
     """Fits the model of any topic; from several threads at once, if they like.
 
@@ -295,16 +294,8 @@ class Trainer:
         Where the seeds of the topics come from.
     """
 
-    template: LinearRanker
-    rows: Rows
-    scaling: Scaling
-    labels: TopicLabels
-    share: float | None
-    seed: int
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         estimator: LinearRanker,
         rows: Rows,
         names: tuple[str, ...] | None,
@@ -312,23 +303,23 @@ class Trainer:
         share: float | None,
         seed: int,
         n_jobs: int | None,
-    ) -> Trainer:
+    ) -> None:
         """Prepare what the topics have in common; ``estimator`` is a clone, to be changed here."""
         _check_options(estimator, share)
         params = estimator.get_params(deep=False)
         scale = settled_scale(params.get("scale", "none"), rows, n_jobs)
-        scaling = Scaling.fit(scale, rows, n_jobs=n_jobs)
+        self.scaling = scaling = Scaling.fit(scale, rows, n_jobs=n_jobs)
         if params.get("coef_bounds") is not None:
             # They bind coefficients of raw features, which may be called by their names.
             data = Dataset(rows, np.zeros(0), feature_names=names)
             bounds = weight_bounds(False, params["coef_bounds"], data, scaling.factors)
             estimator.set_params(coef_bounds=None if bounds is None else np.column_stack(bounds))
-        rows = scaling.applied(Dataset(rows, np.zeros(0)), n_jobs=n_jobs).rows
+        self.rows = scaling.applied(Dataset(rows, np.zeros(0)), n_jobs=n_jobs).rows
         common = {"scale": "none", "n_jobs": 1, "verbose": 0}
         estimator.set_params(**{name: common[name] for name in common.keys() & params.keys()})
         if share is None and hasattr(estimator, "_prepare_rows"):
-            estimator._prepare_rows(rows)  # what it needs beside the rows, once for all topics
-        return cls(estimator, rows, scaling, labels, share, seed)
+            estimator._prepare_rows(self.rows)  # what it needs beside the rows, once for all topics
+        self.template, self.labels, self.share, self.seed = estimator, labels, share, seed
 
     def __call__(self, t: int) -> Learnt | None:
         """The model of topic ``t``; None if its labels are all equal."""

@@ -71,17 +71,14 @@ def for_each(
                 progress(i + 1)
         return
     # Queues and lists of C: a thread that is stopped at any place leaves no lock behind.
-    items: queue.SimpleQueue[int] = queue.SimpleQueue()
+    items = iter(range(n_items))
     ended: queue.SimpleQueue[None] = queue.SimpleQueue()
     done: list[int] = []
     errors: list[tuple[int, BaseException]] = []
-    for i in range(n_items):
-        items.put(i)
 
     def take() -> None:
         try:
-            while not errors:
-                i = items.get_nowait()
+            while not errors and (i := next(items, None)) is not None:
                 try:
                     work(i)
                     done.append(i)
@@ -89,7 +86,7 @@ def for_each(
                     raise
                 except BaseException as error:  # SystemExit would end the thread in silence
                     errors.append((i, error))
-        except (queue.Empty, _Stop):
+        except _Stop:
             pass
         finally:
             ended.put(None)
@@ -277,7 +274,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         state = self.random_state
         if state is None:
             state = getattr(estimator, "random_state", None)
-        trainer = topic_models.Trainer.of(
+        trainer = topic_models.Trainer(
             estimator,
             rows,
             column_names(X),

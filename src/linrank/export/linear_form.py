@@ -269,7 +269,7 @@ class LinearForm:
         """The same as numbers; None where the model refuses missing values."""
         if self.missing == "error":
             return [None] * len(self.names)
-        return self.contributions.tolist()
+        return list(self.contributions.tolist())
 
     @property
     def defaults(self) -> NDArray[np.float64]:

@@ -117,7 +117,7 @@ class AdditiveModel(FeatureModel):
     missing: Missing = field(default_factory=Missing)
     statistics: ColumnStatistics | None = None
     interactions: Interactions | None = None
-    scaling: ClassVar[Scaling] = Scaling()  # it is in the curves
+    scaling: ClassVar[Scaling] = Scaling()  # type: ignore[misc]  # it is in the curves
     kind = "additive"
     told = ("curves", "C", "alpha", "n_pairs")
 
