@@ -35,7 +35,10 @@ def rank_discounts(metric: Any, propensity: Array, n_ranks: int) -> Array:
         The longest query.
     """
     if not isinstance(metric, str):
-        return _padded(_given(metric), n_ranks)
+        given = as_numbers(metric, "metric", "a discount for each rank")
+        is_good = np.isfinite(given) & (given >= 0)
+        check_each(given, is_good, "discount of rank", "it must be finite and >= 0", first=1)
+        return _padded(given, n_ranks)
     found = _NAME.fullmatch(metric)
     if found is None or metric == "precision":
         raise ValueError(
@@ -71,13 +74,6 @@ def row_discounts(scores: Array, queries: Queries, discount: Array) -> Array:
     shared = np.empty(len(order))
     shared[order] = mean[tie]
     return queries.scatter(shared)
-
-
-def _given(metric: Any) -> Array:
-    a = as_numbers(metric, "metric", "a discount for each rank")
-    is_good = np.isfinite(a) & (a >= 0)
-    check_each(a, is_good, "discount of rank", "it must be finite and >= 0", first=1)
-    return a
 
 
 def _padded(a: Array, n: int) -> Array:
@@ -283,7 +279,15 @@ def counterfactual_value(
     p = as_propensity(propensity)
     longest = int(np.diff(queries.offsets).max())
     discount = row_discounts(s, queries, rank_discounts(metric, p, longest))
-    model = np.zeros(len(s)) if attractiveness is None else _model(attractiveness, len(s))
+    model = np.zeros(len(s))
+    if attractiveness is not None:
+        model = as_float(as_array(attractiveness, "attractiveness"), "attractiveness").astype(float)
+        if model.shape != s.shape:
+            raise ValueError(
+                f"attractiveness must have shape {s.shape}, as scores; got {model.shape}"
+            )
+        is_good = (model >= 0) & (model <= 1)
+        check_each(model, is_good, "attractiveness of row", "it must lie in [0, 1]")
     log = WeighedClicks(impressions, queries, p, as_bound(max_weight), model)
     contributions = log.contributions(discount)
     if estimator == "snips":
@@ -318,11 +322,3 @@ def _ratio(upper: Array, lower: Array, count: Array) -> Array:
     ratio = dot(count, upper) / total
     contributions: Array = ratio + (upper - ratio * lower) * (count.sum() / total)
     return contributions
-
-
-def _model(values: Any, n_rows: int) -> Array:
-    a = as_float(as_array(values, "attractiveness"), "attractiveness").astype(np.float64)
-    if a.shape != (n_rows,):
-        raise ValueError(f"attractiveness must have shape ({n_rows},), as scores; got {a.shape}")
-    check_each(a, (a >= 0) & (a <= 1), "attractiveness of row", "it must lie in [0, 1]")
-    return a

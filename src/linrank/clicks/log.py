@@ -86,13 +86,22 @@ def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog
     document = pc.index_in(found["document"], distinct.dictionary).fill_null(-1).to_numpy()
     row, is_repeated = _rows(data, distinct, query, document)
     kept = row >= 0
-    joined = (
-        len(row),
-        int(np.count_nonzero(query < 0)),
-        int(np.count_nonzero((query >= 0) & ~kept)),
-    )
+    n_queries, n_all = int(np.count_nonzero(query < 0)), len(row)
+    n_documents = int(np.count_nonzero(~kept)) - n_queries
     if not kept.any():
-        raise ValueError(_nothing_in_common(source, data, names, found, joined))
+        ids: Any = data.queries.ids
+        own = {"query": str(ids[0]), "document": (data.docids or [None])[0]}
+        told = [
+            f"the {role} is {found[role][0].as_py()!r} in record 0 (column {names[role]!r}) and "
+            f"{id_!r} in row 0 of the data"
+            for role, id_ in own.items()
+        ]
+        raise ValueError(
+            f"{source}: none of its {n_all:,} records is of a row of {data.source}: "
+            f"{n_queries:,} are of other queries, {n_documents:,} of other documents; "
+            f"{'; '.join(told)}. Name the right columns with query= and document=, those of the "
+            "data with qid= and docid="
+        )
     if (is_repeated & kept).any():
         i = int(np.argmax(is_repeated & kept))
         raise ValueError(
@@ -101,7 +110,7 @@ def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog
             "leave one row of each document in a query"
         )
     impressions = _impressions(source, names, found, query.astype(np.int64), row, kept)
-    return JoinedLog(impressions, source, names, *joined)
+    return JoinedLog(impressions, source, names, n_all, n_queries, n_documents)
 
 
 def impressions_of(log: Any, data: Dataset, **columns: str | bool | None) -> Impressions:
@@ -193,25 +202,6 @@ def _impressions(
     assert made.lists is not None
     ids = sessions.dictionary.take(arrow().array(made.lists // n_queries))
     return replace(made, lists=np.array(ids.to_pylist(), dtype=object))
-
-
-def _nothing_in_common(
-    source: str, data: Dataset, names: dict[str, str], found: dict[str, Any], counts: Any
-) -> str:
-    n_records, n_queries, n_documents = counts
-    ids: Any = data.queries.ids
-    own = {"query": str(ids[0]), "document": (data.docids or [None])[0]}
-    told = [
-        f"the {role} is {found[role][0].as_py()!r} in record 0 (column {names[role]!r}) and "
-        f"{own[role]!r} in row 0 of the data"
-        for role in ("query", "document")
-    ]
-    return (
-        f"{source}: none of its {n_records:,} records is of a row of {data.source}: "
-        f"{n_queries:,} are of other queries, {n_documents:,} of other documents; "
-        f"{'; '.join(told)}. Name the right columns with query= and document=, those of the data "
-        "with qid= and docid="
-    )
 
 
 # ---- reading ------------------------------------------------------------------------------------

@@ -84,7 +84,14 @@ def click_preferences(
             f"the {int(impressions.clicked.sum())} clicks in {len(impressions.offsets) - 1} lists "
             f"express no preference by {strategy!r}"
         )
-    _check_rows(impressions, row, click, other)
+    same = row[click] == row[other]
+    if same.any():
+        t = int(np.argmax(same))
+        a, b = sorted(impressions.position[[click[t], other[t]]].tolist())
+        raise ValueError(
+            f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one "
+            "item for one query, shown once in a list"
+        )
     weight = impressions.count[click]
     if propensity is not None:
         position = impressions.position[click]
@@ -111,14 +118,3 @@ def _pairs(impressions: Impressions, offsets: Array, strategy: str) -> tuple[Arr
     other = np.arange(n.sum()) + np.repeat(begin - (np.cumsum(n) - n), n)
     is_pair = other != winner if strategy == "clicked_over_others" else ~clicked[other]
     return winner[is_pair], other[is_pair]
-
-
-def _check_rows(impressions: Impressions, row: Array, click: Array, other: Array) -> None:
-    same = row[click] == row[other]
-    if same.any():
-        t = int(np.argmax(same))
-        a, b = sorted((int(impressions.position[click[t]]), int(impressions.position[other[t]])))
-        raise ValueError(
-            f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one "
-            "item for one query, shown once in a list"
-        )

@@ -82,10 +82,12 @@ class Normalizers:
             shifts = np.zeros_like(form.weights) if known is None else known.low
             lows, highs, widths = _ranges(shifts, form.divisors)
         scaled = form.weights * np.asarray(widths, dtype=np.float64)
+        held = scaled[np.isfinite(scaled) & (scaled != 0.0)]
+        factor = power_of_two(held, None, np.empty(0), "float32") if held.size else 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             # The order is kept by a factor of their own: these may be large where raw ones are
             # small. That of the raw weights has no part in default values, which are quotients.
-            weights = (scaled * _factor(scaled)).astype(np.float32)
+            weights = (scaled * factor).astype(np.float32)
         usable = np.isfinite(widths) & (widths > 0) & np.isfinite(weights) & np.isfinite(lows)
         if not usable.all():
             j = int(np.flatnonzero(~usable)[0])
@@ -98,11 +100,6 @@ class Normalizers:
             form.names, form.weights, weights.astype(np.float64), "float32"
         )
         return cls(form.scale, lows, highs, singles(weights), tuple(warnings))
-
-
-def _factor(weights: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    held = weights[np.isfinite(weights) & (weights != 0.0)]
-    return power_of_two(held, None, np.empty(0), "float32") if held.size else 1.0
 
 
 _SHIFTLESS = (

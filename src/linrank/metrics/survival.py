@@ -92,7 +92,15 @@ def concordance_index(
     0.5
     """
     times, risks = _numbers(time, "time"), _numbers(scores, "scores")
-    seen = _events(event, len(times))
+    # Booleans, or 0 and 1; anything else is likely to be the times.
+    seen = as_array(event, "event")
+    if seen.shape != (len(times),):
+        raise ValueError(
+            f"event must hold one boolean for each of the {len(times)} rows of time, got shape "
+            f"{seen.shape}"
+        )
+    if seen.dtype != bool and not (seen.dtype.kind in "iuf" and np.isin(seen, (0, 1)).all()):
+        raise ValueError("event must hold True (seen) or False (censored); it comes before time")
     if len(risks) != len(times):
         raise ValueError(
             f"time has {len(times)} rows but scores has {len(risks)}; give one score for each"
@@ -102,7 +110,7 @@ def concordance_index(
     strata = Queries.of(times, qid=qid)
     counts = _core.censored_concordance(
         strata.offsets,
-        strata.gather(seen),
+        strata.gather(np.ascontiguousarray(seen, dtype=bool)),
         strata.gather(times),
         strata.gather(risks),
         float(tied_tol),
@@ -118,17 +126,6 @@ def _numbers(values: Any, name: str) -> Array:
         row = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(f"{name} has {numbers[row]} at row {row}; it must be finite")
     return numbers
-
-
-def _events(event: Any, n_rows: int) -> Array:
-    """Booleans, or 0 and 1; anything else is likely to be the times."""
-    array = as_array(event, "event")
-    if array.shape != (n_rows,):
-        raise ValueError(f"event must hold one boolean for each of the {n_rows} rows of time, "
-                         f"got shape {array.shape}")  # fmt: skip
-    if array.dtype != bool and not (array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()):
-        raise ValueError("event must hold True (seen) or False (censored); it comes before time")
-    return np.ascontiguousarray(array, dtype=bool)
 
 
 def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any = None) -> float:
