@@ -479,28 +479,23 @@ def _sizes(queries: Queries) -> dict[Any, int]:
     return dict(zip(ids, np.diff(queries.offsets).tolist(), strict=True))
 
 
-_OF_SCORES = "scores have no offset: train on what is left, or leave it out"
-_UNWEIGHTED = "measures weigh no rows: leave it out"
 # Arguments of ``fit`` of LightGBM and XGBoost, and what is to be done here.
-_FOREIGN = {
-    "base_margin": _OF_SCORES,
-    "base_margin_eval_set": _OF_SCORES,
-    "callbacks": "pass {0}(callback=function), or {0}(early_stopping=True, n_iter_no_change=5)",
-    "categorical_feature": "make a column of each category, as sklearn's OneHotEncoder does",
-    "early_stopping_rounds": "pass {0}(early_stopping=True, n_iter_no_change={1})",
-    "eval_at": "measure and cut-off are one name: {0}(scoring='ndcg@10')",
-    "eval_init_score": _OF_SCORES,
-    "eval_metric": "measure and cut-off are one name: {0}(scoring='ndcg@10')",
-    "eval_names": "history_ calls the sets val0_..., val1_... in their order: leave it out",
-    "eval_sample_weight": _UNWEIGHTED,
-    "feature_name": "names are the columns of a data frame, or those of a Dataset",
-    "feature_weights": "multiply the columns of X, or pass penalty or bounds to {0}",
-    "init_model": "pass {0}(warm_start=True) where it has that, and call fit again",
-    "init_score": _OF_SCORES,
-    "sample_weight_eval_set": _UNWEIGHTED,
-    "verbose": "pass {0}(verbose={1})",
-    "xgb_model": "pass {0}(warm_start=True) where it has that, and call fit again",
+_REMEDIES = {
+    "scores have no offset: train on what is left, or leave it out": (
+        *("base_margin", "base_margin_eval_set", "eval_init_score", "init_score"),
+    ),
+    "measures weigh no rows: leave it out": ("eval_sample_weight", "sample_weight_eval_set"),
+    "measure and cut-off are one name: {0}(scoring='ndcg@10')": ("eval_at", "eval_metric"),
+    "pass {0}(warm_start=True) where it has that, and call fit again": ("init_model", "xgb_model"),
+    "pass {0}(callback=function), or {0}(early_stopping=True, n_iter_no_change=5)": ("callbacks",),
+    "make a column of each category, as sklearn's OneHotEncoder does": ("categorical_feature",),
+    "pass {0}(early_stopping=True, n_iter_no_change={1})": ("early_stopping_rounds",),
+    "history_ calls the sets val0_..., val1_... in their order: leave it out": ("eval_names",),
+    "names are the columns of a data frame, or those of a Dataset": ("feature_name",),
+    "multiply the columns of X, or pass penalty or bounds to {0}": ("feature_weights",),
+    "pass {0}(verbose={1})": ("verbose",),
 }
+_FOREIGN = {name: remedy for remedy, names in _REMEDIES.items() for name in names}
 
 
 def check_foreign(ranker: Any, others: Mapping[str, Any]) -> None:

@@ -13,9 +13,9 @@ from linrank.data.frames import as_array, check_apart
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
-from linrank.metrics.counted import Counts
+from linrank.metrics.counted import OF_PAIRS, Counts
 from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.measures import ERR, NDCG, CustomMeasure, MeanNDCG, Measure
+from linrank.metrics.measures import ERR, NDCG, CustomMeasure, MeanNDCG, Measure, RowError
 from linrank.metrics.names import Metric, parse, valid_forms
 from linrank.system.resources import resolve
 
@@ -123,7 +123,9 @@ def evaluate_queries(
     check_gains(measures, labels, chosen)
     kernels = [m for m in measures if m.name in _IN_CORE]
     y_max = max(0.0, float(labels.max()))  # of ERR, unless it names one
-    with_pairs, with_rows = Counts.needed(measures)
+    with_pairs, with_rows = (
+        any(isinstance(m, kinds) for m in measures) for kinds in (OF_PAIRS, RowError)
+    )
     values, means, pairs, rows = _core.evaluate_queries(
         labels,
         scores,
@@ -190,9 +192,8 @@ def measures_of(metrics: Metric | Iterable[Metric]) -> list[Measure]:
     if isinstance(metrics, (str, Measure)) or callable(metrics):
         metrics = [metrics]
     measures = list(dict.fromkeys(parse(m) for m in metrics))
-    if len({str(m) for m in measures}) < len(measures):
-        names = [str(m) for m in measures]
-        twice = next(name for name in names if names.count(name) > 1)
+    names = [str(m) for m in measures]
+    for twice in (name for name in names if names.count(name) > 1):
         raise ValueError(
             f"two metrics are called {twice!r}; name them by CustomMeasure(function, label='...')"
         )

@@ -208,7 +208,8 @@ def to_tensors(
     try:
         from safetensors.numpy import save
     except ImportError:
-        raise _needs_safetensors(f"saving a model of {size}") from None
+        told = f"saving a model of {size} needs safetensors: pip install safetensors"
+        raise ImportError(told) from None
     whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     if feature_names is not None:
         names = json.dumps(feature_names, ensure_ascii=False).encode()
@@ -233,7 +234,7 @@ def read_tensors(
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError:
-        raise _needs_safetensors(f"reading {path}") from None
+        raise ImportError(f"reading {path} needs safetensors: pip install safetensors") from None
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise Invalid("not a regular file")
@@ -276,10 +277,6 @@ def decode_names(encoded: NDArray[np.uint8], n_features: int) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Invalid(problem)
     return names
-
-
-def _needs_safetensors(purpose: str) -> ImportError:
-    return ImportError(f"{purpose} needs safetensors: pip install safetensors")
 
 
 FORMAT = "linrank-model"
