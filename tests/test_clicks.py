@@ -190,7 +190,7 @@ def test_weights_are_inverse_and_bounded():
     for bad in (-1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="eta must be finite and >= 0"):
             power_law(3, bad)
-    with pytest.raises(ValueError, match="n_positions must be >= 1, got 0"):
+    with pytest.raises(ValueError, match="n_positions must be an integer >= 1, got 0"):
         power_law(0)
     with pytest.raises(ValueError, match="lower eta or n_positions"):
         power_law(10, 1e6)
@@ -344,5 +344,5 @@ def test_simulated_clicks_follow_the_model():
     assert_array_equal(log.clicked, again.clicked)
     with pytest.raises(ValueError, match=r"attractiveness must lie in \[0, 1\]"):
         simulate_clicks([2.0], ["a"], [0.0], [1.0], n_lists=1)
-    with pytest.raises(ValueError, match="n_lists must be >= 1, got 0"):
+    with pytest.raises(ValueError, match="n_lists must be an integer >= 1, got 0"):
         simulate_clicks([0.5], ["a"], [0.0], [1.0], n_lists=0)

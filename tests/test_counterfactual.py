@@ -358,7 +358,7 @@ def test_no_click_is_worth_nothing():
         ({}, {"metric": "dcg@0"}, "got 'dcg@0'"),
         ({}, {"metric": [1.0, -1.0]}, "discount of rank 2 is -1; it must be finite and >= 0"),
         ({}, {"metric": 1.0}, r"a discount for each rank, got shape \(\)"),
-        ({}, {"estimator": "best"}, "estimator must be one of ips, snips; got 'best'"),
+        ({}, {"estimator": "best"}, "estimator must be 'ips' or 'snips', got 'best'"),
         ({}, {"attractiveness": [0.5]}, r"must have shape \(9,\), .* got \(1,"),
         ({}, {"attractiveness": [2.0] * 9}, "attractiveness of row 0 is 2"),
         ({}, {"max_weight": 0.5}, "max_weight must be >= 1, .* got 0.5"),

@@ -258,7 +258,7 @@ def test_fits_allocate_far_less_than_a_matrix(estimator):
 )
 def test_columns_are_made_once_before_the_threads_start(X, Y, estimator, share, is_shared):
     labels = TopicLabels.read(Y, N_ROWS)
-    trainer = Trainer.of(clone(estimator), as_rows(X), None, labels, share, 0, 1)
+    trainer = Trainer(clone(estimator), as_rows(X), None, labels, share, 0, 1)
     assert ("by_column" in vars(trainer.rows)) == is_shared
     trainer(0)
     assert ("by_column" in vars(trainer.rows)) == is_shared
@@ -296,7 +296,7 @@ def test_a_sampled_fit_sees_all_positives_and_a_share_of_the_others(share, seed)
 def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
     margin = np.random.default_rng(1).uniform(0.0, 3.0, N_ROWS)
     labels, estimator = TopicLabels.read(Y, N_ROWS), DominationRanker(alpha=0.1, tol=1e-8)
-    trainer = Trainer.of(
+    trainer = Trainer(
         clone(estimator).set_params(margin=margin.tolist()), as_rows(X), None, labels, 0.5, 7, 1
     )
     learnt = trainer(0)

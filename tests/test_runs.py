@@ -208,9 +208,9 @@ def test_files_objects_and_mappings_are_the_same(tmp_path):
 
 
 def test_what_was_left_out_is_counted():
-    judged = JudgedRun.of({"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}, {"a": {"x": 1}, "d": {}})
+    judged = JudgedRun({"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}, {"a": {"x": 1}, "d": {}})
     assert (judged.n_not_judged, judged.n_not_retrieved) == (0, 2)  # d has no line: it is not there
-    judged = JudgedRun.of({"a": {"x": 1}}, {"a": {"x": 1}, "d": {"y": 1}})
+    judged = JudgedRun({"a": {"x": 1}}, {"a": {"x": 1}, "d": {"y": 1}})
     assert (judged.n_not_judged, judged.n_not_retrieved) == (1, 0)
 
 

@@ -403,10 +403,10 @@ def test_a_streamed_model_survives_a_file(data, tmp_path):
         ({"alpha": -1.0}, "alpha must be finite and > 0, got -1.0"),
         ({"algorithm": "adam"}, "algorithm must be"),
         ({"sampling": "all"}, "sampling"),
-        ({"buffer_mb": 0}, "buffer_mb must be finite and > 0, got 0"),
-        ({"buffer_mb": np.inf}, "buffer_mb must be finite and > 0, got inf"),
-        ({"steps_per_row": 0}, "steps_per_row must be finite and > 0, got 0"),
-        ({"steps_per_row": "4"}, "steps_per_row must be finite and > 0, got '4'"),
+        ({"buffer_mb": 0}, "buffer_mb must be a finite number > 0, got 0"),
+        ({"buffer_mb": np.inf}, "buffer_mb must be a finite number > 0, got inf"),
+        ({"steps_per_row": 0}, "steps_per_row must be a finite number > 0, got 0"),
+        ({"steps_per_row": "4"}, "steps_per_row must be a finite number > 0, got '4'"),
     ],
 )
 def test_what_a_stream_cannot_do_is_told(data, params, message):

@@ -92,7 +92,7 @@ def test_no_comparable_pair():
         ([True, False], [1, 2], [1], {}, "time has 2 rows but scores has 1"),
         ([True, False], [1, math.nan], [1, 2], {}, "time has nan at row 1; it must be finite"),
         ([True, False], [1, 2], [math.inf, 2], {}, "scores has inf at row 0"),
-        ([True, False], [[1, 2]], [1, 2], {}, r"time must hold one number per row, got shape"),
+        ([True, False], [[1, 2]], [1, 2], {}, r"time must be 1-D, one value per row; got shape"),
         ([], [], [], {}, "time must hold one number per row"),
         ([True, False], ["a", "b"], [1, 2], {}, "time must hold numbers"),
         ([True, False], [1, 2], [1, 2], {"tied_tol": -1}, "tied_tol must be a finite number >= 0"),

@@ -50,7 +50,7 @@ def evaluate_files(args: Namespace, parser: ArgumentParser) -> tuple[JudgedRun, 
     qrels = load_qrels(args.qrels, progress=console.reading(args.qrels))
     run = load_run(args.run, progress=console.reading(args.run))
     console.clear()
-    judged = JudgedRun.of(qrels, run, complete=args.complete, n_jobs=args.jobs)
+    judged = JudgedRun(qrels, run, complete=args.complete, n_jobs=args.jobs)
     _say_what_is_left_out(judged, args.complete, console)
     result = judged.evaluate(
         metrics=args.metrics or RUN_METRICS, convention=args.convention, n_jobs=args.jobs

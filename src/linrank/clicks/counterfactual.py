@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions, check_each
+from linrank.clicks.impressions import Impressions, as_numbers, check_each
 from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 from linrank.data.rows import dot
+from linrank.errors import check_one_of
 
 Array = NDArray[Any]
 _NAME = re.compile(r"(clicks|dcg|precision)(?:@([1-9]\d{0,8}))?")
@@ -34,7 +35,10 @@ def rank_discounts(metric: Any, propensity: Array, n_ranks: int) -> Array:
         The longest query.
     """
     if not isinstance(metric, str):
-        return _padded(_given(metric), n_ranks)
+        given = as_numbers(metric, "metric", "a discount for each rank")
+        is_good = np.isfinite(given) & (given >= 0)
+        check_each(given, is_good, "discount of rank", "it must be finite and >= 0", first=1)
+        return _padded(given, n_ranks)
     found = _NAME.fullmatch(metric)
     if found is None or metric == "precision":
         raise ValueError(
@@ -72,50 +76,33 @@ def row_discounts(scores: Array, queries: Queries, discount: Array) -> Array:
     return queries.scatter(shared)
 
 
-def _given(metric: Any) -> Array:
-    a = as_array(metric, "metric")
-    if a.ndim != 1 or a.size == 0:
-        raise ValueError(f"metric must hold a discount for each rank, got shape {a.shape}")
-    a = as_float(a, "metric").astype(np.float64)
-    is_good = np.isfinite(a) & (a >= 0)
-    check_each(a, is_good, "discount of rank", "it must be finite and >= 0", first=1)
-    return a
-
-
 def _padded(a: Array, n: int) -> Array:
     padded = np.zeros(n)
     padded[: len(a)] = a[:n]
     return padded
 
 
-@dataclass(frozen=True, eq=False)
-class ListedClicks:
-    """Records by list, lists by query.
+class WeighedClicks:
+    """Records by list, lists by query, and what the log says of each row.
 
-    row : of each record; query, count : of each list; begins : the first record of each list;
-    query_of_row : of each row; n_lists : of each query.
+    row, look : of each record, its row and propensity; query, count : of each list;
+    query_of_row, is_shown, weight, is_bounded, model : of each row, weight being ω, and model a as
+    the clicks or the model say; n_lists : of each query.
     """
 
-    impressions: Impressions
-    row: Array
-    query: Array
-    count: Array
-    begins: Array
-    query_of_row: Array
-    n_lists: Array
-
-    @classmethod
-    def of(cls, impressions: Impressions, queries: Queries) -> ListedClicks:
-        row = impressions.rows_needed("counterfactual_value")
+    def __init__(
+        self, impressions: Impressions, queries: Queries, p: Array, bound: float, model: Array
+    ) -> None:
+        self.row = row = impressions.rows_needed("counterfactual_value")
         if impressions.offsets is None:
             raise ValueError("counterfactual_value needs to know the lists; pass session")
         if row.max() >= queries.n_rows:
             raise ValueError(f"row {row.max()} was shown, but there are {queries.n_rows} scores")
         numbers = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        query_of_row = queries.scatter(numbers)
-        begins = impressions.offsets[:-1]
-        query = query_of_row[row[begins]]
-        is_other = query_of_row[row] != np.repeat(query, np.diff(impressions.offsets))
+        self.query_of_row = query_of_row = queries.scatter(numbers)
+        self._begins = begins = impressions.offsets[:-1]
+        self.query = query_of_row[row[begins]]
+        is_other = query_of_row[row] != np.repeat(self.query, np.diff(impressions.offsets))
         if is_other.any() and impressions.lists is not None:
             i = int(np.argmax(is_other))
             at = int(np.searchsorted(begins, i, side="right")) - 1
@@ -123,14 +110,21 @@ class ListedClicks:
                 f"list {impressions.lists[at : at + 1].tolist()[0]!r} shows row {row[i]}, which is "
                 "of another query than the row on top; a list answers one query"
             )
-        count = impressions.count[begins]
-        n_lists = np.bincount(query, count, minlength=queries.n_queries)
-        return cls(impressions, row, query, count, begins, query_of_row, n_lists)
-
-    def per_list(self, of_record: Array) -> Array:
-        """Sums over the records of each list."""
-        sums: Array = np.add.reduceat(of_record, self.begins)
-        return sums
+        self.clicked, self._times = impressions.clicked, impressions.count
+        self.count = impressions.count[begins]
+        self.n_lists = np.bincount(self.query, self.count, minlength=queries.n_queries)
+        self.look = propensity_at(impressions.position, p)
+        looks = self.per_row(self.look)
+        self.is_shown = looks > 0
+        n_lists = self.n_lists[query_of_row]
+        exposure = np.divide(looks, n_lists, out=np.zeros(len(looks)), where=self.is_shown)
+        free = np.divide(1.0, exposure, out=np.zeros(len(looks)), where=self.is_shown)
+        self.weight, self.is_bounded = np.minimum(free, bound), free > bound
+        # With a free weight, Σ_showings ω p a = N_q a, whatever a: it leaves the estimate
+        # alone, but the spread of the lists, its error, is least for the right one.
+        # Rows shown once must not explain their own click, so that one look is added.
+        self.clicks, is_free = self.per_row(self.clicked), self.is_shown & (free <= bound)
+        self.model = np.divide(self.clicks, looks + p.max(), out=model.copy(), where=is_free)
 
     def per_query(self, of_row: Array) -> Array:
         """Sums over the rows of each query."""
@@ -138,60 +132,28 @@ class ListedClicks:
 
     def per_row(self, of_record: Array) -> Array:
         """Sums over the showings of each row, counts included."""
-        times = self.impressions.count * of_record
-        return np.bincount(self.row, times, minlength=len(self.query_of_row))
+        return np.bincount(self.row, self._times * of_record, minlength=len(self.query_of_row))
 
-    def coverage(self, discount: Array, is_shown: Array) -> float:
+    def coverage(self, discount: Array) -> float:
         """Share of the discounts, list by list, that falls to rows which were shown."""
         possible = dot(self.n_lists, self.per_query(discount))
-        shown = dot(self.n_lists, self.per_query(discount * is_shown))
+        shown = dot(self.n_lists, self.per_query(discount * self.is_shown))
         return shown / possible if possible else 1.0
 
-
-@dataclass(frozen=True, eq=False)
-class RowWeights:
-    """What the log says of each row.
-
-    exposure : looks a list of its query; weight : ω; model : a, as the clicks or the model say.
-    """
-
-    exposure: Array
-    weight: Array
-    model: Array
-    is_bounded: Array
-    look: Array
-
-    @classmethod
-    def of(cls, log: ListedClicks, p: Array, bound: float, model: Array) -> RowWeights:
-        look = propensity_at(log.impressions.position, p)
-        looks = log.per_row(look)
-        is_shown = looks > 0
-        n_lists = log.n_lists[log.query_of_row]
-        exposure = np.divide(looks, n_lists, out=np.zeros(len(looks)), where=is_shown)
-        free = np.divide(1.0, exposure, out=np.zeros(len(looks)), where=is_shown)
-        # With a free weight, Σ_showings ω p a = N_q a, whatever a: it leaves the estimate
-        # alone, but the spread of the lists, its error, is least for the right one.
-        # Rows shown once must not explain their own click, so that one look is added.
-        clicks, is_free = log.per_row(log.impressions.clicked), is_shown & (free <= bound)
-        rate = np.divide(clicks, looks + p.max(), out=model.copy(), where=is_free)
-        return cls(exposure, np.minimum(free, bound), rate, free > bound, look)
-
-    def contributions(self, log: ListedClicks, discount: Array) -> Array:
+    def contributions(self, discount: Array) -> Array:
         """``Σ_i λ a_i + Σ ω λ (c - p a_i)`` of each list: over its query, and over its records."""
-        surprise = log.impressions.clicked - self.look * self.model[log.row]
-        known = log.per_query(discount * self.model)[log.query]
-        return known + log.per_list((self.weight * discount)[log.row] * surprise)
+        surprise = self.clicked - self.look * self.model[self.row]
+        known = self.per_query(discount * self.model)[self.query]
+        earned = (self.weight * discount)[self.row] * surprise
+        return np.asarray(known + np.add.reduceat(earned, self._begins))
 
-    def trust(self, log: ListedClicks) -> tuple[float, float]:
+    def trust(self) -> tuple[float, float]:
         """How many clicks the estimate rests on, and the share that was bounded."""
-        clicks = log.per_row(log.impressions.clicked)
+        clicks = self.clicks
         if not clicks.any():
             return 0.0, 0.0
         n_effective = dot(clicks, self.weight) ** 2 / dot(clicks, self.weight**2)
         return n_effective, float(clicks[self.is_bounded].sum() / clicks.sum())
-
-
-ESTIMATORS = ("ips", "snips")
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,29 +272,35 @@ def counterfactual_value(
     ... ).value
     2.0
     """
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r}")
-    s = _scores(scores)
+    check_one_of("estimator", estimator, ("ips", "snips"))
+    s = as_numbers(scores, "scores", "a number for each row")
+    check_each(s, np.isfinite(s), "score of row", "scores must be finite to rank by them")
     queries = Queries.of(np.zeros(len(s)), qid)
     p = as_propensity(propensity)
     longest = int(np.diff(queries.offsets).max())
     discount = row_discounts(s, queries, rank_discounts(metric, p, longest))
-    model = np.zeros(len(s)) if attractiveness is None else _model(attractiveness, len(s))
-    log = ListedClicks.of(impressions, queries)
-    rows = RowWeights.of(log, p, as_bound(max_weight), model)
-    contributions = rows.contributions(log, discount)
+    model = np.zeros(len(s))
+    if attractiveness is not None:
+        model = as_float(as_array(attractiveness, "attractiveness"), "attractiveness").astype(float)
+        if model.shape != s.shape:
+            raise ValueError(
+                f"attractiveness must have shape {s.shape}, as scores; got {model.shape}"
+            )
+        is_good = (model >= 0) & (model <= 1)
+        check_each(model, is_good, "attractiveness of row", "it must lie in [0, 1]")
+    log = WeighedClicks(impressions, queries, p, as_bound(max_weight), model)
+    contributions = log.contributions(discount)
     if estimator == "snips":
-        attractive = rows.contributions(log, np.ones(len(s)))
-        contributions = _ratio(contributions, attractive, log.count)
+        contributions = _ratio(contributions, log.contributions(np.ones(len(s))), log.count)
     value, std_error = _mean(contributions, log.count)
-    n_effective, clipped = rows.trust(log)
+    n_effective, clipped = log.trust()
     return CounterfactualValue(
         value=value,
         std_error=std_error,
         n_lists=float(log.count.sum()),
         n_effective=n_effective,
         clipped=clipped,
-        coverage=log.coverage(discount, rows.exposure > 0),
+        coverage=log.coverage(discount),
         contributions=contributions,
         count=log.count,
     )
@@ -354,20 +322,3 @@ def _ratio(upper: Array, lower: Array, count: Array) -> Array:
     ratio = dot(count, upper) / total
     contributions: Array = ratio + (upper - ratio * lower) * (count.sum() / total)
     return contributions
-
-
-def _scores(scores: Any) -> Array:
-    a = as_array(scores, "scores")
-    if a.ndim != 1 or a.size == 0:
-        raise ValueError(f"scores must hold a number for each row, got shape {a.shape}")
-    a = as_float(a, "scores").astype(np.float64)
-    check_each(a, np.isfinite(a), "score of row", "scores must be finite to rank by them")
-    return a
-
-
-def _model(values: Any, n_rows: int) -> Array:
-    a = as_float(as_array(values, "attractiveness"), "attractiveness").astype(np.float64)
-    if a.shape != (n_rows,):
-        raise ValueError(f"attractiveness must have shape ({n_rows},), as scores; got {a.shape}")
-    check_each(a, (a >= 0) & (a <= 1), "attractiveness of row", "it must lie in [0, 1]")
-    return a

@@ -55,13 +55,7 @@ class Impressions:
 
     @classmethod
     def of(
-        cls,
-        position: Any,
-        clicked: Any,
-        *,
-        row: Any = None,
-        session: Any = None,
-        count: Any = None,
+        cls, position: Any, clicked: Any, *, row: Any = None, session: Any = None, count: Any = None
     ) -> Impressions:
         """Build impressions from columns, one record an element, in any order.
 
@@ -194,6 +188,14 @@ def _integers(values: Any, name: str, n: int | None, least: int) -> Array:
     a = a.astype(np.int64)
     check_each(a, a >= least, f"{name} of impression", f"it counts from {least}")
     return a
+
+
+def as_numbers(values: Any, name: str, what: str) -> Array:
+    """Numbers as a float64 vector; ``what`` says what it holds."""
+    a = as_array(values, name)
+    if a.ndim != 1 or a.size == 0:
+        raise ValueError(f"{name} must hold {what}, got shape {a.shape}")
+    return as_float(a, name).astype(np.float64)
 
 
 def check_each(a: Array, is_good: Array, what: str, must: str, first: int = 0) -> None:

@@ -84,13 +84,22 @@ def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog
     document = pc.index_in(found["document"], distinct.dictionary).fill_null(-1).to_numpy()
     row, is_repeated = _rows(data, distinct, query, document)
     kept = row >= 0
-    joined = (
-        len(row),
-        int(np.count_nonzero(query < 0)),
-        int(np.count_nonzero((query >= 0) & ~kept)),
-    )
+    n_queries, n_all = int(np.count_nonzero(query < 0)), len(row)
+    n_documents = int(np.count_nonzero(~kept)) - n_queries
     if not kept.any():
-        raise ValueError(_nothing_in_common(source, data, names, found, joined))
+        ids: Any = data.queries.ids
+        own = {"query": str(ids[0]), "document": (data.docids or [None])[0]}
+        told = [
+            f"the {role} is {found[role][0].as_py()!r} in record 0 (column {names[role]!r}) and "
+            f"{id_!r} in row 0 of the data"
+            for role, id_ in own.items()
+        ]
+        raise ValueError(
+            f"{source}: none of its {n_all:,} records is of a row of {data.source}: "
+            f"{n_queries:,} are of other queries, {n_documents:,} of other documents; "
+            f"{'; '.join(told)}. Name the right columns with query= and document=, those of the "
+            "data with qid= and docid="
+        )
     if (is_repeated & kept).any():
         i = int(np.argmax(is_repeated & kept))
         raise ValueError(
@@ -99,7 +108,7 @@ def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog
             "leave one row of each document in a query"
         )
     impressions = _impressions(source, names, found, query.astype(np.int64), row, kept)
-    return JoinedLog(impressions, source, names, *joined)
+    return JoinedLog(impressions, source, names, n_all, n_queries, n_documents)
 
 
 def impressions_of(log: Any, data: Dataset, **columns: str | bool | None) -> Impressions:
@@ -176,45 +185,21 @@ def _impressions(
     n_queries = int(query.max()) + 1
     # Within a session there may be several searches: a list is what was shown for one of them.
     code = sessions.indices.to_numpy().astype(np.int64)[kept] * n_queries + query[kept]
-    _check_shown_once(source, found, np.flatnonzero(kept), code, ranks)
+    order = np.lexsort((ranks, code))
+    again = (np.diff(code[order]) == 0) & (np.diff(ranks[order]) == 0)
+    if again.any():
+        first = int(np.argmax(again))
+        i, j = sorted(np.flatnonzero(kept)[order[first : first + 2]].tolist())
+        session, asked = (found[role][j].as_py() for role in ("session", "query"))
+        raise ValueError(
+            f"{source}: records {i} and {j} both have position {found['position'][j]:g} of the "
+            f"session {session!r} and the query {asked!r}; a session is to be one list, shown "
+            "once: name a column with an id for each time that results were shown by session="
+        )
     made = Impressions.of(ranks, clicked, session=code, **columns)
     assert made.lists is not None
     ids = sessions.dictionary.take(arrow().array(made.lists // n_queries))
     return replace(made, lists=np.array(ids.to_pylist(), dtype=object))
-
-
-def _check_shown_once(
-    source: str, found: dict[str, Any], records: Array, code: Array, ranks: Array
-) -> None:
-    order = np.lexsort((ranks, code))
-    again = (np.diff(code[order]) == 0) & (np.diff(ranks[order]) == 0)
-    if again.any():
-        i, j = sorted(records[order[[int(np.argmax(again)), int(np.argmax(again)) + 1]]].tolist())
-        session, query = (found[role][j].as_py() for role in ("session", "query"))
-        raise ValueError(
-            f"{source}: records {i} and {j} both have position {found['position'][j]:g} of the "
-            f"session {session!r} and the query {query!r}; a session is to be one list, shown "
-            "once: name a column with an id for each time that results were shown by session="
-        )
-
-
-def _nothing_in_common(
-    source: str, data: Dataset, names: dict[str, str], found: dict[str, Any], counts: Any
-) -> str:
-    n_records, n_queries, n_documents = counts
-    ids: Any = data.queries.ids
-    own = {"query": str(ids[0]), "document": (data.docids or [None])[0]}
-    told = [
-        f"the {role} is {found[role][0].as_py()!r} in record 0 (column {names[role]!r}) and "
-        f"{own[role]!r} in row 0 of the data"
-        for role in ("query", "document")
-    ]
-    return (
-        f"{source}: none of its {n_records:,} records is of a row of {data.source}: "
-        f"{n_queries:,} are of other queries, {n_documents:,} of other documents; "
-        f"{'; '.join(told)}. Name the right columns with query= and document=, those of the data "
-        "with qid= and docid="
-    )
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -240,19 +225,15 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
         column = pa.chunked_array([batch.column(name) for batch in batches])
         if role in ("session", "query", "document"):
             found[role] = _strings(as_docids(column, name, table.name))
-            _check_given(column, role, name, table.name)
+            if column.null_count:
+                i = int(np.argmax(column.is_null().to_numpy()))
+                raise DataFormatError(
+                    f"{table.name}: the {role} of record {i} (column {name!r}) is missing, as in "
+                    f"{column.null_count:,} records; drop them"
+                )
         else:
             found[role] = as_numbers(column, role, name, table.name)
     return table.name, used, found
-
-
-def _check_given(column: Any, role: str, name: str, source: str) -> None:
-    if column.null_count:
-        i = int(np.argmax(column.is_null().to_numpy()))
-        raise DataFormatError(
-            f"{source}: the {role} of record {i} (column {name!r}) is missing, as in "
-            f"{column.null_count:,} records; drop them"
-        )
 
 
 def _open(log: Any) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from linrank.clicks.impressions import Impressions
 from linrank.clicks.propensity import ips_weights
 from linrank.data.preferences import Preferences
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, check_one_of
 
 Array = NDArray[Any]
 
@@ -72,8 +72,7 @@ def click_preferences(
     >>> found.pairs.tolist(), found.weight.tolist()
     ([[5, 4], [5, 7]], [4.0, 4.0])
     """
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}; got {strategy!r}")
+    check_one_of("strategy", strategy, STRATEGIES)
     row = impressions.rows_needed("click_preferences")
     if impressions.offsets is None:
         raise ValueError("click_preferences needs to know the lists; pass session")
@@ -85,7 +84,14 @@ def click_preferences(
             f"the {int(impressions.clicked.sum())} clicks in {len(impressions.offsets) - 1} lists "
             f"express no preference by {strategy!r}"
         )
-    _check_rows(impressions, row, click, other)
+    same = row[click] == row[other]
+    if same.any():
+        t = int(np.argmax(same))
+        a, b = sorted(impressions.position[[click[t], other[t]]].tolist())
+        raise ValueError(
+            f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one "
+            "item for one query, shown once in a list"
+        )
     weight = impressions.count[click]
     if propensity is not None:
         position = impressions.position[click]
@@ -112,14 +118,3 @@ def _pairs(impressions: Impressions, offsets: Array, strategy: str) -> tuple[Arr
     other = np.arange(n.sum()) + np.repeat(begin - (np.cumsum(n) - n), n)
     is_pair = other != winner if strategy == "clicked_over_others" else ~clicked[other]
     return winner[is_pair], other[is_pair]
-
-
-def _check_rows(impressions: Impressions, row: Array, click: Array, other: Array) -> None:
-    same = row[click] == row[other]
-    if same.any():
-        t = int(np.argmax(same))
-        a, b = sorted((int(impressions.position[click[t]]), int(impressions.position[other[t]])))
-        raise ValueError(
-            f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one "
-            "item for one query, shown once in a list"
-        )

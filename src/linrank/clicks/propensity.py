@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions, check_each
-from linrank.data.frames import as_array, as_float
+from linrank.clicks.impressions import Impressions, as_numbers, check_each
+from linrank.data.frames import as_array
 from linrank.data.queries import Queries
+from linrank.errors import check_natural, check_positive
 
 Array = NDArray[Any]
 
@@ -36,8 +37,7 @@ def power_law(n_positions: int, eta: float = 1.0) -> Array:
     >>> power_law(4).round(2).tolist()
     [1.0, 0.5, 0.33, 0.25]
     """
-    if n_positions < 1:
-        raise ValueError(f"n_positions must be >= 1, got {n_positions}")
+    check_natural("n_positions", n_positions)
     if not (math.isfinite(eta) and eta >= 0):
         raise ValueError(f"eta must be finite and >= 0, got {eta}")
     propensity: Array = np.arange(1, n_positions + 1, dtype=np.float64) ** -float(eta)
@@ -145,10 +145,7 @@ def ips_relevance(
 
 def as_propensity(propensity: Any) -> Array:
     """Propensities as a float64 vector in (0, 1]."""
-    a = as_array(propensity, "propensity")
-    if a.ndim != 1 or a.size == 0:
-        raise ValueError(f"propensity must hold a number for each position, got shape {a.shape}")
-    p = as_float(a, "propensity").astype(np.float64)
+    p = as_numbers(propensity, "propensity", "a number for each position")
     is_good = (p > 0) & (p <= 1)
     check_each(p, is_good, "propensity of position", "it must lie in (0, 1]", first=1)
     return p
@@ -331,10 +328,8 @@ def fit_position_model(
     >>> fit_position_model(log).propensity.round(3).tolist()
     [1.0, 0.5]
     """
-    if not tol > 0:
-        raise ValueError(f"tol must be > 0, got {tol}")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be >= 1, got {max_iter}")
+    check_positive("tol", tol)
+    check_natural("max_iter", max_iter)
     cells = Cells(impressions, "fit_position_model")
     _check_connected(cells)
     if not cells.n_clicked.any():
@@ -448,8 +443,7 @@ def simulate_clicks(
     attractive = as_array(attractiveness, "attractiveness").astype(np.float64)
     if not ((attractive >= 0) & (attractive <= 1)).all():
         raise ValueError("attractiveness must lie in [0, 1]")
-    if n_lists < 1:
-        raise ValueError(f"n_lists must be >= 1, got {n_lists}")
+    check_natural("n_lists", n_lists)
     if not noise >= 0.0:
         raise ValueError(f"noise must be >= 0, got {noise}")
     rng = np.random.default_rng(random_state)

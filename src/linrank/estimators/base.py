@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import re
 import sys
 import weakref
 from collections.abc import Callable, Mapping
@@ -34,7 +33,6 @@ from linrank.errors import (
 )
 from linrank.io.store.store import Store, columns_of, is_limited
 from linrank.methods.base import Method, Task, Trained
-from linrank.methods.parameters import defaults_of, options_of
 from linrank.metrics import evaluate, parse, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
@@ -481,28 +479,23 @@ def _sizes(queries: Queries) -> dict[Any, int]:
     return dict(zip(ids, np.diff(queries.offsets).tolist(), strict=True))
 
 
-_OF_SCORES = "scores have no offset: train on what is left, or leave it out"
-_UNWEIGHTED = "measures weigh no rows: leave it out"
 # Arguments of ``fit`` of LightGBM and XGBoost, and what is to be done here.
-_FOREIGN = {
-    "base_margin": _OF_SCORES,
-    "base_margin_eval_set": _OF_SCORES,
-    "callbacks": "pass {0}(callback=function), or {0}(early_stopping=True, n_iter_no_change=5)",
-    "categorical_feature": "make a column of each category, as sklearn's OneHotEncoder does",
-    "early_stopping_rounds": "pass {0}(early_stopping=True, n_iter_no_change={1})",
-    "eval_at": "measure and cut-off are one name: {0}(scoring='ndcg@10')",
-    "eval_init_score": _OF_SCORES,
-    "eval_metric": "measure and cut-off are one name: {0}(scoring='ndcg@10')",
-    "eval_names": "history_ calls the sets val0_..., val1_... in their order: leave it out",
-    "eval_sample_weight": _UNWEIGHTED,
-    "feature_name": "names are the columns of a data frame, or those of a Dataset",
-    "feature_weights": "multiply the columns of X, or pass penalty or bounds to {0}",
-    "init_model": "pass {0}(warm_start=True) where it has that, and call fit again",
-    "init_score": _OF_SCORES,
-    "sample_weight_eval_set": _UNWEIGHTED,
-    "verbose": "pass {0}(verbose={1})",
-    "xgb_model": "pass {0}(warm_start=True) where it has that, and call fit again",
+_REMEDIES = {
+    "scores have no offset: train on what is left, or leave it out": (
+        *("base_margin", "base_margin_eval_set", "eval_init_score", "init_score"),
+    ),
+    "measures weigh no rows: leave it out": ("eval_sample_weight", "sample_weight_eval_set"),
+    "measure and cut-off are one name: {0}(scoring='ndcg@10')": ("eval_at", "eval_metric"),
+    "pass {0}(warm_start=True) where it has that, and call fit again": ("init_model", "xgb_model"),
+    "pass {0}(callback=function), or {0}(early_stopping=True, n_iter_no_change=5)": ("callbacks",),
+    "make a column of each category, as sklearn's OneHotEncoder does": ("categorical_feature",),
+    "pass {0}(early_stopping=True, n_iter_no_change={1})": ("early_stopping_rounds",),
+    "history_ calls the sets val0_..., val1_... in their order: leave it out": ("eval_names",),
+    "names are the columns of a data frame, or those of a Dataset": ("feature_name",),
+    "multiply the columns of X, or pass penalty or bounds to {0}": ("feature_weights",),
+    "pass {0}(verbose={1})": ("verbose",),
 }
+_FOREIGN = {name: remedy for remedy, names in _REMEDIES.items() for name in names}
 
 
 def check_foreign(ranker: Any, others: Mapping[str, Any]) -> None:
@@ -774,27 +767,6 @@ class LinearRanker(FittedRanker):
         super()._adopt_model(model, data)
         coef = getattr(model, "coef", None)  # curves have none
         self._set_attributes({"coef": coef, "intercept": None if coef is None else 0.0})
-
-
-def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[MethodRanker]:
-    """The estimator of a method that needs no class of its own.
-
-    Parameters
-    ----------
-    method : Method
-        One of ``linrank.methods.base.METHODS``, or any other.
-    face : type
-        What the estimator shows of ``model_``.
-    """
-    options = options_of(method.parameters)
-    described = (
-        f"{name} : default={default!r}\n    {options[name].help if name in options else name}"
-        for name, default in defaults_of(method.parameters).items()
-    )
-    document = "\n".join((method.summary, "", "Parameters", "-" * 10, *described))
-    name = "".join(word.capitalize() for word in re.split(r"\W|_", method.name)) + "Ranker"
-    content = {"method": method, "__doc__": document, "__module__": __name__}
-    return type(name, (MethodRanker, face, method.parameters), content)
 
 
 class SparseRanker(LinearRanker):

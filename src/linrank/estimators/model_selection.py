@@ -76,26 +76,22 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
         groups : array of shape (n_rows,)
             Query id of each row, of any hashable type, in any order.
         """
-        fold = self._fold_of_row(X, groups)
+        if groups is None:
+            raise ValueError(
+                "QueryKFold needs query ids. Call sklearn.set_config(enable_metadata_routing=True) "
+                "and pass qid= to fit (or params={'qid': qid}); or split(X, y, qid) by hand"
+            )
+        queries = Queries.of(np.zeros(n_rows_of(X)), qid=groups)
+        order = None
+        if self.shuffle:
+            order = check_random_state(self.random_state).permutation(queries.n_queries)
+        fold = query_folds(queries, self.n_splits, order)
         for number in range(self.n_splits):
             yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of folds."""
         return self.n_splits
-
-    def _fold_of_row(self, X: Any, groups: Any) -> NDArray[np.int64]:
-        if groups is None:
-            raise ValueError(
-                "QueryKFold needs query ids. Call sklearn.set_config(enable_metadata_routing=True) "
-                "and pass qid= to fit (or params={'qid': qid}); or split(X, y, qid) by hand"
-            )
-        n_rows = n_rows_of(X)
-        queries = Queries.of(np.zeros(n_rows), qid=groups)
-        order = None
-        if self.shuffle:
-            order = check_random_state(self.random_state).permutation(queries.n_queries)
-        return query_folds(queries, self.n_splits, order)
 
 
 def train_test_split(

@@ -9,13 +9,7 @@ import numpy as np
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID
 from linrank.errors import ConvergenceWarning, warn
-from linrank.estimators.base import (
-    FittedRanker,
-    LinearRanker,
-    SparseRanker,
-    check_foreign,
-    estimator_of,
-)
+from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker, check_foreign
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.store import is_limited
 from linrank.methods import parameters as of
@@ -122,14 +116,6 @@ class SearchRanker(FittedRanker):
         )
         if path is not None:
             self.path_ = path
-
-
-def searcher_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[SearchRanker]:
-    """The estimator that searches the grid of a method; as `estimator_of` for one model."""
-    assert method.search is not None
-    content = {"method": method, "__doc__": method.summary, "__module__": __name__}
-    name = f"{estimator_of(method).__name__}CV"
-    return type(name, (SearchRanker, face, method.search), content)
 
 
 def report_model(state: dict[str, Any]) -> None:

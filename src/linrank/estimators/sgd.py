@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array, column_names
 from linrank.data.queries import UNSAID
 from linrank.data.rows import Rows
+from linrank.errors import check_positive
 from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.methods.base import SGD, Trained
 from linrank.methods.parameters import SGDParameters
@@ -25,13 +25,8 @@ from linrank.system.seeds import seed_of
 
 # Parameters that a stream is opened with, and keeps.
 _OPTIONS = (
-    "algorithm",
-    "alpha",
-    "aggressiveness",
-    "sampling",
-    "average",
-    "steps_per_row",
-    "buffer_mb",
+    *("algorithm", "alpha", "aggressiveness", "sampling", "average"),
+    *("steps_per_row", "buffer_mb"),
 )
 
 
@@ -263,9 +258,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
         steps = getattr(self, "n_steps_", 0)
         learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
         for name in ("buffer_mb", "steps_per_row"):
-            value = getattr(self, name)
-            if not (isinstance(value, Real) and 0 < float(value) < math.inf):
-                raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+            check_positive(name, getattr(self, name))
         stream = StreamTrainer(
             [learner],
             average=average_of(self),

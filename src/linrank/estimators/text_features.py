@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from linrank.data.frames import is_frame, sparse_part, to_matrix
+from linrank.errors import check_natural
 
 _FLOATS = (np.float64, np.float32)
 
@@ -164,9 +165,7 @@ class PivotedTfidf(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def _check_parameters(self) -> None:
         if not isinstance(self.slope, Real) or not 0.0 <= self.slope <= 1.0:
             raise ValueError(f"slope must be a number from 0 to 1, got {self.slope!r}")
-        is_count = isinstance(self.min_count, Integral) and not isinstance(self.min_count, bool)
-        if not is_count or self.min_count < 1:
-            raise ValueError(f"min_count must be an integer >= 1, got {self.min_count!r}")
+        check_natural("min_count", self.min_count)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

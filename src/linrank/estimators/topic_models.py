@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import numbers
 import sys
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
 from linrank.data.scaling import Scaling
+from linrank.errors import is_number
 from linrank.estimators.base import LinearRanker
 from linrank.models.linear import LinearModel
 from linrank.pairs.layering import is_by_row
@@ -73,6 +73,14 @@ def stacked(learnt: list[Learnt | None], n_features: int) -> Any:
     return csr_array((values, columns, offsets.astype(index)), shape=shape)
 
 
+def _dense(matrix: Any, k: int, size: int) -> NDArray[np.float64]:
+    """Row k of a CSR matrix, or column k of a CSC one."""
+    found = np.zeros(size)
+    entries = slice(matrix.indptr[k], matrix.indptr[k + 1])
+    found[matrix.indices[entries]] = matrix.data[entries]
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class TopicModels(Sequence[Any]):
     """A :class:`linrank.LinearModel` for each topic, None for one that could not be learnt.
@@ -114,11 +122,7 @@ class TopicModels(Sequence[Any]):
 
     def weights(self, t: int) -> NDArray[np.float64]:
         """The coefficients of topic ``t`` as a dense vector."""
-        t = range(len(self))[t]
-        dense = np.zeros(self.coef.shape[1])
-        entries = slice(self.coef.indptr[t], self.coef.indptr[t + 1])
-        dense[self.coef.indices[entries]] = self.coef.data[entries]
-        return dense
+        return _dense(self.coef, range(len(self))[t], self.coef.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +151,7 @@ class TopicLabels:
         """Return the labels of topic ``t`` as a float64 vector of its own."""
         if isinstance(self.matrix, np.ndarray):
             return np.array(self.matrix[:, t], dtype=np.float64)
-        labels = np.zeros(self.matrix.shape[0])
-        entries = slice(self.matrix.indptr[t], self.matrix.indptr[t + 1])
-        labels[self.matrix.indices[entries]] = self.matrix.data[entries]
-        return labels
+        return _dense(self.matrix, t, self.matrix.shape[0])
 
     @classmethod
     def read(cls, Y: Any, n_rows: int, topics: Any = None) -> TopicLabels:
@@ -274,7 +275,6 @@ def _check_finite(matrix: Any, topics: Array) -> None:
 _SAMPLE, _FIT = 0, 1  # what the seeds of a topic are for
 
 
-@dataclass(frozen=True, eq=False)
 class Trainer:
     """Fits the model of any topic; from several threads at once, if they like.
 
@@ -294,16 +294,8 @@ class Trainer:
         Where the seeds of the topics come from.
     """
 
-    template: LinearRanker
-    rows: Rows
-    scaling: Scaling
-    labels: TopicLabels
-    share: float | None
-    seed: int
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         estimator: LinearRanker,
         rows: Rows,
         names: tuple[str, ...] | None,
@@ -311,23 +303,23 @@ class Trainer:
         share: float | None,
         seed: int,
         n_jobs: int | None,
-    ) -> Trainer:
+    ) -> None:
         """Prepare what the topics have in common; ``estimator`` is a clone, to be changed here."""
         _check_options(estimator, share)
         params = estimator.get_params(deep=False)
         scale = settled_scale(params.get("scale", "none"), rows, n_jobs)
-        scaling = Scaling.fit(scale, rows, n_jobs=n_jobs)
+        self.scaling = scaling = Scaling.fit(scale, rows, n_jobs=n_jobs)
         if params.get("coef_bounds") is not None:
             # They bind coefficients of raw features, which may be called by their names.
             data = Dataset(rows, np.zeros(0), feature_names=names)
             bounds = weight_bounds(False, params["coef_bounds"], data, scaling.factors)
             estimator.set_params(coef_bounds=None if bounds is None else np.column_stack(bounds))
-        rows = scaling.applied(Dataset(rows, np.zeros(0)), n_jobs=n_jobs).rows
+        self.rows = scaling.applied(Dataset(rows, np.zeros(0)), n_jobs=n_jobs).rows
         common = {"scale": "none", "n_jobs": 1, "verbose": 0}
         estimator.set_params(**{name: common[name] for name in common.keys() & params.keys()})
         if share is None and hasattr(estimator, "_prepare_rows"):
-            estimator._prepare_rows(rows)  # what it needs beside the rows, once for all topics
-        return cls(estimator, rows, scaling, labels, share, seed)
+            estimator._prepare_rows(self.rows)  # what it needs beside the rows, once for all topics
+        self.template, self.labels, self.share, self.seed = estimator, labels, share, seed
 
     def __call__(self, t: int) -> Learnt | None:
         """The model of topic ``t``; None if its labels are all equal."""
@@ -386,10 +378,7 @@ class Trainer:
 
 def check_share(share: Any) -> None:
     """Raise ValueError for a share of negatives that is none."""
-    if share is None:
-        return
-    is_number = isinstance(share, numbers.Real) and not isinstance(share, bool)
-    if not (is_number and 0.0 < float(share) <= 1.0):
+    if share is not None and not (is_number(share) and 0.0 < float(share) <= 1.0):
         raise ValueError(
             f"negative_sampling must be None or a share > 0 and <= 1 of the rows of the lowest "
             f"label, got {share!r}"

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linrank import _core
 from linrank.data.frames import column_names
 from linrank.data.rows import Rows, as_rows
-from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError
+from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError, check_natural
 from linrank.estimators import topic_models
 from linrank.estimators.base import LinearRanker
 from linrank.metrics import Convention, Evaluation, evaluate
@@ -71,17 +71,14 @@ def for_each(
                 progress(i + 1)
         return
     # Queues and lists of C: a thread that is stopped at any place leaves no lock behind.
-    items: queue.SimpleQueue[int] = queue.SimpleQueue()
+    items = iter(range(n_items))
     ended: queue.SimpleQueue[None] = queue.SimpleQueue()
     done: list[int] = []
     errors: list[tuple[int, BaseException]] = []
-    for i in range(n_items):
-        items.put(i)
 
     def take() -> None:
         try:
-            while not errors:
-                i = items.get_nowait()
+            while not errors and (i := next(items, None)) is not None:
                 try:
                     work(i)
                     done.append(i)
@@ -89,7 +86,7 @@ def for_each(
                     raise
                 except BaseException as error:  # SystemExit would end the thread in silence
                     errors.append((i, error))
-        except (queue.Empty, _Stop):
+        except _Stop:
             pass
         finally:
             ended.put(None)
@@ -277,7 +274,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         state = self.random_state
         if state is None:
             state = getattr(estimator, "random_state", None)
-        trainer = topic_models.Trainer.of(
+        trainer = topic_models.Trainer(
             estimator,
             rows,
             column_names(X),
@@ -348,8 +345,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (number of topics, k)
             Row numbers, best first; equal scores in input order.
         """
-        if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
-            raise ValueError(f"k must be an integer >= 1, got {k!r}")
+        check_natural("k", k)
         rows = self._rows(X)
         chosen = self._positions(topics)
         best = np.empty((len(chosen), min(int(k), rows.shape[0])), dtype=np.int64)

@@ -43,10 +43,9 @@ class CurveForm(LinearForm):
         *,
         target: str = "linrank",
         feature_map: Any = None,
-        precision: str = "float64",
         dense: bool = False,
         named: bool = True,
-        by_query: bool = False,
+        **_: Any,
     ) -> CurveForm:
         """The form of a model; the arguments are those of `LinearForm.of`."""
         is_used = model.is_used

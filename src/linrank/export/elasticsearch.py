@@ -19,7 +19,7 @@ from linrank.export.linear_form import LinearForm, about_magnitudes, power_of_tw
 
 
 def default_values(form: LinearForm) -> tuple[dict[str, float], list[str]]:
-    """The value that a missing feature must take, where it is not 0, and who cannot have one.
+    """The value that a missing feature must take, where it is not 0, and a warning of others.
 
     A missing value adds ``w fill + extra``, as does the value ``fill + extra / w``. There is none
     where w is 0, or so small that the quotient is beyond float32. A feature that was never missing
@@ -32,16 +32,12 @@ def default_values(form: LinearForm) -> tuple[dict[str, float], list[str]]:
         for name, value, single in zip(form.names, values, singles(values), strict=True)
         if np.isfinite(value) and value != 0.0
     }
-    return found, [form.names[j] for j in np.flatnonzero(~np.isfinite(values))]
-
-
-def about_inexpressible(form: LinearForm, names: list[str]) -> list[str]:
-    """The warning about features whose absence no value can stand for."""
-    if not names:
-        return []
-    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-    return [
-        f"the feature {names[0]!r}{more} has next to no weight but an effect when it is missing, "
+    lost = [form.names[j] for j in np.flatnonzero(~np.isfinite(values))]
+    if not lost:
+        return found, []
+    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+    return found, [
+        f"the feature {lost[0]!r}{more} has next to no weight but an effect when it is missing, "
         f"which no value in {form.target} can have: rows without it are ordered differently"
     ]
 
@@ -86,10 +82,12 @@ class Normalizers:
             shifts = np.zeros_like(form.weights) if known is None else known.low
             lows, highs, widths = _ranges(shifts, form.divisors)
         scaled = form.weights * np.asarray(widths, dtype=np.float64)
+        held = scaled[np.isfinite(scaled) & (scaled != 0.0)]
+        factor = power_of_two(held, None, np.empty(0), "float32") if held.size else 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             # The order is kept by a factor of their own: these may be large where raw ones are
             # small. That of the raw weights has no part in default values, which are quotients.
-            weights = (scaled * _factor(scaled)).astype(np.float32)
+            weights = (scaled * factor).astype(np.float32)
         usable = np.isfinite(widths) & (widths > 0) & np.isfinite(weights) & np.isfinite(lows)
         if not usable.all():
             j = int(np.flatnonzero(~usable)[0])
@@ -102,11 +100,6 @@ class Normalizers:
             form.names, form.weights, weights.astype(np.float64), "float32"
         )
         return cls(form.scale, lows, highs, singles(weights), tuple(warnings))
-
-
-def _factor(weights: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    held = weights[np.isfinite(weights) & (weights != 0.0)]
-    return power_of_two(held, None, np.empty(0), "float32") if held.size else 1.0
 
 
 _SHIFTLESS = (
@@ -181,11 +174,14 @@ def write(
         definition, warnings = [_tree(*step) for step in found], [*told, *warnings]
     model["definition"] = json.dumps(definition, ensure_ascii=False, allow_nan=False)
     files = {"model.json": json_text({"model": {"name": name, "model": model}})}
-    defaults, lost = default_values(form)
-    warnings += about_inexpressible(form, lost)
+    defaults, told = default_values(form)
+    warnings += told
     if defaults:
         files["defaults.json"] = json_text(defaults)
-        warnings.append(_about_defaults(form, len(defaults)))
+        warnings.append(
+            f"the model fills in missing values (missing={form.missing!r}) where {target} takes 0: "
+            f"the queries of {len(defaults)} of the features need the values that come with it"
+        )
     instructions = _instructions(form, name, featureset, bool(defaults))
     return Artefact(target, files, instructions, tuple(warnings))
 
@@ -223,13 +219,6 @@ def _normalizers(form: LinearForm, scaled: Normalizers) -> dict[str, Any]:
     pairs = zip(scaled.lows, scaled.highs, strict=True)
     own = ({kind: dict(zip(keys, pair, strict=True))} for pair in pairs)
     return dict(zip(form.names, own, strict=True))
-
-
-def _about_defaults(form: LinearForm, n_defaults: int) -> str:
-    return (
-        f"the model fills in missing values (missing={form.missing!r}) where {form.target} takes "
-        f"0: the queries of {n_defaults} of the features need the values that come with it"
-    )
 
 
 def _about_signs(form: LinearForm) -> list[str]:

@@ -72,9 +72,9 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         ``folded``: the weights are those of raw values.
     """
     own: Any = ({"weight": weight} for weight in form.weights.tolist())
-    interactions = None
+    interactions = getattr(form, "interactions", None)
     if isinstance(form, CurveForm):
-        own, interactions = map(_curve, form.curves), form.interactions
+        own = map(_curve, form.curves)
     features = [
         {"name": feature, "column": column, **each, "missing": missing}
         for feature, column, each, missing in zip(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import ColumnStatistics
+from linrank.errors import check_one_of
 from linrank.export.feature_map import FeatureMap, engine_names
 
 # Binary exponents of the smallest normal and of the largest number.
@@ -61,17 +62,8 @@ def power_of_two(
     return math.ldexp(1.0, max(-1022, min(1023, shift)))
 
 
-def unheld(
-    coef: NDArray[np.float64], weights: NDArray[np.float64], precision: str
-) -> NDArray[np.int64]:
-    """Places where ``coef`` is not 0, and the weight made of it is 0 or no normal number."""
-    least, _ = _limits(precision)
-    return np.flatnonzero((coef != 0.0) & (np.abs(weights) < math.ldexp(1.0, least)))
-
-
 def _limits(precision: str) -> tuple[int, int]:
-    if precision not in _LIMITS:
-        raise ValueError(f"precision must be 'float32' or 'float64', got {precision!r}")
+    check_one_of("precision", precision, tuple(_LIMITS))
     return _LIMITS[precision]
 
 
@@ -191,22 +183,37 @@ class LinearForm:
         kept = np.arange(len(coef)) if dense else np.flatnonzero((coef != 0.0) | (extra != 0.0))
         form = cls.of_features(model, kept, target, feature_map, named)
         factor = power_of_two(coef[kept], _reach(form.statistics, form.fill), form.extra, precision)
-        factors, weights = model.scaling.factors, coef[kept] * factor
-        warnings = [
-            *form.warnings,
-            *_about_queries(model.scaling.kind) * (not by_query),
-            *about_magnitudes(form.names, coef[kept], weights, precision),
-        ]
+        divisors, weights = None, coef[kept] * factor
+        if model.scaling.factors is not None:
+            # A feature that the scaling removes has no weight: any divisor will do.
+            factors = model.scaling.factors[kept]
+            with np.errstate(over="ignore"):
+                divisors = np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
+        warnings = list(form.warnings)
+        if model.scaling.kind == "query" and not by_query:
+            warnings.append(
+                "the model was trained with scale='query': its weights are those of features "
+                "divided by their range within each query, which the artefact does not do; divide "
+                "the features before, or train with scale='standard' or 'minmax'"
+            )
+        warnings += about_magnitudes(form.names, coef[kept], weights, precision)
         form = replace(
             form,
             weights=weights,
             factor=factor,
             extra=form.extra * factor,
             scale=model.scaling.kind,
-            divisors=None if factors is None else _inverse(factors[kept]),
+            divisors=divisors,
             warnings=tuple(warnings),
         )
-        _check_contributions(form)
+        lost = np.flatnonzero(~np.isfinite(form.contributions))
+        if lost.size:
+            j = int(lost[0])
+            raise ValueError(
+                f"a missing {form.names[j]!r} adds {form.weights[j]:g} times {form.fill[j]:g} to "
+                "the score, more than double precision can hold; rescale the feature and train "
+                "again"
+            )
         return form
 
     @classmethod
@@ -226,7 +233,12 @@ class LinearForm:
         base: int | None = model.training.get("index_base")
         called = engine_names(model.feature_names, model.n_features, base or 0, feature_map)
         fill, extra = _missing_values(model)
-        absent = model.missing.absent
+        absent, warnings = model.missing.absent, []
+        if named and model.feature_names is None and feature_map is None:
+            warnings.append(
+                f"the model has no feature names: the first feature is called f{base or 0} and so "
+                "on; give the engine's names by a feature map"
+            )
         return cls(
             target=target,
             names=tuple(called[j] for j in kept),
@@ -242,7 +254,7 @@ class LinearForm:
             statistics=None if model.statistics is None else model.statistics.of_columns(kept),
             n_features=model.n_features,
             base=base,
-            warnings=tuple(_about_names(model.feature_names, feature_map, base or 0) * named),
+            warnings=tuple(warnings),
             **own,
         )
 
@@ -257,7 +269,7 @@ class LinearForm:
         """The same as numbers; None where the model refuses missing values."""
         if self.missing == "error":
             return [None] * len(self.names)
-        return self.contributions.tolist()
+        return list(self.contributions.tolist())
 
     @property
     def defaults(self) -> NDArray[np.float64]:
@@ -305,49 +317,12 @@ def _reach(
     return np.maximum(np.where(np.isfinite(reach), reach, 0.0), np.abs(fill))
 
 
-def _check_contributions(form: LinearForm) -> None:
-    lost = np.flatnonzero(~np.isfinite(form.contributions))
-    if lost.size:
-        j = int(lost[0])
-        raise ValueError(
-            f"a missing {form.names[j]!r} adds {form.weights[j]:g} times {form.fill[j]:g} to the "
-            "score, more than double precision can hold; rescale the feature and train again"
-        )
-
-
-def _inverse(factors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``1 / d``; 1 for a feature that the scaling removes, whose weight is 0."""
-    with np.errstate(over="ignore"):
-        return np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
-
-
-def _about_names(own: Sequence[str] | None, feature_map: Any, base: int) -> list[str]:
-    if own is not None or feature_map is not None:
-        return []
-    return [
-        f"the model has no feature names: the first feature is called f{base} and so on; give "
-        "the engine's names by a feature map"
-    ]
-
-
-def _about_queries(kind: str) -> list[str]:
-    if kind != "query":
-        return []
-    return [
-        "the model was trained with scale='query': its weights are those of features divided by "
-        "their range within each query, which the artefact does not do; divide the features "
-        "before, or train with scale='standard' or 'minmax'"
-    ]
-
-
 def about_magnitudes(
-    names: Sequence[str],
-    coef: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    precision: str,
+    names: Sequence[str], coef: NDArray[np.float64], weights: NDArray[np.float64], precision: str
 ) -> list[str]:
     """The warning about weights that lose digits in the type of the engine, if any do."""
-    lost = unheld(coef, weights, precision)
+    least, _ = _limits(precision)
+    lost = np.flatnonzero((coef != 0.0) & (np.abs(weights) < math.ldexp(1.0, least)))
     if not lost.size:
         return []
     shown = ", ".join(repr(names[j]) for j in lost[:_SHOWN])

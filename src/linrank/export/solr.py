@@ -12,7 +12,6 @@ from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
 from linrank.export.elasticsearch import (
     Normalizers,
-    about_inexpressible,
     check_steps,
     default_values,
     json_text,
@@ -80,10 +79,15 @@ def write(
         document["params"] = {"trees": [_tree(*step) for step in found]}
         warnings += told
     files = {"model.json": json_text(document)}
-    defaults, lost = default_values(form)
-    warnings += [*about_inexpressible(form, lost), *_about_size(files["model.json"])]
+    defaults, told = default_values(form)
+    warnings += [*told, *_about_size(files["model.json"])]
     if defaults:
-        files["features.json"] = json_text(_patch(defaults, store))
+        files["features.json"] = json_text(
+            [
+                {"store": store, "name": feature, "params": {"defaultValue": text(value)}}
+                for feature, value in defaults.items()
+            ]
+        )
     instructions = _instructions(form, name, store, collection, bool(defaults))
     return Artefact("solr", files, instructions, tuple(warnings))
 
@@ -106,14 +110,6 @@ def _add_normalizers(features: list[dict[str, Any]], scaled: Normalizers) -> Non
     for feature, low, high in zip(features, scaled.lows, scaled.highs, strict=True):
         params = dict(zip(keys, (text(low), text(high)), strict=True))
         feature["norm"] = {"class": f"{_PACKAGE}.norm.{kind}", "params": params}
-
-
-def _patch(defaults: dict[str, float], store: str) -> list[dict[str, Any]]:
-    """What the definitions of these features have to say of missing values."""
-    return [
-        {"store": store, "name": feature, "params": {"defaultValue": text(value)}}
-        for feature, value in defaults.items()
-    ]
 
 
 def _about_size(model: bytes) -> list[str]:

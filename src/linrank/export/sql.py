@@ -74,19 +74,15 @@ class Dialect:
         if self.name == "mysql" and name[-1] in " \t\n\v\f\r":
             return "names there must not end with a space, nor a tab or line end"
         for character in name:
-            reason = self._reason(character)
-            if reason:
-                return f"{character!r} (U+{ord(character):04X}) {reason}"
-        return ""
-
-    def _reason(self, character: str) -> str:
-        """Why a name must not have this character; empty where it may."""
-        if character == "\0":
-            return "ends the text of a query"
-        if self.name == "mysql" and ord(character) > 0xFFFF:
-            return "lies beyond the Basic Multilingual Plane"
-        if self.name == "bigquery" and not _in_bigquery(character):
-            return "is not among those of its column names"
+            if character == "\0":
+                reason = "ends the text of a query"
+            elif self.name == "mysql" and ord(character) > 0xFFFF:
+                reason = "lies beyond the Basic Multilingual Plane"
+            elif self.name == "bigquery" and not _in_bigquery(character):
+                reason = "is not among those of its column names"
+            else:
+                continue
+            return f"{character!r} (U+{ord(character):04X}) {reason}"
         return ""
 
 
@@ -240,7 +236,7 @@ def _expression(form: LinearForm, dialect: Dialect, owner: str = "", qid: str = 
     if qid:
         fills = [None] * len(columns) if form.missing == "error" else form.fill.tolist()
         parts = zip(columns, weights, fills, strict=True)
-        return _sum([_scaled_term(*each, qid) for each in parts])
+        return _sum([_scaled_term(column, w, fill, qid) for column, w, fill in parts])
     return _sum([_term(*each) for each in zip(columns, weights, form.added, strict=True)])
 
 
@@ -285,12 +281,7 @@ def _sum(terms: Sequence[str]) -> str:
 
 
 def _query(
-    form: LinearForm,
-    dialect: Dialect,
-    name: str,
-    table: str,
-    qid: str | None,
-    docid: str | None,
+    form: LinearForm, dialect: Dialect, name: str, table: str, qid: str | None, docid: str | None
 ) -> str:
     """All columns of the table, the score and the rank, the best first.
 

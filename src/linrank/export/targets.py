@@ -26,7 +26,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from linrank.errors import ExportWarning, nearest
+from linrank.errors import ExportWarning, check_one_of, nearest
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
@@ -131,9 +131,7 @@ def _check_curves(target: str, module: Any, model: Any, normalizers: str) -> Non
 
 
 def _check_normalizers(target: str, module: Any, normalizers: str) -> None:
-    if normalizers not in NORMALIZERS:
-        expected = " or ".join(map(repr, NORMALIZERS))
-        raise ValueError(f"normalizers must be {expected}, got {normalizers!r}")
+    check_one_of("normalizers", normalizers, NORMALIZERS)
     if normalizers == "engine" and not getattr(module, "NORMALIZERS", False):
         raise ValueError(
             f"{target} has no normalizers of its own; with normalizers='folded' the scaling is in "

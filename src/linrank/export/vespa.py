@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
+from linrank.errors import check_one_of
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import check_printable, listed, refuse
@@ -100,8 +101,6 @@ def _arguments(text: str, at: int, room: int) -> int | None:
 
 PRECISION = "float64"
 CURVES = True
-_WEIGHTS = ("literal", "query")
-_PHASES = ("first", "second")
 _CHOICE = "if ({x} > {knot}, {above}, {below})"
 
 
@@ -135,9 +134,8 @@ def write(
     schema : str
         The schema that the instructions speak of.
     """
-    for option, value, known in (("weights", weights, _WEIGHTS), ("phase", phase, _PHASES)):
-        if value not in known:
-            raise ValueError(f"{option} must be {' or '.join(map(repr, known))}, got {value!r}")
+    check_one_of("weights", weights, ("literal", "query"))
+    check_one_of("phase", phase, ("first", "second"))
     for what, word in (("profile", name), ("inherited profile", inherits), ("schema", schema)):
         check_profile_name(what, word)
     if name == inherits:
@@ -149,64 +147,56 @@ def write(
         check_rank_feature(feature)
     if weights == "query" and isinstance(form, CurveForm):
         raise ValueError("curves are no weights that a query could give; use weights='literal'")
-    numbers = _Numbers(as_inputs=weights == "query")
-    terms = _terms(form, numbers)
-    files = {f"{name}.profile": _profile(name, inherits, phase, terms, numbers).encode()}
-    if numbers.inputs:
-        files[f"{name}.xml"] = _query_profile(name, numbers).encode()
-    return Artefact("vespa", files, _instructions(form, name, schema, numbers))
+    inputs: dict[str, str] | None = {} if weights == "query" else None
+    terms = _terms(form, inputs)
+    files = {f"{name}.profile": _profile(name, inherits, phase, terms, inputs or {}).encode()}
+    if inputs:
+        files[f"{name}.xml"] = _query_profile(name, inputs).encode()
+    return Artefact("vespa", files, _instructions(form, name, schema, bool(inputs)))
 
 
-class _Numbers:
-    """Numbers of an expression: written out, or inputs with the numbers as their defaults."""
+def _number(inputs: dict[str, str] | None, prefix: str, feature: str, value: float) -> str:
+    """The text of a value, ``w`` of a feature or ``m`` of a missing one: its digits, or an input.
 
-    def __init__(self, *, as_inputs: bool) -> None:
-        self._as_inputs = as_inputs
-        self.inputs: dict[str, str] = {}
-
-    def of(self, prefix: str, feature: str, value: float) -> str:
-        """The text that stands for a value: ``w`` of a feature, or ``m`` of a missing one."""
-        if not self._as_inputs:
-            return text(value)
-        stem = f"{prefix}_{re.sub('[^A-Za-z0-9]+', '_', feature).strip('_')}"
-        known, n = stem, 1
-        while known in self.inputs:
-            n += 1
-            known = f"{stem}_{n}"
-        self.inputs[known] = positional(value)  # a schema knows no exponents, an expression does
-        return f"query({known})"
+    ``inputs`` gets the digits as the default of that input; None where there are to be none.
+    """
+    if inputs is None:
+        return text(value)
+    stem = f"{prefix}_{re.sub('[^A-Za-z0-9]+', '_', feature).strip('_')}"
+    known, n = stem, 1
+    while known in inputs:
+        n += 1
+        known = f"{stem}_{n}"
+    inputs[known] = positional(value)  # a schema knows no exponents, an expression does
+    return f"query({known})"
 
 
-def _terms(form: LinearForm, numbers: _Numbers) -> list[str]:
+def _terms(form: LinearForm, inputs: dict[str, str] | None) -> list[str]:
     """What each feature adds. A number that is not there is NaN in Vespa.
 
     Attributes may always lack a value; other features are asked only if the model has a rule.
     """
     terms = []
     for k, (feature, weight) in enumerate(zip(form.names, form.weights, strict=True)):
-        product = f"{numbers.of('w', feature, weight)} * {feature}" if weight else "0.0"
+        product = f"{_number(inputs, 'w', feature, weight)} * {feature}" if weight else "0.0"
         missing = form.contributions[k]
         if isinstance(form, CurveForm):
             product = decisions(form.curves[k], feature, text, _CHOICE)
         if form.missing == "error" and not feature.startswith("attribute("):
             terms.append(product)
             continue
-        instead = numbers.of("m", feature, missing) if missing else "0.0"
+        instead = _number(inputs, "m", feature, missing) if missing else "0.0"
         terms.append(f"if (isNan({feature}), {instead}, {product})")
     return terms
 
 
-def _profile(name: str, inherits: str, phase: str, terms: list[str], numbers: _Numbers) -> str:
-    inputs = ""
-    if numbers.inputs:
-        lines = "".join(
-            f"        query({key}) double: {value}\n" for key, value in numbers.inputs.items()
-        )
-        inputs = f"    inputs {{\n{lines}    }}\n"
+def _profile(name: str, inherits: str, phase: str, terms: list[str], inputs: dict[str, str]) -> str:
+    lines = "".join(f"        query({key}) double: {value}\n" for key, value in inputs.items())
+    declared = f"    inputs {{\n{lines}    }}\n" if inputs else ""
     expression = " +\n            ".join(terms)
     return (
         f"rank-profile {name} inherits {inherits} {{\n"
-        f"{inputs}"
+        f"{declared}"
         f"    {phase}-phase {{\n"
         "        expression {\n"
         f"            {expression}\n"
@@ -216,10 +206,10 @@ def _profile(name: str, inherits: str, phase: str, terms: list[str], numbers: _N
     )
 
 
-def _query_profile(name: str, numbers: _Numbers) -> str:
+def _query_profile(name: str, inputs: dict[str, str]) -> str:
     fields = "".join(
         f"    <field name={quoteattr(f'ranking.features.query({key})')}>{escape(value)}</field>\n"
-        for key, value in numbers.inputs.items()
+        for key, value in inputs.items()
     )
     return (
         f'<query-profile id="{name}">\n    <field name="ranking.profile">{name}</field>\n'
@@ -227,7 +217,7 @@ def _query_profile(name: str, numbers: _Numbers) -> str:
     )
 
 
-def _instructions(form: LinearForm, name: str, schema: str, numbers: _Numbers) -> str:
+def _instructions(form: LinearForm, name: str, schema: str, has_inputs: bool) -> str:
     told = (
         f"{form.what} of {len(form.names)} features for Vespa.\n\n"
         f"Put {name}.profile into the folder schemas/{schema}/ of the application package, or its "
@@ -236,7 +226,7 @@ def _instructions(form: LinearForm, name: str, schema: str, numbers: _Numbers) -
         f"trained on: {listed(form.names)}. To log such values for the next training, list them "
         "under match-features.\n\n"
     )
-    if not numbers.inputs:
+    if not has_inputs:
         return told + (
             "Use it in a query:\n\n"
             f"  vespa query 'select * from {schema} where userQuery()' query=KEYWORDS "

@@ -21,7 +21,7 @@ from linrank.metrics.measures import (
 )
 
 Array = NDArray[Any]
-_OF_PAIRS = (PairwiseAccuracy, AllPairsError, ConcordanceIndex, Gamma, SomersD)
+OF_PAIRS = (PairwiseAccuracy, AllPairsError, ConcordanceIndex, Gamma, SomersD)
 
 
 class _Totals:
@@ -75,14 +75,6 @@ class Counts:
     dominating: RowCounts | None
     dominated: RowCounts | None
 
-    @staticmethod
-    def needed(measures: list[Measure]) -> tuple[bool, bool]:
-        """Whether pairs are to be counted, and rows."""
-        return (
-            any(isinstance(m, _OF_PAIRS) for m in measures),
-            any(isinstance(m, RowError) for m in measures),
-        )
-
     @classmethod
     def of(cls, pairs: Array, rows: Array) -> Counts:
         """From the flat arrays of the core; an empty one was not asked for."""
@@ -104,7 +96,7 @@ class Counts:
                 return None
             wrong = rows.wrong + (rows.tied if measure.ties == "error" else 0)
             return 2 * wrong, 2 * rows.total
-        if not isinstance(measure, _OF_PAIRS) or self.pairs is None:
+        if not isinstance(measure, OF_PAIRS) or self.pairs is None:
             return None
         right, wrong, tied = self.pairs.concordant, self.pairs.discordant, self.pairs.tied
         if isinstance(measure, Gamma):

@@ -13,9 +13,9 @@ from linrank.data.frames import as_array, check_apart
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
-from linrank.metrics.counted import Counts
+from linrank.metrics.counted import OF_PAIRS, Counts
 from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.measures import ERR, NDCG, CustomMeasure, MeanNDCG, Measure
+from linrank.metrics.measures import ERR, NDCG, CustomMeasure, MeanNDCG, Measure, RowError
 from linrank.metrics.names import Metric, parse, valid_forms
 from linrank.system.resources import resolve
 
@@ -83,7 +83,7 @@ def evaluate(
     array([1. , 0.5])
     """
     y = as_array(y, "y")
-    labels = _vector(y, "y")
+    labels = as_vector(y, "y")
     check_apart(y, "y")
     if len(labels) == 0:
         raise ValueError("y is empty: there is nothing to evaluate")
@@ -97,13 +97,7 @@ def evaluate(
         levels = int(queries.n_levels[0])
         warn_of_one_query("evaluate", labels, len(labels), levels, fewest=_LONG_LIST)
     return evaluate_queries(
-        queries,
-        labels,
-        scores,
-        metrics=measures,
-        convention=convention,
-        docid=docid,
-        n_jobs=n_jobs,
+        queries, labels, scores, metrics=measures, convention=convention, docid=docid, n_jobs=n_jobs
     )
 
 
@@ -129,7 +123,9 @@ def evaluate_queries(
     check_gains(measures, labels, chosen)
     kernels = [m for m in measures if m.name in _IN_CORE]
     y_max = max(0.0, float(labels.max()))  # of ERR, unless it names one
-    with_pairs, with_rows = Counts.needed(measures)
+    with_pairs, with_rows = (
+        any(isinstance(m, kinds) for m in measures) for kinds in (OF_PAIRS, RowError)
+    )
     values, means, pairs, rows = _core.evaluate_queries(
         labels,
         scores,
@@ -196,9 +192,8 @@ def measures_of(metrics: Metric | Iterable[Metric]) -> list[Measure]:
     if isinstance(metrics, (str, Measure)) or callable(metrics):
         metrics = [metrics]
     measures = list(dict.fromkeys(parse(m) for m in metrics))
-    if len({str(m) for m in measures}) < len(measures):
-        names = [str(m) for m in measures]
-        twice = next(name for name in names if names.count(name) > 1)
+    names = [str(m) for m in measures]
+    for twice in (name for name in names if names.count(name) > 1):
         raise ValueError(
             f"two metrics are called {twice!r}; name them by CustomMeasure(function, label='...')"
         )
@@ -258,7 +253,8 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
     )
 
 
-def _vector(values: Any, name: str) -> Array:
+def as_vector(values: Any, name: str) -> Array:
+    """Return one number per row as float64."""
     array = as_array(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -272,7 +268,7 @@ def _vector(values: Any, name: str) -> Array:
 
 def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
     """Return scores as a float64 vector without NaN, rounded where the convention rounds."""
-    array = _vector(scores, "scores")
+    array = as_vector(scores, "scores")
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(
             f"y has {n_rows} rows but scores has {len(array)}; give one score for each label"

@@ -140,6 +140,7 @@ class MeasureAtDepth(TruncatedMeasure):
     """Of the first k rows, whose number must be given."""
 
     cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
+    rel: float | None = None
 
 
 @dataclass(frozen=True)
@@ -194,22 +195,17 @@ class AveragePrecision(TruncatedMeasure, name="map"):
 class Precision(MeasureAtDepth, name="p"):
     """``(#relevant in the first k) / k``."""
 
-    rel: float | None = None
-
 
 @dataclass(frozen=True)
 class Recall(MeasureAtDepth, name="recall"):
     """``(#relevant in the first k) / #relevant``."""
 
-    rel: float | None = None
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
 class Success(MeasureAtDepth, name="success"):
     """1 if a relevant row is among the first k, else 0; also known as the hit rate."""
-
-    rel: float | None = None
 
 
 @dataclass(frozen=True)

@@ -11,42 +11,26 @@ from linrank.errors import nearest
 from linrank.metrics import measures
 from linrank.metrics.measures import MEASURES
 
-# Names in small letters, without cutoff and options.
-ALIASES = {
-    # ir_measures and trec_eval
-    "ap": "map",
-    "rr": "mrr",
-    "r": "recall",
-    "recip_rank": "mrr",
-    # ranx
-    "precision": "p",
-    "hit_rate": "success",
-    "rank_biased_precision": "rbp",
-    # XGBoost, LightGBM, scikit-learn
-    "pre": "p",
-    "mean_average_precision": "map",
-    "average_precision": "map",
-    "average_precision_score": "map",
-    "ndcg_score": "ndcg",
-    "roc_auc": "auc",
-    "roc_auc_score": "auc",
-    # SciPy, scikit-survival, and in words
-    "meanndcg": "mean_ndcg",
-    "reciprocal_rank": "mrr",
-    "mean_reciprocal_rank": "mrr",
-    "kendalltau": "kendall_tau",
-    "tau_b": "kendall_tau",
-    "goodman_kruskal_gamma": "gamma",
-    "somersd": "somers_d",
-    "c_index": "concordance_index",
-    "cindex": "concordance_index",
+# Other names in small letters, without cutoff and options: those of ir_measures and trec_eval,
+# ranx, XGBoost, LightGBM, scikit-learn, SciPy, scikit-survival, and in words.
+_OTHER_NAMES = {
+    "map": "ap mean_average_precision average_precision average_precision_score",
+    "mrr": "rr recip_rank reciprocal_rank mean_reciprocal_rank",
+    "recall": "r",
+    "p": "precision pre",
+    "success": "hit_rate",
+    "rbp": "rank_biased_precision",
+    "ndcg": "ndcg_score",
+    "mean_ndcg": "meanndcg",
+    "auc": "roc_auc roc_auc_score",
+    "kendall_tau": "kendalltau tau_b",
+    "gamma": "goodman_kruskal_gamma",
+    "somers_d": "somersd",
+    "concordance_index": "c_index cindex",
 }
-
+ALIASES = {alias: name for name, others in _OTHER_NAMES.items() for alias in others.split()}
 # Options and their values: the gain is called dcg by ir_measures.
-OPTIONS = {
-    ("dcg", "exp-log2"): ("gain", "exponential"),
-    ("dcg", "log2"): ("gain", "linear"),
-}
+OPTIONS = {("dcg", "exp-log2"): ("gain", "exponential"), ("dcg", "log2"): ("gain", "linear")}
 
 _TREC_CUTOFF = re.compile(r"(ndcg|map|p|recall|success)(?:_cut)?[_.](\d+)")
 _RANX_PERSISTENCE = re.compile(r"rbp\.(\d+)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,11 +79,10 @@ def evaluate_run(
     >>> evaluate_run(qrels, run, metrics="map", complete=True).per_query["map"].round(4)
     array([0.8333, 0.    ])
     """
-    judged = JudgedRun.of(qrels, run, complete=complete, n_jobs=n_jobs)
+    judged = JudgedRun(qrels, run, complete=complete, n_jobs=n_jobs)
     return judged.evaluate(metrics=metrics, convention=convention, n_jobs=n_jobs)
 
 
-@dataclass(frozen=True, eq=False)
 class JudgedRun:
     """The documents of the queries that count: first those retrieved, then the others judged.
 
@@ -103,22 +102,11 @@ class JudgedRun:
         Queries of the run without judgements; queries of the qrels that the run lacks.
     """
 
-    qrels: Qrels
-    run: Run
-    queries: Queries
-    labels: Array
-    scores: Array
-    n_ranked: Array
-    retrieved: Array
-    n_not_judged: int
-    n_not_retrieved: int
-
-    @classmethod
-    def of(
-        cls, qrels: Any, run: Any, *, complete: bool = False, n_jobs: int | None = None
-    ) -> JudgedRun:
-        """Bring judgements and scores together."""
-        qrels, run = _table(qrels, Qrels, load_qrels), _table(run, Run, load_run)
+    def __init__(
+        self, qrels: Any, run: Any, *, complete: bool = False, n_jobs: int | None = None
+    ) -> None:
+        self.qrels = qrels = _table(qrels, Qrels, load_qrels)
+        self.run = run = _table(run, Run, load_run)
         numbers = {q: i for i, q in enumerate(qrels.query_ids.tolist())}
         of_run = np.array([numbers.get(q, -1) for q in run.query_ids.tolist()], dtype=np.int64)
         in_run = np.zeros(qrels.n_queries, dtype=bool)
@@ -140,23 +128,19 @@ class JudgedRun:
         # Query by query, retrieved before missed; inside, in the order of the files.
         query = np.concatenate([run_query[own], qrels_query[missed]])
         order = np.argsort(query, kind="stable")
-        labels = np.concatenate(
+        self.labels = np.concatenate(
             [np.where(row >= 0, qrels.relevance[row], 0.0), qrels.relevance[missed]]
         )[order]
-        scores = np.concatenate([run.scores[own], np.zeros(len(missed))])[order]
+        self.scores = np.concatenate([run.scores[own], np.zeros(len(missed))])[order]
         n_queries = int(kept.sum())
-        queries = Queries.of(labels, group=np.bincount(query, minlength=n_queries), n_jobs=n_jobs)
-        return cls(
-            qrels,
-            run,
-            Queries(queries.offsets, None, queries.levels, queries.n_levels, qrels.query_ids[kept]),
-            labels,
-            scores,
-            np.bincount(run_query[own], minlength=n_queries).astype(np.int64),
-            own[order[order < len(own)]],
-            int((of_run < 0).sum()),
-            int((~in_run).sum()),
+        sizes = np.bincount(query, minlength=n_queries)
+        self.queries = replace(
+            Queries.of(self.labels, group=sizes, n_jobs=n_jobs), ids=qrels.query_ids[kept]
         )
+        self.n_ranked = np.bincount(run_query[own], minlength=n_queries).astype(np.int64)
+        self.retrieved = own[order[order < len(own)]]
+        self.n_not_judged = int((of_run < 0).sum())
+        self.n_not_retrieved = int((~in_run).sum())
 
     def evaluate(
         self,

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.frames import as_array, as_labels, as_weights
 from linrank.data.queries import Queries
+from linrank.metrics.conventions import convention
+from linrank.metrics.evaluate import as_scores, as_vector
 
 Array = NDArray[Any]
 
@@ -90,7 +92,15 @@ def concordance_index(
     0.5
     """
     times, risks = _numbers(time, "time"), _numbers(scores, "scores")
-    seen = _events(event, len(times))
+    # Booleans, or 0 and 1; anything else is likely to be the times.
+    seen = as_array(event, "event")
+    if seen.shape != (len(times),):
+        raise ValueError(
+            f"event must hold one boolean for each of the {len(times)} rows of time, got shape "
+            f"{seen.shape}"
+        )
+    if seen.dtype != bool and not (seen.dtype.kind in "iuf" and np.isin(seen, (0, 1)).all()):
+        raise ValueError("event must hold True (seen) or False (censored); it comes before time")
     if len(risks) != len(times):
         raise ValueError(
             f"time has {len(times)} rows but scores has {len(risks)}; give one score for each"
@@ -100,7 +110,7 @@ def concordance_index(
     strata = Queries.of(times, qid=qid)
     counts = _core.censored_concordance(
         strata.offsets,
-        strata.gather(seen),
+        strata.gather(np.ascontiguousarray(seen, dtype=bool)),
         strata.gather(times),
         strata.gather(risks),
         float(tied_tol),
@@ -109,28 +119,13 @@ def concordance_index(
 
 
 def _numbers(values: Any, name: str) -> Array:
-    array = as_array(values, name)
-    if array.ndim != 1 or len(array) == 0:
-        raise ValueError(f"{name} must hold one number per row, got shape {array.shape}")
-    try:
-        numbers = np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}") from None
+    numbers = as_vector(values, name)
+    if len(numbers) == 0:
+        raise ValueError(f"{name} must hold one number per row, got shape {numbers.shape}")
     if not np.isfinite(numbers).all():
         row = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(f"{name} has {numbers[row]} at row {row}; it must be finite")
     return numbers
-
-
-def _events(event: Any, n_rows: int) -> Array:
-    """Booleans, or 0 and 1; anything else is likely to be the times."""
-    array = as_array(event, "event")
-    if array.shape != (n_rows,):
-        raise ValueError(f"event must hold one boolean for each of the {n_rows} rows of time, "
-                         f"got shape {array.shape}")  # fmt: skip
-    if array.dtype != bool and not (array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()):
-        raise ValueError("event must hold True (seen) or False (censored); it comes before time")
-    return np.ascontiguousarray(array, dtype=bool)
 
 
 def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any = None) -> float:
@@ -147,15 +142,9 @@ def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any
     labels = as_labels(y)
     weight = as_weights(sample_weight, len(labels))
     queries = Queries.of(labels, qid=qid)
-    values = np.ascontiguousarray(scores, dtype=np.float64)
-    if np.isnan(values).any():
-        row = int(np.argmax(np.isnan(values)))
-        raise ValueError(f"scores has nan at row {row}: a NaN cannot be ranked")
+    values = as_scores(scores, len(labels), convention("linrank"))
     right, wrong, tied = _core.weighted_concordance(
-        queries.offsets,
-        queries.levels,
-        queries.gather(values),
-        queries.gather(weight),
+        queries.offsets, queries.levels, queries.gather(values), queries.gather(weight)
     )
     total = right + wrong + tied
     return float(right / total) if total > 0.0 else float("nan")

@@ -18,6 +18,7 @@ from linrank.data.rows import ColumnStatistics, DenseRows, Rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_positive
 from linrank.kernels.functions import Kernel
+from linrank.models.file import CURVE_PARTS
 from linrank.models.linear import (
     FeatureModel,
     Scalar,
@@ -31,7 +32,6 @@ from linrank.system.resources import resolve
 
 _BLOCK_ROWS = 1 << 13  # whose quantiles are held at a time
 INTERACTIONS = "interactions"  # what the term is called beside those of features
-_CURVES = ("feature", "offsets", "knots", "values", "slopes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class AdditiveModel(FeatureModel):
     missing: Missing = field(default_factory=Missing)
     statistics: ColumnStatistics | None = None
     interactions: Interactions | None = None
-    scaling: ClassVar[Scaling] = Scaling()  # it is in the curves
+    scaling: ClassVar[Scaling] = Scaling()  # type: ignore[misc]  # it is in the curves
     kind = "additive"
     told = ("curves", "C", "alpha", "n_pairs")
 
@@ -279,7 +279,7 @@ class AdditiveModel(FeatureModel):
                 **{name: getattr(term, name) for name in ("gamma", "landmarks", "coef")},
             }
         for name, curves in own.items():
-            found |= {f"{name}.{part}": getattr(curves, part) for part in _CURVES}
+            found |= {f"{name}.{part}": getattr(curves, part) for part in CURVE_PARTS}
         return found
 
     @classmethod
@@ -287,7 +287,7 @@ class AdditiveModel(FeatureModel):
         """The model of a file; raises ValueError or TypeError for what no model can be."""
 
         def curves(name: str) -> Curves:
-            parts = {part: contents[f"{name}.{part}"] for part in _CURVES}
+            parts = {part: contents[f"{name}.{part}"] for part in CURVE_PARTS}
             for part in (part for part, array in parts.items() if array is None):
                 raise ValueError(f"there is no array '{name}.{part}'")
             return Curves(**parts)

@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import feature_column
-from linrank.data.curves import (
-    MAX_KNOTS,
-    CurveRows,
-    Curves,
-    dense_sample,
-    fit_curves,
-    level_curves,
-)
+from linrank.data.curves import MAX_KNOTS, CurveRows, Curves, dense_sample, fit_curves, level_curves
 from linrank.data.dataset import Dataset
 from linrank.data.missing import Missing
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offsets
@@ -69,7 +62,9 @@ class Shape:
         if (rising or falling) and (p.curves is None or p.interactions):
             reason = "has no curves" if p.curves is None else "has interactions, which keep no sign"
             raise ValueError(f"increasing and decreasing are of curves, and the model {reason}")
-        _refuse(p, "scale", "query", "the curves are those of raw values")
+        if getattr(p, "scale", None) == "query":
+            reason = "the curves are those of raw values"
+            raise ValueError(f"scale='query' does not go with curves or interactions: {reason}")
         for name, told in (("positive", "all"), ("coef_bounds", "some")):
             remedy = f"keep {told} of the curves rising by increasing="
             if getattr(p, name, None) not in (None, False):
@@ -94,10 +89,7 @@ class Shape:
         return design, design.dataset(data, n_jobs)
 
     def fit(
-        self,
-        data: Dataset,
-        n_jobs: int | None = None,
-        statistics: ColumnStatistics | None = None,
+        self, data: Dataset, n_jobs: int | None = None, statistics: ColumnStatistics | None = None
     ) -> Design:
         """The columns for dense training rows, or for those that ``data`` are a sample of.
 
@@ -144,11 +136,6 @@ def _listed(parameters: Any, name: str) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def _refuse(parameters: Any, name: str, value: Any, reason: str) -> None:
-    if getattr(parameters, name, None) == value:
-        raise ValueError(f"{name}={value!r} does not go with curves or interactions: {reason}")
-
-
 def with_dense_rows(data: Dataset) -> Dataset:
     """The data with dense rows, a copy of sparse ones: a curve takes every value, 0 or not."""
     rows = data.rows
@@ -161,10 +148,15 @@ def with_dense_rows(data: Dataset) -> Dataset:
         )
     n_bytes = rows.shape[0] * rows.shape[1] * rows.dtype.itemsize
     check_fits(n_bytes, "sparse rows as curves need them, dense,", "use a linear model")
-    dense = replace(data, rows=DenseRows(rows.to_user().toarray()))
+    return _with_rows(data, DenseRows(rows.to_user().toarray()))
+
+
+def _with_rows(data: Dataset, rows: Any, **changes: Any) -> Dataset:
+    """The data with other rows, which its queries, if they are known, have no part in."""
+    changed = replace(data, rows=rows, **changes)
     if "queries" in data.__dict__:
-        dense.__dict__["queries"] = data.queries
-    return dense
+        changed.__dict__["queries"] = data.queries
+    return changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,10 +279,7 @@ class Design:
         data = with_dense_rows(data)
         rows: Any = data.rows
         columns: Any = self._coded(rows, n_jobs) or self._stored(rows, n_jobs)
-        mapped = replace(data, rows=columns, feature_names=None, filling=None)
-        if "queries" in data.__dict__:  # which the rows have no part in
-            mapped.__dict__["queries"] = data.queries
-        return mapped
+        return _with_rows(data, columns, feature_names=None, filling=None)
 
     def _coded(self, rows: DenseRows, n_jobs: int | None) -> CurveRows | None:
         """Columns of so many rows that they are better not stored; None where they had better."""

@@ -118,15 +118,6 @@ class Array:
         return array.tolist() if short is None and array.size <= MAX_LISTED else short
 
 
-def encode(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, Array]) -> dict[str, Any] | None:
-    """All arrays as JSON; None if they are too large for it."""
-    packed = sum(_packed_length(a.nbytes) for key, a in arrays.items() if specs[key].packed)
-    if packed > MAX_PACKED:
-        return None
-    found = {key: specs[key].encode(array) for key, array in arrays.items()}
-    return found if all(value is not None for value in found.values()) else None
-
-
 def _packed_length(n_bytes: int) -> int:
     return 4 * ((n_bytes + 2) // 3)
 
@@ -217,7 +208,8 @@ def to_tensors(
     try:
         from safetensors.numpy import save
     except ImportError:
-        raise _needs_safetensors(f"saving a model of {size}") from None
+        told = f"saving a model of {size} needs safetensors: pip install safetensors"
+        raise ImportError(told) from None
     whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     if feature_names is not None:
         names = json.dumps(feature_names, ensure_ascii=False).encode()
@@ -242,7 +234,7 @@ def read_tensors(
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError:
-        raise _needs_safetensors(f"reading {path}") from None
+        raise ImportError(f"reading {path} needs safetensors: pip install safetensors") from None
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise Invalid("not a regular file")
@@ -285,10 +277,6 @@ def decode_names(encoded: NDArray[np.uint8], n_features: int) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Invalid(problem)
     return names
-
-
-def _needs_safetensors(purpose: str) -> ImportError:
-    return ImportError(f"{purpose} needs safetensors: pip install safetensors")
 
 
 FORMAT = "linrank-model"
@@ -335,22 +323,18 @@ _BY_FEATURE: dict[str, Field | Array] = {
 }
 
 
+CURVE_PARTS = ("feature", "offsets", "knots", "values", "slopes")
+
+
 def _curves(name: str) -> dict[str, Field | Array]:
     """Functions of single features; what belongs together is checked where they are made."""
-    whole = {"feature": _INTEGERS, "offsets": _INTEGERS}
-    parts = ("feature", "offsets", "knots", "values", "slopes")
-    return {
-        f"{name}.{part}": Array((None,), whole.get(part, ("float64",)), packed=True)
-        for part in parts
-    }
+    dtypes = (_INTEGERS, _INTEGERS, *[("float64",)] * 3)
+    parts = zip(CURVE_PARTS, dtypes, strict=True)
+    return {f"{name}.{part}": Array((None,), dtype, packed=True) for part, dtype in parts}
 
 
 TABLES: dict[str, dict[str, Field | Array]] = {
-    "linear": {
-        **_BY_FEATURE,
-        "factors": Array(),
-        "coef": Array(optional=False),
-    },
+    "linear": {**_BY_FEATURE, "factors": Array(), "coef": Array(optional=False)},
     "additive": {
         **_BY_FEATURE,
         "gamma": Field((int, float, _NULL)),  # of interactions; null without them
@@ -535,8 +519,12 @@ def to_json(kind: str, contents: Mapping[str, Any]) -> bytes | None:
     names = contents["feature_names"]
     if names is not None and len(names) > MAX_LISTED:
         return None
-    found = encode(_given(kind, contents), _arrays_of(kind))
-    return None if found is None else _text({**contents, **found}, kind)
+    arrays, specs = _given(kind, contents), _arrays_of(kind)
+    packed = sum(_packed_length(a.nbytes) for key, a in arrays.items() if specs[key].packed)
+    if packed > MAX_PACKED:
+        return None
+    found = {key: specs[key].encode(array) for key, array in arrays.items()}
+    return None if None in found.values() else _text({**contents, **found}, kind)
 
 
 def _given(kind: str, contents: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

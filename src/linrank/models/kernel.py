@@ -399,12 +399,7 @@ def _narrow(numbers: NDArray[Any] | None) -> NDArray[Any] | None:
 
 
 def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    training: dict[str, Scalar] = {
-        **settings,
-        **result.summary,
-        "n_rows": data.n_rows,
-        "n_queries": data.queries.n_queries,
-    }
+    training = linear_model.summary_of(result, data, settings)
     if "n_pairs" in settings:  # numbers of pairs that were found, no longer those asked for
         return training
     sizes: dict[str, Any] = linear_model.sizes_of_pairs(data.queries, training)

@@ -149,6 +149,12 @@ def queries_of(X: Any, n_rows: int, qid: Any) -> Queries:
     return Queries.of(np.zeros(n_rows), qid=qid)
 
 
+def summary_of(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Settings and outcome of a training run, and the size of its data."""
+    sizes = {"n_rows": data.n_rows, "n_queries": data.queries.n_queries}
+    return {**settings, **result.summary, **sizes}
+
+
 def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
     asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
@@ -466,27 +472,13 @@ class LinearModel(FeatureModel):
         cls, result: Outcome, data: Dataset, scaling: Scaling, **settings: Scalar
     ) -> LinearModel:
         """The model of a training run: ``coef = d ∘ w`` and what there is to say about the run."""
-        training: dict[str, Scalar] = {
-            **settings,
-            **result.summary,
-            "n_rows": data.n_rows,
-            "n_queries": data.queries.n_queries,
-        }
+        training = summary_of(result, data, settings)
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
-        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
-        statistics, fingerprint = known_of(data, missing.uses(coef))
-        if fingerprint is not None:
-            training["fingerprint"] = fingerprint
-        names = data.feature_names
-        return cls(
-            coef,
-            None if names is None else names[: coef.size],
-            scaling.of_first(coef.size),
-            training,
-            missing=missing,
-            statistics=statistics,
-        )
+        model = cls._of(result, data, scaling, training)
+        statistics, fingerprint = known_of(data, model.missing.uses(model.coef))
+        known = {} if fingerprint is None else {"fingerprint": fingerprint}
+        return replace(model, statistics=statistics, training={**training, **known})
 
     @classmethod
     def of_sizes(
@@ -503,7 +495,12 @@ class LinearModel(FeatureModel):
         """The model of a run whose rows are elsewhere: ``columns`` has none, only their names and
         how missing values were filled in; None where the model is to know neither."""
         sizes = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
-        training = {**settings, **result.summary, **sizes}
+        return cls._of(result, columns, scaling, {**settings, **result.summary, **sizes})
+
+    @classmethod
+    def _of(
+        cls, result: Outcome, columns: Dataset | None, scaling: Scaling, training: dict[str, Scalar]
+    ) -> LinearModel:
         filling = None if columns is None else columns.filling
         names = None if columns is None else columns.raw_feature_names
         coef, missing = Missing.split(scaling.fold(result.w), filling)
