@@ -18,7 +18,7 @@ from linrank.ranksvm.path import as_grid, solve_path
 from linrank.search.folds import Fold, affordable_folds, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Result
-from linrank.stochastic.descent import Rule, Run
+from linrank.stochastic.descent import Rule, course_over
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 
 Array = NDArray[Any]
@@ -188,7 +188,7 @@ def tune_sgd(
     def train(run: FoldRun) -> Judged:
         part = _Part.of(data, run.fold, scale, query_weight, run.n_threads)
         sampler = part.sampler(sampling)
-        models = Run(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
+        models = course_over(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
         while models.n_steps < n_steps and not run.is_cancelled():
             models.until(min(n_steps, models.n_steps + _CHUNK), run.n_threads)
         coefs = np.array([part.scaling.fold(w) for w in models.weights()])
