@@ -179,6 +179,7 @@ def test_folds_are_pooled_over_their_queries(parts):
     assert "4 folds of 4 subsets, 2 to train, 1 to test" in contest.to_text()
 
 
+@pytest.mark.slow
 def test_rows_in_any_order_give_the_same_figures(parts):
     rng = np.random.default_rng(5)
     mixed = [data.select(rng.permutation(data.n_rows)) for data in parts[:3]]
@@ -290,7 +291,9 @@ def test_what_was_said_last_counts_after_a_cut(parts):
     assert contest["tire"].outcomes[0].status == "cut"
 
 
-@pytest.mark.parametrize("name", ["catboost", "forest", "svr-l2", "sgd"])
+@pytest.mark.parametrize(
+    "name", ["catboost", pytest.param("forest", marks=pytest.mark.slow), "svr-l2", "sgd"]
+)
 def test_sparse_rows_are_no_obstacle_in_a_process_of_their_own(parts, name):
     """There they are maps of files that cannot be written."""
     needs = contestants()[name].needs
