@@ -21,13 +21,14 @@ from clusters import N_FEATURES, Timed, dense_block, in_process, on_workers, run
 from linrank.dask.partitions import partitions_of
 from linrank.parts import risk as tasks
 from linrank.parts.recipes import RankRecipe
-from linrank.parts.train import train_rank_chunks
+from linrank.parts.train import train_chunks
 from report import Table, main, ratio, seconds, spread
 
 PARTITIONS = (10, 100, 1000)  # MB
 ROW = 4 * N_FEATURES
 RECIPE = RankRecipe()
 C = 1e-3
+PRODUCT = "hessian_product"
 
 
 def measure(quick: bool) -> list[Table]:
@@ -66,10 +67,10 @@ def _add_overhead(table: Table, client: Any, n_workers: int, size: float) -> Non
     there_times, here_times = [], []
     with data.opened(RECIPE) as there:
         for gathering in (there, here):
-            gathering.total(tasks.product, w, 1.0, v)  # sorts the scores, and measures the result
+            gathering.total(tasks.curvature, w, 1.0, PRODUCT, v)  # sorts the scores
         for _ in range(3):  # in turn, so that a slow moment hits both
-            there_times += seconds(lambda: there.total(tasks.product, w, 1.0, v), 5)
-            here_times += seconds(lambda: here.total(tasks.product, w, 1.0, v), 5)
+            there_times += seconds(lambda: there.total(tasks.curvature, w, 1.0, PRODUCT, v), 5)
+            here_times += seconds(lambda: here.total(tasks.curvature, w, 1.0, PRODUCT, v), 5)
         there.total(tasks.evaluate, w, 1.0, False)
         points = [seconds(lambda k=k: there.total(tasks.evaluate, k * w, 1.0, False), 1)[0]
                   for k in (2, 3, 4)]  # fmt: skip
@@ -119,7 +120,7 @@ def _fit(chunks: Any, capacity: int) -> tuple[float, float, float, float, int]:
     """Seconds of a fit, of its products, of its points and of its start; rounds."""
     timed = Timed(chunks)
     started = time.perf_counter()
-    train_rank_chunks(timed, RECIPE, C=C, tol=1e-6, n_threads=2, capacity=capacity)
+    train_chunks(timed, RECIPE, C=C, tol=1e-6, n_threads=2, capacity=capacity)
     whole = time.perf_counter() - started
     points = sum(timed.seconds("evaluate")) + sum(timed.seconds("hessian"))
     products = sum(timed.seconds("product"))
@@ -175,8 +176,8 @@ def _lost_worker(client: Any, quick: bool) -> Table:
     w, v = _vectors()
     data = on_workers(client, dense_block, n_blocks, n_rows)
     with data.opened(RECIPE) as chunks:
-        before = chunks.total(tasks.product, w, 1.0, v)
-        plain = seconds(lambda: chunks.total(tasks.product, w, 1.0, v), 5)
+        before = chunks.total(tasks.curvature, w, 1.0, PRODUCT, v)
+        plain = seconds(lambda: chunks.total(tasks.curvature, w, 1.0, PRODUCT, v), 5)
         table.add("whole", statistics.median(plain), True)
         victim, pid = min(client.run(os.getpid).items())
         killed: list[float] = []
@@ -187,10 +188,10 @@ def _lost_worker(client: Any, quick: bool) -> Table:
 
         threading.Timer(0.5 * statistics.median(plain), kill).start()
         while not killed or victim in (chunks._placement or ()):
-            found = chunks.total(tasks.product, w, 1.0, v)
+            found = chunks.total(tasks.curvature, w, 1.0, PRODUCT, v)
         took = time.perf_counter() - killed[0]
         table.add("from the kill to the end", took, bool(np.array_equal(before, found)))
-        again = seconds(lambda: chunks.total(tasks.product, w, 1.0, v), 5)
+        again = seconds(lambda: chunks.total(tasks.curvature, w, 1.0, PRODUCT, v), 5)
         table.add("afterwards", statistics.median(again), True)
     return table
 

@@ -109,6 +109,8 @@ class Timed:
     def total(self, task: Any, *args: Any) -> Any:
         with_hessian = any(a is True for a in args)
         kind = "hessian" if with_hessian else str(task.__name__)
+        if kind == "curvature":
+            kind = args[2].removeprefix("hessian_")
         return self._timed(kind, lambda: self.gathering.total(task, *args))
 
     def each(self, task: Any, *args: Any, **own: Any) -> Any:

@@ -145,7 +145,7 @@ def _table(store: Store, rates: list[float], found: dict[str, Any], limit: int) 
     )
     disk = float(np.median(rates))
     table.add("disk, sequential, past the cache", str(len(rates)), f"{disk / 1e9:.2f}", "1")
-    for name in ("product", "evaluate"):
+    for name in ("curvature", "evaluate"):
         some = [(n, s) for task, n, s in found["passes"] if task == name and n > 0]
         if some:
             rate = sum(n for n, _ in some) / sum(s for _, s in some)

@@ -42,7 +42,7 @@ from linrank.parts.chunk import MemoryChunks
 from linrank.parts.passes import Passes, sample_capacity
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
-from linrank.parts.train import train_rank_chunks
+from linrank.parts.train import train_chunks
 from linrank.ranksvm.train import plan
 from linrank.system.reading import Plan
 from out_of_core import disk_rate
@@ -147,7 +147,7 @@ def _work(note: Callable[[str, float, str], None], size: float) -> None:
     for n_threads in (1, 2):
         wide.state = None  # it knows the number of threads
         wide.at(w, 1.0, n_threads)
-        both.append(statistics.median(seconds(lambda: tasks.product(wide, w, 1.0, w), 9)))
+        both.append(statistics.median(seconds(lambda: product(wide, w), 9)))
     note("crowding", min(2.0, max(1.0, 2.0 * both[1] / both[0])), "times")
 
 
@@ -155,7 +155,7 @@ def _sparse_work(note: Callable[[str, float, str], None], size: float) -> None:
     n, k = TEXT
     few, w = chunk_of(sparse_block(91, ROWS_OF_A_QUERY, n, k)), _vector(n)
     few.at(w, 1.0, 1)
-    spent = statistics.median(seconds(lambda: tasks.product(few, w, 1.0, w), 9))
+    spent = statistics.median(seconds(lambda: product(few, w), 9))
     note("feature", spent / n, "s per feature and chunk")
     sparse = {
         entries: chunk_of(sparse_block(90, _rows(size * 500_000), n, entries))
@@ -178,7 +178,7 @@ def _note_rate(
         w = _vector(chunk.sizes.n_features)
         if kind == "product":
             chunk.at(w, 1.0, 1)
-            times = seconds(lambda c=chunk, w=w: tasks.product(c, w, 1.0, w), 7)
+            times = seconds(lambda c=chunk, w=w: product(c, w), 7)
         else:
             factors = iter(range(2, 7))
             times = seconds(lambda c=chunk, w=w, f=factors: tasks.evaluate(c, next(f) * w, 1.0), 5)
@@ -220,6 +220,11 @@ def _at_client(note: Callable[[str, float, str], None], size: float) -> None:
     point = loss.at(z)
     spent = statistics.median(seconds(lambda: loss.curvature(point, u), 3))
     note("sweep_product", spent / n_rows, "s per row")
+
+
+def product(chunk: Any, w: Any) -> Any:
+    """A Hessian product at ``w``, and of it."""
+    return tasks.curvature(chunk, w, 1.0, "hessian_product", w)
 
 
 def _vector(n: int) -> Any:
@@ -285,7 +290,7 @@ def _check_cluster(
 def _fitted(timed: Timed, n_rows: int, capacity: int) -> tuple[Rounds, float]:
     """Rounds of a fit, and its seconds."""
     started = time.perf_counter()
-    train_rank_chunks(timed, RECIPE, C=C, n_threads=2, capacity=capacity)
+    train_chunks(timed, RECIPE, C=C, n_threads=2, capacity=capacity)
     spent = time.perf_counter() - started
     sample = min(n_rows // 20, capacity) if timed.count("draw") else 0
     products = timed.count("product") + timed.count("diagonal")

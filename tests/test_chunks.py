@@ -24,7 +24,7 @@ from linrank.parts.chunk import GROUP, MemoryChunks, tree_sum
 from linrank.parts.passes import Passes, plan_passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
-from linrank.parts.train import train_domination_chunks, train_rank_chunks
+from linrank.parts.train import train_chunks
 from linrank.ranksvm.train import Problem, train
 from linrank.system.reading import Plan
 
@@ -113,7 +113,7 @@ def test_ranksvm_on_chunks_is_ranksvm(k: int, options: dict[str, Any]) -> None:
     data = dataset(weighted=True)
     whole = train(data, C=0.1, tol=TOL, n_jobs=1, **options)
     recipe = RankRecipe(query_normalization=None, **options)
-    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=0.1, tol=TOL)
+    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=0.1, tol=TOL)
     np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
 
 
@@ -123,7 +123,7 @@ def test_sparse_rows_and_normalised_queries(k: int) -> None:
     options: dict[str, Any] = {"query_normalization": "pairs"}
     whole = train(data, C=5.0, tol=TOL, n_jobs=1, **options)
     recipe = RankRecipe(**options)
-    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=5.0, tol=TOL)
+    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=5.0, tol=TOL)
     np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
 
 
@@ -131,7 +131,7 @@ def test_the_hinge_on_chunks_is_certified_at_the_same_optimum() -> None:
     data = dataset(1)
     whole = train(data, C=0.1, loss="hinge", tol=1e-6, n_jobs=1)
     recipe = RankRecipe(loss="hinge")
-    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, 4)), recipe, C=0.1, tol=1e-6)
+    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, 4)), recipe, C=0.1, tol=1e-6)
     assert found.gap <= 1e-6 * found.value
     assert abs(found.value - whole.value) <= 2e-6 * whole.value
 
@@ -144,7 +144,7 @@ def test_domination_on_chunks_is_domination(k: int, margin: Any) -> None:
     whole = train_domination(data, alpha=2.0, margin=margin, n_jobs=1, **options)
     recipe = DominationRecipe(margin=margin)
     chunks = memory_chunks(recipe, parts_of(data, k))
-    found, _ = train_domination_chunks(chunks, recipe, alpha=2.0, tol=TOL)
+    found, _ = train_chunks(chunks, recipe, alpha=2.0, tol=TOL)
     np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
 
 
@@ -155,7 +155,7 @@ def test_bounds_scale_and_start_are_those_of_memory() -> None:
     options: dict[str, Any] = {"C": 0.1, "tol": 1e-12, "scale": scale, "bounds": bounds}
     whole = train(data, n_jobs=1, **options)
     recipe = RankRecipe()
-    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, 3)), recipe, **options)
+    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, 3)), recipe, **options)
     assert (found.w == bounds[0]).any()
     np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-9)
 
@@ -163,12 +163,12 @@ def test_bounds_scale_and_start_are_those_of_memory() -> None:
 def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
     parts = parts_of(dataset(5), 6)
     recipe = RankRecipe()
-    in_memory, _ = train_rank_chunks(memory_chunks(recipe, parts), recipe, C=0.1)
+    in_memory, _ = train_chunks(memory_chunks(recipe, parts), recipe, C=0.1)
     n_reads = []
     for n_buffers, n_states, n_kept in [(2, 0, 0), (2, 3, 0), (3, 6, 2), (2, 6, 6)]:
         source = Listed(parts)
         with Passes(source, recipe, Plan(n_buffers, n_states, n_kept), 2) as passes:
-            found, _ = train_rank_chunks(passes, recipe, C=0.1)
+            found, _ = train_chunks(passes, recipe, C=0.1)
             n_bytes = passes.n_read
         np.testing.assert_array_equal(found.w, in_memory.w)
         assert found.history["objective"] == in_memory.history["objective"]
@@ -184,7 +184,7 @@ def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
     whole = train(Scaling("query").transformed(data), C=0.1, tol=TOL, n_jobs=1)
     recipe = RankRecipe(by_query=True)
     with Passes(Listed(parts_of(data, 4)), recipe, Plan(2, 2, 0)) as passes:
-        found, _ = train_rank_chunks(passes, recipe, C=0.1, tol=TOL)
+        found, _ = train_chunks(passes, recipe, C=0.1, tol=TOL)
     np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
 
 
@@ -221,15 +221,15 @@ def test_the_hessian_is_formed_in_the_pass_of_the_gradient() -> None:
         asked: ClassVar[list[str]] = []
 
         def total(self, task: Any, *args: Any) -> Any:
-            self.asked.append(task.__name__)
+            self.asked.append(args[2] if task is tasks.curvature else task.__name__)
             return super().total(task, *args)
 
     recipe = RankRecipe()
     chunks = Counted([recipe.chunk(part) for part in parts_of(dataset(13), 3)])
-    found, _ = train_rank_chunks(chunks, recipe, C=0.1)
-    assert "hessian" not in Counted.asked
+    found, _ = train_chunks(chunks, recipe, C=0.1)
+    assert "hessian_matrix" not in Counted.asked
     # A pass for the start, one for each trial, one for each product: no others.
-    assert Counted.asked.count("product") == found.n_hvp
+    assert Counted.asked.count("hessian_product") == found.n_hvp
     assert Counted.asked.count("evaluate") <= 1 + found.n_iter + 2
 
 
@@ -245,7 +245,7 @@ def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
         Passes(Broken(parts_of(dataset(8), 4)), recipe, Plan(2, 0, 0)) as passes,
         pytest.raises(OSError, match="no such chunk"),
     ):
-        train_rank_chunks(passes, recipe)
+        train_chunks(passes, recipe)
 
 
 def test_a_sample_of_chunks_is_that_of_the_whole() -> None:
@@ -276,26 +276,27 @@ def test_chunks_without_pairs_add_nothing() -> None:
             assert one.value == other.value
             np.testing.assert_array_equal(one.gradient, other.gradient)
         for task, args in (
-            (tasks.product, (w, 1.0, w)),
-            (tasks.hessian, (w, 1.0)),
-            (tasks.diagonal, (w, 1.0)),
+            (tasks.curvature, (w, 1.0, "hessian_product", w)),
+            (tasks.curvature, (w, 1.0, "hessian_matrix")),
+            (tasks.curvature, (w, 1.0, "hessian_diagonal")),
         ):
             np.testing.assert_array_equal(some.total(task, *args), more.total(task, *args))
         nothing = memory_chunks(recipe, [flat, single])
-        fit: Any = train_rank_chunks if recipe.loss != "domination" else train_domination_chunks
         with pytest.raises(NoPairsError, match="none of the 2 queries in 2 chunks"):
-            fit(nothing, recipe)
+            train_chunks(nothing, recipe)
 
 
 def test_a_chunk_that_travels_leaves_its_state_behind() -> None:
     for recipe in (RankRecipe(), RankRecipe(loss="hinge"), DominationRecipe(margin=1.0)):
         chunk = recipe.chunk(dataset(10, weighted=True))
         w = np.ones(7)
-        before = tasks.product(chunk, w, 1.0, w)
+        before = tasks.curvature(chunk, w, 1.0, "hessian_product", w)
         assert chunk.state is not None
         travelled = pickle.loads(pickle.dumps(chunk))
         assert travelled.state is None
-        np.testing.assert_array_equal(tasks.product(travelled, w, 1.0, w), before)
+        np.testing.assert_array_equal(
+            tasks.curvature(travelled, w, 1.0, "hessian_product", w), before
+        )
         assert pickle.loads(pickle.dumps(recipe)).seed == recipe.seed
 
 
@@ -334,7 +335,7 @@ def test_chunks_of_sparse_and_of_dense_rows_are_one_problem() -> None:
             part if k % 2 == first else replace(part, rows=as_rows(csr_matrix(part.X)))
             for k, part in enumerate(parts_of(data, 5))
         ]
-        found, _ = train_rank_chunks(memory_chunks(RankRecipe(), parts), RankRecipe(), tol=TOL)
+        found, _ = train_chunks(memory_chunks(RankRecipe(), parts), RankRecipe(), tol=TOL)
         np.testing.assert_allclose(found.w, expected, rtol=0, atol=1e-10)
 
 
@@ -344,8 +345,7 @@ def test_queries_of_a_chunk_may_all_have_weight_zero(kind: Any) -> None:
     every = [id_ for part in parts for id_ in part.queries.ids.tolist()]
     without = set(parts[2].queries.ids.tolist())
     recipe = kind(query_weight={id_: float(id_ not in without) for id_ in every})
-    solve = train_rank_chunks if kind is RankRecipe else train_domination_chunks
-    found, _ = solve(memory_chunks(recipe, parts), recipe, tol=TOL)
+    found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL)
     others = parts[:2] + parts[3:]
-    expected, _ = solve(memory_chunks(kind(), others), kind(), tol=TOL)
+    expected, _ = train_chunks(memory_chunks(kind(), others), kind(), tol=TOL)
     np.testing.assert_allclose(found.w, expected.w, rtol=0, atol=1e-10)

@@ -18,7 +18,7 @@ from linrank.parts.path import path_of_parts
 from linrank.parts.recipes import RankRecipe, only_queries, rank_recipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.search import folds_of, tune_parts
-from linrank.parts.train import swap_recipe, train_parts, train_rank_chunks
+from linrank.parts.train import swap_recipe, train_parts
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.ranksvm.train import FIRST, SAMPLE_SEED, Problem, swapped_pairs, train
 from linrank.search.folds import as_folds
@@ -71,9 +71,7 @@ def test_parts_find_what_memory_finds(n_parts: int, options: dict[str, Any]) -> 
     own = {**options, "query_weight": weights, "scale": scale.factors, "n_jobs": 1}
     whole = train(data, **own, **solving)
     recipe = rank_recipe("parts", query_weight, **options)
-    found, n_pairs = train_parts(
-        train_rank_chunks, cut(data, n_parts), recipe, scale, w0=None, **solving
-    )
+    found, n_pairs = train_parts(cut(data, n_parts), recipe, scale, w0=None, **solving)
     assert_same(found.w, whole.w)
     assert_allclose([found.C, found.value], [whole.C, whole.value], rtol=1e-12)
     assert n_pairs == data.queries.n_pairs
@@ -84,7 +82,7 @@ def test_the_hinge_over_parts_is_certified_at_the_same_optimum() -> None:
     whole = train(data, C=1.0, tol=1e-5, n_jobs=1, **options)
     solving = {"C": 1.0, "tol": 1e-5, "w0": None, "bounds": None}
     recipe = RankRecipe(**options)
-    found, _ = train_parts(train_rank_chunks, cut(data, 3), recipe, Scaling("none"), **solving)
+    found, _ = train_parts(cut(data, 3), recipe, Scaling("none"), **solving)
     assert abs(found.value - whole.value) <= found.gap + whole.gap
 
 

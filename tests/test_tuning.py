@@ -18,7 +18,7 @@ from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.search import folds as validation
 from linrank.search import grids as tuning
-from linrank.search.folds import Fold, _score_matrix, deal, model_scores
+from linrank.search.folds import Fold, _score_matrix, deal, judge
 from linrank.search.grids import tune
 from linrank.search.tuning import Tuning
 from papers import RankSVM, RankSVMCV, ranksvm_path
@@ -202,7 +202,7 @@ def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
         assert_array_equal(scores, LinearModel(coef).predict(data))
-    values = model_scores(path.coefs, data, scaling, "map")
+    values = judge(path.coefs, data, Fold(None, data), 0, scaling, "map")
     truth = [evaluate(data.y, z, qid=data.qid, metrics="map")["map"] for z in matrix]
     assert_array_equal(values, truth)
 
@@ -210,7 +210,7 @@ def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
 def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
     data = Dataset.of(np.ones((6, 2)), [2, 1, 0, 2, 1, 0], qid=[1, 1, 1, 2, 2, 2])
     path, _ = solve_path(data, as_Cs([1.0]))
-    assert model_scores(path.coefs, data, Scaling(), "ndcg@10")[0] < 0.9
+    assert judge(path.coefs, data, Fold(None, data), 0, Scaling(), "ndcg@10")[0] < 0.9
 
 
 # ---- the rule of choice -------------------------------------------------------------------------

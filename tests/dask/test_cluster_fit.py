@@ -21,7 +21,7 @@ from linrank.io.store.store import Store
 from linrank.options import PAPERS
 from linrank.parts.chunk import MemoryChunks
 from linrank.parts.recipes import RankRecipe
-from linrank.parts.train import train_rank_chunks
+from linrank.parts.train import train_chunks
 
 EXACT = {"C": 0.3, "tol": 1e-12}
 ALIKE = {name: value for name, value in PAPERS.items() if name != "C"}
@@ -200,7 +200,7 @@ def test_one_and_two_workers_and_memory_have_the_same_bits(client, tmp_path):
     data = ranking(60, seed=9)
     parts = partitions_of(*as_dask_arrays(data, 5), client)
     chunks = [RankRecipe().chunk(held) for held in client.gather(list(parts.futures))]
-    expected = train_rank_chunks(MemoryChunks(chunks), RankRecipe(), **EXACT)[0].w
+    expected = train_chunks(MemoryChunks(chunks), RankRecipe(), **EXACT)[0].w
     assert np.array_equal(
         on_cluster(as_dask_arrays(data, 5), client=client, **ALIKE).coef_, expected
     )

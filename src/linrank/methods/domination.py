@@ -13,7 +13,7 @@ from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.options import DOMINATION
 from linrank.parts.recipes import DominationRecipe, domination_recipe
-from linrank.parts.train import train_domination_chunks, train_parts
+from linrank.parts.train import train_parts
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
@@ -36,9 +36,7 @@ def train(task: Task) -> Trained:
         recipe = recipe_of(p, ground.parts.where, task.query_weight)
         recipe = replace(recipe, design=ground.design)
         watched |= values_of(p, ("alpha", "tol", "max_iter"))
-        result, n_pairs = train_parts(
-            train_domination_chunks, ground.parts, recipe, ground.scaling, **watched
-        )
+        result, n_pairs = train_parts(ground.parts, recipe, ground.scaling, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
     asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.data.preferences import Preferences
 from linrank.data.queries import query_weights
 from linrank.data.scaling import Scaling
 from linrank.errors import check_one_of
@@ -20,102 +19,52 @@ from linrank.models.kernel import KernelModel
 from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
 from linrank.ranksvm.settings import Facts, balance_in_memory, is_auto, weight_in_memory
 from linrank.search.monitor import Monitor
-from linrank.solvers.result import Callback, Result
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
 # What a model knows of the options; how much memory there was is not part of it.
 _TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"))
-# What the training takes under their own names.
-_PASSED_ON = (
+# Of the parameters, for programs.
+_REPORTED = (
     *("kernel", "gamma", "degree", "coef0", "scale", "C", "approximation", "n_components"),
     *KERNEL,
 )
 
 
-def fit_kernel(
-    data: Dataset,
-    *,
-    kernel: Any,
-    gamma: Any = "scale",
-    degree: int = 3,
-    coef0: float = 0.0,
-    scale: str = "none",
-    approximation: str | None = None,
-    n_components: int | None = None,
-    preferences: Preferences | None = None,
-    n_jobs: int | None = None,
-    callback: Callback | None = None,
-    **options: Any,
-) -> tuple[KernelModel, Result]:
-    """Scale the rows, train, and make a model of what was learnt.
-
-    Parameters
-    ----------
-    data : Dataset
-        Raw rows, or the kernel matrix if the kernel is precomputed.
-    kernel, gamma, degree, coef0
-        As `Kernel.of` takes them.
-    scale : str
-        One of ``linrank.options.SCALES``.
-    approximation : {None, "nystroem", "fourier"}
-        None trains by `linrank.kernels.train.train_kernel`, the others by
-        `linrank.kernels.approximation.train_approximate`.
-    n_components : int, optional
-        Size of the approximation, None leaves it to the training; not looked at without one.
-    preferences, n_jobs, callback, **options
-        As the training takes them.
-
-    Returns
-    -------
-    model : KernelModel
-        Which scores raw rows.
-    result : KernelResult or ApproximateResult
-        What the training returned.
-    """
-    check_one_of("approximation", approximation, APPROXIMATIONS)
-    check_kernel_rows(kernel, scale, data)
-    scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
-    scaled = scaling.applied(data, n_jobs=n_jobs)
-    function = Kernel.of(
-        kernel, gamma=gamma, degree=degree, coef0=coef0, rows=scaled.rows, weight=data.weight
-    )
-    options |= {"preferences": preferences, "n_jobs": n_jobs, "callback": callback}
-    settings = {name: options[name] for name in _TOLD if name in options}
-    result: Result
-    if approximation is None:
-        result = train_kernel(scaled, kernel=function, **options)
-    else:
-        settings["approximation"] = options["approximation"] = approximation
-        result = train_approximate(scaled, kernel=function, n_components=n_components, **options)
-    if approximation is not None or options.get("pairs") in SELECTED_PAIRS:
-        settings["seed"] = options.get("seed")  # nothing else is random
-    if preferences is not None:
-        settings["n_preferences"] = len(preferences)
-    if data.index_base is not None:
-        settings["index_base"] = data.index_base
-    return KernelModel.of(result, scaled, scaling, function, **settings), result
-
-
 def train(task: Task) -> Trained:
-    """Minimise ``½ β'Qβ + C Σ ω_ij l(1 - (s_i - s_j))`` over rows in memory."""
+    """Minimise ``½ β'Qβ + C Σ ω_ij l(1 - (s_i - s_j))`` over rows in memory.
+
+    Rows are scaled first, unless they are the kernel matrix; the model scores raw ones.
+    """
     task, facts = linear.settle(task)
     p, data, monitor = task.parameters, task.data, Monitor(task.parameters)
     assert isinstance(data, Dataset)  # of a store too: no pass over one has a kernel
-    options = values_of(p, _PASSED_ON)
-    options |= {
+    options = {
+        **values_of(p, ("C", *KERNEL)),
         "seed": seed_of(p.random_state),
         "query_weight": query_weights(task.query_weight, data.queries),
         "preferences": task.preferences,
         "n_jobs": p.n_jobs,
     }
+    check_one_of("approximation", p.approximation, APPROXIMATIONS)
+    scaling, scaled, function = known = scaled_rows(data, p)
     if is_auto(p.C):
-        options["C"] = kernel_unit(data, facts, p, options)
-    model, result = fit_kernel(
-        data,
-        **options,
-        callback=monitor if monitor.is_needed else None,
-    )
+        options["C"] = kernel_unit(data, facts, p, options, known)
+    settings = {name: options[name] for name in _TOLD}
+    options["callback"] = monitor if monitor.is_needed else None
+    result: Any
+    if p.approximation is None:
+        result = train_kernel(scaled, kernel=function, **options)
+    else:
+        settings["approximation"] = options["approximation"] = p.approximation
+        result = train_approximate(scaled, kernel=function, n_components=p.n_components, **options)
+    if p.approximation is not None or p.pairs in SELECTED_PAIRS:
+        settings["seed"] = options["seed"]  # nothing else is random
+    if task.preferences is not None:
+        settings["n_preferences"] = len(task.preferences)
+    if data.index_base is not None:
+        settings["index_base"] = data.index_base
+    model = KernelModel.of(result, scaled, scaling, function, **settings)
     shown = {
         **linear.optimum_attributes(result),
         "C": options["C"],
@@ -125,21 +74,33 @@ def train(task: Task) -> Trained:
     return Trained(model, result, shown, monitor, result.converged, linear.doubt_of(result))
 
 
-def kernel_unit(data: Dataset, facts: Any, parameters: Any, options: dict[str, Any]) -> float:
-    """The C that "auto" is: as of a linear model of the features that the kernel stands for.
-
-    Their variance is that of the rows for the kernel "linear", else the mean of ``k(x, x)``.
-    """
+def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kernel]:
+    """The scaling, the rows that it leads to, and the kernel of these."""
     p = parameters
     check_kernel_rows(p.kernel, p.scale, data)
     scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
-    facts = facts or Facts.of(data)
+    scaled = scaling.applied(data, n_jobs=p.n_jobs)
+    width = {"gamma": getattr(p, "gamma", "scale"), "degree": p.degree, "coef0": p.coef0}
+    return scaling, scaled, Kernel.of(p.kernel, **width, rows=scaled.rows, weight=data.weight)
+
+
+def kernel_unit(
+    data: Dataset,
+    facts: Any,
+    parameters: Any,
+    options: dict[str, Any],
+    known: tuple[Scaling, Dataset, Kernel] | None = None,
+) -> float:
+    """The C that "auto" is: as of a linear model of the features that the kernel stands for.
+
+    Their variance is that of the rows for the kernel "linear", else the mean of ``k(x, x)``. What
+    `scaled_rows` returns may be ``known``.
+    """
+    p, facts = parameters, facts or Facts.of(data)
+    scaling, scaled, function = known or scaled_rows(data, p)
     if p.kernel == "linear":
         return weight_in_memory(data, balance_in_memory(data, scaling, facts, p.n_jobs), options)
-    rows = scaling.applied(data, n_jobs=p.n_jobs).rows
-    width = {"gamma": getattr(p, "gamma", "scale"), "degree": p.degree, "coef0": p.coef0}
-    function = Kernel.of(p.kernel, **width, rows=rows, weight=data.weight)
-    spread = float(np.average(function.diagonal(rows), weights=data.weight))
+    spread = float(np.average(function.diagonal(scaled.rows), weights=data.weight))
     return weight_in_memory(data, facts.balance(spread), options)
 
 
@@ -159,7 +120,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
         *linear.converged_lines(trained),
     )
     facts = {
-        **values_of(p, _PASSED_ON),
+        **values_of(p, _REPORTED),
         "kernel": kernel,
         **{name: model.training[name] for name in _TOLD if name in model.training},
         "scale": model.scaling.kind,

@@ -123,6 +123,33 @@ def settle(task: Task, parts: Parts | None = None) -> tuple[Task, Facts | None]:
     return replace(task, parameters=settings), facts
 
 
+def model_of(
+    result: Any,
+    place: Dataset | Parts,
+    columns: Dataset,
+    scaling: Scaling,
+    design: Design | None,
+    n_pairs: int | None,
+    settings: dict[str, Any],
+) -> LinearModel | AdditiveModel:
+    """The model of a result for raw rows, wherever these are.
+
+    ``columns`` are those that were trained on; ``n_pairs`` is for data in parts.
+    """
+    if place.index_base is not None:  # for those who read the model's features
+        settings = {**settings, "index_base": place.index_base}
+    if isinstance(place, Dataset):
+        model = LinearModel.of(result, columns, scaling, **settings)
+        return model if design is None else design.model(model, place)
+    sizes = {"n_rows": place.n_rows, "n_queries": place.n_queries, "n_pairs": n_pairs}
+    model = LinearModel.of_sizes(
+        result, columns if design is None else None, scaling, **settings, **sizes
+    )
+    if design is None:
+        return model.knowing(place.statistics)
+    return design.model(model, place.columns, place.statistics)
+
+
 def _varying_columns(
     data: Dataset, candidates: NDArray[np.bool_], n_threads: int = 1
 ) -> NDArray[np.bool_]:
@@ -252,19 +279,11 @@ class Ground:
         self, result: Any, n_pairs: int | None, settings: Mapping[str, Any]
     ) -> LinearModel | AdditiveModel:
         """The model of a result; ``n_pairs`` where the data cannot tell it without a pass."""
-        parts = self.parts
-        if parts is None:
-            if self.task.preferences is not None:
-                settings = {**settings, "n_preferences": len(self.task.preferences)}
-            known = {**settings, **self._index_base}
-            linear = LinearModel.of(result, self.columns, self.scaling, **known)
-            return linear if self.design is None else self.design.model(linear, self.task.data)
-        sizes = {"n_rows": parts.n_rows, "n_queries": parts.n_queries, "n_pairs": n_pairs}
-        known = {**settings, **sizes, **self._index_base}
-        model = LinearModel.of_sizes(result, self.columns, self.scaling, **known)
-        if self.design is not None:
-            return self.design.model(model, parts.columns, parts.statistics)
-        return model.knowing(parts.statistics)
+        known, listed = dict(settings), self.task.preferences
+        if listed is not None:
+            known["n_preferences"] = len(listed)
+        place = self.task.data if self.parts is None else self.parts
+        return model_of(result, place, self.columns, self.scaling, self.design, n_pairs, known)
 
     def without_rounding(self, result: Any, bounds: tuple[Any, Any] | None = None) -> Any:
         """The result with exact weights of the columns in memory that no pair sees."""
@@ -287,12 +306,6 @@ class Ground:
         if is_pooled or (listed is not None and listed.crosses(queries)):
             return None
         return queries
-
-    @property
-    def _index_base(self) -> dict[str, int]:
-        """The number of the first feature in the file, for those who read the model's features."""
-        base = (self.parts or self.columns).index_base
-        return {} if base is None else {"index_base": base}
 
     def conclude(
         self,

@@ -61,14 +61,12 @@ def train(task: Task) -> Trained:
     }
     n_pairs: int | None = None
     if ground.parts is not None:
-        from linrank.parts.train import train_parts, train_rank_chunks
+        from linrank.parts.train import train_parts
 
         recipe = recipe_of(p, ground.parts.where, task.query_weight)
         recipe = replace(recipe, design=ground.design)
         asked |= {"C": options["C"], **values_of(p, ("tol", "max_iter"))}
-        result, n_pairs = train_parts(
-            train_rank_chunks, ground.parts, recipe, ground.scaling, **asked
-        )
+        result, n_pairs = train_parts(ground.parts, recipe, ground.scaling, **asked)
     else:
         result = solve(
             ground.scaled,

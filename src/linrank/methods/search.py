@@ -17,12 +17,11 @@ from linrank.kernels.functions import check_kernel_rows
 from linrank.methods import domination
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
 from linrank.methods.kernel import kernel_unit
-from linrank.methods.linear import optimum_attributes, settle, shape_of
+from linrank.methods.linear import model_of, optimum_attributes, settle, shape_of
 from linrank.methods.parameters import defaults_of
 from linrank.methods.ranksvm import options_of, recipe_of, settings_of, settings_shown
 from linrank.methods.sgd import average_of
 from linrank.metrics import parse
-from linrank.models.linear import LinearModel
 from linrank.parts.path import alphas_of, path_of_parts, unit_of
 from linrank.parts.search import tune_parts
 from linrank.ranksvm.path import PathResult, as_Cs, solve_path
@@ -103,8 +102,8 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
         if design is not None:
             options["coef_bounds"] = design.bounds
         path, scaling = solve_path(columns, grid, **options)
-        result, known = path.results[tuning.chosen], _known(data, settings, tuning)
-        model = _model_of(LinearModel.of(result, columns, scaling, **known), design, data)
+        result, known = path.results[tuning.chosen], {**settings, **tuning.choice}
+        model: Any = model_of(result, data, columns, scaling, design, None, known)
     else:
         recipe = recipe_of(p, data.where, task.query_weight)
         options |= values_of(p, ("tol", "max_iter"))
@@ -138,8 +137,8 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
         path: PathResult = whole.solve(tuning.alphas)
         result = path.results[tuning.chosen]
         settings |= {"alpha": tuning.alpha, "seed": options["seed"]}
-        known = _known(data, describe_parameters(data, **settings) | scoring, tuning)
-        model = _model_of(LinearModel.of(result, columns, whole.scaling, **known), design, data)
+        known = {**describe_parameters(data, **settings), **scoring, **tuning.choice}
+        model: Any = model_of(result, data, columns, whole.scaling, design, None, known)
     else:
         recipe = domination.recipe_of(p, data.where, task.query_weight)
         given = (scale, shape, p.n_alphas, p.eps)
@@ -173,8 +172,9 @@ def _over_parts(
     parts.check_room(recipe)
     tuning = tune_parts(parts, folds, recipe, grid, **options, **_asked(task.parameters, judging))
     found = path_of_parts(parts, recipe, tuning.grid[recipe.parameter], **options)
-    model = found.model(found.path.results[tuning.chosen], parts, **settings | tuning.choice)
-    return tuning, found.path, model
+    result, known = found.path.results[tuning.chosen], {**settings, **tuning.choice}
+    where = (parts, parts.columns, found.scaling, found.design, found.n_pairs)
+    return tuning, found.path, model_of(result, *where, known)
 
 
 def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
@@ -284,11 +284,6 @@ def _columns(
     return columns, design
 
 
-def _model_of(linear: LinearModel, design: Design | None, data: Dataset) -> Any:
-    """The model of raw rows."""
-    return linear if design is None else design.model(linear, data)
-
-
 def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
     """The options of `Judging`."""
     return {**values_of(parameters, ("scoring", "selection")), **judging}
@@ -298,12 +293,6 @@ def _common(task: Task, data: Dataset) -> dict[str, Any]:
     """What every training takes: one weight for each query, a seed, and threads."""
     weight, p = query_weights(task.query_weight, data.queries), task.parameters
     return {"query_weight": weight, "seed": seed_of(p.random_state), "n_jobs": p.n_jobs}
-
-
-def _known(data: Dataset, settings: dict[str, Any], tuning: Tuning) -> dict[str, Any]:
-    """What the model is to know: its settings, the choice, and how the file counts features."""
-    base = {} if data.index_base is None else {"index_base": data.index_base}
-    return {**settings, **tuning.choice, **base}
 
 
 def _optimum(result: Any, model: Any) -> dict[str, Any]:

@@ -18,9 +18,7 @@ from linrank.data.rows import ColumnStatistics, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.domination.path import DominationPathResult, alphas_by_slopes, until_wide
 from linrank.io.store.store import Store, is_limited
-from linrank.models.additive import AdditiveModel
 from linrank.models.design import Design, Shape, with_dense_rows
-from linrank.models.linear import LinearModel
 from linrank.options import AUTO, PAIRS, SELECTED_PAIRS, SOLVERS
 from linrank.parts.chunk import tree_sum
 from linrank.parts.parts import Parts
@@ -58,23 +56,6 @@ class PartsPath:
     scaling: Scaling
     n_pairs: int
     design: Design | None = None
-
-    def model(self, result: Result, parts: Parts, **settings: Any) -> LinearModel | AdditiveModel:
-        """The model of one of the results, with what it is to know of its training."""
-        if parts.index_base is not None:
-            settings["index_base"] = parts.index_base
-        linear = LinearModel.of_sizes(
-            result,
-            None if self.design is not None else parts.columns,
-            self.scaling,
-            n_rows=parts.n_rows,
-            n_queries=parts.n_queries,
-            n_pairs=self.n_pairs,
-            **settings,
-        )
-        if self.design is None:
-            return linear.knowing(parts.statistics)
-        return self.design.model(linear, parts.columns, parts.statistics)
 
 
 def path_of_parts(

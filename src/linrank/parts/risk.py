@@ -121,26 +121,26 @@ class ChunkedPoint:
         """Scores of a direction stay with the rows."""
 
     def hvp(self, v: Array) -> tuple[Array, None]:
-        risk = self.risk
-        args = (risk.stretch(self.w), risk.epsilon, risk.stretch(v))
-        return risk.C * risk.stretch(risk.gathering.total(product, *args)), None
+        found = self._curvature("hessian_product", self.risk.stretch(v))
+        return self.risk.C * self.risk.stretch(found), None
+
+    def _curvature(self, name: str, *args: Any) -> Array:
+        """`curvature` of all chunks, for ``C = 1`` and in raw columns."""
+        at = (self.risk.stretch(self.w), self.risk.epsilon)
+        found: Array = self.risk.gathering.total(curvature, *at, name, *args)
+        return found
 
     def hessian_matrix(self) -> Array:
-        risk = self.risk
-        found = self.loss.hessian
-        if found is None:
-            found = risk.gathering.total(hessian, risk.stretch(self.w), risk.epsilon)
-        matrix: Array = risk.C * found
+        risk, found = self.risk, self.loss.hessian
+        matrix: Array = risk.C * (self._curvature("hessian_matrix") if found is None else found)
         if risk.scale is not None:
             matrix *= risk.scale
             matrix *= risk.scale[:, np.newaxis]
         return matrix
 
     def hessian_diagonal(self) -> Array:
-        risk = self.risk
-        found: Array = risk.gathering.total(diagonal, risk.stretch(self.w), risk.epsilon)
-        found = risk.C * found
-        return found if risk.scale is None else risk.scale**2 * found
+        found, scale = self.risk.C * self._curvature("hessian_diagonal"), self.risk.scale
+        return found if scale is None else scale**2 * found
 
     def slope(self, d: Array, image: None) -> float:
         return dot(self.gradient, d)
@@ -232,28 +232,19 @@ def evaluate(
     )
 
 
-def product(chunk: Chunk, w: Array, epsilon: float, v: Array, n_threads: int = 1) -> Array:
-    """``Xᵀ∇²L(z)X v`` at the scores z of ``w``."""
+def curvature(
+    chunk: Chunk, w: Array, epsilon: float, name: str, *args: Any, n_threads: int = 1
+) -> Array:
+    """``Xᵀ∇²L(z)X`` at the scores z of ``w``, in full, as a product or by its diagonal.
+
+    ``name`` is that of the loss's function: hessian_matrix, hessian_product, hessian_diagonal.
+    """
+    n = chunk.sizes.n_features
     if chunk.terms is None:
-        return np.zeros(chunk.sizes.n_features)
+        return np.zeros((n, n) if name == "hessian_matrix" else n)
     state = chunk.at(w, epsilon, n_threads)
-    return state.loss.hessian_product(chunk.rows, state.point, v)[0]
-
-
-def hessian(chunk: Chunk, w: Array, epsilon: float, n_threads: int = 1) -> Array:
-    """``Xᵀ∇²L(z)X`` in full."""
-    if chunk.terms is None:
-        return np.zeros((chunk.sizes.n_features, chunk.sizes.n_features))
-    state = chunk.at(w, epsilon, n_threads)
-    return state.loss.hessian_matrix(chunk.rows, state.point)
-
-
-def diagonal(chunk: Chunk, w: Array, epsilon: float, n_threads: int = 1) -> Array:
-    """An estimate of the diagonal of ``Xᵀ∇²L(z)X``."""
-    if chunk.terms is None:
-        return np.zeros(chunk.sizes.n_features)
-    state = chunk.at(w, epsilon, n_threads)
-    return state.loss.hessian_diagonal(chunk.rows, state.point)
+    found = getattr(state.loss, name)(chunk.rows, state.point, *args)
+    return found[0] if isinstance(found, tuple) else found  # of a product, without its image
 
 
 LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians

@@ -27,16 +27,10 @@ from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class PartsFold:
-    """Queries to train on, and what models are measured on."""
-
-    kept: Sequence[Array] | None  # masks by query, part by part; None for all
-    valid: Sequence[Array] | Dataset  # the same, or other data
-
-
-def folds_of(cv: Any, parts: Parts) -> list[PartsFold]:
+def folds_of(cv: Any, parts: Parts) -> list[Fold]:
     """The folds of an estimator's parameter ``cv``, those that the same data in memory would have.
+
+    Their parts are masks by query, part by part.
 
     A number of folds looks at the sizes of the queries only. A splitter, or a list of row numbers,
     sees the rows in the order of the queries' first appearance: 8 bytes a row here.
@@ -77,10 +71,10 @@ class _Rows:
         return (self.n_rows, self.n_features)
 
 
-def _from_rows(fold: Fold, query: Array, numbers: Sequence[Array], n_queries: int) -> PartsFold:
+def _from_rows(fold: Fold, query: Array, numbers: Sequence[Array], n_queries: int) -> Fold:
     """The same fold by query."""
     if isinstance(fold.valid, Dataset):
-        return PartsFold(None, fold.valid)
+        return Fold(None, fold.valid)
     is_in = np.zeros((2, n_queries), dtype=bool)
     for k, rows in enumerate((fold.train, fold.valid)):
         if rows is None:
@@ -95,12 +89,12 @@ def _from_rows(fold: Fold, query: Array, numbers: Sequence[Array], n_queries: in
     return _of_queries(numbers, *is_in)
 
 
-def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> PartsFold:
-    return PartsFold([train[part] for part in numbers], [valid[part] for part in numbers])
+def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> Fold:
+    return Fold([train[part] for part in numbers], [valid[part] for part in numbers])
 
 
 def tune_parts(
-    parts: Parts, folds: Sequence[PartsFold], recipe: Any, values: Array, **options: Any
+    parts: Parts, folds: Sequence[Fold], recipe: Any, values: Array, **options: Any
 ) -> Tuning:
     """Measure the models of every fold's path, as `linrank.search.grids.tune` does.
 
@@ -111,12 +105,12 @@ def tune_parts(
     sweep = Sweep({recipe.parameter: values}, folds, judging, most=1, n_jobs=1)
 
     def train(run: FoldRun) -> Judged:
-        fold: PartsFold = run.fold
+        fold = run.fold
         found = path_of_parts(
             parts,
             recipe,
             values,
-            kept=fold.kept,
+            kept=fold.train,
             progress=run.report,
             callback=run.is_cancelled,
             shape=judging.shape,

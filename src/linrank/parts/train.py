@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from linrank.metrics import ERR, Measure
 from linrank.options import PAIR_WEIGHTINGS
 from linrank.parts.chunk import Gathering
 from linrank.parts.parts import Parts
-from linrank.parts.recipes import DominationRecipe, RankRecipe, Recipe, SwapRecipe
+from linrank.parts.recipes import RankRecipe, Recipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import one_by_one
 from linrank.ranksvm.train import FIRST, START, Balance, by_newton, carried
@@ -32,16 +32,10 @@ from linrank.solvers.result import Callback, Result
 Array = NDArray[Any]
 
 
-def train_parts(
-    fit: Callable[..., tuple[Result, ChunkedProblem]],
-    parts: Parts,
-    recipe: Any,
-    scaling: Scaling,
-    **options: Any,
-) -> tuple[Result, int]:
+def train_parts(parts: Parts, recipe: Any, scaling: Scaling, **options: Any) -> tuple[Result, int]:
     """Train on parts wherever they are; the result, and the number of pairs.
 
-    ``fit`` is `train_rank_chunks` or `train_domination_chunks`, ``options`` are its own.
+    ``options`` are those of `train_chunks`.
     """
     recipe = replace(recipe, by_query=scaling.needs_queries)
     n_pairs = 0
@@ -54,7 +48,7 @@ def train_parts(
         recipe, start, n_pairs = swap_recipe(parts, recipe, bounds=options["bounds"], **how)
         options["w0"] = start if options["w0"] is None else options["w0"]
     with parts.opened(recipe, is_last=True) as chunks:
-        result, problem = fit(chunks, recipe, **how, **options)
+        result, problem = train_chunks(chunks, recipe, **how, **options)
     return result, n_pairs or problem.n_pairs
 
 
@@ -69,7 +63,7 @@ def swap_recipe(
     """The recipe of the last round of weighting by a measure, as `ranksvm.train.swapped_pairs`.
 
     Beside it where its training may begin, and the number of pairs of the labels. ``how`` are the
-    options of `train_rank_chunks`.
+    options of `train_chunks`.
     """
     measure, scale = swap_measure(recipe.pair_weighting), how.get("scale")
     check_longest(measure, max(int(part.max(initial=0)) for part in parts.lengths))
@@ -81,7 +75,7 @@ def swap_recipe(
     w, n_pairs = None, 0
     for _ in range(recipe.n_rounds):
         with parts.opened(step, kept) as chunks:
-            found, problem = train_rank_chunks(chunks, step, C=FIRST, tol=START, w0=w, **how)
+            found, problem = train_chunks(chunks, step, C=FIRST, tol=START, w0=w, **how)
         w, n_pairs = found.w, n_pairs or problem.n_pairs
         ranking = w if scale is None else scale * w
         step = SwapRecipe(**vars(recipe), measure=measure, ranking=ranking)
@@ -108,11 +102,12 @@ def highest_label(data: Dataset, kept: Array | None = None, *, n_threads: int = 
     return float(labels.max(initial=-np.inf))
 
 
-def train_rank_chunks(
+def train_chunks(
     gathering: Gathering,
-    recipe: RankRecipe,
+    recipe: Recipe,
     *,
     C: float = 1.0,
+    alpha: float = 1.0,
     tol: float | None = None,
     max_iter: int | None = None,
     bounds: tuple[Array, Array] | None = None,
@@ -120,56 +115,38 @@ def train_rank_chunks(
     callback: Callback | None = None,
     **how: Any,
 ) -> tuple[Result, ChunkedProblem]:
-    """Minimise the RankSVM objective of all chunks by Newton's method.
+    """Minimise the objective of all chunks by Newton's method.
+
+    It is that of RankSVM, or ``L(X D w) + alpha‖w‖²`` where L is the domination loss.
 
     Parameters
     ----------
     gathering : Gathering
         The chunks, made by ``recipe``.
-    recipe : RankRecipe
+    recipe : Recipe
         The losses.
     C, tol, max_iter, bounds, w0, callback
         As in `linrank.ranksvm.train.train`, with its defaults.
+    alpha : float
+        In place of C, of the domination loss; > 0.
     **how
         ``scale``, and ``capacity`` and ``n_threads`` of samples, as in `ChunkedProblem`.
     """
-    check_numbers(C, tol, max_iter)
+    is_rank = recipe.parameter == "C"
+    check_numbers(C if is_rank else alpha, tol, max_iter)
     started = time.perf_counter()
     box = None if bounds is None else Box(*bounds)
     problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 1.0, box=box, **how)
     problem.check()
-    problem = replace(problem, C=C / problem.weight if isinstance(C, Balance) else float(C))
-    result = by_newton(problem, w0, tol=tol, max_iter=max_iter, callback=callback, started=started)
-    return replace(problem.conclude(result), C=problem.C), problem
-
-
-def train_domination_chunks(
-    gathering: Gathering,
-    recipe: DominationRecipe,
-    *,
-    alpha: float = 1.0,
-    tol: float | None = None,
-    max_iter: int | None = None,
-    w0: Array | None = None,
-    callback: Callback | None = None,
-    **how: Any,
-) -> tuple[Result, ChunkedProblem]:
-    """Minimise ``L(X D w) + alpha‖w‖²`` over all chunks, L the domination loss.
-
-    Parameters are those of `train_rank_chunks`, and alpha > 0.
-    """
-    C = 1.0 / (2.0 * alpha)
-    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), C, **how)
-    problem.check()
-    result = minimise(
-        problem,
-        alpha,
-        w0=w0,
-        tol=1e-4 if tol is None else tol,
-        max_iter=100 if max_iter is None else max_iter,
-        callback=callback,
-    )
-    return problem.conclude(result), problem
+    n_steps = 100 if max_iter is None else max_iter
+    solving: dict[str, Any] = {"max_iter": n_steps, "callback": callback}
+    if is_rank:
+        problem = replace(problem, C=C / problem.weight if isinstance(C, Balance) else float(C))
+        result = by_newton(problem, w0, tol=tol, started=started, **solving)
+        return replace(problem.conclude(result), C=problem.C), problem
+    problem = replace(problem, C=1.0 / (2.0 * alpha))
+    found = minimise(problem, alpha, w0=w0, tol=1e-4 if tol is None else tol, **solving)
+    return problem.conclude(found), problem
 
 
 def train_path_chunks(
@@ -186,12 +163,15 @@ def train_path_chunks(
     """Minimise the objective for every C, ascending, or every alpha, descending, of a path.
 
     Each model starts from that of the value before; of the squared hinge it costs no pass where
-    that is certified for this C too. Parameters are those of `train_rank_chunks`; ``tol`` is that
+    that is certified for this C too. Parameters are those of `train_chunks`; ``tol`` is that
     of `linrank.ranksvm.path.train_path`: ``converged`` means a certified gap of at most ``tol·F``.
     """
     for value in values:
         check_numbers(value, tol, max_iter)
-    fit = partial(_fit, gathering, recipe, max_iter=max_iter, **how)
+
+    def fit(**options: Any) -> Result:
+        return train_chunks(gathering, recipe, max_iter=max_iter, **how, **options)[0]
+
     if recipe.parameter == "alpha":
         return each_from_last(partial(fit, tol=tol), values, callback)
     if tol is None:
@@ -210,11 +190,3 @@ def train_path_chunks(
         callback=callback,
     )
     return map(problem.conclude, found)
-
-
-def _fit(gathering: Gathering, recipe: Any, **options: Any) -> Result:
-    is_rank = isinstance(recipe, RankRecipe)
-    result, _ = (train_rank_chunks if is_rank else train_domination_chunks)(
-        gathering, recipe, **options
-    )
-    return result

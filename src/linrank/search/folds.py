@@ -27,37 +27,6 @@ Array = NDArray[Any]
 _BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
 
 
-def model_scores(
-    coefs: Array,
-    data: Dataset,
-    scaling: Scaling,
-    scoring: Metric,
-    n_jobs: int | None = None,
-    **rules: str,
-) -> Array:
-    """The measure of every row of ``coefs``, folded already, on the rows of ``data``."""
-    coefs = resized_models(coefs, data.n_features)
-    scores = score_matrix(coefs, data, scaling, n_jobs)
-    return measured(coefs, scores, data, scoring, n_jobs=n_jobs, **rules)
-
-
-def measured(
-    coefs: Array,
-    scores: Array,
-    data: Dataset,
-    scoring: Metric,
-    *,
-    convention: str = "linrank",
-    n_jobs: int | None = None,
-) -> Array:
-    """The measure of models by the ``scores`` (n_models, n_rows) that they give to the rows.
-
-    ``coefs`` are their coefficients, of features or of kernels.
-    """
-    found = evaluations(coefs, scores, data, scoring, convention=convention, n_jobs=n_jobs)
-    return np.array([next(iter(result.values())) for result in found])
-
-
 def evaluations(
     coefs: Array,
     scores: Array,
@@ -67,7 +36,7 @@ def evaluations(
     convention: str = "linrank",
     n_jobs: int | None = None,
 ) -> Iterator[Evaluation]:
-    """The evaluation of each model by the scores that it gives to the rows, as of `measured`."""
+    """The evaluation of each model by the scores (n_models, n_rows) that it gives to the rows."""
     rules = named_convention(convention)
     for coef, by_row in zip(coefs, scores, strict=True):
         # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
@@ -118,8 +87,8 @@ _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 class Fold:
     """What models are trained on, and what they are measured on."""
 
-    train: Array | None  # numbers of rows; None for all
-    valid: Array | Dataset  # numbers of rows, or other data
+    train: Any  # numbers of rows, or of data in parts masks by query for each part; None for all
+    valid: Any  # the same, or another data set
 
 
 def deal(data: Dataset, n_folds: int) -> list[Fold]:
@@ -231,21 +200,30 @@ def judge(
 ) -> Array:
     """The measure of every row of ``coefs`` on the validation part of fold k, higher is better.
 
-    An error has a minus sign, as the scores of scikit-learn's scorers have. ``how`` are the
-    convention and the threads, as `measured` has them.
+    ``how`` are the convention and the threads, as `evaluations` has them.
     """
     is_elsewhere = isinstance(data.rows, StreamedRows)
     if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
         valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
-        return judged(model_scores(coefs, valid, scaling, scoring, **how), valid, k, scoring)
-    scores = _score_matrix(data.rows, coefs, resolve(how.get("n_jobs")), fold.valid)
-    qid = None if data.qid is None else data.qid[fold.valid]
-    valid = Dataset(data.rows.take(slice(0, 0)), data.labels[fold.valid], qid)  # no rows any more
-    return judged(measured(coefs, scores, valid, scoring, **how), valid, k, scoring)
+        coefs = resized_models(coefs, valid.n_features)
+        scores = score_matrix(coefs, valid, scaling, how.get("n_jobs"))
+    else:
+        scores = _score_matrix(data.rows, coefs, resolve(how.get("n_jobs")), fold.valid)
+        qid = None if data.qid is None else data.qid[fold.valid]
+        valid = Dataset(data.rows.take(slice(0, 0)), data.labels[fold.valid], qid)  # without rows
+    return judge_scores(coefs, scores, valid, k, scoring, **how)
 
 
-def judged(values: Array, valid: Dataset, k: int, scoring: Metric) -> Array:
-    """The measure of models on the validation part of fold k, signed so that higher is better."""
+def judge_scores(
+    coefs: Array, scores: Array, valid: Dataset, k: int, scoring: Metric, **how: Any
+) -> Array:
+    """The same by the ``scores`` (n_models, n_rows) that the models give to the validation rows.
+
+    An error has a minus sign, as the scores of scikit-learn's scorers have. ``coefs`` are those of
+    features or of kernels.
+    """
+    found = evaluations(coefs, scores, valid, scoring, **how)
+    values = np.array([next(iter(result.values())) for result in found])
     if np.isnan(values).any():
         raise ValueError(
             f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "

@@ -18,7 +18,7 @@ from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.metrics.names import Metric
 from linrank.options import SELECTIONS
-from linrank.search.folds import Fold, judge, judged, measured, weight_of_part
+from linrank.search.folds import Fold, judge, judge_scores, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system.resources import resolve
 
@@ -415,7 +415,7 @@ class FoldRun:
     def judge_scores(self, coefs: Array, scores: Array, valid: Dataset) -> Array:
         """The same by the scores (n_models, n_rows) that the models give to the rows."""
         scoring, how = self._measure
-        return judged(measured(coefs, scores, valid, scoring, **how), valid, self.k, scoring)
+        return judge_scores(coefs, scores, valid, self.k, scoring, **how)
 
     @property
     def _measure(self) -> tuple[Metric, dict[str, Any]]:
