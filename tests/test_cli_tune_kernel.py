@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from linrank import KernelRankSVMCV
 from linrank.cli.main import NOT_CONVERGED, main
-from linrank.io.svmlight import load
+from linrank.io.load import load
 from linrank.metrics import evaluate
 from linrank.models.linear import load_model
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.domination.path import PathProblem
-from linrank.lowrank.factorized import train_factorized
 from linrank.options import ALGORITHMS
 from linrank.pairs.layering import margin_of_part
 from linrank.ranksvm.path import as_grid, solve_path
@@ -115,47 +114,6 @@ def tune_domination(
             alphas, max_features=max_features, callback=run.is_cancelled, progress=report
         )
         return run.judge(path.coefs, data, problem.scaling), {"n_nonzero": path.n_nonzero}
-
-    return sweep.tuning(sweep.run(train))
-
-
-def tune_factorized(
-    data: Dataset,
-    folds: Sequence[Fold],
-    Cs: Array,
-    *,
-    scale: str = "none",
-    query_weight: Array | None = None,
-    n_jobs: int | None = None,
-    **options: Any,
-) -> Tuning:
-    """Measure the models of every fold and C, each from the start that the seed draws.
-
-    Parameters
-    ----------
-    data, folds, Cs, query_weight, n_jobs
-        As in `linrank.search.grids.tune`.
-    scale : {"none", "standard", "minmax", "query"}
-        Feature scaling, fitted on the training part of each fold.
-    **options
-        Those of `Judging`, and of `train_factorized` for every model.
-    """
-    judging = Judging.taken_from(options)
-    sweep = Sweep({"C": Cs}, folds, judging, most=affordable_folds(data), n_jobs=n_jobs)
-
-    def train(run: FoldRun) -> Judged:
-        part, weight = run.part(data, query_weight)
-        scaling = Scaling.fit(scale, part.rows, weight=part.weight, n_jobs=run.n_threads)
-        scaled = scaling.transformed(part, n_jobs=run.n_threads)
-        how = {"scale": scaling.factors, "query_weight": weight, "n_jobs": run.n_threads, **options}
-
-        def fit(C: float, last: Result | None) -> Result:
-            return train_factorized(scaled, C=C, callback=run.is_cancelled, **how)
-
-        results = run.each(Cs, fit)
-        coefs = np.array([scaling.fold(result.w) for result in results])
-        facts = {"converged": np.array([r.converged for r in results])}
-        return run.judge(coefs, data, scaling), facts
 
     return sweep.tuning(sweep.run(train))
 

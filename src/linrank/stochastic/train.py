@@ -76,7 +76,7 @@ class ExactObjective:
         """
         sums: list[Any] = [0.0, Dual(), 0.0, 0.0, 0.0]
         for C, rows, sampler in self.parts():
-            point = Risk(rows, Huber(sampler.pairs, BAND, self.n_threads), C).at(w)
+            point = Risk(rows, Huber(sampler.pairs, self.n_threads, epsilon=BAND), C).at(w)
             found = (*(getattr(point, name) for name in _SUMMED), point.primal_error(np.abs(w)))
             sums = [total + term for total, term in zip(sums, found, strict=True)]
         risk = SimpleNamespace(**dict(zip(_SUMMED, sums, strict=False)))
