@@ -52,7 +52,7 @@ class Setting:
     def of(cls, parts: dict[str, Dataset], alpha: float) -> Setting:
         samplers = {part: pair_sampler(parts[part].queries) for part in ("train", "test")}
         objectives = {
-            part: ExactObjective(parts[part].rows, sampler, alpha, 1)
+            part: ExactObjective.of(parts[part].rows, sampler, alpha, 1)
             for part, sampler in samplers.items()
         }
         data, sampler = parts["train"], samplers["train"]

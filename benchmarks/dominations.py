@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.domination.descent import Descent, descend
+from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.train import make_problem, train
 from linrank.metrics import convention, evaluate
 from linrank.solvers.result import Result
@@ -80,7 +80,7 @@ def swept(data: Dataset, limit: float, curvature: str, tol: float, **options: An
     """The same by sweeps alone, without the Newton steps that `train` makes between them."""
     watch = Watch(limit)
     descent = Descent(make_problem(data, n_jobs=1, **options), curvature=curvature)
-    result = descend(descent, tol=tol, max_iter=10**6, callback=watch)
+    result = descend(descent, tol=tol, max_iter=10**6, log=Log(watch))
     return watch.timed(result)
 
 

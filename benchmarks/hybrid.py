@@ -61,7 +61,7 @@ class Problem:
         alpha = square / kappa
         C = 1.0 / (alpha * sampler.total_weight)
         best = train(data, C=C, loss="hinge", tol=1e-4, n_jobs=1)
-        objective = ExactObjective(data.rows, sampler, alpha, 1)
+        objective = ExactObjective.of(data.rows, sampler, alpha, 1)
         return cls(data, sampler, square, alpha, objective, alpha * best.value)
 
     def excess(self, w: Array) -> float:

@@ -227,7 +227,7 @@ def test_the_recorded_objective_is_that_of_the_whole(sampling):
     sampler = pair_sampler(
         data.queries, sampling, row_weight=data.weight, query_weight=c, labels=data.labels
     )
-    value, gap = ExactObjective(data.rows, sampler, ours.alpha, 1)(ours.w)
+    value, gap = ExactObjective.of(data.rows, sampler, ours.alpha, 1)(ours.w)
     assert_allclose([ours.objective, ours.gap], [value, gap], rtol=1e-9)
     assert gap > 0
 

@@ -187,9 +187,9 @@ def test_on_real_data_a_million_steps_come_within_a_percent():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 0.0}, r"alpha must be finite and > 0, got 0\.0"),
-        ({"alpha": math.nan}, "alpha must be finite and > 0, got nan"),
-        ({"C": -1}, "C must be finite and > 0, got -1"),
+        ({"alpha": 0.0}, r"alpha must be a finite number > 0, got 0\.0"),
+        ({"alpha": math.nan}, "alpha must be a finite number > 0, got nan"),
+        ({"C": -1}, "C must be a finite number > 0, got -1"),
         ({"C": 1, "alpha": 1}, "give alpha or C, not both"),
         ({"n_steps": 0}, "n_steps must be an integer >= 1, got 0"),
         ({"n_steps": 1.5}, r"n_steps must be an integer >= 1, got 1\.5"),
@@ -197,8 +197,8 @@ def test_on_real_data_a_million_steps_come_within_a_percent():
         ({"sampling": "all"}, "sampling must be .*'all'"),
         ({"record": "always"}, "record must be None, 'exact' or 'sampled', got 'always'"),
         ({"record": "exact", "algorithm": "logistic"}, "use record='sampled'"),
-        ({"tol": 0.0}, r"tol must be finite and > 0, got 0\.0"),
-        ({"aggressiveness": 0.0, "algorithm": "pa"}, "aggressiveness must be finite and > 0"),
+        ({"tol": 0.0}, r"tol must be a finite number > 0, got 0\.0"),
+        ({"aggressiveness": 0.0, "algorithm": "pa"}, "aggressiveness must be a finite number > 0"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -404,7 +404,7 @@ def test_memory_that_there_is_not_leaves_everything_as_it_was(n_models):
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["alpha", "aggressiveness"])
 def test_strengths_must_be_positive(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be finite and > 0, got {value}"):
+    with pytest.raises(ValueError, match=f"{name} must be a finite number > 0, got {value}"):
         Learner(**{name: value})
 
 

@@ -189,7 +189,7 @@ def test_hybrid_is_nearer_to_the_optimum_than_its_parents(data, algorithm, avera
     alpha = square / 1e5
     C = 1.0 / (alpha * sampler.total_weight)
     best = alpha * train(data, C=C, loss="hinge", tol=1e-4).value
-    objective = ExactObjective(data.rows, sampler, alpha, 1)
+    objective = ExactObjective.of(data.rows, sampler, alpha, 1)
 
     def excess(algorithm):
         options = {"n_steps": 30_000, "average": average, "aggressiveness": 1.0 / square}

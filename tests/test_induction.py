@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from hypothesis_profiles import examples
 from linrank import InductionDisplay, evaluate, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.domination.descent import Descent, descend
+from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.induction import InductionResult, induce
 from linrank.domination.train import make_problem, train
 from papers import DominationRanker
@@ -116,7 +116,7 @@ def test_the_largest_promises_enter_and_are_kept(penalty, n):
     def note(state):
         after[state["round"]] = state["w"]
 
-    result = induce(descent(penalty), n, tol=1e-5, max_iter=500, callback=note)
+    result = induce(descent(penalty), n, tol=1e-5, max_iter=500, log=Log(note))
     assert isinstance(result, InductionResult)
     assert result.converged, result.message
     by_hand = plain()
@@ -219,7 +219,7 @@ def test_the_callback_ends_it():
         seen.append((state["round"], state["n_chosen"]))
         return state["round"] == 2
 
-    result = induce(descent(), 2, tol=1e-8, max_iter=500, callback=stop)
+    result = induce(descent(), 2, tol=1e-8, max_iter=500, log=Log(stop))
     assert result.stopped == "callback"
     assert len(result.rounds) == 2
     assert seen[0] == (1, 2)

@@ -124,8 +124,9 @@ def test_arguments_that_do_not_go_together_are_refused(tmp_path):
         ranker(memory_limit="1GB").fit(data.X, data.y, qid=data.qid)
     with pytest.raises(ValueError, match="passes=3 is for a store and memory_limit"):
         ranker(passes=3).fit(store)
-    with pytest.raises(ValueError, match="passes must be None or an integer >= 1, got 0"):
-        ranker(passes=0, memory_limit="1GB").fit(store)
+    for passes in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ValueError, match="passes must be an integer >= 1 or None, got"):
+            ranker(passes=passes, memory_limit="1GB").fit(store)
     with pytest.raises(ValueError, match="sampling='roc' compares rows of all queries"):
         ranker(sampling="roc", memory_limit="1GB").fit(store)
     with pytest.raises(

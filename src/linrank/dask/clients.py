@@ -10,13 +10,13 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask
 from distributed import CancelledError, Client, Future, KilledWorker, get_client
 
-from linrank.errors import ClusterError
+from linrank.errors import ClusterError, is_number
 
 _ATTEMPTS = 10  # to fetch results, each of which has lost a worker
 _NAMED = 5  # partitions that an error lists
@@ -27,11 +27,6 @@ _SETTLED = 0.1  # seconds after which a worker has begun all that it was told to
 
 class Interrupted(Exception):
     """What was awaited will not come as it was planned: a worker is gone, or data with it."""
-
-
-def is_positive(value: Any) -> bool:
-    """Whether ``value`` is a number of seconds to wait."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 class Watch:
@@ -46,7 +41,7 @@ class Watch:
     """
 
     def __init__(self, client: Any, patience: float = 60.0) -> None:
-        if not is_positive(patience):
+        if not (is_number(patience) and patience > 0):
             raise ValueError(f"patience must be a number of seconds > 0, got {patience!r}")
         if client.asynchronous:
             raise ValueError(
@@ -70,22 +65,21 @@ class Watch:
 
     def results(self, futures: Sequence[Any], workers: Sequence[str] = ()) -> list[Any]:
         """What the futures hold; `Interrupted` when one of ``workers`` goes before it is there."""
-        found = self._watched(
-            lambda: self.client.gather(list(futures), asynchronous=True), frozenset(workers)
+        return list(
+            self.call(lambda: self.client.gather(list(futures), asynchronous=True), workers)
         )
-        return list(found)
 
     def finished(self, futures: Sequence[Any]) -> None:
         """Wait until each future is in memory, has failed or is cancelled."""
-        self._watched(lambda: _settled(futures), frozenset())
+        self.call(lambda: _settled(futures))
 
-    def call(self, start: Callable[[], Awaitable[Any]]) -> Any:
-        """What a request to the scheduler answers; ``start`` is called on the client's loop."""
-        return self._watched(start, frozenset())
+    def call(self, start: Callable[[], Awaitable[Any]], workers: Iterable[str] = ()) -> Any:
+        """What a request to the scheduler answers; ``start`` is called on the client's loop.
 
-    def _watched(self, start: Callable[[], Awaitable[Any]], workers: frozenset[str]) -> Any:
+        `Interrupted` when one of ``workers`` goes before.
+        """
         try:
-            return self.client.sync(self._steps, start, workers)
+            return self.client.sync(self._steps, start, frozenset(workers))
         except (ClusterError, Interrupted):
             raise
         except CancelledError as error:
@@ -133,20 +127,16 @@ class Watch:
             return
         self._deserted = self._deserted or now
         if now - self._deserted >= self.patience:
-            raise ClusterError(self._nobody(len(workers)))
-
-    def _nobody(self, n_paused: int) -> str:
-        waited = f"for patience={self.patience:g} s"
-        if n_paused:
-            return (
-                f"all {n_paused} workers of the Dask scheduler {self._address} were paused "
+            waited = f"for patience={self.patience:g} s"
+            raise ClusterError(
+                f"all {len(workers)} workers of the Dask scheduler {self._address} were paused "
                 f"{waited}, which Dask does when their memory is nearly full; give them more "
                 "memory, or use more workers"
+                if workers
+                else f"the Dask scheduler {self._address} had no worker {waited}; start workers, "
+                "look at the logs of those that ended, or raise patience if they take longer to "
+                "come"
             )
-        return (
-            f"the Dask scheduler {self._address} had no worker {waited}; start workers, look at "
-            "the logs of those that ended, or raise patience if they take longer to come"
-        )
 
     def check_scheduler(self, cause: BaseException | None = None) -> None:
         """Raise `ClusterError` where the connection is lost: what was computed is lost with it."""
@@ -240,19 +230,13 @@ def results_of(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) 
         The partitions, for errors.
     """
     try:
-        return _fetched(watch, futures, numbers)
+        for _ in range(_ATTEMPTS):
+            watch.finished(futures)
+            check_made(watch, futures, numbers)
+            with suppress(Interrupted):
+                return watch.results(futures)
     finally:
         release(futures)
-
-
-def _fetched(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Any]:
-    for _ in range(_ATTEMPTS):
-        watch.finished(futures)
-        check_made(watch, futures, numbers)
-        try:
-            return watch.results(futures)
-        except Interrupted:
-            continue
     raise ClusterError(
         f"what was computed for {len(futures)} partitions was lost {_ATTEMPTS} times before it "
         "could be fetched; look at the logs of the workers"

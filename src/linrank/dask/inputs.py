@@ -66,12 +66,10 @@ class Cut:
         return len(self.chunks)
 
     @property
-    def is_known(self) -> bool:
-        return not any(math.isnan(n) for n in self.chunks)
-
-    @property
-    def n_rows(self) -> int:
-        return int(sum(self.chunks))
+    def n_rows(self) -> int | None:
+        """Rows of all partitions, if that is known."""
+        n_rows = sum(self.chunks)
+        return None if math.isnan(n_rows) else int(n_rows)
 
 
 def blocks_of(X: Any, y: Any, qid: Any, sample_weight: Any) -> tuple[Cut, list[Block]]:
@@ -117,23 +115,18 @@ def cut_of(v: Any, what: str) -> Cut:
         return Cut(what, (unknown,) * v.npartitions, names, divisions)
     if _is_blocks(v):
         return Cut(what, (unknown,) * len(v), None)
-    raise not_distributed(what, v)
+    if isinstance(v, (list, tuple)) and not v:
+        raise TypeError(f"{what} is an empty {type(v).__name__}; give at least one delayed block")
+    kind = f"{type(v).__module__}.{type(v).__qualname__}".removeprefix("builtins.")
+    raise TypeError(
+        f"{what} is a {kind}, which is not distributed; use what has the same name in linrank, or "
+        "give a dask array, a dask dataframe, a list of delayed blocks or of futures, or a Store"
+    )
 
 
 def is_distributed(v: Any) -> bool:
     """Whether an argument is in partitions."""
     return _is_array(v) or _is_series(v) or _is_dataframe(v) or _is_blocks(v)
-
-
-def not_distributed(what: str, v: Any) -> TypeError:
-    """The error for an argument in memory."""
-    if isinstance(v, (list, tuple)) and not v:
-        return TypeError(f"{what} is an empty {type(v).__name__}; give at least one delayed block")
-    kind = f"{type(v).__module__}.{type(v).__qualname__}".removeprefix("builtins.")
-    return TypeError(
-        f"{what} is a {kind}, which is not distributed; use what has the same name in linrank, or "
-        "give a dask array, a dask dataframe, a list of delayed blocks or of futures, or a Store"
-    )
 
 
 def vector_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
@@ -154,12 +147,8 @@ def vector_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
     if _is_array(v):
         return _array_blocks(v, what, cut)
     if _is_series(v):
-        theirs = cut.divisions
-        if (
-            v.npartitions != cut.n_parts
-            and v.known_divisions
-            and (theirs or (None,))[0] is not None
-        ):
+        theirs = cut.divisions  # None where the dataframe does not know them
+        if theirs and v.known_divisions and v.npartitions != cut.n_parts:
             v = v.repartition(divisions=theirs)
         return _same_number(list(v.to_delayed()), what, cut)
     if _is_blocks(v):
@@ -207,7 +196,7 @@ def _array_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
         v = v[:, 0]
     if v.ndim != 1:
         raise ValueError(f"{what} must be 1-D, one element per row; got shape {v.shape}")
-    if cut.is_known and cut_of(v, what).is_known:
+    if cut.n_rows is not None and cut_of(v, what).n_rows is not None:
         _check_rows(v.shape[0], what, cut)
         return list(v.rechunk((tuple(int(n) for n in cut.chunks),)).to_delayed())
     return _same_number(list(v.to_delayed()), what, cut)
@@ -217,7 +206,7 @@ def _local_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
     """An array in memory, cut where the partitions are."""
     if not hasattr(v, "__len__"):
         raise TypeError(f"{what} must hold one element per row, got {type(v).__name__}")
-    if not cut.is_known:
+    if cut.n_rows is None:
         raise TypeError(
             f"{what} is a {type(v).__name__} in memory but the number of rows in each partition of "
             f"{cut.of} is not known; give {what} in partitions too, or as the name of a column, or "

@@ -24,7 +24,6 @@ from linrank.dask.inputs import blocks_of, chunks_of, dataset_of_block, store_of
 from linrank.dask.repair import (
     Repair,
     assign,
-    check_on_split,
     move,
     refuse_split,
     split_queries,
@@ -33,7 +32,7 @@ from linrank.dask.rounds import DaskChunks, make_chunk
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
 from linrank.parts.gathered_rows import gathered
 from linrank.parts.parts import Parts
@@ -229,7 +228,7 @@ def partitions_of(
     ClusterError
         If the cluster is gone, or nobody works for so long.
     """
-    check_on_split(on_split, gathers=gathers)
+    check_one_of("on_split", on_split, ("repair", "error", *(["gather"] if gathers else [])))
     watch = Watch(client_of(client), patience)
     if (store := store_of(X, y, qid, sample_weight)) is not None:
         lazy = chunks_of(store)
@@ -262,30 +261,24 @@ def assembled(
     """
     futures: list[Future] = watch.client.compute(list(lazy))
     with released_on_error(futures):
-        return _whole(watch, futures, on_split, store)
-
-
-def _whole(
-    watch: Watch, futures: Sequence[Future], on_split: str, store: Store | None
-) -> Partitions:
-    every = _summaries(watch, futures, range(len(futures)))
-    held = [p for p, summary in enumerate(every) if summary.n_rows > 0]
-    if not held:
-        raise ValueError(f"there are no rows in any of the {len(futures)} partitions")
-    futures, summaries = [futures[p] for p in held], [every[p] for p in held]
-    check_alike(summaries)
-    if summaries[0].ids is None:
-        numbers = [np.zeros(1, np.int64) for _ in summaries]
-        return Partitions(watch, futures, summaries, None, numbers, store=store)
-    ids, numbers = numbered([s.ids for s in summaries])
-    repair = None
-    if len(split := split_queries(numbers)):
-        if on_split == "error":
-            refuse_split(ids, numbers, split, held)
-        if on_split == "repair":
-            futures, summaries, repair = _repaired(watch, futures, summaries, numbers)
-            numbers = numbered([ids, *(s.ids for s in summaries)])[1][1:]
-    return Partitions(watch, futures, summaries, ids, numbers, repair, store)
+        every = _summaries(watch, futures, range(len(futures)))
+        held = [p for p, summary in enumerate(every) if summary.n_rows > 0]
+        if not held:
+            raise ValueError(f"there are no rows in any of the {len(futures)} partitions")
+        futures, summaries = [futures[p] for p in held], [every[p] for p in held]
+        check_alike(summaries)
+        if summaries[0].ids is None:
+            numbers = [np.zeros(1, np.int64) for _ in summaries]
+            return Partitions(watch, futures, summaries, None, numbers, store=store)
+        ids, numbers = numbered([s.ids for s in summaries])
+        repair = None
+        if len(split := split_queries(numbers)):
+            if on_split == "error":
+                refuse_split(ids, numbers, split, held)
+            if on_split == "repair":
+                futures, summaries, repair = _repaired(watch, futures, summaries, numbers)
+                numbers = numbered([ids, *(s.ids for s in summaries)])[1][1:]
+        return Partitions(watch, futures, summaries, ids, numbers, repair, store)
 
 
 def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Summary]:

@@ -95,7 +95,15 @@ class Keeper:
             return
         check_replaceable(self.path)  # now, not after hours of reading
         if resume and os.path.exists(self.path):
-            self._read(self.path)
+            state = load(self.path)
+            if state.get("kind") != _KIND:
+                raise CheckpointError(
+                    f"{self.path}: is no checkpoint of a fit on a cluster; name another file"
+                )
+            self._check_fit(state["fit"])
+            self.w0 = np.array(state["w"], dtype=np.float64)
+            self.n_before = self.n_saved = int(state["n_iter"])
+            self._objective = float(state["objective"])
 
     def callback(self, inner: Callback | None) -> Callback | None:
         """A callback that saves each iterate, and calls another one."""
@@ -103,7 +111,7 @@ class Keeper:
             return inner
 
         def keep(state: dict[str, Any]) -> bool | None:
-            self._check(state)
+            self._check(float(state["objective"]))
             self._write(state)
             return None if inner is None else inner(state)
 
@@ -131,33 +139,19 @@ class Keeper:
             "from there"
         )
 
-    def _read(self, path: str) -> None:
-        state = load(path)
-        if state.get("kind") != _KIND:
-            raise CheckpointError(
-                f"{path}: is no checkpoint of a fit on a cluster; name another file"
-            )
-        self._check_fit(path, dict(state["fit"]))
-        self.w0 = np.array(state["w"], dtype=np.float64)
-        self.n_before = self.n_saved = int(state["n_iter"])
-        self._objective = float(state["objective"])
-
-    def _check_fit(self, path: str, was: Mapping[str, Any]) -> None:
+    def _check_fit(self, was: Mapping[str, Any]) -> None:
         for name in sorted(self.fit.keys() | was.keys()):
             here, there = self.fit.get(name), was.get(name)
             if here != there:
                 raise CheckpointError(
-                    f"{path}: is of a fit with {name}={there!r}, this one has {here!r}; give the "
-                    "same data and options, name another file, or start anew without resume"
+                    f"{self.path}: is of a fit with {name}={there!r}, this one has {here!r}; give "
+                    "the same data and options, name another file, or start anew without resume"
                 )
 
-    def _check(self, state: Mapping[str, Any]) -> None:
+    def _check(self, here: float) -> None:
         """At the first iterate after a start: whether the data are those of the file."""
         before, self._objective = self._objective, None
-        if before is None or not self.compares:
-            return
-        here = float(state["objective"])
-        if abs(here - before) > _SAME * abs(before):
+        if before is not None and self.compares and abs(here - before) > _SAME * abs(before):
             raise CheckpointError(
                 f"{self.path}: the objective at its weights was {before:.9g}, on these data it is "
                 f"{here:.9g}: they are not the same; give the data that the fit began with, or "

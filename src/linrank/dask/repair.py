@@ -16,7 +16,6 @@ from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
 
 Array = NDArray[Any]
-ON_SPLIT = ("repair", "error")
 _log = logging.getLogger("linrank.dask")
 _SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean
 
@@ -39,11 +38,6 @@ class Moves:
     owner: dict[int, int] = field(default_factory=dict)
     shares: dict[tuple[int, int], Array] = field(default_factory=dict)
     n_rows: int = 0
-
-    @property
-    def n_queries(self) -> int:
-        """Number of split queries."""
-        return len(self.owner)
 
     @property
     def leaving(self) -> dict[tuple[int, int], Array]:
@@ -154,14 +148,6 @@ class Repair:
     n_partitions: int = 0
 
 
-def check_on_split(on_split: str, *, gathers: bool = False) -> None:
-    """Refuse anything but the ways to deal with a split query; not all can gather scores."""
-    known = (*ON_SPLIT, "gather") if gathers else ON_SPLIT
-    if on_split not in known:
-        expected = ", ".join(map(repr, known[:-1]))
-        raise ValueError(f"on_split must be {expected} or {known[-1]!r}, got {on_split!r}")
-
-
 def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Sequence[int]) -> None:
     """Raise for the first split query, naming its partitions; `labels` are their numbers."""
     first = int(split[0])
@@ -194,14 +180,11 @@ def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[
         (s, t): client.submit(rows_of, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
         for (s, t), a in moves.leaving.items()
     }
-    sources: dict[int, list[int]] = {}
-    for s, t in sorted(pieces):
-        sources.setdefault(t, []).append(s)
     gone, none = moves.left(), np.empty(0, np.int64)
     whole = list(futures)
     changed = {p for route in pieces for p in route}
     for p in sorted(changed):
-        came = sources.get(p, [])
+        came = sorted(s for s, t in pieces if t == p)
         whole[p] = client.submit(
             _rejoined,
             [pieces[s, p] for s in came if s < p],
@@ -210,8 +193,8 @@ def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[
             [pieces[s, p] for s in came if s > p],
             key=f"linrank-whole-{token}-{p}",
         )
-    repair = Repair(moves.n_queries, moves.n_rows, len(changed))
-    if moves.n_queries:
+    repair = Repair(len(moves.owner), moves.n_rows, len(changed))
+    if repair.n_queries:
         _log.info(
             "%d queries were split over partitions: %d rows moved between %d of %d partitions",
             *(repair.n_queries, repair.n_rows, repair.n_partitions, len(futures)),

@@ -163,7 +163,8 @@ class DaskChunks:
         )
 
     def _added_here(self, task: Task, args: Sequence[Any]) -> Any:
-        replies = self._round(sum_here, task, args, self._placed(), [()] * self.n_chunks)
+        own: list[tuple[Any, ...]] = [()] * self.n_chunks
+        replies = self._round(task, args, self._placed(), own, adds=True)
         return joined(piece for _, reply in replies for piece in reply)
 
     def _added_there(self, task: Task, args: Sequence[Any]) -> Any:
@@ -186,27 +187,22 @@ class DaskChunks:
         results: list[Any] = [None] * self.n_chunks
         if not asked:
             return results
-        for group, reply in self._round(list_here, task, args, asked, own):
+        for group, reply in self._round(task, args, asked, own):
             for i, value in zip(group, reply, strict=True):
                 results[i] = value
         return results
 
     def _round(
-        self,
-        work: Callable[..., Any],
-        task: Task,
-        args: Sequence[Any],
-        placement: Placement,
-        own: Sequence[Any],
+        self, task: Task, args: Any, placement: Placement, own: Sequence[Any], adds: bool = False
     ) -> list[tuple[list[int], Any]]:
-        """For each worker the chunks that ``work`` was done on there, and what it returned.
+        """For each worker the chunks that `here` worked on, and what it returned.
 
         If a task ran elsewhere than planned, placement is asked anew the next time.
         """
         groups = list(placement.values())
         held = [[self.chunks[i] for i in group] for group in groups]
         mine = [self._delivered([own[i] for i in group], a) for a, group in placement.items()]
-        futures = self._submit(work, task, held, groups, mine, args=self._sent(args))
+        futures = self._submit(here, task, held, groups, mine, args=self._sent(args), adds=adds)
         replies = self.watch.results(futures, list(placement))
         if [address for address, _ in replies] != list(placement):
             self._placement = None
@@ -387,18 +383,12 @@ def moved_chunk(chunk: Any) -> Any:
     return chunk
 
 
-def sum_here(
-    chunks: Sequence[Any], indices: Sequence[int], own: Sequence[Any], task: Task, args: Any
+def here(
+    chunks: Sequence[Any], indices: Any, own: Sequence[Any], task: Task, args: Any, adds: bool
 ) -> tuple[str, list[Any]]:
-    """Where this ran, and the sums of ``task(chunk, *own, *args)`` over runs of these chunks."""
-    return str(get_worker().address), pieces(indices, _results(task, chunks, own, args))
-
-
-def list_here(
-    chunks: Sequence[Any], indices: Sequence[int], own: Sequence[Any], task: Task, args: Any
-) -> tuple[str, list[Any]]:
-    """Where this ran, and ``task(chunk, *own, *args)`` of each chunk."""
-    return str(get_worker().address), list(_results(task, chunks, own, args))
+    """Where this ran, and ``task(chunk, *own, *args)`` of each chunk, or sums over runs of them."""
+    found = _results(task, chunks, own, args)
+    return str(get_worker().address), pieces(indices, found) if adds else list(found)
 
 
 def one(chunk: Any, task: Task, args: Sequence[Any], n_neighbours: int) -> Any:

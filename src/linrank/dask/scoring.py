@@ -29,7 +29,7 @@ from linrank.dask.inputs import (
     store_of,
     vector_blocks,
 )
-from linrank.dask.partitions import Partitions, assembled, numbered
+from linrank.dask.partitions import assembled, numbered
 from linrank.dask.repair import assign, join_datasets, rows_of
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_labels, column_names
@@ -142,19 +142,18 @@ def _counted(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
     with in_partition(number):
         if block is not None:
             block, qid = rows_and_ids(block, qid)
-        queries = block.queries if isinstance(block, Dataset) else _queries(qid)
+        if isinstance(block, Dataset):
+            queries = block.queries
+        elif qid is None:
+            raise ValueError(
+                "this model scales every feature within its query (scale='query'), so scoring "
+                "needs qid: one query id per row"
+            )
+        else:
+            queries = Queries.of(np.zeros(len(qid)), as_ids(qid, len(qid)), n_jobs=1)
         if queries.ids is None:
             return np.zeros(1, np.int64), np.diff(queries.offsets)
         return queries.ids, np.diff(queries.offsets)
-
-
-def _queries(qid: Any) -> Queries:
-    if qid is None:
-        raise ValueError(
-            "this model scales every feature within its query (scale='query'), so scoring needs "
-            "qid: one query id per row"
-        )
-    return Queries.of(np.zeros(len(qid)), as_ids(qid, len(qid)), n_jobs=1)
 
 
 def _grouped(number: int, block: Any, qid: Any) -> Dataset:
@@ -224,61 +223,21 @@ def evaluate(
         for number, block in enumerate(zip(*vectors, strict=True))
     ]
     with assembled(watch, lazy, "repair") as found:
-        concrete = _with_highest_grade(measures, max(s.high for s in found.summaries))
+        # ERR needs the highest label of all partitions, which none of them knows.
+        y_max = max(0.0, *(s.high for s in found.summaries))
+        concrete = [
+            replace(m, y_max=y_max) if isinstance(m, ERR) and m.y_max is None else m
+            for m in measures
+        ]
         futures = [
             watch.client.submit(_evaluated, s.number, future, concrete, chosen, pure=False)
             for s, future in zip(found.summaries, found.futures, strict=True)
         ]
         parts = results_of(watch, futures, [s.number for s in found.summaries])
-    return _whole(found, parts, measures, concrete, chosen, has_ids=qid is not None)
-
-
-def _judged(
-    number: int, y: Any, scores: Any, qid: Any, measures: list[Measure], chosen: Convention
-) -> Dataset:
-    """Labels and scores of a block, the scores as its only feature: so they move like any rows."""
-    with in_partition(number):
-        labels = as_labels(y)
-        values = as_scores(scores, len(labels), chosen)
-        ids = np.zeros(len(labels), np.int64) if qid is None else as_ids(qid, len(labels))
-        if len(labels):
-            check_gains(measures, labels, chosen)
-        data = Dataset(DenseRows(values[:, None]), labels, ids)
-        data.__dict__["queries"] = Queries.of(labels, ids, n_jobs=1)
-        return data
-
-
-def _with_highest_grade(measures: Sequence[Measure], high: float) -> list[Measure]:
-    """ERR needs the highest label of all partitions, which none of them knows."""
-    y_max = max(0.0, high)
-    return [
-        replace(m, y_max=y_max) if isinstance(m, ERR) and m.y_max is None else m for m in measures
-    ]
-
-
-def _evaluated(
-    number: int, data: Dataset, measures: list[Measure], chosen: Convention
-) -> Evaluation:
-    with in_partition(number):
-        scores = np.ascontiguousarray(data.X[:, 0])
-        return evaluate_queries(
-            data.queries, data.labels, scores, metrics=measures, convention=chosen, n_jobs=1
-        )
-
-
-def _whole(
-    found: Partitions,
-    parts: Sequence[Evaluation],
-    measures: Sequence[Measure],
-    concrete: Sequence[Measure],
-    chosen: Convention,
-    *,
-    has_ids: bool,
-) -> Evaluation:
-    """One evaluation, its queries numbered as in memory and its means taken in that order."""
     at = np.concatenate(found.query_numbers)
 
     def in_order(values: Sequence[Array]) -> Array:
+        """Queries numbered as in memory, so that means are taken in that order."""
         every = np.concatenate(list(values))
         ordered = np.empty_like(every)
         ordered[at] = every
@@ -296,10 +255,34 @@ def _whole(
     per_query: dict[str, Array] = {}
     for measure, asked in zip(measures, concrete, strict=True):
         values = in_order([part.per_query[str(asked)] for part in parts])
-        share = counts.measure(measure, chosen)
-        mean, values = (mean_of(values), values) if share is None else share
+        mean, values = counts.measure(measure, chosen) or (mean_of(values), values)
         means[str(measure)], per_query[str(measure)] = mean, values
-    ids = found.query_ids if has_ids else None
+    ids = None if qid is None else found.query_ids
     return Evaluation(
         means, per_query, ids, chosen, counts.pairs, counts.dominating, counts.dominated
     )
+
+
+def _judged(
+    number: int, y: Any, scores: Any, qid: Any, measures: list[Measure], chosen: Convention
+) -> Dataset:
+    """Labels and scores of a block, the scores as its only feature: so they move like any rows."""
+    with in_partition(number):
+        labels = as_labels(y)
+        values = as_scores(scores, len(labels), chosen)
+        ids = np.zeros(len(labels), np.int64) if qid is None else as_ids(qid, len(labels))
+        if len(labels):
+            check_gains(measures, labels, chosen)
+        data = Dataset(DenseRows(values[:, None]), labels, ids)
+        data.__dict__["queries"] = Queries.of(labels, ids, n_jobs=1)
+        return data
+
+
+def _evaluated(
+    number: int, data: Dataset, measures: list[Measure], chosen: Convention
+) -> Evaluation:
+    with in_partition(number):
+        scores = np.ascontiguousarray(data.X[:, 0])
+        return evaluate_queries(
+            data.queries, data.labels, scores, metrics=measures, convention=chosen, n_jobs=1
+        )

@@ -26,11 +26,6 @@ _REACH = 1e6  # by how much a step may change a score, relative to the largest
 _HALVINGS = 8
 
 
-def writes_hessian(n_features: int) -> bool:
-    """Whether a step on so many features is cheap and knows of the penalty."""
-    return n_features <= _MATRIX
-
-
 def newton_step(
     point: PenalisedPoint, columns: _core.Columns, features: Array, diagonal: Array
 ) -> Array | None:
@@ -50,7 +45,7 @@ def newton_step(
     diagonal : array
         Second derivatives of the loss along them.
     """
-    if writes_hessian(len(features)):
+    if len(features) <= _MATRIX:
         part = _part(point, columns, features)
         with np.errstate(all="ignore"):
             d = _by_matrix(point, part)
@@ -194,17 +189,9 @@ class Bounds:
 
     def decreases(self, w: Array, penalty: str, alpha: float) -> Array:
         """By how much, at least, the objective falls if a feature alone is moved from ``w``."""
-        decreases: Array
-        _, decreases = _core.coordinate_steps(
-            self.gradient,
-            self.hessian,
-            self.bound,
-            self.range,
-            np.ascontiguousarray(w[self.features]),
-            penalty,
-            alpha,
-        )
-        return decreases
+        known = (self.gradient, self.hessian, self.bound, self.range)
+        found = _core.coordinate_steps(*known, w[self.features], penalty, alpha)
+        return np.asarray(found[1])
 
 
 class Descent:
@@ -272,16 +259,12 @@ class Descent:
             if w is not None:
                 self.move_to(w)
 
-    def scores(self) -> Array:
-        """``XDw`` by position, carried along by the sweeps."""
-        return self._state.scores()
-
     def point(self, among: Array | None = None) -> PenalisedPoint:
         """The objective, gradient and certificate here, of the features ``among`` if given.
 
         The scores are those that sweeps have carried along: their rounding is not counted.
         """
-        return self.problem.at(self.w.copy(), self.scores(), among, self._columns)
+        return self.problem.at(self.w.copy(), self._state.scores(), among, self._columns)
 
     def certified_point(self, among: Array | None = None) -> PenalisedPoint:
         """The same with scores computed from the weights: its certificate holds."""
@@ -323,7 +306,6 @@ def descend(
     max_iter: int,
     among: Array | None = None,
     log: Log | None = None,
-    callback: Callback | None = None,
 ) -> Result:
     """Minimise F from where the descent is; stop when the certified gap is at most ``tol·F``.
 
@@ -342,16 +324,19 @@ def descend(
         Features that may move, ascending; the others keep their weights and have no part in the
         certificate. All if None.
     log : Log, optional
-        A history to go on with; a new one, with ``callback``, if None.
+        A history to go on with; a new one if None.
     """
-    log = Log(callback) if log is None else log
+    log = log or Log(None)
     first = descent.n_sweeps
     features = np.arange(descent.problem.n_features) if among is None else among
     before, patience = np.inf, Patience()
     while True:
         point = descent.point(among)
         decrease, before = before - point.value, point.value
-        working = _working(point, features)
+        working = features
+        if point.penalty == "l1":
+            is_in = (point.w[features] != 0.0) | (np.abs(point.derivatives) > point.alpha)
+            working = features[is_in]
         n_left = max_iter - (descent.n_sweeps - first)
         is_vain = patience.is_over(point.gap, decrease <= point.rounding)
         if _verdict(point, tol, False, decrease, n_left, is_vain) is not None:
@@ -363,16 +348,8 @@ def descend(
         if not descent.is_plain and descent.n_sweeps > first:
             descent.jump(point, working)
         # Between Newton steps that know of the penalty, one sweep tells which features move.
-        n = 1 if not descent.is_plain and writes_hessian(len(working)) else _SWEEPS
+        n = 1 if not descent.is_plain and len(working) <= _MATRIX else _SWEEPS
         _sweeps(descent, working, min(n, n_left), 0.03 * tol * point.value)
-
-
-def _working(point: PenalisedPoint, features: Array) -> Array:
-    if point.penalty != "l1":
-        return features
-    is_in = (point.w[features] != 0.0) | (np.abs(point.derivatives) > point.alpha)
-    working: Array = features[is_in]
-    return working
 
 
 def _sweeps(descent: Descent, features: Array, n: int, enough: float) -> None:
@@ -395,24 +372,21 @@ def _verdict(
     """Why to stop before another sweep; None to go on."""
     if wants_stop:
         return "callback", "stopped by the callback"
-    if point.gap <= tol * point.value:
+    limit, is_free = tol * point.value, point.penalty == "none"
+    if point.gap <= limit:
         return "tolerance", f"certified F - F* <= {tol:g}·F"
-    if point.penalty == "none" and decrease <= tol * point.value:
+    if is_free and decrease <= limit:
         return "tolerance", f"the last steps lowered F by less than {tol:g}·F"
     if n_left <= 0:
-        return "max_iter", _too_few(point, tol, decrease)
-    if is_vain and point.penalty != "none":
+        left = f"the certified gap, {point.gap:.3g},"
+        left = f"the decrease of the last steps, {decrease:.3g}," if is_free else left
+        return "max_iter", (
+            f"{left} is above tol·F = {limit:.3g} after max_iter sweeps; raise max_iter or tol, or "
+            "scale the features"
+        )
+    if is_vain and not is_free:
         return "precision", (
             f"rounding lets no more be certified than F - F* <= {point.gap:.3g}, above tol·F = "
-            f"{tol * point.value:.3g}; raise tol"
+            f"{limit:.3g}; raise tol"
         )
     return None
-
-
-def _too_few(point: PenalisedPoint, tol: float, decrease: float) -> str:
-    left = f"the certified gap, {point.gap:.3g},"
-    if point.penalty == "none":
-        left = f"the decrease of the last steps, {decrease:.3g},"
-    limit = tol * point.value
-    remedy = "raise max_iter or tol, or scale the features"
-    return f"{left} is above tol·F = {limit:.3g} after max_iter sweeps; {remedy}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.problem import PenalisedPoint
-from linrank.solvers.result import Callback, Result, Verdict
+from linrank.solvers.result import Result, Verdict
 
 Array = NDArray[Any]
 
@@ -91,7 +91,6 @@ def induce(
     *,
     tol: float,
     max_iter: int,
-    callback: Callback | None = None,
     log: Log | None = None,
 ) -> InductionResult:
     """Minimise F over features that enter a few at a time.
@@ -113,13 +112,11 @@ def induce(
         sweep goes on for).
     max_iter : int
         Sweeps at most in each round; a round that needs more is the last.
-    callback : callable, optional
-        Called with the state of each iterate, ``"round"`` and ``"n_chosen"`` included; stops by
-        returning True.
     log : Log, optional
-        A history to go on with, in place of ``callback``.
+        A history to go on with; the state that its callback gets has ``"round"`` and
+        ``"n_chosen"`` too.
     """
-    log = Log(callback) if log is None else log
+    log = log or Log(None)
     first = descent.n_sweeps
     rounds: list[Round] = []
     chosen = np.flatnonzero(descent.w)
@@ -128,18 +125,33 @@ def induce(
         point = descent.point()
         entering, promises = _most_promising(descent, point, chosen, n_features_per_round, tol)
         if is_settled and not len(entering):
-            verdict: Verdict = ("tolerance", _settled(len(chosen), descent, tol))
-            point = descent.certified_point()
+            n_features = descent.problem.n_features
+            message = f"all {n_features} features have entered"
+            if (n_left := n_features - len(chosen)) > 0:
+                message = f"none of the {n_left} features outside promises to lower F by more than "
+                message += f"{tol:g}·F"
+            verdict: Verdict = ("tolerance", message)
             break
         chosen = np.union1d(chosen, entering)
         log.context = {"round": len(rounds) + 1, "n_chosen": len(chosen)}
         result = descend(descent, tol=tol, max_iter=max_iter, among=chosen, log=log)
-        rounds.append(_round(entering, promises, len(chosen), result, log))
+        done = Round(
+            features=entering,
+            promises=promises,
+            n_chosen=len(chosen),
+            objective=result.value,
+            gap=result.gap,
+            n_nonzero=int(np.count_nonzero(result.w)),
+            n_sweeps=result.n_iter,
+            seconds=time.perf_counter() - log.started,
+            last=len(log.history["objective"]) - 1,
+        )
+        rounds.append(done)
         is_settled = True
         if not result.converged:
             verdict = (result.stopped, f"round {len(rounds)}: {result.message}")
-            point = descent.certified_point()
             break
+    point = descent.certified_point()
     log.context = {"round": 0, "n_chosen": len(chosen)}
     log.record(descent, point, 0)
     found = log.result(point, descent.n_sweeps - first, verdict)
@@ -160,33 +172,3 @@ def _most_promising(
     order = np.argsort(-decreases, kind="stable")[:n]
     order = order[decreases[order] > tol * point.value]
     return candidates[order], decreases[order]
-
-
-def _round(
-    entered: Array,
-    promises: Array,
-    n_chosen: int,
-    result: Result,
-    log: Log,
-) -> Round:
-    return Round(
-        features=entered,
-        promises=promises,
-        n_chosen=n_chosen,
-        objective=result.value,
-        gap=result.gap,
-        n_nonzero=int(np.count_nonzero(result.w)),
-        n_sweeps=result.n_iter,
-        seconds=time.perf_counter() - log.started,
-        last=len(log.history["objective"]) - 1,
-    )
-
-
-def _settled(n_chosen: int, descent: Descent, tol: float) -> str:
-    n_features = descent.problem.n_features
-    if n_chosen == n_features:
-        return f"all {n_features} features have entered"
-    return (
-        f"none of the {n_features - n_chosen} features outside promises to lower F by more than "
-        f"{tol:g}·F"
-    )

@@ -21,9 +21,8 @@ from linrank.solvers.result import Callback, Result
 Array = NDArray[Any]
 
 SAMPLE_SEED = 20100501  # of the preconditioner only: the optimum does not depend on it
-# What is measured in units of the objective, and of its gradient.
-_VALUES = ("objective", "gap", "decrement")
-_SLOPES = ("gradient_norm", "kkt_residual")
+# What is measured in units of the objective or of its gradient.
+_UNITS = ("value", "objective", "gap", "decrement", "gradient_norm", "kkt_residual")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +84,15 @@ def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
     return layering.on(queries, positions, row_weight)
 
 
-def by_newton(
-    problem: DominationProblem,
+def by_newton(problem: DominationProblem, **options: Any) -> Result:
+    """Minimise ``F(w) = L(X D w) + alpha‖w‖²``, the penalty being l2; options as in `minimise`."""
+    p, C = problem, 1.0 / (2.0 * problem.alpha)
+    return minimise(RidgeProblem(p.rows, p.layering, C, p.scale, p.n_threads), p.alpha, **options)
+
+
+def minimise(
+    problem: Plannable,
+    alpha: float,
     *,
     w0: Array | None = None,
     tol: float = 1e-6,
@@ -100,8 +106,10 @@ def by_newton(
 
     Parameters
     ----------
-    problem : DominationProblem
-        X, D, the layers and alpha > 0; its penalty is l2.
+    problem : Plannable
+        With this C, wherever its rows are.
+    alpha : float
+        Weight of the penalty, > 0.
     w0 : float64 array (n_features,), optional
         Where to start; otherwise 0, or the optimum on a sample of many rows.
     tol : float
@@ -112,49 +120,22 @@ def by_newton(
         Called with a dict of the history's entries, "w" and "n_iter" after every iteration; a true
         value stops the solver.
     """
-    p, C = problem, 1.0 / (2.0 * problem.alpha)
-    ridge = RidgeProblem(p.rows, p.layering, C, p.scale, p.n_threads)
-    return minimise(ridge, p.alpha, w0=w0, tol=tol, max_iter=max_iter, callback=callback)
-
-
-def minimise(
-    problem: Plannable,
-    alpha: float,
-    *,
-    w0: Array | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    callback: Callback | None = None,
-) -> Result:
-    """`by_newton` for a problem with ``C = 1/(2 alpha)``, wherever its rows are."""
     started = time.perf_counter()
-    unit = 2.0 * alpha
     start, preconditioner = plan(problem, w0)
+
+    def in_units(found: dict[str, Any]) -> dict[str, Any]:
+        return {k: 2.0 * alpha * v if k in _UNITS else v for k, v in found.items()}
+
     result = newton(
         problem.objective(),
         start,
         preconditioner=preconditioner,
         tol=tol,
         max_iter=max_iter,
-        callback=None if callback is None else lambda entry: callback(_in_units(entry, unit)),
+        callback=None if callback is None else lambda entry: callback(in_units(entry)),
         started=started,
         certified=True,
     )
-    history = {
-        key: [unit * v for v in values] if key in _VALUES + _SLOPES else values
-        for key, values in result.history.items()
-    }
-    return replace(
-        result,
-        value=unit * result.value,
-        gap=unit * result.gap,
-        gradient_norm=unit * result.gradient_norm,
-        kkt_residual=unit * result.kkt_residual,
-        history=history,
-    )
-
-
-def _in_units(entry: dict[str, Any], unit: float) -> dict[str, Any]:
-    return {
-        key: unit * value if key in _VALUES + _SLOPES else value for key, value in entry.items()
-    }
+    arrays = {key: np.array(values) for key, values in result.history.items()}
+    history = {key: values.tolist() for key, values in in_units(arrays).items()}
+    return replace(result, **in_units(vars(result)) | {"history": history})

@@ -217,32 +217,20 @@ class PathProblem:
         cls,
         data: Dataset,
         *,
-        penalty: str = "l1",
         solver: str = "auto",
         tol: float | None = None,
         max_iter: int | None = None,
-        negative_sampling: float | None = None,
         scale: str = "none",
-        seed: int = 0,
         n_jobs: int | None = None,
-        **layering: Any,
+        **asked: Any,
     ) -> PathProblem:
-        """Of a dataset; ``layering`` are layers, margin, pooled and query_weight."""
+        """Of a dataset; ``asked`` is what is minimised, as `train.make_problem` takes it."""
         solving: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
-        train.check_parameters(
-            penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving
-        )
+        checked = {name: asked[name] for name in ("penalty", "negative_sampling") if name in asked}
+        train.check_parameters(tol=tol, **solving, **checked)
         scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
-        problem = train.make_problem(
-            scaling.transformed(data, n_jobs=n_jobs),
-            penalty=penalty,
-            alpha=1.0,
-            scale=scaling.factors,
-            negative_sampling=negative_sampling,
-            seed=seed,
-            n_jobs=n_jobs,
-            **layering,
-        )
+        scaled = scaling.transformed(data, n_jobs=n_jobs)
+        problem = train.make_problem(scaled, scale=scaling.factors, n_jobs=n_jobs, **asked)
         tol = train.TOLERANCE if tol is None else tol
         return cls(problem, scaling, {**solving, "tol": tol})
 

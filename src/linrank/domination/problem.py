@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,8 +94,7 @@ class PenalisedPoint:
 
     def moved_to(self, w: Array, scores: Array) -> PenalisedPoint:
         """The same problem at another ``w``, whose scores are known."""
-        point = RiskPoint(self.risk.risk, w, scores)
-        return PenalisedPoint(self.penalty, self.alpha, point, self.among, self.columns)
+        return replace(self, risk=RiskPoint(self.risk.risk, w, scores))
 
     @cached_property
     def derivatives(self) -> Array:

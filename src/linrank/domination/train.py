@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries
 from linrank.data.rows import without_offsets
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.induction import induce
@@ -38,8 +37,22 @@ def check_parameters(
     """Raise ValueError for a value, or a combination of values, that `train` does not take."""
     check_one_of("penalty", penalty, PENALTIES)
     check_one_of("solver", solver, DOMINATION_SOLVERS)
-    _check_alpha(alpha, penalty)
-    _check_newton(solver, penalty, feature_induction)
+    if not (is_number(alpha) and 0.0 <= alpha < float("inf")):
+        raise ValueError(f"alpha must be a finite number >= 0, got {alpha!r}")
+    if alpha == 0.0 and penalty != "none":
+        raise ValueError(
+            f"alpha must be > 0 with penalty={penalty!r}, got {alpha!r}; for no penalty use "
+            "penalty='none'"
+        )
+    if solver == "newton" and penalty != "l2":
+        raise ValueError(
+            f"solver='newton' needs penalty='l2', got penalty={penalty!r}; use solver='coordinate'"
+        )
+    if solver == "newton" and feature_induction is not None:
+        raise ValueError(
+            "solver='newton' trains all features at once and cannot go with feature_induction="
+            f"{feature_induction!r}; use solver='coordinate'"
+        )
     if feature_induction is not None:
         check_natural("feature_induction", feature_induction, ", or None for all features")
     if max_iter is not None:
@@ -90,30 +103,6 @@ def describe_parameters(
     return told
 
 
-def _check_alpha(alpha: Any, penalty: str) -> None:
-    if not (is_number(alpha) and 0.0 <= alpha < float("inf")):
-        raise ValueError(f"alpha must be a finite number >= 0, got {alpha!r}")
-    if alpha == 0.0 and penalty != "none":
-        raise ValueError(
-            f"alpha must be > 0 with penalty={penalty!r}, got {alpha!r}; for no penalty use "
-            "penalty='none'"
-        )
-
-
-def _check_newton(solver: str, penalty: str, feature_induction: int | None) -> None:
-    if solver != "newton":
-        return
-    if penalty != "l2":
-        raise ValueError(
-            f"solver='newton' needs penalty='l2', got penalty={penalty!r}; use solver='coordinate'"
-        )
-    if feature_induction is not None:
-        raise ValueError(
-            "solver='newton' trains all features at once and cannot go with feature_induction="
-            f"{feature_induction!r}; use solver='coordinate'"
-        )
-
-
 def sample_negatives(layering: Layering, share: float, rng: np.random.Generator) -> Layering:
     """The same layering with a share of the lowest layer of each query, drawn at random.
 
@@ -137,22 +126,17 @@ def sample_negatives(layering: Layering, share: float, rng: np.random.Generator)
     weight = np.ones(len(kept)) if layering.row_weight is None else layering.row_weight[kept].copy()
     ratio = sizes / np.maximum(quota, 1.0)
     weight[is_lowest[kept]] *= ratio[query[kept[is_lowest[kept]]]]
-    return replace(
-        layering,
-        queries=_sub_queries(queries, kept, query),
-        shift=None if layering.shift is None else layering.shift[kept],
-        row_weight=weight,
-    )
-
-
-def _sub_queries(queries: Queries, kept: Array, query: Array) -> Queries:
-    """The queries of the kept positions; no layer has lost all of its rows."""
-    sizes = np.bincount(query[kept], minlength=queries.n_queries)
-    return replace(
-        queries,
-        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+    part = replace(
+        queries,  # no layer has lost all of its rows
+        offsets=np.concatenate([[0], np.cumsum(np.bincount(query[kept], minlength=len(lengths)))]),
         order=kept if queries.order is None else queries.order[kept],
         levels=np.ascontiguousarray(queries.levels[kept]),
+    )
+    return replace(
+        layering,
+        queries=part,
+        shift=None if layering.shift is None else layering.shift[kept],
+        row_weight=weight,
     )
 
 

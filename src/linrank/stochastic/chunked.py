@@ -10,39 +10,26 @@ what is computed.
 from __future__ import annotations
 
 import math
-import numbers
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import tee
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import join_rows
-from linrank.errors import NoPairsError
-from linrank.losses.base import Dual, Huber
-from linrank.objective import Ridge, Risk, RiskPoint, SumPoint
-from linrank.solvers.result import duality_gap
+from linrank.data.queries import Queries
+from linrank.data.rows import Rows
+from linrank.data.scaling import Scaling
+from linrank.errors import NoPairsError, check_natural
+from linrank.io.store.store import Store
 from linrank.stochastic import train
-from linrank.stochastic.samplers import DrawnPairs, pair_sampler
+from linrank.stochastic.samplers import Draw, DrawnPairs, PairSampler, pair_sampler
 from linrank.system.reading import Plan, Reader
 from linrank.system.resources import resolve
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.data.queries import Queries
-    from linrank.data.rows import Rows
-    from linrank.data.scaling import Scaling
-    from linrank.io.store.store import Store
-    from linrank.stochastic.samplers import Draw, PairSampler
-    from linrank.stochastic.train import DescentResult
-
-    Array = NDArray[Any]
+Array = NDArray[Any]
 
 _STEPS_PER_ROW = 0.25  # of one visit: more, and the weights follow the chunk at hand
 
@@ -52,13 +39,6 @@ class Visit(NamedTuple):
 
     chunk: int
     n_steps: int
-
-
-def check_passes(passes: Any) -> None:
-    """Refuse a number of passes that is none."""
-    is_integer = isinstance(passes, numbers.Integral) and not isinstance(passes, bool)
-    if passes is not None and not (is_integer and passes >= 1):
-        raise ValueError(f"passes must be None or an integer >= 1, got {passes!r}")
 
 
 def passes_for(n_steps: int, n_rows: int) -> int:
@@ -137,106 +117,16 @@ def chunk_sampler(
         return None
 
 
-class Loaded(NamedTuple):
-    """A chunk that steps can be taken on."""
-
-    rows: Rows
-    sampler: PairSampler
-
-
-@dataclass(frozen=True, eq=False)
-class Loader:
-    """Reads the chunks of a store with their samplers.
-
-    Attributes
-    ----------
-    source : Store
-        Where they are.
-    sampling : str
-        The distribution of the pairs.
-    query_weight : array by query of the whole, or None
-        Factors c.
-    prepare : callable or None
-        From a chunk as it is stored to one whose rows are scaled.
-    """
-
-    source: Store
-    sampling: str
-    query_weight: Array | None = None
-    prepare: Callable[[Dataset], Dataset] | None = None
-
-    def sampler(self, i: int, queries: Queries, weight: Array | None) -> PairSampler | None:
-        """That of chunk i, None if it has no pair."""
-        c = self.query_weight
-        own = None if c is None else c[self.source.chunks[i].queries]
-        return chunk_sampler(queries, weight, self.sampling, own)
-
-    def read(self, i: int, buffer: Any) -> Loaded:
-        """Chunk i, its rows in the buffer unless they are scaled."""
-        data = self.source.read(i, into=buffer)
-        data = data if self.prepare is None else self.prepare(data)
-        sampler = self.sampler(i, data.queries, data.weight)
-        if sampler is None:
-            raise NoPairsError(f"chunk {i} has no pairs any more: the data have changed")
-        _ = sampler.core, data.rows.core  # made here, beside the steps on the chunk before
-        return Loaded(data.rows, sampler)
-
-
-def visited(reader: Reader, plan: Iterable[Visit]) -> Iterator[tuple[Visit, Loaded]]:
-    """Each visit with its chunk, which is there until the next visit is asked for."""
-    visits, ahead = tee(plan)
-    walk = reader.walk(visit.chunk for visit in ahead)
+def walked(reader: Reader, chunks: Iterable[int]) -> Iterator[tuple[int, Rows, PairSampler]]:
+    """Chunks with their samplers, each there until the next is asked for."""
+    walk = reader.walk(chunks)
     try:
-        for visit, (i, loaded) in zip(visits, walk, strict=True):
+        for i, loaded in walk:
             if i < reader.plan.n_kept:
                 reader.here[i] = loaded
-            yield visit, loaded
+            yield i, *loaded
     finally:
         walk.close()
-
-
-class _Parts:
-    """The sum of the risks of chunks at one ``w``, as the gap asks for it."""
-
-    def __init__(self) -> None:
-        self.primal, self.dual, self._primal_error = 0.0, Dual(), 0.0
-        self.gradient: Any = 0.0
-        self.gradient_error: Any = 0.0
-
-    def add(self, point: RiskPoint, size: Array) -> None:
-        """Another chunk, of which nothing but sums is kept."""
-        self.primal += point.primal
-        self.dual = self.dual + point.dual
-        self.gradient = self.gradient + point.gradient
-        self.gradient_error = self.gradient_error + point.gradient_error
-        self._primal_error += point.primal_error(size)
-
-    def primal_error(self, size: Array) -> float:
-        return self._primal_error
-
-
-class ChunkedObjective:
-    """``λ/2 ‖w‖² + Σ_b m_b/M · Σ ω max(0, 1 - w·x_ij) / Σ ω``, with the masses m of the chunks b.
-
-    The inner sums are over the pairs of a chunk, so that this is the mean over all pairs. A call
-    takes a pass over the chunks.
-    """
-
-    at_zero = 1.0
-
-    def __init__(self, reader: Reader, masses: Array, alpha: float, n_threads: int) -> None:
-        self._reader, self._alpha, self._n_threads = reader, alpha, n_threads
-        self._shares = masses / masses.sum()
-
-    def __call__(self, w: Array) -> tuple[float, float]:
-        """(objective, certified bound on what it is above the minimum)."""
-        size, parts = np.abs(w), _Parts()
-        for visit, loaded in visited(self._reader, _once(self._shares)):
-            share = self._shares[visit.chunk] / loaded.sampler.total_weight
-            loss = Huber(loaded.sampler.pairs, self._n_threads, epsilon=train.BAND)
-            parts.add(Risk(loaded.rows, loss, float(share / self._alpha)).at(w), size)
-        point = SumPoint(w, [Ridge().at(w), parts])
-        return self._alpha * point.primal, self._alpha * duality_gap(point)
 
 
 def drawn_from_chunks(
@@ -253,12 +143,12 @@ def drawn_from_chunks(
     # The half is as good as any shift: which chunk has one pair more than its share moves nothing.
     counts = [shared_out(draw.n_pairs, masses, 0.5) for draw in draws]
     found: list[list[tuple[Rows, Array]]] = [[] for _ in draws]
-    for visit, loaded in visited(reader, _once(masses)):
+    for i, rows, sampler in walked(reader, np.flatnonzero(masses).tolist()):
         for parts, count, stream in zip(found, counts, streams, strict=True):
-            if n := int(count[visit.chunk]):
-                pairs = np.concatenate(loaded.sampler.core.draw(stream, n))
-                rows, places = np.unique(pairs, return_inverse=True)
-                parts.append((loaded.rows.take(rows), places.reshape(2, n)))
+            if n := int(count[i]):
+                pairs = np.concatenate(sampler.core.draw(stream, n))
+                drawn, places = np.unique(pairs, return_inverse=True)
+                parts.append((rows.take(drawn), places.reshape(2, n)))
     return {draw: _joined(parts) for draw, parts in zip(draws, found, strict=True)}
 
 
@@ -269,9 +159,7 @@ def _joined(parts: list[tuple[Rows, Array]]) -> DrawnPairs:
     return DrawnPairs(join_rows([rows for rows, _ in parts]), winners, losers)
 
 
-def _once(masses: Array) -> Iterator[Visit]:
-    """Every chunk that has pairs, in order."""
-    return (Visit(int(chunk), 0) for chunk in np.flatnonzero(masses))
+Samplers = Callable[[int, Queries, Array | None], PairSampler | None]
 
 
 class _Census(NamedTuple):
@@ -280,25 +168,22 @@ class _Census(NamedTuple):
     masses: Array
     n_levels: Array
     n_pairs: int
-    total_weight: float
 
 
-def _census(loader: Loader) -> _Census:
-    source, n_pairs = loader.source, 0
+def _census(source: Store, sampler_of: Samplers) -> _Census:
+    n_pairs = 0
     masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
     for i in range(source.n_chunks):
-        queries, weight = source.read_queries(i), source.read_weight(i)
+        queries = source.read_queries(i)
         n_levels[i] = queries.n_levels.sum(dtype=np.int64)
-        if (sampler := loader.sampler(i, queries, weight)) is not None:
+        if (sampler := sampler_of(i, queries, source.read_weight(i))) is not None:
             masses[i], n_pairs = sampler.mass, n_pairs + sampler.n_pairs
     if not masses.any():
         raise NoPairsError(
             f"none of the {source.n_chunks} chunks ({source.n_rows} rows) has a pair of "
             "positive weight; check labels, qid and weights"
         )
-    # The weights of "query-level" sum to 1, whatever the number of queries.
-    total = 1.0 if loader.sampling == "query-level" else float(masses.sum())
-    return _Census(masses, n_levels, n_pairs, total)
+    return _Census(masses, n_levels, n_pairs)
 
 
 def descend_chunks(
@@ -309,7 +194,7 @@ def descend_chunks(
     query_weight: Array | None = None,
     scaling: Scaling | None = None,
     **options: Any,
-) -> DescentResult:
+) -> train.DescentResult:
     """Learn weights from pairs that are sampled chunk by chunk.
 
     Parameters
@@ -331,30 +216,51 @@ def descend_chunks(
         before the first step.
     """
     order = train.Order(**options)
-    check_passes(passes)
+    if passes is not None:
+        check_natural("passes", passes, " or None")
     if order.sampling == "roc":
         raise ValueError(
             "sampling='roc' compares rows of all queries, which are in different chunks of a "
             "store; use another sampling, or linrank.load(store) and its X and y"
         )
+
+    def sampler_of(i: int, queries: Queries, weight: Array | None) -> PairSampler | None:
+        c = None if query_weight is None else query_weight[source.chunks[i].queries]
+        return chunk_sampler(queries, weight, order.sampling, c)
+
+    def read(i: int, buffer: Any) -> tuple[Rows, PairSampler]:
+        """Chunk i, its rows in the buffer unless they are scaled."""
+        data = source.read(i, into=buffer)
+        if scaling is not None and is_scaled:  # by one thread: another is at work on the steps
+            data = scaling.applied(data, n_jobs=1)
+        if (sampler := sampler_of(i, data.queries, data.weight)) is None:
+            raise NoPairsError(f"chunk {i} has no pairs any more: the data have changed")
+        _ = sampler.core, data.rows.core  # made here, beside the steps on the chunk before
+        return data.rows, sampler
+
     is_scaled = scaling is not None and scaling.kind != "none"
-    # One thread scales: another one is at work on the steps.
-    prepare = partial(scaling.applied, n_jobs=1) if scaling is not None and is_scaled else None
-    loader = Loader(source, order.sampling, query_weight, prepare)
-    census = _census(loader)
-    alpha = train.regularisation(order.alpha, order.C, census.total_weight)
+    census = _census(source, sampler_of)
+    masses, total = census.masses, float(census.masses.sum())
+    # The weights of "query-level" sum to 1, whatever the number of queries.
+    weight = 1.0 if order.sampling == "query-level" else total
+    alpha = train.regularisation(order.alpha, order.C, weight)
     is_exact = order.record == "exact"
     plan = _plan(
         memory_limit, source, census, order.draws, is_scaled=is_scaled, n_readers=1 + is_exact
     )
-    with Reader(loader.read, source.buffer, source.n_chunks, plan) as reader:
-        drawn = drawn_from_chunks(reader, census.masses, order.draws, order.seed)
-        exact: train.Objective | None = None
-        if is_exact:
-            exact = ChunkedObjective(reader, census.masses, alpha, resolve(order.n_jobs))
+    with Reader(read, source.buffer, source.n_chunks, plan) as reader:
+
+        def parts() -> Iterator[tuple[float, Rows, PairSampler]]:
+            """In the mean over all pairs that of a chunk counts by its share of the mass."""
+            for i, rows, sampler in walked(reader, np.flatnonzero(masses).tolist()):
+                yield float(masses[i] / total / sampler.total_weight / alpha), rows, sampler
+
+        drawn = drawn_from_chunks(reader, masses, order.draws, order.seed)
+        exact = train.ExactObjective(parts, alpha, resolve(order.n_jobs)) if is_exact else None
         n_passes = passes_for(order.n_steps, source.n_rows) if passes is None else int(passes)
-        course = visits(order.n_steps, census.masses, n_passes, order.seed)
-        walk = ((visit.n_steps, *loaded) for visit, loaded in visited(reader, course))
+        course, ahead = tee(visits(order.n_steps, masses, n_passes, order.seed))
+        chunks = walked(reader, (visit.chunk for visit in ahead))
+        walk = ((visit.n_steps, *one[1:]) for visit, one in zip(course, chunks, strict=True))
         return order.carried_out(source.n_features, walk, drawn, exact, alpha, census.n_pairs)
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.errors import check_one_of
+from linrank.errors import check_one_of, check_positive
 from linrank.options import AVERAGES
 from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler
 
@@ -59,9 +59,7 @@ class Learner:
     def __post_init__(self) -> None:
         check_one_of("algorithm", self.algorithm, tuple(RULES))
         for name in ("alpha", "aggressiveness"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name} must be finite and > 0, got {value}")
+            check_positive(name, getattr(self, name))
         if not (self.first_step >= 0 and math.isfinite(self.first_step)):
             raise ValueError(f"first_step must be finite and >= 0, got {self.first_step}")
 
@@ -208,9 +206,9 @@ class Descent:
             np.ascontiguousarray(state[key], np.float64) for key in ("scalars", "v", "z")
         )
         rules = np.asarray(state["rules"], dtype=np.float64)
-        if scalars.ndim != 2 or scalars.shape[1] != 10 or not len(scalars) == len(v) == len(z) > 0:
-            raise ValueError("the state of the descent is damaged: its arrays do not fit together")
-        if v.ndim != 2 or z.ndim != 2 or rules.shape != (len(scalars), 3):
+        shapes = [scalars.shape[1:], rules.shape[1:], v.ndim, z.ndim]
+        n_models = {len(scalars), len(rules), len(v), len(z)}
+        if shapes != [(10,), (3,), 2, 2] or len(n_models) > 1 or n_models == {0}:
             raise ValueError("the state of the descent is damaged: its arrays do not fit together")
         if not np.isin(scalars[:, 0], range(len(names))).all():
             raise ValueError("the state of the descent is damaged: unknown algorithm")

@@ -174,26 +174,6 @@ class CsrArena:
 Arena = DenseArena | CsrArena
 
 
-def arena_for(rows: Rows, memory: int, spare: int = 0) -> Arena:
-    """An arena of the storage of ``rows``; MemoryError if it would not hold even a few.
-
-    ``spare`` columns are left free in dense rows.
-    """
-    n_rows, n_columns = rows.shape
-    arena: Arena
-    if isinstance(rows, DenseRows):
-        arena = DenseArena(memory, n_columns, n_columns + spare)
-    else:
-        per_row = -(-int(rows.offsets[-1] - rows.offsets[0]) // max(1, n_rows))
-        arena = CsrArena(memory, n_columns, max(1, per_row))
-    if arena.most_rows < 2:
-        raise MemoryError(
-            f"a buffer of {describe_bytes(memory)} holds {arena.most_rows} rows of "
-            f"{n_columns} features; it must hold 2 at least: give it more memory"
-        )
-    return arena
-
-
 ROWS_PER_LEVEL = 256
 ROWS_PER_QUERY = 4096
 _INDEX = ("ids", "labels", "sizes", "recency", "n_forgotten")  # the state of `StreamIndex`
@@ -311,37 +291,7 @@ class Buffer:
         """
         if self.sampling == "roc":
             ids, labels = np.zeros(len(labels), np.int64), (labels > 0).astype(np.float64)
-        arena = self._arena_for(rows)
-        sizes = self._make_room(arena, rows, ids)
-        n_queries, n_used = self.n_queries, int(self._index.n_used)
-        arena.append(rows, n_used)
-        cells = self._index.add(ids, labels, sizes)
-        self.n_new_queries += self.n_queries - n_queries
-        return self._sampler(*cells)
-
-    def _arena_for(self, rows: Rows) -> Arena:
-        """The arena for rows like these; with more columns it may be another one."""
-        old, width = self._arena, rows.shape[1]
-        if old is not None:
-            most = old.per_row if isinstance(rows, DenseRows) else old.n_columns
-            if isinstance(old, CsrArena) or width <= most:
-                old.n_columns = max(old.n_columns, width)
-                return old
-        arena = arena_for(rows, self.memory, 0 if old is None else width // 4)
-        if old is not None:
-            # Of dense rows an eighth moves, at most: for a moment the memory has both. Sparse rows
-            # that bring new columns come where sparse is the smaller storage: it starts from none.
-            most = min(old.most_rows, arena.most_rows) // 8 if arena.storage == "dense" else 0
-            self._index.evict(most, 0)
-            old.keep(self._index.compact())
-            arena.append(old.view(self.n_rows), 0)
-        self._index.reserve(arena.capacity)
-        self._arena = arena
-        return arena
-
-    def _make_room(self, arena: Arena, rows: Rows, ids: Array) -> Array:
-        """Forget and move what is in the way of ``rows``; their sizes."""
-        n, width = rows.shape
+        arena, (n, width) = self._arena_for(rows), rows.shape
         self._index.touch(ids)  # of the queries that are here already, the batch's stay longest
         sizes = arena.sizes(rows)
         n_entries = int(sizes.sum())
@@ -353,26 +303,49 @@ class Buffer:
         self._index.evict(arena.most_rows - n, arena.most_size - n_entries)
         if not arena.has_room(int(self._index.n_used), rows):
             arena.keep(self._index.compact())
-        return sizes
-
-    def _sampler(
-        self,
-        order: Array,
-        winners: Array,
-        winners_end: Array,
-        losers: Array,
-        losers_end: Array,
-        query: Array,
-        n_pairs: int,
-    ) -> NewPairs | None:
+        n_queries = self.n_queries
+        arena.append(rows, int(self._index.n_used))
+        order, above, above_end, below, below_end, query, n_pairs = self._index.add(
+            ids, labels, sizes
+        )
+        self.n_new_queries += self.n_queries - n_queries
         if n_pairs == 0:
             return None
-        n_winners, n_losers = winners_end - winners, losers_end - losers
-        weights = (n_winners * n_losers).astype(np.float64)
+        n_above, n_below = above_end - above, below_end - below
+        weights = (n_above * n_below).astype(np.float64)
         if self.sampling == "query":
             weights /= np.bincount(query, weights)[query]
-        core = _core.cell_sampler(order, winners, n_winners, losers, n_losers, weights)
-        return NewPairs(core, n_pairs)
+        return NewPairs(_core.cell_sampler(order, above, n_above, below, n_below, weights), n_pairs)
+
+    def _arena_for(self, rows: Rows) -> Arena:
+        """The arena for rows like these; with more columns it may be another one."""
+        old, width = self._arena, rows.shape[1]
+        if old is not None:
+            most = old.per_row if isinstance(rows, DenseRows) else old.n_columns
+            if isinstance(old, CsrArena) or width <= most:
+                old.n_columns = max(old.n_columns, width)
+                return old
+        arena: Arena
+        if isinstance(rows, DenseRows):  # a later one leaves columns free
+            arena = DenseArena(self.memory, width, width if old is None else width + width // 4)
+        else:
+            per_row = -(-int(rows.offsets[-1] - rows.offsets[0]) // max(1, rows.shape[0]))
+            arena = CsrArena(self.memory, width, max(1, per_row))
+        if arena.most_rows < 2:
+            raise MemoryError(
+                f"a buffer of {describe_bytes(self.memory)} holds {arena.most_rows} rows of "
+                f"{width} features; it must hold 2 at least: give it more memory"
+            )
+        if old is not None:
+            # Of dense rows an eighth moves, at most: for a moment the memory has both. Sparse rows
+            # that bring new columns come where sparse is the smaller storage: it starts from none.
+            most = min(old.most_rows, arena.most_rows) // 8 if arena.storage == "dense" else 0
+            self._index.evict(most, 0)
+            old.keep(self._index.compact())
+            arena.append(old.view(self.n_rows), 0)
+        self._index.reserve(arena.capacity)
+        self._arena = arena
+        return arena
 
     def clear(self) -> None:
         """Begin anew; rows that are not remembered any more do not count as forgotten."""

@@ -106,18 +106,23 @@ def pair_sampler(
     """
     check_one_of("sampling", sampling, SAMPLINGS)
     u = None if row_weight is None else as_weights(row_weight, queries.n_rows, "row_weight")
-    c = (
-        None
-        if query_weight is None
-        else as_weights(query_weight, queries.n_queries, "query_weight")
-    )
+    c = query_weight
+    if c is not None:
+        c = as_weights(c, queries.n_queries, "query_weight")
     _refuse(sampling, u, c)
-    kept = _kept(keep, queries.n_queries)
+    kept = None if keep is None else np.ascontiguousarray(keep)
+    if kept is not None and (kept.dtype != np.bool_ or kept.shape != (queries.n_queries,)):
+        raise ValueError(
+            f"keep must hold True or False for each of {queries.n_queries} queries, got "
+            f"{kept.dtype} of shape {kept.shape}"
+        )
     if sampling == "roc":
         return _roc(queries, labels, u, kept)
     if queries.n_pairs == 0 or (kept is not None and not queries.pairs_per_query[kept].any()):
         raise NoPairsError(_no_pairs_message(queries, kept))
-    pairs = Pairs(queries, _by_position(queries, u), _factors(queries, c, kept))
+    if kept is not None:
+        c = np.where(kept, 1.0 if c is None else c, 0.0)
+    pairs = Pairs(queries, _by_position(queries, u), c)
     if sampling == "rejection":
         return _rejection(pairs, kept)
     if sampling == "query-level":
@@ -207,14 +212,6 @@ def _c(pairs: Pairs) -> Array:
     return np.ones(pairs.queries.n_queries) if c is None else c
 
 
-def _factors(queries: Queries, c: Array | None, kept: Array | None) -> Array | None:
-    """c with zeros for the queries that take no part."""
-    if kept is None:
-        return c
-    factors: Array = np.where(kept, 1.0 if c is None else c, 0.0)
-    return factors
-
-
 def _by_position(queries: Queries, u: Array | None) -> Array | None:
     return None if u is None else np.ascontiguousarray(queries.gather(u))
 
@@ -242,18 +239,6 @@ def _rows_of(queries: Queries, kept: Array) -> Array:
 
 
 # ---- errors -------------------------------------------------------------------------------------
-
-
-def _kept(keep: Any, n_queries: int) -> Array | None:
-    if keep is None:
-        return None
-    kept = np.ascontiguousarray(keep)
-    if kept.dtype != np.bool_ or kept.shape != (n_queries,):
-        raise ValueError(
-            f"keep must hold True or False for each of {n_queries} queries, got {kept.dtype} of "
-            f"shape {kept.shape}"
-        )
-    return kept
 
 
 def _refuse(sampling: str, u: Array | None, c: Array | None) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
-from linrank.errors import check_one_of
-from linrank.losses.base import Huber
-from linrank.objective import Ridge, Risk, Sum
+from linrank.errors import check_natural, check_one_of, check_positive
+from linrank.losses.base import Dual, Huber
+from linrank.objective import Ridge, Risk, SumPoint
 from linrank.options import ALGORITHMS, RECORDS
 from linrank.solvers.result import duality_gap
 from linrank.stochastic.descent import Course, Rule, needs_plan
@@ -37,26 +37,52 @@ Callback = Callable[[dict[str, Any]], bool | None]
 BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
 
 
+_SUMMED = ("primal", "dual", "gradient", "gradient_error")  # what the gap asks of the risk
+
+
+@dataclass(frozen=True, eq=False)
 class ExactObjective:
     """``λ/2 ‖w‖² + Σ ω max(0, 1 - w·x_ij) / Σ ω`` over all pairs that the sampler may draw.
 
     It costs a pass over the rows and a sort of every query: no pair is listed.
+
+    Attributes
+    ----------
+    parts : callable
+        ``(C, rows, sampler)`` of each part of the data: all of them in memory.
+    alpha : float
+        λ.
+    n_threads : int
+        Threads.
     """
 
-    at_zero = 1.0  # the objective of w = 0
+    parts: Callable[[], Iterable[tuple[float, Rows, PairSampler]]]
+    alpha: float
+    n_threads: int = 1
 
-    def __init__(self, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int) -> None:
+    @classmethod
+    def of(
+        cls, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int = 1
+    ) -> ExactObjective:
+        """Of rows in memory."""
         C = 1.0 / (alpha * sampler.total_weight)
-        self._alpha = alpha
-        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, n_threads, epsilon=BAND), C))
+        return cls(lambda: [(C, rows, sampler)], alpha, n_threads)
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, certified bound on what it is above the minimum).
 
-        RankSVM's ``½‖w‖² + C Σ ω loss`` with ``C = 1/(λ Σω)`` is this objective divided by λ.
+        RankSVM's ``½‖w‖² + C Σ ω loss`` with ``C = 1/(λ Σω)`` is this objective divided by λ. Of
+        the parts nothing is kept but sums.
         """
-        point = self._sum.at(w)
-        return self._alpha * float(point.primal), self._alpha * duality_gap(point)
+        sums: list[Any] = [0.0, Dual(), 0.0, 0.0, 0.0]
+        for C, rows, sampler in self.parts():
+            point = Risk(rows, Huber(sampler.pairs, self.n_threads, epsilon=BAND), C).at(w)
+            found = (*(getattr(point, name) for name in _SUMMED), point.primal_error(np.abs(w)))
+            sums = [total + term for total, term in zip(sums, found, strict=True)]
+        risk = SimpleNamespace(**dict(zip(_SUMMED, sums, strict=False)))
+        risk.primal_error = lambda size: sums[-1]
+        whole = SumPoint(w, [Ridge().at(w), risk])
+        return self.alpha * float(whole.primal), self.alpha * duality_gap(whole)
 
 
 class SampledObjective:
@@ -73,7 +99,6 @@ class SampledObjective:
         n = len(drawn.winners)
         self._winners, self._losers = places[:n], places[n:]
         self._rows, self._alpha, self._logistic = drawn.rows, alpha, logistic
-        self.at_zero = math.log(2) if logistic else 1.0
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, nan): a sample certifies nothing."""
@@ -83,16 +108,9 @@ class SampledObjective:
         return 0.5 * self._alpha * float(w @ w) + float(losses.mean()), math.nan
 
 
+# (objective of weights, certified bound on what it is above the minimum, or nan)
+Objective = Callable[[Array], tuple[float, float]]
 _PATIENCE = 2  # milestones without progress that `tol` takes for the end
-
-
-class Objective(Protocol):
-    """How good weights are."""
-
-    at_zero: float
-
-    def __call__(self, w: NDArray[Any]) -> tuple[float, float]:
-        """(objective, certified bound on what it is above the minimum, or nan)."""
 
 
 def milestones(n_steps: int) -> Iterator[int]:
@@ -106,16 +124,17 @@ def milestones(n_steps: int) -> Iterator[int]:
 
 
 class Watch:
-    """What happens at a milestone: history, tolerance, callback."""
+    """What happens at a milestone: history, tolerance, callback; ``at_zero`` is F of w = 0."""
 
     def __init__(
         self,
         objective: Objective | None,
         watched: Objective | None,
+        at_zero: float,
         tol: float | None,
         callback: Callback | None,
     ) -> None:
-        self._objective, self._watched = objective, watched
+        self._objective, self._watched, self._at_zero = objective, watched, at_zero
         self._tol, self._callback = tol, callback
         self._start = time.perf_counter()
         self._best, self._n_stalled = math.inf, 0
@@ -142,7 +161,7 @@ class Watch:
         # Long first steps lead far away, and the objective may rise for some milestones before it
         # falls: weights worse than none are not the end of a descent, nor is a stop of a first
         # rule.
-        is_lost = value > (1 + self._tol) * self._objective.at_zero or run.changes
+        is_lost = value > (1 + self._tol) * self._at_zero or run.changes
         if self._watched is not self._objective:
             value = self._watched(w)[0]
         if value < (1 - self._tol) * self._best or is_lost:
@@ -303,7 +322,8 @@ class Order:
             sampler = pair_sampler(held_out.queries, self.sampling, labels=held_out.labels)
             pairs = DrawnPairs.of(held_out.rows, sampler, RECORDED, self.seed)
             watched = SampledObjective(pairs, alpha, logistic=logistic)
-        watch = Watch(objective, watched, self.tol, self.callback)
+        at_zero = math.log(2) if logistic else 1.0
+        watch = Watch(objective, watched, at_zero, self.tol, self.callback)
         run = Course(
             n_features,
             [Rule(self.algorithm, alpha, self.aggressiveness)],
@@ -373,7 +393,7 @@ def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any)
     drawn = {draw: DrawnPairs.of(data.rows, sampler, draw, order.seed) for draw in order.draws}
     exact: Objective | None = None
     if order.record == "exact":
-        exact = ExactObjective(data.rows, sampler, alpha, resolve(order.n_jobs))
+        exact = ExactObjective.of(data.rows, sampler, alpha, resolve(order.n_jobs))
     visits = [(order.n_steps, data.rows, sampler)]
     return order.carried_out(data.n_features, visits, drawn, exact, alpha, sampler.n_pairs)
 
@@ -385,10 +405,8 @@ def regularisation(
     if alpha is not None and C is not None:
         raise ValueError(f"give alpha or C, not both: got alpha={alpha} and C={C}")
     for name, value in (("alpha", alpha), ("C", C)):
-        if value is not None and not (
-            isinstance(value, numbers.Real) and value > 0 and math.isfinite(value)
-        ):
-            raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+        if value is not None:
+            check_positive(name, value)
     if C is not None:
         return 1.0 / (float(C) * total_weight)
     return _DEFAULT_ALPHA if alpha is None else float(alpha)
@@ -397,13 +415,12 @@ def regularisation(
 def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
     """Refuse options that no data could make right."""
     check_one_of("algorithm", algorithm, ALGORITHMS)
-    if not isinstance(n_steps, numbers.Integral) or isinstance(n_steps, bool) or n_steps < 1:
-        raise ValueError(f"n_steps must be an integer >= 1, got {n_steps!r}")
+    check_natural("n_steps", n_steps)
     check_one_of("record", record, (None, *RECORDS))
     if record == "exact" and algorithm == "logistic":
         raise ValueError(
             "record='exact' sums the hinge over all pairs; the logistic loss has no such sum: "
             "use record='sampled'"
         )
-    if tol is not None and not (tol > 0 and math.isfinite(tol)):
-        raise ValueError(f"tol must be finite and > 0, got {tol}")
+    if tol is not None:
+        check_positive("tol", tol)
