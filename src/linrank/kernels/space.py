@@ -13,7 +13,7 @@ searches above all, is sweeps over the scores.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -58,34 +58,29 @@ class JointLoss(ScoreLoss):
         return self.losses[0].has_kink
 
     def errors(self, point: JointPoint, z: Array | None) -> Errors:
-        parts = zip(self.losses, point.points, strict=True)
-        found = [astuple(loss.errors(part, None)) for loss, part in parts]
+        found = [astuple(loss.errors(part, None)) for loss, part in self._each(point)]
         return Errors(*np.sum(found, axis=0).tolist())
 
     def at(self, z: Array, near: JointPoint | None = None) -> JointPoint:
-        nears = [None] * len(self.losses) if near is None else near.points
-        points = [
-            loss.at(_gathered(loss, z), known)
-            for loss, known in zip(self.losses, nears, strict=True)
-        ]
-        return JointPoint(self, points)
+        near = near or JointPoint(self, [None] * len(self.losses))
+        return JointPoint(self, [loss.at(_gathered(loss, z), at) for loss, at in self._each(near)])
+
+    def _each(self, point: JointPoint) -> Iterator[tuple[ScoreLoss, Any]]:
+        """Each loss with its own point."""
+        return zip(self.losses, point.points, strict=True)
 
     def curvature(self, point: JointPoint, v: Array) -> Array:
         if len(self.losses) == 1 and self.losses[0].order is None:  # a sweep for each landmark
             return self.losses[0].curvature(point.points[0], v)
-        return self.by_row(
-            loss.curvature(part, _gathered(loss, v))
-            for loss, part in zip(self.losses, point.points, strict=True)
-        )
+        each = self._each(point)
+        return self.by_row(loss.curvature(part, _gathered(loss, v)) for loss, part in each)
 
     def primal(self, point: JointPoint) -> float:
-        parts = zip(self.losses, point.points, strict=True)
-        return float(sum(loss.primal(part) for loss, part in parts))
+        return float(sum(loss.primal(part) for loss, part in self._each(point)))
 
     def dual(self, point: JointPoint, errors: Errors) -> Dual:
-        parts = zip(self.losses, point.points, strict=True)
-        duals = (loss.dual(part, loss.errors(part, None)) for loss, part in parts)
-        return sum(duals, Dual())
+        each = self._each(point)
+        return sum((loss.dual(part, loss.errors(part, None)) for loss, part in each), Dual())
 
     def by_row(self, parts: Iterable[Array]) -> Array:
         """The sum of vectors that each loss gave by its positions."""

@@ -146,67 +146,50 @@ def train_kernel(
         )
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
-    training = _Training(problem, matrix, tol, most, n_threads, _entry_rounding(kernel, data))
+    landmarks = _landmarks(problem, matrix, most)
+    sweeping = useful_threads(landmarks.coordinates.nbytes, n_threads)
+    preconditioner = OnLandmarks(landmarks, patience=6, n_threads=sweeping)
+    training = _Training(problem, matrix, tol, preconditioner, _entry_rounding(kernel, data))
     return training.run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
-        max_iter or (500 if loss == "hinge" else 100),
         settle,
-        callback,
-        started,
+        max_iter=max_iter or (500 if loss == "hinge" else 100),
+        callback=None if callback is None else _of_coefficients(callback),
+        started=started,
     )
 
 
+@dataclass(frozen=True, eq=False)
 class _Training:
     """A problem in the space of a kernel, and the way to its solution."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        matrix: KernelMatrix,
-        tol: float,
-        most: int,
-        n_threads: int,
-        entry_rounding: float,
-    ) -> None:
-        self.problem = problem
-        self.matrix = matrix
-        self.tol = tol
-        self.entry_rounding = entry_rounding
-        self.inner_tol = tol * (1.0 - 2.0 * _WORSE)  # what settling and rounding may spoil is left
-        hinge = problem.loss == "hinge"
-        self.sharpening = Sharpening(self.objective, self.inner_tol) if hinge else None
-        landmarks = _landmarks(problem, matrix, most)
-        self.preconditioner = OnLandmarks(
-            landmarks, patience=6, n_threads=useful_threads(landmarks.coordinates.nbytes, n_threads)
-        )
+    problem: Problem
+    matrix: KernelMatrix
+    tol: float
+    preconditioner: OnLandmarks
+    entry_rounding: float
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """f, with the hinge smoothed within ``epsilon`` of its kink."""
         losses = JointLoss(self.problem.losses(epsilon), self.matrix.n)
         return Sum(Ridge(), KernelRisk(self.matrix, losses, self.problem.C, self.entry_rounding))
 
-    def run(
-        self,
-        beta0: Array,
-        max_iter: int,
-        settle: bool,
-        callback: Callback | None,
-        started: float,
-    ) -> KernelResult:
+    def run(self, beta0: Array, settle: bool, **options: Any) -> KernelResult:
         """Newton's method, and then the β that the last step speaks for."""
+        inner_tol = self.tol * (1.0 - 2.0 * _WORSE)  # what settling and rounding may spoil is left
+        hinge = self.problem.loss == "hinge"
+        sharpening = Sharpening(self.objective, inner_tol) if hinge else None
         found = newton(
             self.objective(),
             as_function(beta0, self.matrix),
             preconditioner=self.preconditioner,
-            tol=self.inner_tol,
-            max_iter=max_iter,
-            callback=None if callback is None else _of_coefficients(callback),
-            started=started,
-            sharpen=self.sharpening,
+            tol=inner_tol,
+            sharpen=sharpening,
             certified=True,
             directions=KernelDirections,
+            **options,
         )
-        epsilon = 0.0 if self.sharpening is None else self.sharpening.epsilon
+        epsilon = 0.0 if sharpening is None else sharpening.epsilon
         # Afresh: the values of the iterates are sums of many products, each with its rounding.
         objective = self.objective(epsilon or 1.0)
         point = objective.at(as_function(found.w[0], self.matrix))
