@@ -111,11 +111,20 @@ def train_regularized(
     callback : callable, optional
         Called with the state of each iterate; stops by returning True.
     """
-    _check(gamma, lam, C, tol, max_iter, query_normalization, memory_limit)
+    check_numbers(C, tol, max_iter)
+    if not (is_number(gamma) and 0.0 <= float(gamma) < np.inf):
+        raise ValueError(
+            f"gamma must be a finite number >= 0, got {gamma!r}; 0 is the plain RankSVM dual, and "
+            "larger values give matrices of lower rank"
+        )
+    closer = "; the larger it is, the closer A is to the matrix of dual variables"
+    check_positive("lam", lam, closer)
+    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
+    limit = None if memory_limit is None else allowed(memory_limit)
     log = _Log(callback, time.perf_counter())
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     _check_range(float(C) * pairs.total_weight(), float(lam))
-    check_memory(pairs, None if memory_limit is None else allowed(memory_limit))
+    check_memory(pairs, limit)
     rectangles = Rectangles(pairs, float(C))
     n_jobs = resolve(n_jobs)
     splitting = Splitting(
@@ -223,26 +232,3 @@ def _check_range(total: float, lam: float) -> None:
             f"{total:.3g}: with lam={lam:g} the penalty leaves the range of double precision; use "
             "a smaller C or lam, or smaller weights"
         )
-
-
-def _check(
-    gamma: Any,
-    lam: Any,
-    C: Any,
-    tol: Any,
-    max_iter: Any,
-    query_normalization: Any,
-    memory_limit: Any,
-) -> None:
-    """Raise ValueError for what `train_regularized` does not take."""
-    check_numbers(C, tol, max_iter)
-    if not (is_number(gamma) and 0.0 <= float(gamma) < np.inf):
-        raise ValueError(
-            f"gamma must be a finite number >= 0, got {gamma!r}; 0 is the plain RankSVM dual, and "
-            "larger values give matrices of lower rank"
-        )
-    closer = "; the larger it is, the closer A is to the matrix of dual variables"
-    check_positive("lam", lam, closer)
-    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
-    if memory_limit is not None:
-        allowed(memory_limit)
