@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from linrank.solvers.conjugate import (
     Memory,
     Preconditioner,
     Solution,
+    Solve,
     by_cholesky,
     solve_newton,
 )
@@ -131,8 +131,6 @@ def _independent(block: Array, smallest: float) -> tuple[Array, Array]:
     index = np.array(kept, dtype=np.int64)
     return index, np.tril(L[index][:, : len(kept)])
 
-
-Solve = Callable[[Array], Array]
 
 _HARMLESS = 0.05  # share of the slope that a step may lose by being written down anew
 
@@ -246,15 +244,9 @@ def settled(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array |
     d, rest = np.zeros_like(point.w), -point.gradient
     goal = 1e-6 * tol * point.primal
     for _ in range(_TRIALS):
-        solution = solve_newton(
-            SimpleNamespace(gradient=-rest, hvp=point.hvp),  # what is left of the system
-            memory.improve(solve),
-            memory,
-            forcing=0.0,
-            floor=0.0,
-            limit=preconditioner.limit,
-            residual=goal,
-        )
+        left = SimpleNamespace(gradient=-rest, hvp=point.hvp)  # of the system
+        improved, limit = memory.improve(solve), preconditioner.limit
+        solution = solve_newton(left, improved, memory, 0.0, 0.0, limit, residual=goal)
         d, rest = d + solution.d, solution.residual
         excess = point.moved(1.0, d + rest, point.image(d + rest)).primal - point.primal
         if excess <= allowed:
