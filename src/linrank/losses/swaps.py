@@ -106,7 +106,7 @@ class Swaps:
         ranked = _ranked(queries, scores, n_threads)
         order = ranked.order if ranked.order is not None else np.arange(ranked.n_rows)
         depth = np.minimum(lengths, LONGEST if cutoff is None else cutoff).astype(np.int32)
-        effect = _EFFECTS[type(measure)](measure, _Places(ranked, labels[order]))
+        effect: Effect = _EFFECTS[type(measure)](measure, _Places(ranked, labels[order]))
         weight = None if row_weight is None else np.ascontiguousarray(row_weight[order])
         swaps = cls(ranked, depth, *effect, weight)
         by_query = swaps.weight_by_query()
@@ -163,9 +163,9 @@ class Swaps:
         query = np.searchsorted(self.queries.offsets, positions, side="right") - 1
         is_first = positions - self.queries.offsets[query] < self.depth[query]
         depth = np.add.reduceat(is_first, sample.offsets[:-1]) if len(positions) else self.depth[:0]
-        effect = (a[positions] for a in (self.gain, self.first, self.second, self.factor))
-        kept = map(np.ascontiguousarray, effect)
-        return Swaps(sample, depth.astype(np.int32), *kept, row_weight=row_weight)
+        effect = (self.gain, self.first, self.second, self.factor)
+        gain, first, second, factor = (np.ascontiguousarray(a[positions]) for a in effect)
+        return Swaps(sample, depth.astype(np.int32), gain, first, second, factor, row_weight)
 
 
 def _ranked(queries: Queries, scores: Array, n_threads: int) -> Queries:
@@ -184,7 +184,9 @@ class _Places:
 
     def __init__(self, ranked: Queries, labels: Array) -> None:
         self.offsets, self.labels, lengths = ranked.offsets, labels, np.diff(ranked.offsets)
-        self.place = np.arange(1, ranked.n_rows + 1) - np.repeat(ranked.offsets[:-1], lengths)
+        self.place: Array = np.arange(1, ranked.n_rows + 1) - np.repeat(
+            ranked.offsets[:-1], lengths
+        )
         self.query = np.repeat(np.arange(ranked.n_queries), lengths)
 
     def total(self, a: Array) -> Array:
