@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 import time
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
 from linrank.judging.candidates import Contestant, contestants
 from linrank.judging.contest import Entry, chosen
-from linrank.judging.runner import Outcome, _Board
+from linrank.judging.runner import Outcome, time_left
 from linrank.metrics import Evaluation
 from linrank.ranksvm.path import GRID
 from linrank.search.folds import deal
@@ -180,6 +179,7 @@ def test_folds_are_pooled_over_their_queries(parts):
     assert "4 folds of 4 subsets, 2 to train, 1 to test" in contest.to_text()
 
 
+@pytest.mark.slow
 def test_rows_in_any_order_give_the_same_figures(parts):
     rng = np.random.default_rng(5)
     mixed = [data.select(rng.permutation(data.n_rows)) for data in parts[:3]]
@@ -291,7 +291,9 @@ def test_what_was_said_last_counts_after_a_cut(parts):
     assert contest["tire"].outcomes[0].status == "cut"
 
 
-@pytest.mark.parametrize("name", ["catboost", "forest", "svr-l2", "sgd"])
+@pytest.mark.parametrize(
+    "name", ["catboost", pytest.param("forest", marks=pytest.mark.slow), "svr-l2", "sgd"]
+)
 def test_sparse_rows_are_no_obstacle_in_a_process_of_their_own(parts, name):
     """There they are maps of files that cannot be written."""
     needs = contestants()[name].needs
@@ -431,14 +433,13 @@ def test_names_of_strangers_are_escaped(parts):
 
 
 def test_the_time_left_is_estimated_by_what_methods_took_before():
-    board = _Board(deque(), None, "map")
-    assert board.estimate([("a", 0.0)], 1) is None
-    board._seconds = {"a": [2.0, 4.0], "b": [9.0]}
+    assert time_left({}, [("a", 0.0)], 1) is None
+    took = {"a": [2.0, 4.0], "b": [9.0]}
     # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.
-    assert board.estimate([("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
-    assert board.estimate([("a", 50.0)], 2) == 0.0
+    assert time_left(took, [("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
+    assert time_left(took, [("a", 50.0)], 2) == 0.0
     # One that nobody knows and that has run for a minute will not end in the next second.
-    assert board.estimate([("c", 60.0)], 1) == 60.0
+    assert time_left(took, [("c", 60.0)], 1) == 60.0
 
 
 def test_an_outcome_without_a_model_is_told_in_plain_values():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
 
@@ -20,7 +18,7 @@ from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make
 from linrank.data.scaling import Scaling
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.ranksvm.train import train
-from papers import DominationRanker, RankSVM, SGDRanker
+from papers import RankSVM
 from strategies import datasets, scored_queries
 
 
@@ -145,13 +143,6 @@ def test_group_equals_qid_and_the_order_of_rows_does_not_matter(data):
     assert_allclose(shuffled.coef_, tight.coef_, rtol=1e-4, atol=1e-6)
 
 
-def test_storage_does_not_matter(data):
-    ranker = RankSVM(tol=1e-10).fit(data.X, data.y, qid=data.qid)
-    as_csr = RankSVM(tol=1e-10).fit(sparse.csr_array(data.X), data.y, qid=data.qid)
-    assert_allclose(as_csr.coef_, ranker.coef_, rtol=1e-4, atol=1e-6)
-    assert_allclose(as_csr.predict(sparse.csc_matrix(data.X)), as_csr.predict(data.X), rtol=1e-9)
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_frames_keep_their_names(data, library):
     module = pytest.importorskip(library)
@@ -175,17 +166,6 @@ def test_a_frame_with_a_column_qid_is_a_trap(data):
     frame = pd.DataFrame({"f": data.X[:, 0], "qid": data.qid})
     with pytest.raises(ValueError, match="column named 'qid'"):
         RankSVM().fit(frame, data.y)
-
-
-def test_warm_start_continues(data):
-    cold = RankSVM(scale="standard", tol=1e-8).fit(data.X, data.y, qid=data.qid)
-    ranker = RankSVM(scale="standard", tol=1e-8, warm_start=True).fit(data.X, data.y, qid=data.qid)
-    ranker.fit(data.X, data.y, qid=data.qid)
-    assert ranker.n_iter_ < cold.n_iter_
-    assert_allclose(ranker.history_["objective"][0], cold.objective_, rtol=1e-6)
-    assert_allclose(ranker.objective_, cold.objective_, rtol=1e-6)
-    with pytest.raises(ValueError, match="3 features and the previous fit had 8"):
-        ranker.fit(data.X[:, :3], data.y, qid=data.qid)
 
 
 def test_without_warm_start_a_second_fit_forgets(data):
@@ -255,13 +235,6 @@ def test_rank_orders_each_query(data):
         ranker.rank(data.X, qid=data.qid, k=0)
 
 
-def test_explanations_sum_to_scores(data):
-    ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
-    scores = ranker.predict(data.X)
-    assert_allclose(ranker.explain(data.X).sum(axis=1), scores, rtol=1e-9)
-    assert_allclose(ranker.explain(data.X, pair=(4, 1)).sum(), scores[4] - scores[1])
-
-
 def test_scaling_by_query_is_part_of_the_model(data, tmp_path):
     ranker = RankSVM(scale="query", tol=1e-10).fit(data.X, data.y, qid=data.qid)
     scaled = Scaling("query").transform(data.rows, data.queries).values
@@ -277,14 +250,6 @@ def test_scaling_by_query_is_part_of_the_model(data, tmp_path):
     assert_array_equal(one_query.predict(data.X), one_query.predict(data.X, np.zeros(data.n_rows)))
 
 
-def test_saved_loaded_and_pickled_models_score_alike(data, tmp_path):
-    ranker = RankSVM(scale="standard").fit(data.X, data.y, qid=data.qid)
-    ranker.save(tmp_path / "m.json")
-    scores = ranker.predict(data.X)
-    assert_array_equal(load_model(tmp_path / "m.json").predict(data.X), scores)
-    assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(data.X), scores)
-
-
 # ---- validation data ----------------------------------------------------------------------------
 
 
@@ -292,45 +257,6 @@ def fit_with_validation(data, held_out, **params):
     return RankSVM(**params).fit(
         data.X, data.y, qid=data.qid, X_val=held_out.X, y_val=held_out.y, qid_val=held_out.qid
     )
-
-
-@pytest.mark.parametrize("scale", ["none", "standard", "query"])
-def test_the_validation_measure_is_recorded_by_iteration(data, held_out, scale):
-    ranker = fit_with_validation(data, held_out, scale=scale, scoring="map")
-    values = ranker.history_["val_map"]
-    assert len(values) == ranker.n_iter_ + 1
-    scores = ranker.predict(held_out.X, qid=held_out.qid)
-    last = evaluate(held_out.y, scores, qid=held_out.qid, metrics=["map"])["map"]
-    assert_allclose(values[-1], last)
-    assert ranker.best_iteration_ == int(np.argmax(values))
-
-
-def test_validation_alone_does_not_change_the_fit(data, held_out):
-    plain = RankSVM().fit(data.X, data.y, qid=data.qid)
-    assert_array_equal(fit_with_validation(data, held_out).coef_, plain.coef_)
-
-
-@pytest.mark.parametrize(
-    "ranker", [RankSVM(), SGDRanker(n_steps=100, random_state=0), DominationRanker()]
-)
-def test_a_fit_without_validation_forgets_the_best_iteration(data, held_out, ranker):
-    valid = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
-    assert ranker.fit(data.X, data.y, qid=data.qid, **valid).best_iteration_ >= 0
-    assert not hasattr(ranker.fit(data.X, data.y, qid=data.qid), "best_iteration_")
-
-
-def test_early_stopping_keeps_the_best_iterate(data, held_out):
-    ranker = fit_with_validation(
-        data, held_out, solver="tron", tol=1e-10, early_stopping=True, n_iter_no_change=2
-    )
-    values, best = ranker.history_["val_ndcg@10"], ranker.best_iteration_
-    assert best == int(np.argmax(values))
-    assert len(values) - 1 - best == 2  # stopped by lack of patience: else this tests nothing
-    assert ranker.objective_ == ranker.history_["objective"][best]
-    assert ranker.duality_gap_ == ranker.history_["gap"][best]
-    assert not ranker.converged_
-    scores = ranker.predict(held_out.X)
-    assert_allclose(evaluate(held_out.y, scores, qid=held_out.qid)["ndcg@10"], values[best])
 
 
 def test_the_start_at_zero_is_not_the_best_because_the_rows_were_sorted(data, held_out):
@@ -381,18 +307,6 @@ def test_the_last_of_several_validation_sets_steers(data, held_out):
 
 
 # ---- progress -----------------------------------------------------------------------------------
-
-
-def test_a_callback_sees_every_iterate_and_may_stop(data, held_out):
-    seen = []
-    ranker = fit_with_validation(
-        data, held_out, callback=lambda state: seen.append(state) or len(seen) == 2
-    )
-    assert [state["objective"] for state in seen] == ranker.history_["objective"]
-    assert [state["val_ndcg@10"] for state in seen] == ranker.history_["val_ndcg@10"]
-    assert len(seen) == 2
-    assert_array_equal(seen[-1]["w"], ranker.coef_)
-    assert not ranker.converged_
 
 
 def test_progress_goes_to_the_logger_or_to_standard_error(data, capsys, caplog):
@@ -479,11 +393,6 @@ def test_a_dataset_is_given_alone(data):
     assert_array_equal(RankSVM().fit(data).coef_, plain.coef_)
     with pytest.raises(ValueError, match="y is part of the data set, which is given alone"):
         RankSVM().fit(data, data.y, qid=data.qid)
-
-
-def test_constant_labels_are_no_pairs():
-    with pytest.raises(NoPairsError, match="same label"):
-        RankSVM().fit(X3, [1, 1, 1])
 
 
 def test_fit_is_train(data):

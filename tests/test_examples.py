@@ -120,6 +120,7 @@ def test_optuna_search():
     assert number("other queries, chosen", text) > 0.65  # 0.58 for a random order
 
 
+@pytest.mark.slow
 def test_mlflow_tracking(tmp_path):
     """What was logged is found again and scores as it did, by linrank and by onnxruntime."""
     for package in ("mlflow", "onnx", "onnxruntime"):

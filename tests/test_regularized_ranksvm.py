@@ -13,9 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linrank import ConvergenceWarning, NoPairsError, QueryKFold, evaluate, load_model, make_ranking
+from linrank import ConvergenceWarning, QueryKFold, evaluate, load_model, make_ranking
 from papers import RankSVM, RegularizedRankSVM
 from real_data import mq2008
 from small_data import small
@@ -33,37 +32,6 @@ def fit(gamma=1.0, lam=0.1, C=1.0, data=DATA, qid=True, weight=None, query_weigh
         sample_weight=weight,
         query_weight=query_weight,
     )
-
-
-# A weight of 2 doubles the bound of a dual variable; a row that comes twice has two of them, and
-# the penalties of the matrix are others.
-REPEATED = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "repeating a row is another matrix"
-    for kind in ("dense", "sparse")
-}
-
-
-@parametrize_with_checks(
-    [RegularizedRankSVM(tol=1e-7)], expected_failed_checks=lambda estimator: REPEATED
-)
-def test_scikit_learn_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # checks with max_iter=1 or 2
-        check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [
-        RegularizedRankSVM(gamma=0.0),
-        RegularizedRankSVM(gamma=0.3, scale="standard", query_normalization="pairs"),
-    ],
-    expected_failed_checks=lambda estimator: REPEATED,
-)
-def test_scikit_learn_checks_of_other_parameters(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # checks with max_iter=1 or 2
-        check(estimator)
 
 
 def check_duals(ranker, data):
@@ -149,13 +117,6 @@ def test_early_stopping_keeps_the_last_iterate_where_that_is_best():
     assert_allclose(found["ndcg@10"], scores[4], rtol=1e-12)
 
 
-def test_too_few_iterations_warn():
-    with pytest.warns(ConvergenceWarning, match="RegularizedRankSVM did not converge: .* max_iter"):
-        ranker = fit(0.5, 10.0, 10.0, max_iter=1, tol=1e-9)
-    assert not ranker.converged_
-    assert ranker.n_iter_ == 1
-
-
 def test_model_files(tmp_path):
     ranker = fit(scale="minmax")
     ranker.save(tmp_path / "model")
@@ -217,16 +178,6 @@ def test_bad_input():
         MemoryError, match=r"memory_limit=100, 100 B, is too small: .* use FactorizedRankSVM"
     ):
         fit(memory_limit=100)
-    with pytest.raises(NoPairsError):
-        RegularizedRankSVM().fit(DATA.X, np.ones(DATA.n_rows), qid=DATA.qid)
-    with pytest.raises(ValueError, match="early_stopping=True needs validation data"):
-        fit(early_stopping=True)
-
-
-def test_same_bits_on_any_number_of_threads():
-    one, many = fit(0.2, n_jobs=1), fit(0.2, n_jobs=3)
-    assert_array_equal(one.coef_, many.coef_)
-    assert one.objective_ == many.objective_
 
 
 def test_real_data_within_a_few_iterations():

@@ -100,6 +100,7 @@ def test_an_unknown_name_is_refused():
     assert "--list" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_quick_run_writes_where_it_is_told(tmp_path):
     real_file("mq2008/S1.txt.xz")
     done = run("--quick", "--out", str(tmp_path), "lee-lin-table-5")

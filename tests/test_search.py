@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import linrank
 import papers
-from linrank import ConvergenceWarning, QueryKFold, evaluate, load_model, make_ranking
+from linrank import ConvergenceWarning, NoPairsError, QueryKFold, evaluate, load_model, make_ranking
 from linrank.methods.base import METHODS, Task
 from linrank.methods.parameters import FactorizedSearch, RankSVMSearch
 from linrank.search.folds import deal
@@ -64,6 +68,96 @@ def test_cv_results_are_those_of_scikit_learn(data, name):
         assert getattr(found, f"{axis}_") in list(getattr(found, f"{axis}s_"))
     assert results["params"][found.best_index_] == found.best_params_
     assert results["mean_test_score"][found.best_index_] == found.best_score_
+
+
+every_search = pytest.mark.parametrize("name", FACES)
+
+
+def search(data, name, **params):
+    given = {"cv": 3, **FACES[name][0], **params}
+    return getattr(linrank, name)(**given).fit(data.X, data.y, qid=data.qid)
+
+
+@every_search
+def test_what_a_search_records(data, name, tmp_path):
+    found = search(data, name, scoring="ndcg@5")
+    assert found.scores_.shape[0] == 3
+    assert_allclose(found.mean_scores_, found.scores_.mean(axis=0))
+    assert found.best_score_ == found.mean_scores_.max()
+    assert found.n_queries_ == 24
+    assert found.rank(data.X, qid=data.qid).min() == 1
+    assert 0.5 < found.score(data.X, data.y, qid=data.qid) <= 1
+    assert not hasattr(found, "fit_pairs")  # preferences have no folds
+    found.save(tmp_path / "m.json")
+    model = load_model(tmp_path / "m.json")
+    assert_allclose(model.predict(data.X), found.predict(data.X), rtol=1e-9, atol=1e-12)
+    expected = {"score": found.best_score_, "scoring": "ndcg@5", **found.best_params_}
+    gamma = expected.pop("gamma", None)  # it is part of the kernel
+    assert gamma is None or model.kernel.gamma == gamma
+    assert {key: model.training[key] for key in expected} == expected
+    assert clone(found).get_params() == found.get_params()
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@every_search
+def test_threads_do_not_change_it(data, name, scale):
+    one, three = (search(data, name, n_jobs=n, scale=scale) for n in (1, 3))
+    assert_allclose(three.scores_, one.scores_, rtol=1e-12)
+    assert_allclose(three.predict(data.X), one.predict(data.X), rtol=1e-9)
+    assert one.best_params_ == three.best_params_
+
+
+@every_search
+def test_kinds_of_cv_agree(data, name):
+    by_number = search(data, name).scores_
+    splits = list(QueryKFold(3).split(data.X, data.y, data.qid))
+    for cv in (QueryKFold(3), splits, iter(splits)):
+        assert_array_equal(search(data, name, cv=cv).scores_, by_number)
+    assert len(search(data, name, cv=GroupKFold(4)).scores_) == 4
+
+
+@every_search
+def test_without_qid_rows_are_dealt_out_by_label(data, name):
+    ranker = getattr(linrank, name)(**FACES[name][0], cv=3, scoring="pairwise_accuracy")
+    ranker.fit(data.X, data.y > 0, qid=None)
+    assert len(ranker.scores_) == 3
+    assert ranker.best_score_ > 0.5
+    assert not ranker.needs_qid_
+
+
+@every_search
+def test_verbose_is_a_line_of_every_model(data, name, capsys):
+    found = search(data, name, verbose=1, n_jobs=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith("linrank: fold ") for line in lines) == found.scores_.size
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"scoring": "ndgc"}, ValueError, "ndgc"),
+        ({"selection": "worst"}, ValueError, "selection must be 'best' or 'one_se', got 'worst'"),
+        ({"cv": 1}, ValueError, "at least 2 folds, got 1"),
+        ({"cv": 50}, ValueError, "24 queries cannot fill 50 folds"),
+        ({"cv": "five"}, TypeError, "cv must be a number of folds, .* got 'five'"),
+    ],
+    ids=str,
+)
+@every_search
+def test_wrong_parameters_are_told(data, name, options, error, message):
+    with pytest.raises(error, match=message):
+        search(data, name, **options)
+
+
+@every_search
+def test_parts_that_cannot_be_used_are_told(data, name):
+    with pytest.raises(ValueError, match="needs the spread over at least two folds"):
+        search(data, name, selection="one_se", cv=(data.X, data.y, data.qid))
+    y = np.where(data.qid < 2, data.y, 0.0)
+    one, rest = np.flatnonzero(data.qid < 2), np.flatnonzero(data.qid >= 2)
+    ranker = getattr(linrank, name)(**FACES[name][0], cv=[(one, rest), (rest, one)], scoring="p@5")
+    with pytest.raises(NoPairsError, match="fold 2 of 2: "):
+        ranker.fit(data.X, y, qid=data.qid)
 
 
 def test_equal_means_have_the_same_rank():
@@ -140,13 +234,6 @@ def test_the_model_of_low_rank_is_that_of_a_plain_fit(data, factorized, tmp_path
     assert (training["C"], training["score"]) == (factorized.C_, factorized.best_score_)
 
 
-def test_threads_do_not_change_it(data, factorized):
-    one = FactorizedRankSVMCV(CS, cv=3, scale="standard", random_state=0, n_jobs=1)
-    one.fit(data.X, data.y, qid=data.qid)
-    assert_array_equal(one.scores_, factorized.scores_)
-    assert_array_equal(one.coef_, factorized.coef_)
-
-
 def test_models_that_end_early_are_told(data):
     with pytest.warns(ConvergenceWarning, match="models on the folds did not reach the tolerance"):
         FactorizedRankSVMCV(CS, cv=2, max_iter=1, random_state=0).fit(data.X, data.y, qid=data.qid)
@@ -162,17 +249,43 @@ def test_the_automatic_grid_of_low_rank_is_coarse(data):
     assert found.Cs_[5] < unit < found.Cs_[-1] * data.queries.n_pairs
 
 
+# ---- scikit-learn -------------------------------------------------------------------------------
+
+BY_PAIRS = {"cv": 2, "scoring": "pairwise_accuracy"}
+DRAWN = "pairs are drawn at random: a weight is a probability, not a repetition of the row"
+UNWEIGHTED = {
+    "FactorizedRankSVMCV": "the start is drawn row by row: other rows have another start",
+    "SGDRankerCV": DRAWN,
+}
+
+
 def failures(estimator):
-    reason = "the start is drawn row by row: another number of rows has another start"
-    return {
-        f"check_sample_weight_equivalence_on_{name}_data": reason for name in ("dense", "sparse")
-    }
+    reason = UNWEIGHTED.get(type(estimator).__name__)
+    names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    return {} if reason is None else dict.fromkeys(names, reason)
 
 
-@pytest.mark.filterwarnings("ignore")
+def run_check(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
 @parametrize_with_checks(
-    [FactorizedRankSVMCV(CS, cv=2, scoring="pairwise_accuracy", max_iter=50)],
+    [
+        papers.RankSVMCV([0.01, 0.1, 1.0], selection="one_se", **BY_PAIRS),
+        FactorizedRankSVMCV(CS, max_iter=50, **BY_PAIRS),
+        papers.DominationRankerCV(cv=2, n_alphas=4),
+        papers.SGDRankerCV([0.1, 0.01, 0.001], n_steps=500, **BY_PAIRS),
+        papers.KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1, 1.0], random_state=0, **BY_PAIRS),
+    ],
     expected_failed_checks=failures,
 )
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+    run_check(estimator, check)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([papers.DominationRankerCV("l2", [0.1, 1.0], cv=2)])
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
+    run_check(estimator, check)

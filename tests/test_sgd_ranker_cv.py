@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.model_selection import GroupKFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linrank import NoPairsError, QueryKFold, evaluate, load_model, make_ranking
+from linrank import evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
@@ -18,7 +15,7 @@ from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
 from linrank.search.grids import tune_sgd
 from linrank.search.tuning import Tuning
-from linrank.stochastic.descent import Rule, Run
+from linrank.stochastic.descent import Rule, course_over
 from linrank.stochastic.samplers import pair_sampler
 from papers import SGDRanker, SGDRankerCV
 
@@ -75,7 +72,7 @@ def test_models_side_by_side_are_those_of_separate_runs(data):
     sampler = pair_sampler(data.queries)
 
     def weights(rules):
-        run = Run(data.rows, sampler, rules, 1000, average="weighted", seed=5)
+        run = course_over(data.rows, sampler, rules, 1000, average="weighted", seed=5)
         run.until(1000)
         return run.weights()
 
@@ -93,7 +90,7 @@ def test_folds_of_queries_equal_the_same_by_hand(data):
         sampler = pair_sampler(data.queries, keep=keep)
         valid = data.select(fold.valid)
         for j, alpha in enumerate(ALPHAS):
-            run = Run(data.rows, sampler, [Rule("pegasos", alpha)], STEPS, seed=0)
+            run = course_over(data.rows, sampler, [Rule("pegasos", alpha)], STEPS, seed=0)
             run.until(STEPS)
             scores = valid.X @ run.weights()[0]
             measure = evaluate(valid.y, scores, qid=valid.qid)["ndcg@10"]
@@ -120,14 +117,6 @@ def test_a_fold_never_sees_its_validation_rows(data, monkeypatch):
     assert not np.array_equal(coefs[0], coefs[3 + 0])
 
 
-def test_splitters_lists_and_numbers_of_folds_agree(data):
-    by_number = fit(data, cv=3)
-    assert_array_equal(fit(data, cv=QueryKFold(3)).scores_, by_number.scores_)
-    pairs = [(fold.train, fold.valid) for fold in deal(data, 3)]
-    assert_array_equal(fit(data, cv=pairs).scores_, by_number.scores_)
-    assert fit(data, cv=GroupKFold(4)).scores_.shape == (4, 1, 3)
-
-
 def test_training_on_part_of_a_query_is_allowed_and_copies(data):
     """A list of row numbers may leave out rows of training queries."""
     fold = deal(data, 3)[0]
@@ -137,21 +126,6 @@ def test_training_on_part_of_a_query_is_allowed_and_copies(data):
     one = SGDRanker(alpha=1e-2, n_steps=STEPS, random_state=0).fit(part.X, part.y, qid=part.qid)
     measure = evaluate(valid.y, one.predict(valid.X), qid=valid.qid)["ndcg@10"]
     assert_allclose(found.scores_[0, 0, 1], measure, rtol=1e-12)
-
-
-def test_one_query_is_dealt_out_by_label(data):
-    labels = (data.y > 0).astype(float)
-    ranker = SGDRankerCV(ALPHAS, n_steps=STEPS, cv=3, scoring="pairwise_accuracy", random_state=0)
-    ranker.fit(data.X, labels)
-    assert ranker.scores_.min() > 0.5
-    assert not ranker.needs_qid_
-
-
-@pytest.mark.parametrize("scale", ["none", "standard"])
-def test_threads_do_not_change_the_result(data, scale):
-    one, many = (fit(data, n_jobs=n, scale=scale) for n in (1, 4))
-    assert_array_equal(one.scores_, many.scores_)
-    assert_array_equal(one.coef_, many.coef_)
 
 
 def test_whole_queries_are_trained_on_without_a_copy(data, monkeypatch):
@@ -201,23 +175,16 @@ def test_the_rules_of_choice():
     assert "every alpha of the grid scores 0.5, and the largest is taken" in equal.edge
 
 
-def test_what_a_fit_records(data, tmp_path):
+def test_what_a_fit_records(data):
     ranker = fit(
         data, alphas=[1e-3, 1e-1, 1e-3, 1e-2], algorithms=["pa", "pegasos"], record="exact"
     )
     assert_array_equal(ranker.alphas_, ALPHAS)
     assert ranker.algorithms_ == ("pa", "pegasos")
     assert ranker.scores_.shape == (3, 2, 3)
-    assert_allclose(ranker.mean_scores_, ranker.scores_.mean(axis=0))
-    assert ranker.best_score_ == ranker.mean_scores_.max()
     assert ranker.n_steps_ == STEPS
     assert ranker.history_["objective"][-1] == ranker.objective_
     assert ranker.n_pairs_ == data.queries.n_pairs
-    ranker.save(tmp_path / "m.json")
-    training = load_model(tmp_path / "m.json").training
-    assert training["alpha"] == ranker.alpha_
-    assert training["algorithm"] == ranker.algorithm_
-    assert training["score"] == ranker.best_score_
     assert SGDRankerCV().fit(data.X, data.y, qid=data.qid).alphas_.tolist() == [
         10.0**-k for k in range(8)
     ]
@@ -244,27 +211,12 @@ def test_the_edge_of_the_grid_is_told(data):
         ({"n_steps": 0}, ValueError, "n_steps must be an integer >= 1, got 0"),
         ({"n_steps": 2.5}, ValueError, "n_steps must be an integer >= 1, got 2.5"),
         ({"sampling": "all"}, ValueError, "sampling must be 'pairs'"),
-        ({"selection": "median"}, ValueError, "selection must be"),
-        ({"scoring": "ndgc"}, ValueError, "ndgc"),
         ({"average": "median"}, ValueError, "average must be"),
-        ({"cv": 1}, ValueError, "at least 2 folds, got 1"),
-        ({"cv": "five"}, TypeError, "cv must be a number of folds"),
-        ({"cv": 50}, ValueError, "24 queries cannot fill 50 folds"),
     ],
 )
 def test_wrong_parameters_are_told(data, params, error, message):
     with pytest.raises(error, match=message):
         fit(data, **params)
-
-
-def test_a_fold_without_pairs_is_named(data):
-    y = np.where(data.qid < 2, data.y, 0.0)
-    one = np.flatnonzero(data.qid < 2)
-    rest = np.flatnonzero(data.qid >= 2)
-    with pytest.raises(NoPairsError, match=r"fold 2 of 2: labels are constant"):
-        SGDRankerCV(ALPHAS, cv=[(one, rest), (rest, one)], scoring="p@5", n_steps=50).fit(
-            data.X, y, qid=data.qid
-        )
 
 
 def test_a_fault_in_one_fold_ends_the_others(data, monkeypatch):
@@ -279,30 +231,6 @@ def test_a_fault_in_one_fold_ends_the_others(data, monkeypatch):
     monkeypatch.setattr(sgd_tuning._Part, "of", faulty)
     with pytest.raises(KeyboardInterrupt):
         tune_sgd(data, folds, ("pegasos",), np.array([0.1]), n_steps=10**12, n_jobs=2)
-
-
-# ---- scikit-learn -------------------------------------------------------------------------------
-
-
-def expected_failures(estimator):
-    reason = "pairs are drawn at random: a weight is a probability, not a repetition of the row"
-    return {
-        f"check_sample_weight_equivalence_on_{name}_data": reason for name in ("dense", "sparse")
-    }
-
-
-@parametrize_with_checks(
-    [SGDRankerCV(ALPHAS, cv=2, n_steps=500, scoring="pairwise_accuracy")],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-def test_clone_and_parameters():
-    ranker = SGDRankerCV([1.0, 0.1], cv=QueryKFold(3))
-    assert set(clone(ranker).get_params()) == set(ranker.get_params())
-    assert clone(ranker).alphas == [1.0, 0.1]
 
 
 def test_a_fold_on_all_rows_needs_no_mask(data, held_out):

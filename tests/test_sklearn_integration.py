@@ -16,28 +16,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linrank import QueryKFold, RankerMixin, RankSVM, evaluate, make_ranking, ranking_scorer
-
-OTHERS = [
-    RankSVM(solver="tron"),
-    RankSVM(scale="standard"),
-    RankSVM(scale="minmax"),
-    RankSVM(query_normalization="pairs"),
-    RankSVM(warm_start=True),
-]
-
-
-@parametrize_with_checks([RankSVM()])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(OTHERS)
-def test_scikit_learn_checks_of_other_parameters(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

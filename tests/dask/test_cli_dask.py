@@ -164,6 +164,7 @@ def test_l1_on_a_cluster_is_refused(store, tmp_path, capsys):
     assert "use penalty='l2'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.time_limit(600)
 def test_a_worker_that_is_killed_while_the_cluster_starts(store, tmp_path):
     """Dask gives up the whole cluster then; the command starts it again."""

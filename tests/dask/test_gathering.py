@@ -132,7 +132,8 @@ def test_nothing_is_left_on_the_cluster(client):
     assert not any(client.has_what().values())
 
 
-@pytest.mark.parametrize("n_first", [0, 1])  # rounds before, so that both kinds are interrupted
+# Rounds before, so that both kinds are interrupted.
+@pytest.mark.parametrize("n_first", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_first):
     chunks = gathered(mortal, 8)
     for _ in range(n_first):

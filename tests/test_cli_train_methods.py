@@ -1,0 +1,456 @@
+"""``linrank train --method``: every method by its command is the estimator, told and written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import linrank
+import papers
+from linrank import load_model
+from linrank.cli.main import main
+from linrank.cli.options import margin, nonnegative, share
+from linrank.methods.base import METHODS
+
+# Of each method: its estimator, and what the tests give to the command and to the estimator.
+FACES = {
+    "ranksvm": (linrank.RankSVM, "-c 0.5", {"C": 0.5}),
+    "sgd": (linrank.SGDRanker, "--n-steps 5e3", {"n_steps": 5000}),
+    "domination": (linrank.DominationRanker, "--alpha 5", {"alpha": 5.0}),
+    "factorized": (
+        linrank.FactorizedRankSVM,
+        "-c 0.01 --scale standard",
+        {"C": 0.01, "scale": "standard"},
+    ),
+    "regularized": (
+        linrank.RegularizedRankSVM,
+        "-c 0.01 --scale standard",
+        {"C": 0.01, "scale": "standard"},
+    ),
+    "kernel": (linrank.KernelRankSVM, "--scale standard", {"scale": "standard"}),
+}
+
+
+@pytest.fixture
+def model(tmp_path):
+    return str(tmp_path / "m.json")
+
+
+def train(files, model, method, *options):
+    base = ["--method", method, *FACES[method][1].split()]
+    return main(["train", files["train"], model, *base, *" ".join(options).split()])
+
+
+def fitted(files, method, **params):
+    """The estimator that the command is to equal."""
+    data, (cls, _, base) = files["train_data"], FACES[method]
+    return cls(**{"random_state": 0, **base, **params}).fit(data.X, data.y, qid=data.qid)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "params"),
+    [
+        *((method, "", {}) for method in FACES),
+        ("sgd", "--algorithm pa --aggressiveness 0.5", {"algorithm": "pa", "aggressiveness": 0.5}),
+        ("sgd", "--algorithm hybrid --alpha 1e-3", {"algorithm": "hybrid", "alpha": 1e-3}),
+        ("sgd", "-c 0.1", {"C": 0.1}),
+        ("sgd", "--sampling query-level --seed 3", {"sampling": "query-level", "random_state": 3}),
+        ("sgd", "--average", {"average": True}),
+        ("sgd", "--average uniform", {"average": "uniform"}),
+        ("sgd", "--scale standard", {"scale": "standard"}),
+        ("sgd", "--record exact", {"record": "exact"}),
+        ("domination", "--penalty l2", {"penalty": "l2"}),
+        (
+            "domination",
+            "--penalty l2 --solver coordinate",
+            {"penalty": "l2", "solver": "coordinate"},
+        ),
+        ("domination", "--penalty l2 --solver newton -e 1e-8", {"penalty": "l2", "tol": 1e-8}),
+        ("domination", "--layers binary --pooled", {"layers": "binary", "pooled": True}),
+        ("domination", "--margin 2", {"margin": 2.0}),
+        ("domination", "--margin linear:3", {"margin": ("linear", 3)}),
+        (
+            "domination",
+            "--negative-sampling 0.5 --seed 3",
+            {"negative_sampling": 0.5, "random_state": 3},
+        ),
+        ("domination", "--scale standard", {"scale": "standard"}),
+        ("domination", "--feature-induction 2", {"feature_induction": 2}),
+        ("factorized", "--n-components 2", {"n_components": 2}),
+        ("factorized", "--constraint ball --seed 3", {"constraint": "ball", "random_state": 3}),
+        (
+            "factorized",
+            "-c 2 --query-normalization pairs",
+            {"C": 2, "query_normalization": "pairs"},
+        ),
+        ("factorized", "-e 1e-3 -j 1", {"tol": 1e-3}),
+        ("factorized", "--scale query", {"scale": "query"}),
+        ("regularized", "--gamma 0.5 --lam 2", {"gamma": 0.5, "lam": 2.0}),
+        ("regularized", "--memory-limit 100 -e 1e-2", {"memory_limit": 100_000_000, "tol": 1e-2}),
+        ("kernel", "--gamma 0.2 -c 3 -j 1", {"gamma": 0.2, "C": 3.0}),
+        ("kernel", "--gamma auto --loss hinge", {"gamma": "auto", "loss": "hinge"}),
+        (
+            "kernel",
+            "--kernel poly --degree 2 --coef0 1",
+            {"kernel": "poly", "degree": 2, "coef0": 1.0},
+        ),
+        (
+            "kernel",
+            "--kernel linear -e 1e-6 --pair-weighting gain-diff",
+            {"kernel": "linear", "tol": 1e-6, "pair_weighting": "gain_diff"},
+        ),
+        (
+            "kernel",
+            "--memory-limit 4 -j 1 --query-normalization pairs",
+            {"memory_limit": 4_000_000, "query_normalization": "pairs"},
+        ),
+        ("kernel", "--scale query --seed 4", {"scale": "query", "random_state": 4}),
+        (
+            "kernel",
+            "--approximation nystroem --n-components 20",
+            {"approximation": "nystroem", "n_components": 20},
+        ),
+        (
+            "kernel",
+            "--approximation fourier --n-components 20",
+            {"approximation": "fourier", "n_components": 20},
+        ),
+    ],
+)
+def test_the_model_is_that_of_the_estimator(files, model, method, options, params):
+    assert train(files, model, method, "-q", options) == 0
+    found, twin = load_model(model), fitted(files, method, **params)
+    assert_array_equal(found.coef, twin.model_.coef)
+    assert found.training == {**twin.model_.training, "index_base": 1}
+    if method == "kernel":
+        assert found.kernel.gamma == twin.gamma_
+
+
+# Of each method: options and what they mean, words of the summary, values and attributes that the
+# report has.
+TOLD = {
+    "sgd": (
+        "--record exact",
+        {"record": "exact"},
+        ["step         100  objective", "pegasos, λ = 0.0001", "5,000 steps"],
+        {"solver": "sgd", "algorithm": "pegasos", "alpha": 1e-4, "stopped": "n_steps"},
+        {"objective": "objective_", "steps": "n_steps_"},
+    ),
+    "domination": (
+        "--margin linear:1,0.5",
+        {"margin": ("linear", 1, 0.5)},
+        ["domination loss, l1, α = 5", "{twin.n_nonzero_} of 6 features", "above the minimum"],
+        {
+            **{"method": "domination", "penalty": "l1", "alpha": 5.0, "margin": "linear:1,0.5"},
+            **{"layers": "labels", "pooled": False, "seed": None, "stopped": "tolerance"},
+        },
+        {"nonzero_weights": "n_nonzero_", "density": "density_", "duality_gap": "duality_gap_"},
+    ),
+    "factorized": (
+        "--n-components 3",
+        {"n_components": 3},
+        [
+            "factorized, K = 3, box, C = 0.01: ",
+            "objective {twin.hinge_objective_:.10g} of RankSVM with the hinge",
+            "at least {twin.lower_bound_:.10g}",
+        ],
+        {
+            **{"method": "factorized", "n_components": 3, "constraint": "box", "C": 0.01},
+            **{"seed": 0, "scale": "standard", "nonzero_weights": 6, "stopped": "tolerance"},
+        },
+        {"lower_bound": "lower_bound_", "hinge_objective": "hinge_objective_"},
+    ),
+    "regularized": (
+        "",
+        {},
+        ["regularized, γ = ", "above the minimum", "by query, mean"],
+        {"method": "regularized"},
+        {"duality_gap": "duality_gap_", "ranks": "ranks_"},
+    ),
+    "kernel": (
+        "-c 0.5",
+        {"C": 0.5},
+        [
+            "rbf, γ = {twin.gamma_:.4g}, squared hinge, C = 0.5: {twin.n_iter_} iteration",
+            "objective {twin.objective_:.10g}, at most {twin.duality_gap_:.2g}",
+            "{twin.n_support_:,} of {n_rows:,} rows support it",
+        ],
+        {
+            **{"kernel": "rbf", "C": 0.5, "loss": "squared_hinge", "pairs": "all"},
+            **{"approximation": None, "scale": "standard", "stopped": "tolerance"},
+            "seed": None,  # nothing was drawn
+        },
+        {"gamma": "gamma_", "pairs_compared": "n_pairs_", "support_rows": "n_support_"},
+    ),
+}
+
+
+@pytest.mark.parametrize("method", TOLD)
+def test_the_summary_and_the_report(files, model, capsys, method):
+    options, params, words, values, attributes = TOLD[method]
+    asked = f"--valid {files['valid']} --scoring ndcg@5 --json -v"
+    assert train(files, model, method, options, asked) == 0
+    captured, twin = capsys.readouterr(), fitted(files, method, **params)
+    data, is_exact = files["train_data"], method != "sgd"
+    usual = ["iteration   0  objective", "converged"] if is_exact else []
+    for word in (*words, *usual, "ndcg@5"):
+        assert word.format(twin=twin, n_rows=data.n_rows) in captured.err
+    report = json.loads(captured.out)
+    assert report["command"] == "train"
+    assert report["data"]["pairs"] == data.queries.n_pairs
+    assert set(report["valid"]["metrics"]) == {"ndcg@5"}
+    if is_exact:
+        attributes = {**attributes, "iterations": "n_iter_", "objective": "objective_"}
+        values = {**values, "converged": True}
+    expected = values | {key: getattr(twin, name) for key, name in attributes.items()}
+    np.testing.assert_equal({key: report["training"][key] for key in expected}, expected)
+    assert ("seed" in report["training"]) == (method != "regularized")
+
+
+@pytest.mark.parametrize("method", FACES)
+def test_the_other_commands_know_the_model(files, model, capsys, method):
+    assert train(files, model, method, "-q") == 0
+    assert capsys.readouterr() == ("", "")
+    assert main(["inspect", model]) == 0
+    shown = capsys.readouterr().out
+    assert main(["inspect", model, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["training"]
+    training = load_model(model).training
+    assert told == dict(training)
+    for key in {"method", "algorithm", "penalty", "alpha", "constraint", "gamma"} & told.keys():
+        value = told[key]
+        expected = value if isinstance(value, str) else f"{value:g}"
+        assert [key, expected] in [line.split() for line in shown.splitlines()]
+    assert main(["predict", files["valid"], model, "-q"]) == 0
+    scores = np.array(capsys.readouterr().out.split(), dtype=float)
+    assert_allclose(scores, fitted(files, method).predict(files["valid_data"].X), rtol=1e-6)
+    assert main(["evaluate", files["valid"], "--model", model, "-m", "map", "-q"]) == 0
+
+
+@pytest.mark.parametrize("method", FACES)
+def test_what_did_not_converge_ends_with_3(files, model, capsys, method):
+    few = "--n-steps 300 -e 1e-9" if method == "sgd" else "--max-iter 1 -e 1e-12"
+    assert train(files, model, method, few, "--alpha 0.01" if method == "domination" else "") == 3
+    said = "took all 300 steps; raise --n-steps" if method == "sgd" else "warning: did not converge"
+    assert said in capsys.readouterr().err
+    assert load_model(model).training.get("converged", False) is False
+
+
+def test_a_tolerance_that_descent_reaches(files, model, capsys):
+    assert train(files, model, "sgd", "--scale standard -e 0.5 --average --n-steps 1e7") == 0
+    assert "converged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", FACES)
+def test_an_interrupt_leaves_no_file(files, tmp_path, monkeypatch, capsys, method):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(METHODS, method, replace(METHODS[method], train=interrupted))
+    path = tmp_path / "m.json"
+    assert train(files, str(path), method) == 130
+    assert "linrank: interrupted" in capsys.readouterr().err
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("method", FACES)
+def test_bad_data_end_with_1(tmp_path, model, capsys, method):
+    path = tmp_path / "constant.txt"
+    path.write_text("1 qid:1 1:1\n1 qid:1 1:2\n")
+    assert main(["train", str(path), model, "--method", method]) == 1
+    said = "labels are constant" if method == "sgd" else "all 2 rows have the same label"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ("10", "sgd --algorithm logistic --record exact", "the logistic loss has no such sum"),
+        ("0-1", "domination --margin log", "row 0, above the lowest layer of its query, has label"),
+        ("0-1", "domination --layers binary", "all 2 rows are in the same layer by 'binary'"),
+    ],
+)
+def test_labels_that_an_option_cannot_take(tmp_path, model, capsys, labels, options, message):
+    path = tmp_path / "two.txt"
+    path.write_text(f"{labels[0]} qid:1 1:1\n{labels[1:]} qid:1 1:2\n")
+    assert main(["train", str(path), model, "--method", *options.split()]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_training_loads_neither_scipy_nor_scikit_learn(files, model):
+    base = ["train", files["train"], model, "-q", "--method"]
+    runs = [[*base, method, *FACES[method][1].split()] for method in FACES]
+    code = (
+        f"import sys; from linrank.cli.main import main; [main(a) for a in {runs!r}]; "
+        "print(*{m.split('.')[0] for m in sys.modules})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"scipy", "sklearn"} & set(run.stdout.split()) == set()
+
+
+# ---- of one method -------------------------------------------------------------------------------
+
+
+def test_the_report_has_the_rounds_of_feature_induction(files, model, capsys):
+    assert train(files, model, "domination", "--feature-induction 2 --json -q") == 0
+    rounds = json.loads(capsys.readouterr().out)["training"]["rounds"]
+    twin = fitted(files, "domination", feature_induction=2)
+    assert [r["features"] for r in rounds] == [r.features.tolist() for r in twin.rounds_]
+    assert [r["objective"] for r in rounds] == [r.objective for r in twin.rounds_]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--penalty l2 --alpha 5", ("l2, α = 5: ", "Newton step", "above the minimum", "6 of 6")),
+        ("--penalty none", ("no penalty: ", "sweep", "the last steps lowered F")),
+    ],
+)
+def test_progress_and_summary_of_every_penalty(files, model, capsys, options, words):
+    base = ["train", files["train"], model, "--method", "domination", "-v", "--json"]
+    assert main([*base, *options.split()]) == 0
+    captured = capsys.readouterr()
+    for word in ("iteration   1  objective", *words):
+        assert word in captured.err
+    gap = json.loads(captured.out)["training"]["duality_gap"]
+    assert (gap is None) == ("none" in options)
+
+
+def test_approximations_are_told(files, model, capsys):
+    assert train(files, model, "kernel", "--approximation nystroem --n-components 20 --json") == 0
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)["training"]
+    assert (report["approximation"], report["n_components"]) == ("nystroem", 20)
+    assert "rbf by nystroem" in captured.err
+
+
+def test_chosen_pairs(files, model, capsys):
+    options = "--pairs pruned --n-closest 100 --n-random 50 --seed 3"
+    assert train(files, model, "kernel", options, "--json") == 0
+    captured = capsys.readouterr()
+    sizes = {"n_closest": 100, "n_random": 50}
+    twin = fitted(files, "kernel", pairs="pruned", random_state=3, **sizes)
+    assert_array_equal(load_model(model).coef, twin.dual_coef_)
+    assert json.loads(captured.out)["training"]["pairs_compared"] == twin.n_pairs_ == 150
+    assert "100 closest and 50 random of the labels, seed 3" in captured.err
+
+
+def test_preferences_of_a_kernel(files, model, tmp_path, capsys):
+    data, weight = files["train_data"], [1.0, 0.5]
+    pairs, path = [[1, 0], [2, 0]], tmp_path / "pairs.txt"
+    path.write_text("1 0\n2 0 0.5\n")
+    options = ["--preferences", str(path), "--across-queries", "--scale", "standard"]
+    options = " ".join(papers.flags(*options, method="kernel"))
+    assert train(files, model, "kernel", options, "--no-labels --json") == 0
+    twin = papers.KernelRankSVM(scale="standard", random_state=0)
+    twin.fit_pairs(data.X, pairs, pair_weight=weight)
+    assert_array_equal(load_model(model).coef, twin.dual_coef_)
+    assert load_model(model).training["n_preferences"] == 2
+    report = json.loads(capsys.readouterr().out)
+    assert (report["data"]["preferences"], report["training"]["pairs_compared"]) == (2, 2)
+    assert train(files, model, "kernel", options, "-q") == 0
+    labels = {"y": data.y, "qid": data.qid, "across_queries": True}
+    twin.fit_pairs(data.X, pairs, pair_weight=weight, **labels)
+    assert_array_equal(load_model(model).coef, twin.dual_coef_)
+
+
+def test_without_a_method_it_is_ranksvm(files, tmp_path):
+    """The same bytes as with the default spelt out."""
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    assert main(["train", files["train"], str(a), "-q"]) == 0
+    explicit = ["--method", "ranksvm", "--solver", "newton"]
+    assert main(["train", files["train"], str(b), "-q", *explicit]) == 0
+    assert a.read_bytes() == b.read_bytes()
+    assert load_model(a).training["solver"] == "newton"
+    assert "method" not in load_model(a).training
+
+
+# ---- usage --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("svm", "no method is named 'svm'"),
+        ("ranksvm --solver auto", "must be one of newton, bundle, tron, prsvm, prsvm+, got 'auto'"),
+        ("sgd --alpha 1 -c 1", "--alpha and --C exclude each other"),
+        ("sgd --aggressiveness 2", "needs --algorithm pa, not pegasos"),
+        ("sgd --alpha 0", "must be finite and > 0, got '0'"),
+        ("sgd --alpha nan", "must be finite and > 0, got 'nan'"),
+        ("sgd --n-steps 0", "must be ≥ 1, got 0"),
+        ("sgd --n-steps 2.5", "must be an integer, got '2.5'"),
+        ("sgd --n-steps many", "must be an integer, got 'many'"),
+        ("sgd --seed -1", "must be ≥ 0, got -1"),
+        ("sgd --algorithm adam", "logistic, hybrid, got 'adam'"),
+        ("sgd --sampling all", "must be one of pairs, query"),
+        ("sgd --average median", "must be one of weighted, uniform, got 'median'"),
+        ("domination --solver tron", "must be one of auto, coordinate, newton, got 'tron'"),
+        (
+            "domination --solver newton --penalty l2 --feature-induction 3",
+            "--feature-induction needs --solver auto or coordinate, not newton",
+        ),
+        ("domination --penalty none --alpha 1", "--alpha needs --penalty l1 or l2"),
+        ("domination --alpha -1", "must be finite and > 0, got '-1'"),
+        ("domination --penalty l0", "must be one of l1, l2, none, got 'l0'"),
+        ("domination --layers all", "must be one of labels, binary, got 'all'"),
+        ("domination --margin exp", "must be a finite number, linear[:K1[,K2]]"),
+        ("domination --negative-sampling 2", "must be a number > 0 and ≤ 1, got '2'"),
+        ("domination --feature-induction 0", "must be ≥ 1, got 0"),
+        ("factorized --n-components 0", "must be ≥ 1, got 0"),
+        ("factorized --n-components 2.5", "must be an integer, got '2.5'"),
+        ("factorized --constraint sphere", "must be one of box, ball, got 'sphere'"),
+        ("factorized -c 0", "must be finite and > 0, got '0'"),
+        ("factorized -e -1", "must be finite and > 0, got '-1'"),
+        ("regularized --gamma -1", "must be a finite number ≥ 0, got '-1'"),
+        ("regularized --lam 0", "must be finite and > 0, got '0'"),
+        ("regularized --memory-limit 0", "must be a size such as 2GB or 512MiB, got '0'"),
+        ("kernel --gamma 0", "must be finite and > 0, or scale or auto, got '0'"),
+        ("kernel --gamma wide", "must be finite and > 0, or scale or auto, got 'wide'"),
+        ("kernel --degree 2", "--degree needs --kernel poly, not rbf"),
+        ("kernel --coef0 2", "--coef0 needs --kernel poly or sigmoid, not rbf"),
+        ("kernel --kernel linear --gamma 1", "--gamma needs --kernel rbf or poly or sigmoid"),
+        ("kernel --kernel poly --degree 0", "must be ≥ 1, got 0"),
+        ("kernel --kernel poly --coef0 nan", "must be a finite number, got 'nan'"),
+        ("kernel --n-components 5", "--n-components needs --approximation"),
+        ("kernel --n-random 5", "--n-random needs --pairs pruned"),
+        ("kernel --kernel precomputed", "must be one of rbf, poly, sigmoid, linear"),
+    ],
+)
+def test_wrong_usage_ends_with_2(options, message, capsys):
+    assert main(["train", "d", "m", "--method", *options.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2.5", 2.5),
+        ("-1", -1.0),
+        ("log", ("log", 1.0, 0.0)),
+        ("linear:200", ("linear", 200.0, 0.0)),
+        ("log:1,2.7", ("log", 1.0, 2.7)),
+    ],
+)
+def test_margins_on_the_command_line(text, expected):
+    assert margin(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "texts", "message"),
+    [
+        (margin, ["", "nan", "inf", "log:", "log:1,2,3", "exp:1", "linear:inf"], "linear\\[:K1"),
+        (share, ["0", "-0.1", "1.01", "nan", "half"], "must be a number > 0 and ≤ 1"),
+        (nonnegative, ["-1", "nan", "inf", "much"], "must be a finite number ≥ 0"),
+    ],
+)
+def test_wrong_values_on_the_command_line(read, texts, message):
+    for text in texts:
+        with pytest.raises(Exception, match=message):
+            read(text)
+    assert read("1") == 1.0

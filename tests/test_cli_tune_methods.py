@@ -1,0 +1,211 @@
+"""``linrank tune --method`` other than ranksvm: the choice of the estimator, told and written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from numpy.testing import assert_allclose
+
+import linrank
+from linrank import load_model
+from linrank.cli.main import NOT_CONVERGED, main
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every alpha")
+# Of each method: its estimator, and the grid that the tests give to the command and to it.
+FACES = {
+    "sgd": (
+        linrank.SGDRankerCV,
+        "--alphas 0.001:0.1:10 --n-steps 3000",
+        {"alphas": [0.1, 0.01, 0.001], "n_steps": 3000},
+    ),
+    "domination": (linrank.DominationRankerCV, "--n-alphas 6", {"n_alphas": 6}),
+    "kernel": (
+        linrank.KernelRankSVMCV,
+        "--Cs 0.01,0.1 --gammas 0.02,0.2",
+        {"Cs": [0.01, 0.1], "gammas": [0.02, 0.2]},
+    ),
+}
+
+
+@pytest.fixture
+def model(tmp_path):
+    return str(tmp_path / "m.json")
+
+
+def tune(files, method, *options, folds="--folds 3"):
+    base = ["--method", method, *FACES[method][1].split(), *folds.split()]
+    return main(["tune", files["train"], *base, *" ".join(options).split()])
+
+
+def fitted(files, method, **params):
+    data, (cls, _, grid) = files["train_data"], FACES[method]
+    ranker = cls(**{**grid, "cv": 3, "random_state": 0, **params})
+    return ranker.fit(data.X, data.y, qid=data.qid)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "params"),
+    [
+        (
+            "sgd",
+            "--algorithms pegasos,hybrid --scale standard",
+            {"algorithms": ("pegasos", "hybrid"), "scale": "standard"},
+        ),
+        ("domination", "", {}),
+        ("domination", "--penalty l2", {"penalty": "l2"}),
+        (
+            "domination",
+            "--penalty l2 --solver coordinate",
+            {"penalty": "l2", "solver": "coordinate"},
+        ),
+        ("domination", "--eps 0.1 --scale standard", {"eps": 0.1, "scale": "standard"}),
+        ("domination", "--layers binary --margin 2", {"layers": "binary", "margin": 2.0}),
+        ("domination", "--pooled --scoring map", {"pooled": True, "scoring": "map"}),
+        ("domination", "--selection one_se", {"selection": "one_se"}),
+        ("domination", "--max-features 2 -e 1e-6", {"max_features": 2, "tol": 1e-6}),
+        (
+            "domination",
+            "--negative-sampling 0.5 --seed 3",
+            {"negative_sampling": 0.5, "random_state": 3},
+        ),
+        ("kernel", "", {}),
+        (
+            "kernel",
+            "--kernel poly --degree 2 --coef0 1 --pairs adjacent --scale standard --memory-limit 5"
+            " --selection one_se",
+            {
+                **{"kernel": "poly", "degree": 2, "coef0": 1.0, "pairs": "adjacent"},
+                **{"scale": "standard", "selection": "one_se"},
+            },
+        ),
+        (
+            "kernel",
+            "--pairs pruned --n-closest 200 --n-random 100 --seed 3",
+            {"pairs": "pruned", "n_closest": 200, "n_random": 100, "random_state": 3},
+        ),
+    ],
+)
+def test_it_does_what_the_estimator_does(files, model, capsys, method, options, params):
+    assert tune(files, method, options, "--json -q -o", model) == 0
+    captured, twin = capsys.readouterr(), fitted(files, method, **params)
+    told, training = json.loads(captured.out), load_model(model).training
+    assert captured.err == ""
+    found = told["path" if method == "domination" else "grid"]
+    # The estimator ends the kernels of a path at another tolerance.
+    rtol = 0.02 if method == "kernel" else 1e-9
+    assert_allclose(found["scores"], twin.scores_, rtol=rtol)
+    assert_allclose(found["mean_scores"], twin.mean_scores_, rtol=rtol)
+    assert told["folds"] == 3
+    assert training["score"] == told["score"]
+    if method == "kernel":
+        assert (told["C"], told["gamma"]) == (twin.C_, pytest.approx(twin.gamma_))
+        assert (training["C"], load_model(model).kernel.gamma) == (told["C"], told["gamma"])
+        assert training["n_pairs"] == twin.n_pairs_
+        assert told["memory_limit"] == (5_000_000 if "memory" in options else None)
+    else:
+        assert_allclose(load_model(model).coef, twin.coef_, rtol=1e-9)
+        assert told["alpha"] == training["alpha"] == twin.alpha_
+    assert main(["evaluate", files["valid"], "--model", model, "-q"]) == 0
+
+
+@pytest.mark.parametrize("method", FACES)
+def test_a_validation_file(files, capsys, method):
+    valid = files["valid_data"]
+    options = f"--valid {files['valid']} --scoring map --json -q"
+    assert tune(files, method, options, folds="") == 0
+    told = json.loads(capsys.readouterr().out)
+    twin = fitted(files, method, cv=(valid.X, valid.y, valid.qid), scoring="map")
+    assert told["folds"] == 1
+    assert told["score"] == pytest.approx(twin.best_score_, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "columns", "n_models"),
+    [
+        ("sgd", ["algorithm", "alpha", "ndcg@10", "deviation"], 3),
+        ("domination", ["alpha", "weights", "ndcg@10", "deviation", "norm", "objective"], 6),
+        ("kernel", ["gamma", "C", "ndcg@10", "deviation"], 4),
+    ],
+)
+def test_table_summary_progress_and_picture(files, tmp_path, capsys, method, columns, n_models):
+    picture = tmp_path / "path.svg"
+    drawn = "" if method == "sgd" else f"--plot {picture}"
+    assert tune(files, method, "-v", drawn) == 0
+    captured, twin = capsys.readouterr(), fitted(files, method)
+    head, *lines = captured.out.splitlines()
+    assert head.split() == columns
+    assert len(lines) == n_models
+    (starred,) = [line.lstrip("*").split() for line in lines if line.startswith("*")]
+    assert float(starred[columns.index("ndcg@10")]) == pytest.approx(twin.best_score_, abs=6e-5)
+    models, trained = 3 * n_models, 3 * n_models + (n_models if method == "domination" else 1)
+    for words in (f"{models} of {models} models", f"{trained} models by {method}", "over 3 folds"):
+        assert words in captured.err
+    if method == "domination":
+        shown = [line.replace("*", " ").split()[:2] for line in lines]
+        n_weights = map(str, twin.path_.n_nonzero)
+        assert shown == [[f"{a:.6g}", n] for a, n in zip(twin.alphas_, n_weights, strict=True)]
+        assert f"{twin.n_nonzero_} of 6 features" in captured.err
+    if drawn:
+        assert "<svg" in picture.read_text()
+
+
+def test_alphas_are_told_with_their_weights(files, capsys):
+    options = "--alphas 1:100:10 --folds 3 --json -q"
+    assert main(["tune", files["train"], "--method", "domination", *options.split()]) == 0
+    told = json.loads(capsys.readouterr().out)
+    twin = fitted(files, "domination", alphas=[1, 10, 100])
+    assert_allclose(told["path"]["alpha"], [100, 10, 1])
+    assert told["path"]["nonzero_weights"] == twin.path_.n_nonzero.tolist()
+    assert told["nonzero_weights"] == twin.n_nonzero_
+    assert (told["method"], told["penalty"]) == ("domination", "l1")
+    assert all(told["path"]["converged"])
+
+
+def test_a_kernel_without_gamma_has_no_column_of_it(files, capsys):
+    options = "--method kernel --kernel linear --Cs 0.1,1"
+    assert main(["tune", files["train"], *options.split()]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.split()[:3] == ["C", "ndcg@10", "deviation"]
+    assert "gamma" not in captured.err
+    assert "is the " in captured.err  # one of two values is always an edge
+
+
+def test_a_model_on_standard_output(files, capsys):
+    assert tune(files, "domination", "-o - -q") == 0
+    assert json.loads(capsys.readouterr().out)["training"]["method"] == "domination"
+
+
+@pytest.mark.parametrize("method", ["domination", "kernel"])
+def test_what_did_not_converge_is_told(files, capsys, method):
+    normalized = "--query-normalization none" if method == "kernel" else ""
+    assert tune(files, method, "--max-iter 1 -e 1e-12", normalized) == NOT_CONVERGED
+    err = capsys.readouterr().err
+    assert "did not converge" in err
+    if method == "kernel":
+        assert "12 of 12 models on the folds did not reach the tolerance" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("sgd -e 0.1", "-e belongs to --method ranksvm, domination"),
+        ("sgd --algorithms pa,adam", "must be one of pegasos"),
+        ("sgd --alphas 0", "must be finite and > 0, got 0"),
+        ("domination --solver bundle", "must be one of auto, coordinate, newton, got 'bundle'"),
+        ("domination --penalty none", "must be one of l1, l2, got 'none'"),
+        ("domination --n-alphas 6 --alphas 1,2", "--n-alphas and --alphas exclude each other"),
+        ("domination --eps 2", "must be a number > 0 and ≤ 1, got '2'"),
+        ("domination --max-features 0", "must be ≥ 1, got 0"),
+        ("domination --folds 1", "argument --folds: must be ≥ 2"),
+        ("kernel --kernel precomputed", "must be one of rbf, poly, sigmoid, linear"),
+        ("kernel --gammas 0:1", "must be finite and > 0"),
+        ("kernel --gammas -1", "--gammas"),
+        ("kernel --kernel linear --gammas 1", "--gammas needs --kernel rbf or poly or sigmoid"),
+        ("kernel --degree 2", "--degree needs --kernel poly, not rbf"),
+        ("kernel --coef0 nan", "must be a finite number"),
+    ],
+)
+def test_wrong_usage_ends_with_2(options, message, capsys):
+    assert main(["tune", "d", "--method", *options.split()]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,361 @@
+"""Laws of all rankers: what a fit records, models, validation data, callbacks, refusals."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
+from linrank.data.scaling import Scaling
+from papers import (
+    DominationRanker,
+    FactorizedRankSVM,
+    KernelRankSVM,
+    RankSVM,
+    RegularizedRankSVM,
+    SGDRanker,
+)
+
+# Features of about unit spread, so that a few thousand steps go a long way.
+WHOLE = make_ranking(
+    n_queries=32, rows_per_query=(4, 9), n_features=6, n_levels=3, dtype="float64", random_state=3
+)
+WHOLE = Scaling.fit("standard", WHOLE.rows).applied(WHOLE)
+DATA, HELD_OUT = (WHOLE.select(part) for part in (WHOLE.qid < 20, WHOLE.qid >= 20))
+RANKERS = {
+    "RankSVM": RankSVM(0.5, tol=1e-10),
+    "TRON": RankSVM(0.5, tol=1e-10, solver="tron"),
+    "SGDRanker": SGDRanker(n_steps=20_000, alpha=1e-2, random_state=0),
+    "DominationRanker": DominationRanker("l1", 0.1, tol=1e-9),
+    "FactorizedRankSVM": FactorizedRankSVM(3, 0.1, random_state=0),
+    "RegularizedRankSVM": RegularizedRankSVM(0.5, 10.0, 0.1, tol=1e-7),
+    "KernelRankSVM": KernelRankSVM(gamma=0.3, tol=1e-10, random_state=0),
+}
+LINEAR = [name for name in RANKERS if name != "KernelRankSVM"]
+every_ranker = pytest.mark.parametrize("name", RANKERS)
+# A kernel model takes no validation data.
+every_validated = pytest.mark.parametrize("name", LINEAR)
+VALID = {"X_val": HELD_OUT.X, "y_val": HELD_OUT.y, "qid_val": HELD_OUT.qid}
+
+
+def fit(name, X=DATA.X, y=DATA.y, given=None, **params):
+    ranker = clone(RANKERS[name]).set_params(**params)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # ended by callbacks, or too tight
+        return ranker.fit(X, y, **{"qid": DATA.qid, **(given or {})})
+
+
+def on_held_out(ranker, metric):
+    scores = ranker.predict(HELD_OUT.X, qid=HELD_OUT.qid)
+    return evaluate(HELD_OUT.y, scores, qid=HELD_OUT.qid, metrics=metric)[metric]
+
+
+# ---- what a fit records, and the model ----------------------------------------------------------
+
+
+@every_ranker
+def test_what_a_fit_records(name):
+    ranker = fit(name, **({"record": "exact"} if name == "SGDRanker" else {}))
+    history = ranker.history_
+    assert len({len(values) for values in history.values()}) == 1
+    assert ranker.objective_ == pytest.approx(history["objective"][-1], rel=1e-6)
+    if name != "SGDRanker":
+        assert len(history["objective"]) == ranker.n_iter_ + 1
+    assert (ranker.n_queries_, ranker.n_pairs_) == (20, DATA.queries.n_pairs)
+    assert ranker.n_features_in_ == 6
+    assert ranker.needs_qid_
+    assert not hasattr(ranker, "best_iteration_")
+    assert not hasattr(ranker, "feature_names_in_")
+
+
+@every_ranker
+def test_rows_in_any_storage_and_order_give_the_same_model(name):
+    order = np.arange(DATA.n_rows)
+    if name not in ("SGDRanker", "FactorizedRankSVM"):  # they draw rows, or a start for each
+        order = np.random.default_rng(0).permutation(order)
+    ids = np.array([f"q{q:02}" for q in DATA.qid])
+    other = fit(name, sparse.csr_array(DATA.X[order]), DATA.y[order], {"qid": ids[order]})
+    scores = fit(name).predict(DATA.X)
+    assert_allclose(other.predict(DATA.X), scores, atol=1e-3 * np.abs(scores).max())
+    assert_allclose(other.predict(sparse.csc_matrix(DATA.X)), other.predict(DATA.X), rtol=1e-9)
+
+
+@every_ranker
+def test_group_stands_for_qid(name):
+    by_group = fit(name, given={"qid": None, "group": np.bincount(DATA.qid)})
+    assert_array_equal(by_group.model_.coef, fit(name).model_.coef)
+
+
+@every_ranker
+def test_scores_and_ranks(name):
+    ranker = fit(name)
+    scores, ranks = ranker.predict(DATA.X), ranker.rank(DATA.X, qid=DATA.qid)
+    above = (DATA.qid[:, None] == DATA.qid) & (DATA.y[:, None] > DATA.y)
+    right = (scores[:, None] > scores)[above].mean()
+    assert_allclose(ranker.score(DATA.X, DATA.y, qid=DATA.qid), right)
+    for q in np.unique(DATA.qid):
+        mine = DATA.qid == q
+        best_first = np.argsort(ranks[mine])
+        assert_array_equal(ranks[mine][best_first], np.arange(1, mine.sum() + 1))
+        assert (np.diff(scores[mine][best_first]) <= 0).all()
+    with pytest.raises(ValueError, match=r"score\(\) needs qid"):
+        ranker.score(DATA.X, DATA.y)
+    with pytest.raises(ValueError, match=r"rank\(\) needs qid"):
+        ranker.rank(DATA.X)
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+@every_ranker
+def test_saved_loaded_and_pickled_models_score_alike(name, scale, tmp_path):
+    ranker = fit(name, scale=scale)
+    ranker.save(tmp_path / "m.json")
+    model, scores = load_model(tmp_path / "m.json"), ranker.predict(DATA.X)
+    assert_array_equal(model.predict(DATA.X), scores)
+    assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(DATA.X), scores)
+    if name not in LINEAR:
+        return
+    assert_allclose(scores, DATA.X @ ranker.coef_, rtol=1e-9, atol=1e-12)
+    for explain in (ranker.explain, model.explain):
+        assert_allclose(explain(DATA.X).sum(axis=1), scores, rtol=1e-9, atol=1e-12)
+        why = explain(DATA.X, pair=(4, 1))
+        assert_allclose(why, ranker.coef_ * (DATA.X[4] - DATA.X[1]), atol=1e-12)
+
+
+@every_ranker
+def test_the_same_bits_by_a_clone(name):
+    ranker = fit(name)
+    copy = clone(ranker)
+    assert copy.get_params() == ranker.get_params()
+    with pytest.raises(NotFittedError):
+        copy.predict(DATA.X)
+    copy.fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert_array_equal(copy.model_.coef, ranker.model_.coef)
+
+
+@pytest.mark.parametrize("name", [n for n in LINEAR if hasattr(RANKERS[n], "warm_start")])
+def test_a_warm_start_begins_where_the_last_fit_ended(name):
+    ranker = fit(name, warm_start=True, scale="standard", **VARIED.get(name, {}))
+    first = ranker.objective_
+    if name == "SGDRanker":
+        ranker.set_params(n_steps=100, random_state=9)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    began = ranker.history_["objective"][0]
+    cold = fit(name, scale="standard", **VARIED.get(name, {})).history_["objective"][0]
+    assert abs(began - first) < 0.2 * abs(cold - first)
+    with pytest.raises(ValueError, match="3 features and the previous fit had 6"):
+        ranker.fit(DATA.X[:, :3], DATA.y, qid=DATA.qid)
+
+
+VARIED = {"SGDRanker": {"record": "exact", "n_steps": 100_000}}
+
+
+# ---- validation data ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["none", "query"])
+@every_validated
+def test_the_validation_measure_is_recorded_and_changes_nothing(name, scale):
+    if scale == "query" and name == "TRON":
+        pytest.skip("as by the other solver")
+    ranker = fit(name, given=VALID, scale=scale, scoring="map")
+    values = ranker.history_["val_map"]
+    assert {len(other) for other in ranker.history_.values()} == {len(values)}
+    assert_allclose(values[-1], on_held_out(ranker, "map"))
+    assert ranker.best_iteration_ == int(np.argmax(values))
+    assert_array_equal(fit(name, scale=scale).coef_, ranker.coef_)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert not hasattr(ranker, "best_iteration_")
+
+
+@every_validated
+def test_early_stopping_keeps_the_best_iterate(name):
+    seen = []
+    options = {"early_stopping": True, "n_iter_no_change": 2, "scoring": "p@3", "tol": 1e-12}
+    if name == "SGDRanker":
+        options |= {"tol": None, "record": "exact"}
+    spelled = {"eval_set": [(HELD_OUT.X, HELD_OUT.y)], "eval_qid": [HELD_OUT.qid]}
+    ranker = fit(name, given=spelled, callback=lambda s: seen.append(s["w"].copy()), **options)
+    values, best = ranker.history_["val_p@3"], ranker.best_iteration_
+    assert best == int(np.argmax(values))
+    assert len(values) <= best + 3  # the patience
+    assert_array_equal(ranker.coef_, seen[best])
+    assert ranker.objective_ == pytest.approx(ranker.history_["objective"][best], rel=1e-9)
+    assert_allclose(on_held_out(ranker, "p@3"), max(values))
+    assert_array_equal(ranker.coef_, fit(name, given=VALID, **options).coef_)
+
+
+# ---- progress -----------------------------------------------------------------------------------
+
+
+@every_ranker
+def test_a_callback_sees_every_iterate_and_stops(name):
+    seen = []
+    valid = VALID if name in LINEAR else {}
+    ranker = fit(name, given=valid, callback=lambda s: seen.append(dict(s)) or len(seen) == 2)
+    assert len(seen) == 2
+    for key in {"objective", "val_ndcg@10"} & ranker.history_.keys():
+        assert [state[key] for state in seen] == ranker.history_[key]
+    if name in LINEAR:  # of a kernel model, rows without a weight are left out
+        assert_array_equal(seen[-1]["w"], ranker.coef_)
+    assert ranker.stopped_ == "callback" if name == "SGDRanker" else not ranker.converged_
+
+
+@every_ranker
+def test_an_interrupt_passes_through_a_callback(name):
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    ranker = clone(RANKERS[name]).set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert not hasattr(ranker, "model_")
+
+
+@every_ranker
+def test_verbose_is_a_line_of_every_iterate(name, capsys):
+    n_seen = []
+    fit(name, callback=lambda state: n_seen.append(1) and None)
+    assert capsys.readouterr() == ("", "")
+    fit(name, verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(n_seen)
+    assert lines[0].startswith("linrank: step" if name == "SGDRanker" else "linrank: iteration 0")
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"scale": "max"}, "scale must be 'none', "),
+        ({"scoring": "ndgc"}, "ndgc"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1"),
+        ({"early_stopping": True}, "early_stopping=True needs validation data"),
+        ({"tol": 0.0}, r"tol must be (a finite number|finite and) > 0, got 0\.0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
+        ({"C": 0.0}, r"C must be (a finite number|finite and) > 0, got 0\.0"),
+        ({"query_normalization": "rows"}, "query_normalization must be .* got 'rows'"),
+    ],
+    ids=str,
+)
+@every_ranker
+def test_wrong_parameters_are_told(name, params, message):
+    if not params.keys() <= RANKERS[name].get_params().keys():
+        pytest.skip("no parameter of it")
+    given = {"alpha": None} if name == "SGDRanker" and "C" in params else {}
+    with pytest.raises(ValueError, match=message):
+        fit(name, **params, **given)
+
+
+@every_ranker
+def test_data_without_pairs_and_without_numbers_are_told(name):
+    with pytest.raises(NoPairsError, match=r"labels are constant|has two different labels"):
+        fit(name, y=np.ones(DATA.n_rows))
+    with pytest.raises(NoPairsError, match="check that qid is not a row id"):
+        fit(name, given={"qid": np.arange(DATA.n_rows)})
+    X = np.array(DATA.X)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="row 3"):
+        fit(name, X)
+
+
+# ---- scikit-learn -------------------------------------------------------------------------------
+
+TINY = 1e-13  # a tolerance below what rounding allows: scores are compared to seven digits
+WEIGHTS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+# Checks that set n_components=1, which is too odd.
+SET_TO_ONE = [
+    *("check_dont_overwrite_parameters", "check_fit2d_1feature", "check_fit2d_predict1d"),
+    *("check_methods_sample_order_invariance", "check_methods_subset_invariance"),
+]
+UNWEIGHTED = {
+    "SGDRanker": "pairs are drawn at random: a weight is a probability, not a repetition",
+    "FactorizedRankSVM": "the same problem from another start: the objective is not convex",
+    # A weight of 2 doubles the bound of a dual variable; a row that comes twice has two of them,
+    # and the penalties of the matrix are others.
+    "RegularizedRankSVM": "repeating a row is another matrix",
+}
+
+
+def expected_failures(estimator):
+    name, failures = type(estimator).__name__, {}
+    if name in UNWEIGHTED:
+        failures = dict.fromkeys(WEIGHTS, UNWEIGHTED[name])
+    if name == "SGDRanker" and estimator.scale != "none":
+        names = ("check_fit_score_takes_y", "check_n_features_in_after_fitting")
+        failures |= dict.fromkeys(names, "partial_fit refuses a scaling that needs all rows")
+    if name != "KernelRankSVM":
+        return failures
+    if estimator.approximation == "nystroem":
+        return dict.fromkeys(WEIGHTS, "landmarks are drawn, and repeated rows are others to draw")
+    if estimator.approximation == "fourier":
+        return dict.fromkeys(SET_TO_ONE, "a frequency has two components")
+    if estimator.kernel == "precomputed":
+        names = ("check_positive_only_tag_during_fit", "check_estimators_dtypes")
+        return dict.fromkeys(names, "it passes a matrix with eigenvalues far below 0")
+    if estimator.loss == "hinge":
+        return dict.fromkeys(WEIGHTS, "the hinge is smoothed as little as tol demands: 7 digits")
+    return {}
+
+
+def run_check(estimator, check):
+    with warnings.catch_warnings():
+        # Checks set max_iter to 1 or 2, and separable rows have no minimum without a penalty.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        RankSVM(),
+        SGDRanker(n_steps=2000),
+        DominationRanker(tol=1e-8),  # weights and repetitions take other ways to the optimum
+        FactorizedRankSVM(2),
+        RegularizedRankSVM(tol=1e-7),
+        KernelRankSVM(tol=TINY),
+        KernelRankSVM("precomputed", tol=TINY),  # input of another kind
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    run_check(estimator, check)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        RankSVM(solver="tron"),
+        RankSVM(scale="standard"),
+        RankSVM(scale="minmax"),
+        RankSVM(query_normalization="pairs"),
+        RankSVM(warm_start=True),
+        SGDRanker("pa", n_steps=2000),
+        SGDRanker("hybrid", n_steps=2000, average=True, scale="standard"),
+        SGDRanker(n_steps=2000, warm_start=True, record="exact"),
+        DominationRanker("l2"),
+        DominationRanker("none", max_iter=20),
+        DominationRanker("l2", solver="coordinate"),
+        DominationRanker(scale="standard", warm_start=True),
+        FactorizedRankSVM(2, constraint="ball", scale="standard"),
+        FactorizedRankSVM(1, query_normalization="pairs", keep_factors=True),
+        RegularizedRankSVM(gamma=0.0),
+        RegularizedRankSVM(gamma=0.3, scale="standard", query_normalization="pairs"),
+        KernelRankSVM("linear", tol=TINY),
+        KernelRankSVM("poly", degree=2, coef0=1.0, loss="hinge"),
+        KernelRankSVM(scale="standard", query_normalization="pairs", tol=TINY),
+        KernelRankSVM(approximation="nystroem", tol=TINY),
+        KernelRankSVM(approximation="fourier", n_components=20, tol=TINY),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
+    run_check(estimator, check)
