@@ -136,12 +136,7 @@ def _start(objective: Term, w0: Array, sharpen: Sharpen | None, wants_hessian: b
 
 
 def _verdict(
-    recorder: Recorder,
-    tol: float,
-    wants_stop: bool,
-    suffices: bool,
-    certified: bool,
-    point: Any,
+    recorder: Recorder, tol: float, wants_stop: bool, suffices: bool, certified: bool, point: Any
 ) -> Verdict | None:
     """Why to stop before another step; None to go on.
 
