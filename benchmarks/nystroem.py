@@ -23,12 +23,14 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, Rows, as_rows
 from linrank.kernels.approximation import (
     ApproximateResult,
+    FeatureMap,
     FourierMap,
+    MappedRows,
     NystroemMap,
+    Room,
     train_approximate,
 )
 from linrank.kernels.functions import Kernel
-from linrank.kernels.mapped_rows import FeatureMap, MappedRows, Room
 from linrank.ranksvm.train import train
 from report import Table, main
 

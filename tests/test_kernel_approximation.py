@@ -16,11 +16,12 @@ from linrank.data.rows import CsrRows, DenseRows, StreamedRows, as_rows
 from linrank.kernels.approximation import (
     ApproximateResult,
     FourierMap,
+    MappedRows,
     NystroemMap,
+    Room,
     train_approximate,
 )
 from linrank.kernels.functions import Kernel
-from linrank.kernels.mapped_rows import MappedRows, Room
 from linrank.kernels.train import train_kernel
 from linrank.ranksvm.train import Problem, plan, train
 from linrank.solvers.conjugate import Sampled

@@ -14,8 +14,7 @@ from linrank.data.rows import dot
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks, OnLandmarks
 from linrank.kernels.matrices import BlockedMatrix, StoredMatrix, kernel_matrix
-from linrank.kernels.space import JointLoss, KernelRisk, as_function
-from linrank.kernels.train import train_kernel
+from linrank.kernels.train import JointLoss, KernelRisk, as_function, train_kernel
 from linrank.losses.base import SquaredHinge
 from linrank.objective import Ridge, Sum
 from linrank.pairs import choose_pairs

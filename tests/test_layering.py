@@ -247,7 +247,10 @@ def test_margins_in_a_word(margin, expected):
             np.zeros(5),
             r"one number for each of 6 rows, got an array of shape \(5,\)",
         ),
-        ([0, 1, 2, np.nan, 4, 5], "margin is nan at row 3; margins must be finite"),
+        (
+            [0, 1, 2, np.nan, 4, 5],
+            "margin is nan at row 3, which has label 5; margins must be finite",
+        ),
         (lambda y: y[1:], r"margin\(labels\) must be one number .* shape \(5,\)"),
         (lambda y: None, r"margin\(labels\) must be one number .* dtype object"),
         (lambda y: y - np.inf, r"margin\(labels\) is -inf at row 0"),

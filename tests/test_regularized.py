@@ -15,7 +15,7 @@ from explicit_pairs import ExplicitPairs, box_quadratic_program
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
-from linrank.lowrank import proximal, splitting
+from linrank.lowrank import proximal, regularized
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm.train import train
 from plain_regularized import PlainRegularized
@@ -265,7 +265,7 @@ def test_factors_of_the_columns():
 
 
 def test_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(splitting, "_WORTHWHILE", 0.0)  # threads even for small blocks
+    monkeypatch.setattr(regularized, "_WORTHWHILE", 0.0)  # threads even for small blocks
     data = small(11, n_levels=3)
     one, many = (train_regularized(data, gamma=0.2, lam=0.5, n_jobs=n) for n in (1, 3))
     assert_array_equal(one.w, many.w)
@@ -363,7 +363,7 @@ def test_a_decomposition_that_fails_names_its_query(monkeypatch):
     def fail(M, threshold):
         raise np.linalg.LinAlgError("SVD did not converge")
 
-    monkeypatch.setattr(splitting, "leading", fail)
+    monkeypatch.setattr(regularized, "leading", fail)
     data = Dataset.of([[0.0], [1.0], [2.0]], [0, 1, 1], qid=["a", "a", "a"])
     with pytest.raises(np.linalg.LinAlgError, match=r"2x1 block of query 'a' do not converge"):
         train_regularized(data, gamma=1e-3)

@@ -131,10 +131,10 @@ class Preferences:
 
     def crosses(self, queries: Queries) -> bool:
         """Whether a pair compares rows of two queries."""
-        winners, losers = self._queries(queries)
+        winners, losers = self.queries_of(queries)
         return bool((winners != losers).any())
 
-    def _queries(self, queries: Queries) -> tuple[Array, Array]:
+    def queries_of(self, queries: Queries) -> tuple[Array, Array]:
         """The number of the query of each winner and of each loser."""
         by_position = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
         query = queries.scatter(by_position)
@@ -142,7 +142,7 @@ class Preferences:
 
     def check_queries(self, queries: Queries) -> None:
         """Raise if a pair compares rows of two queries."""
-        winners, losers = self._queries(queries)
+        winners, losers = self.queries_of(queries)
         odd = np.flatnonzero(winners != losers)
         if odd.size:
             t = int(odd[0])

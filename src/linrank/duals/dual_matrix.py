@@ -342,17 +342,17 @@ def dual_matrix(
     w = linear.scaling.unfold(linear.coef)
     threshold = None
     if thresholded:
-        gamma, lam = float(linear.training["gamma"]), float(linear.training["lam"])
+        training: Mapping[str, Any] = linear.training
+        gamma, lam = float(training["gamma"]), float(training["lam"])
         threshold = partial(svt, threshold=gamma / (2.0 * lam))
     entries = _entries(model, kind, problem, w, tol)
     return DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
 
 
 def _entries(model: Any, kind: str, problem: Problem, w: Array, tol: float) -> Entries:
-    if kind == "factorized":
-        return _of_these_rows(FactorEntries(_factors(model, problem)), problem, w)
-    if kind == "regularized":
-        return _of_these_rows(_regularized(model, problem), problem, w)
+    if kind != "ranksvm":
+        read = _factors if kind == "factorized" else _regularized
+        return _of_these_rows(read(model, problem), problem, w)
     if problem.loss == "hinge":
         return hinge_entries(problem, w, tol)
     return SquaredHingeEntries(problem.objective().at(w).parts[1].z, problem.C)
@@ -464,8 +464,8 @@ def _problem(
     return problem
 
 
-def _factors(model: Any, problem: Problem) -> Array:
-    """The factors by position."""
+def _factors(model: Any, problem: Problem) -> FactorEntries:
+    """The α that are products of the factors that the training has kept."""
     factors = getattr(model, "factors_", None)
     if factors is None:
         raise ValueError(
@@ -476,7 +476,7 @@ def _factors(model: Any, problem: Problem) -> Array:
     n_rows = problem.rows.shape[0]
     if factors.ndim != 2 or len(factors) != n_rows:
         raise ValueError(f"factors_ has the shape {factors.shape}, but X has {n_rows} rows")
-    return _pairs(problem).queries.gather(factors)
+    return FactorEntries(_pairs(problem).queries.gather(factors))
 
 
 def _regularized(model: Any, problem: Problem) -> RectangleEntries:

@@ -128,16 +128,13 @@ class RankProfile:
             Which queries to show, in this order; all if None.
         """
         columns = self.columns()
-        places = range(len(self.query_ids)) if queries is None else self._places(queries)
-        rows = [[str(values[k]) for values in columns.values()] for k in places]
-        return Table([*map(Column, columns)], rows).to_text()
-
-    def _places(self, queries: Sequence[Any]) -> list[int]:
         place = {query: k for k, query in enumerate(self.query_ids)}
-        absent = [query for query in queries if query not in place]
-        if absent:
-            raise KeyError(f"no query {absent[0]!r} with pairs in the profile; see query_ids")
-        return [place[query] for query in queries]
+        shown = self.query_ids if queries is None else queries
+        for query in shown:
+            if query not in place:
+                raise KeyError(f"no query {query!r} with pairs in the profile; see query_ids")
+        rows = [[str(values[place[query]]) for values in columns.values()] for query in shown]
+        return Table([*map(Column, columns)], rows).to_text()
 
     def __repr__(self) -> str:
         """The medians over the queries, by share of the energy."""
@@ -211,7 +208,7 @@ def rank_profile(
         raise ValueError(f"tol must be a number from 0 to below 1, got {tol!r}")
     if baseline not in _BASELINES:
         raise ValueError(f"baseline must be None or 'shuffled', got {baseline!r}")
-    dual = _as_dual(model, X, y, qid, options)
+    dual = _as_dual(model, X=X, y=y, qid=qid, **options)
     seed = None if baseline is None else seed_of(random_state)
     sizes, spectra, shuffled = [], [], []
     for k, block in enumerate(dual):
@@ -244,18 +241,17 @@ def _shares(energy: Any) -> tuple[float, ...]:
     return tuple(float(share) for share in given)
 
 
-def _as_dual(model: Any, X: Any, y: Any, qid: Any, options: dict[str, Any]) -> DualMatrix:
-    if not isinstance(model, DualMatrix):
-        if X is None:
-            raise ValueError(
-                "rank_profile of a model needs its training data: rank_profile(model, X, y, qid)"
-            )
-        return dual_matrix(model, X, y, qid, **options)
-    given = {"X": X, "y": y, "qid": qid, **options}
-    wrong = [name for name, value in given.items() if value is not None]
-    if wrong:
-        raise ValueError(f"a DualMatrix knows its data; leave {', '.join(wrong)} out")
-    return model
+def _as_dual(model: Any, **given: Any) -> DualMatrix:
+    if isinstance(model, DualMatrix):
+        wrong = [name for name, value in given.items() if value is not None]
+        if wrong:
+            raise ValueError(f"a DualMatrix knows its data; leave {', '.join(wrong)} out")
+        return model
+    if given["X"] is None:
+        raise ValueError(
+            "rank_profile of a model needs its training data: rank_profile(model, X, y, qid)"
+        )
+    return dual_matrix(model, **given)
 
 
 def _spectrum(block: Block, symmetric: bool) -> Array:

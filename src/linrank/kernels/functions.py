@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import DenseRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
 from linrank.options import KERNEL_PARAMETERS, KERNELS
 from linrank.system.resources import cached_property, useful_threads
@@ -218,14 +218,11 @@ class Kernel:
 
 
 def _check_name(kernel: Any) -> None:
-    if isinstance(kernel, str) and kernel not in KERNELS:
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        hint = did_you_mean(kernel.lower(), KERNELS) if isinstance(kernel, str) else ""
         raise ValueError(
             f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, "
-            f"got {kernel!r}{did_you_mean(kernel.lower(), KERNELS)}"
-        )
-    if not isinstance(kernel, str):
-        raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, got {kernel!r}"
+            f"got {kernel!r}{hint}"
         )
 
 
@@ -246,25 +243,16 @@ def _resolved(gamma: Any, rows: Rows | None, weight: Array | None) -> float:
     n_features = rows.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    variance = _variance(rows, weight)
-    return 1.0 / (n_features * variance) if variance > 0 else 1.0
-
-
-def _variance(rows: Rows, weight: Array | None) -> float:
-    """The variance of all entries, zeros of sparse rows included."""
-    # That within the columns, and that between them.
+    # The variance of all entries: that within the columns, and that between them.
     found = rows.scan(weight).statistics
-    return float(np.mean(found.variance) + np.var(found.mean))
+    variance = float(np.mean(found.variance) + np.var(found.mean))
+    return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
 def _wide(rows: Rows) -> Array:
     """The rows as a float64 matrix, a view where they are one."""
-    if isinstance(rows, DenseRows):
-        return rows.values.astype(np.float64, copy=False)
-    assert isinstance(rows, CsrRows)
-    dense = np.zeros(rows.shape)
-    dense[np.repeat(np.arange(rows.shape[0]), np.diff(rows.offsets)), rows.columns] = rows.values
-    return dense
+    matrix = rows.values if isinstance(rows, DenseRows) else rows.to_user().toarray()
+    return matrix.astype(np.float64, copy=False)
 
 
 def _threads(n_entries: int, rows: Rows, n_threads: int) -> int:

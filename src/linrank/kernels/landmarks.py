@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from linrank.data.rows import dot
 from linrank.kernels.matrices import KernelMatrix
 from linrank.objective import SumPoint
-from linrank.solvers.conjugate import Directions, Memory, Solution, by_cholesky, solve_newton
+from linrank.solvers.conjugate import (
+    Directions,
+    Memory,
+    Preconditioner,
+    Solution,
+    Solve,
+    by_cholesky,
+    solve_newton,
+)
 
 Array = NDArray[Any]
 
@@ -124,12 +132,10 @@ def _independent(block: Array, smallest: float) -> tuple[Array, Array]:
     return index, np.tril(L[index][:, : len(kept)])
 
 
-Solve = Callable[[Array], Array]
-
 _HARMLESS = 0.05  # share of the slope that a step may lose by being written down anew
 
 
-class OnLandmarks:
+class OnLandmarks(Preconditioner):
     """``M`` = ``∇²f`` on the span of the landmarks, at an earlier iterate, and 1 beside it.
 
     In an orthonormal basis U of the span, rows have the coordinates G, a function r has
@@ -147,13 +153,10 @@ class OnLandmarks:
         Threads of the sweeps.
     """
 
-    limit = 500
     memory = 0
-    forcing = 0.1
 
     def __init__(self, landmarks: Landmarks, patience: int, n_threads: int = 1) -> None:
         self.landmarks = landmarks
-        self.is_exact = False
         self._patience = patience
         self._n_threads = n_threads
         self._inverse: Solve | None = None
@@ -186,12 +189,9 @@ class OnLandmarks:
             self._inverse = by_cholesky(self.matrix(point, n_last))
         # A fresh H is as good as it gets; an aged one is better taken again than waited for.
         self.limit = 500 if self.is_exact else 2 * self._patience + 12
-        return self._solve
+        return self._on_span
 
-    def wants_hessian(self, n_last: int) -> bool:
-        return False
-
-    def _solve(self, r: Array) -> Array:
+    def _on_span(self, r: Array) -> Array:
         assert self._inverse is not None
         along = self.landmarks.coordinates @ r[0]
         y: Array = r.copy()
@@ -244,36 +244,16 @@ def settled(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array |
     d, rest = np.zeros_like(point.w), -point.gradient
     goal = 1e-6 * tol * point.primal
     for _ in range(_TRIALS):
-        solution = solve_newton(
-            _System(point, -rest),
-            memory.improve(solve),
-            memory,
-            forcing=0.0,
-            floor=0.0,
-            limit=preconditioner.limit,
-            residual=goal,
-        )
+        left = SimpleNamespace(gradient=-rest, hvp=point.hvp)  # of the system
+        improved, limit = memory.improve(solve), preconditioner.limit
+        solution = solve_newton(left, improved, memory, 0.0, 0.0, limit, residual=goal)
         d, rest = d + solution.d, solution.residual
         excess = point.moved(1.0, d + rest, point.image(d + rest)).primal - point.primal
         if excess <= allowed:
             slope = part.loss.gradient + part.risk.loss.curvature(part.loss, d[1])
-            return _without_rounding(-part.risk.C * slope)
+            beta: Array = -part.risk.C * slope
+            # No more than the rounding of the sums that sweeps subtract is 0.
+            beta[np.abs(beta) <= _ROUNDING * np.abs(beta).sum()] = 0.0
+            return beta
         goal *= min(0.1, 0.3 * allowed / excess)
     return None
-
-
-def _without_rounding(beta: Array) -> Array:
-    """β, where what is no more than the rounding of the sums that sweeps subtract is 0."""
-    beta[np.abs(beta) <= _ROUNDING * np.abs(beta).sum()] = 0.0
-    return beta
-
-
-@dataclass(frozen=True, eq=False)
-class _System:
-    """The linear system of a Newton step, or of what is left of it: ``H d = -gradient``."""
-
-    point: Any
-    gradient: Array
-
-    def hvp(self, v: Array) -> Any:
-        return self.point.hvp(v)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,6 @@ def check_kernel_matrix(
         lowest, largest = lowest_values(Q.n, Q.product)
     else:
         Q = _as_square(Q, what)
-        _check_finite(Q, what)
         _check_symmetric(Q, what)
         if len(Q) <= _EXACT:
             values = np.linalg.eigvalsh(Q)
@@ -75,7 +75,13 @@ def check_kernel_matrix(
             lowest, largest = lowest_values(
                 len(Q), lambda v: _core.symmetric_product(Q, v, n_threads)
             )
-    _check_definite(lowest, largest, what, remedy or f"add {-lowest:.3g} to its diagonal")
+    if lowest < -TOLERANCE * largest:
+        remedy = remedy or f"add {-lowest:.3g} to its diagonal"
+        raise ValueError(
+            f"{what} must be positive semidefinite: it has an eigenvalue of at most {lowest:.6g}, "
+            f"{lowest / largest:.3g} of the largest in size, {largest:.6g}. No vectors have such "
+            f"inner products; {remedy}"
+        )
 
 
 def lowest_values(n: int, product: Callable[[Array], Array]) -> tuple[float, float]:
@@ -122,30 +128,24 @@ def _as_square(Q: Any, what: str) -> Array:
     return matrix
 
 
-def _blocks(n: int) -> list[slice]:
-    step = max(1, _BLOCK // max(1, n))
-    return [slice(i, i + step) for i in range(0, n, step)]
-
-
-def _check_finite(Q: Array, what: str) -> None:
-    for rows in _blocks(len(Q)):
-        finite = np.isfinite(Q[rows])
+def _check_symmetric(Q: Array, what: str) -> None:
+    """Raise ValueError for an entry that is not finite, or not that of the other side."""
+    worst, place, largest = 0.0, (0, 0), 0.0
+    step = max(1, _BLOCK // max(1, len(Q)))
+    for first in range(0, len(Q), step):
+        block = Q[first : first + step]
+        finite = np.isfinite(block)
         if not finite.all():
             i, j = np.argwhere(~finite)[0]
-            i += rows.start
-            raise ValueError(f"{what} must be finite, got {Q[i, j]} at row {i}, column {j}")
-
-
-def _check_symmetric(Q: Array, what: str) -> None:
-    worst, place, largest = 0.0, (0, 0), 0.0
-    for rows in _blocks(len(Q)):
-        block = Q[rows]
+            raise ValueError(
+                f"{what} must be finite, got {block[i, j]} at row {first + i}, column {j}"
+            )
         largest = max(largest, float(np.abs(block).max(initial=0.0)))
-        difference = np.abs(block - Q[:, rows].T)
+        difference = np.abs(block - Q[:, first : first + step].T)
         k = int(difference.argmax())
         if difference.flat[k] > worst:
             i, j = divmod(k, len(Q))
-            worst, place = float(difference.flat[k]), (i + rows.start, j)
+            worst, place = float(difference.flat[k]), (first + i, j)
     if worst > TOLERANCE * largest:
         i, j = place
         raise ValueError(
@@ -155,35 +155,9 @@ def _check_symmetric(Q: Array, what: str) -> None:
         )
 
 
-def _check_definite(lowest: float, largest: float, what: str, remedy: str) -> None:
-    if lowest < -TOLERANCE * largest:
-        raise ValueError(
-            f"{what} must be positive semidefinite: it has an eigenvalue of at most {lowest:.6g}, "
-            f"{lowest / largest:.3g} of the largest in size, {largest:.6g}. No vectors have such "
-            f"inner products; {remedy}"
-        )
-
-
 def by_rows(Q: Array) -> Array:
     """Q, or a copy, with unit stride within its rows."""
     return Q if Q.strides[1] == Q.itemsize and Q.strides[0] > 0 else np.ascontiguousarray(Q)
-
-
-class KernelMatrix(Protocol):
-    """A symmetric positive semidefinite matrix."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def diagonal(self) -> Array: ...
-    def product(self, v: Array) -> Array:
-        """``Q v``."""
-
-    def columns(self, index: Array) -> Array:
-        """``Q[:, index]``."""
-
-    def submatrix(self, index: Array) -> KernelMatrix:
-        """``Q[index][:, index]``."""
 
 
 class StoredMatrix:
@@ -224,6 +198,7 @@ class StoredMatrix:
         return StoredMatrix(self.values[np.ix_(index, index)], self.n_threads)
 
 
+@dataclass(frozen=True, eq=False)
 class BlockedMatrix:
     """Q computed for every product, tile by tile, each pair of rows once.
 
@@ -238,13 +213,10 @@ class BlockedMatrix:
         kernels go tile by tile, see `bytes_needed`.
     """
 
-    def __init__(
-        self, kernel: Kernel, rows: Rows, n_threads: int = 1, block_bytes: int = 1 << 24
-    ) -> None:
-        self.kernel = kernel
-        self.rows = rows
-        self.n_threads = n_threads
-        self.block_bytes = block_bytes
+    kernel: Kernel
+    rows: Rows
+    n_threads: int = 1
+    block_bytes: int = 1 << 24
 
     @property
     def n(self) -> int:
@@ -263,7 +235,7 @@ class BlockedMatrix:
         return self.kernel.matrix(self.rows, self.rows.take(index), self.n_threads)
 
     def submatrix(self, index: Array) -> BlockedMatrix:
-        return BlockedMatrix(self.kernel, self.rows.take(index), self.n_threads, self.block_bytes)
+        return replace(self, rows=self.rows.take(index))
 
     @staticmethod
     def bytes_needed(rows: Rows, n_threads: int = 1) -> int:
@@ -274,12 +246,13 @@ class BlockedMatrix:
         however wide they are. Sparse ones take 100 kB for each non-zero of the fullest row.
         """
         n, width = rows.shape
+        tiles = 96 * 8 * width
         if isinstance(rows, CsrRows):
-            widest = int(np.diff(rows.offsets).max(initial=0))
-            tiles = (1 << 20) + 100_000 * widest
-        else:
-            tiles = (1 << 20) + 96 * 8 * width
-        return 24 * 8 * n + n_threads * tiles
+            tiles = 100_000 * int(np.diff(rows.offsets).max(initial=0))
+        return 24 * 8 * n + n_threads * ((1 << 20) + tiles)
+
+
+KernelMatrix = StoredMatrix | BlockedMatrix
 
 
 def kernel_matrix(
@@ -289,7 +262,7 @@ def kernel_matrix(
     memory_limit: int | float | str | None = None,
     beside: int = 0,
     n_threads: int = 1,
-) -> StoredMatrix | BlockedMatrix:
+) -> KernelMatrix:
     """``Q = K(X, X)``, in memory where it fits, else computed for every product.
 
     Parameters
@@ -330,14 +303,13 @@ def kernel_matrix(
         needed += 8 * n * (LANCZOS_STEPS + 4)
     # A callable has its matrix, and three times as much for what it computes it from: a guess.
     block = 1 if kernel.name != "callable" else 4
-    if needed + (block - 1) * 8 * n > limit:
-        tiles, full = needed + (block - 1) * 8 * n, beside + stored_bytes(kernel, n)
-        least = min(tiles, full)
+    tiles, full = needed + (block - 1) * 8 * n, beside + stored_bytes(kernel, n)
+    if tiles > limit:
         how = "" if full <= tiles else f" even in tiles ({describe_bytes(full)} in full)"
         raise too_small(
             memory_limit,
             f"the kernel matrix of {n} rows, with what products take{how},",
-            least,
+            min(tiles, full),
             "train on fewer numbers with approximation='nystroem'",
         )
     blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
@@ -348,12 +320,7 @@ def kernel_matrix(
 
 def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) -> StoredMatrix:
     """The user's own matrix, in place where it is dense and float64."""
-    n, n_columns = rows.shape
-    if n != n_columns:
-        raise ValueError(
-            "a precomputed kernel matrix must be square, one row and one column a training row, "
-            f"got {n} × {n_columns}"
-        )
+    n = rows.shape[0]
     in_place = not isinstance(rows, CsrRows) and rows.dtype == np.float64
     if not in_place and limit is not None and 8 * n * n > limit:
         raise too_small(

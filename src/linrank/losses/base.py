@@ -155,7 +155,7 @@ class CoreLoss(ScoreLoss):
 
     @property
     def mean_weight(self) -> float:
-        return self.total_weight / max(1, self.pairs.n_pairs)
+        return float(self.total_weight / max(1, self.pairs.n_pairs))
 
     @property
     def total_weight(self) -> float:

@@ -16,16 +16,8 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
-from linrank.metrics.measures import (
-    ERR,
-    NDCG,
-    AveragePrecision,
-    Measure,
-    Precision,
-    RankBiasedPrecision,
-    Recall,
-    ReciprocalRank,
-)
+from linrank.metrics import measures
+from linrank.metrics.measures import Measure
 from linrank.metrics.names import parse
 from linrank.system.resources import cached_property
 
@@ -114,11 +106,9 @@ class Swaps:
         ranked = _ranked(queries, scores, n_threads)
         order = ranked.order if ranked.order is not None else np.arange(ranked.n_rows)
         depth = np.minimum(lengths, LONGEST if cutoff is None else cutoff).astype(np.int32)
-        gain, first, second, factor = _EFFECTS[type(measure)](
-            measure, _Places.of(ranked, labels[order])
-        )
+        effect: Effect = _EFFECTS[type(measure)](measure, _Places(ranked, labels[order]))
         weight = None if row_weight is None else np.ascontiguousarray(row_weight[order])
-        swaps = cls(ranked, depth, gain, first, second, factor, weight)
+        swaps = cls(ranked, depth, *effect, weight)
         by_query = swaps.weight_by_query()
         c = (by_query > 0).astype(np.float64)
         if query_weight is not None:
@@ -173,8 +163,8 @@ class Swaps:
         query = np.searchsorted(self.queries.offsets, positions, side="right") - 1
         is_first = positions - self.queries.offsets[query] < self.depth[query]
         depth = np.add.reduceat(is_first, sample.offsets[:-1]) if len(positions) else self.depth[:0]
-        kept = (a[positions] for a in (self.gain, self.first, self.second, self.factor))
-        gain, first, second, factor = map(np.ascontiguousarray, kept)
+        effect = (self.gain, self.first, self.second, self.factor)
+        gain, first, second, factor = (np.ascontiguousarray(a[positions]) for a in effect)
         return Swaps(sample, depth.astype(np.int32), gain, first, second, factor, row_weight)
 
 
@@ -183,29 +173,21 @@ def _ranked(queries: Queries, scores: Array, n_threads: int) -> Queries:
     own = queries.gather(scores)
     place = _core.ranks_within_queries(own, queries.offsets, None, n_threads) - 1
     by_position = np.repeat(queries.offsets[:-1], np.diff(queries.offsets)) + place
-    order = np.empty(queries.n_rows, dtype=np.int64)
-    rows = np.arange(queries.n_rows) if queries.order is None else queries.order
-    order[by_position] = rows
-    levels = np.empty_like(queries.levels)
+    order, levels = np.empty(queries.n_rows, dtype=np.int64), np.empty_like(queries.levels)
+    order[by_position] = np.arange(queries.n_rows) if queries.order is None else queries.order
     levels[by_position] = queries.levels
     return replace(queries, order=order, levels=levels)
 
 
-@dataclass(frozen=True, eq=False)
 class _Places:
-    """Labels in the order of a ranking, and the places that they have."""
+    """Labels in the order of a ranking, and the places, from 1, and queries that they have."""
 
-    offsets: Array
-    labels: Array
-    place: Array  # from 1, by position
-    query: Array  # by position
-
-    @classmethod
-    def of(cls, ranked: Queries, labels: Array) -> _Places:
-        lengths = np.diff(ranked.offsets)
-        place = np.arange(1, ranked.n_rows + 1) - np.repeat(ranked.offsets[:-1], lengths)
-        query = np.repeat(np.arange(ranked.n_queries), lengths)
-        return cls(ranked.offsets, labels, place, query)
+    def __init__(self, ranked: Queries, labels: Array) -> None:
+        self.offsets, self.labels, lengths = ranked.offsets, labels, np.diff(ranked.offsets)
+        self.place: Array = np.arange(1, ranked.n_rows + 1) - np.repeat(
+            ranked.offsets[:-1], lengths
+        )
+        self.query = np.repeat(np.arange(ranked.n_queries), lengths)
 
     def total(self, a: Array) -> Array:
         """Sums over the rows of each query, by position."""
@@ -234,7 +216,7 @@ class _Places:
 Effect = tuple[Array, Array, Array, Array]  # g, a, b and f
 
 
-def _of_ndcg(measure: NDCG, at: _Places) -> Effect:
+def _of_ndcg(measure: measures.NDCG, at: _Places) -> Effect:
     """``|Δ| = |g_i - g_j| |d_i - d_j| / IDCG``, d the discount, 0 beyond the cut-off."""
     gain = _gains(measure, at.labels, measure.gain == "linear")
     floor = 2 if measure.discount == "letor" else 1
@@ -244,26 +226,26 @@ def _of_ndcg(measure: NDCG, at: _Places) -> Effect:
     return gain, discount, discount, inverse
 
 
-def _of_precision(measure: Precision, at: _Places) -> Effect:
+def _of_precision(measure: measures.Precision, at: _Places) -> Effect:
     """``|Δ| = 1/k`` for a relevant row and another one, one of them within the first k."""
     within = at.within(measure.k)
     return at.is_relevant(measure), within, within, np.full(len(within), 1.0 / (measure.k or 1))
 
 
-def _of_recall(measure: Recall, at: _Places) -> Effect:
+def _of_recall(measure: measures.Recall, at: _Places) -> Effect:
     """The same, ``1/#relevant``."""
     relevant, within = at.is_relevant(measure), at.within(measure.k)
     return relevant, within, within, 1.0 / np.maximum(at.total(relevant), 1.0)
 
 
-def _of_rbp(measure: RankBiasedPrecision, at: _Places) -> Effect:
+def _of_rbp(measure: measures.RankBiasedPrecision, at: _Places) -> Effect:
     """``|Δ| = (1 - p) |p^(i-1) - p^(j-1)|`` for a relevant row and another one."""
     p = 0.8 if measure.p is None else measure.p
     worth = at.within(measure.k) * p ** (at.place - 1.0)
     return at.is_relevant(measure), worth, worth, np.full(len(worth), 1.0 - p)
 
 
-def _of_map(measure: AveragePrecision, at: _Places) -> Effect:
+def _of_map(measure: measures.AveragePrecision, at: _Places) -> Effect:
     """With c the number of relevant rows and H the sum of 1/place of them, up to a place p.
 
     A relevant row that falls from r to s, where another one was, loses ``c(r)/r``, gains
@@ -282,7 +264,7 @@ def _of_map(measure: AveragePrecision, at: _Places) -> Effect:
     return relevant, first, second, 1.0 / np.maximum(at.total(relevant), 1.0)
 
 
-def _of_mrr(measure: ReciprocalRank, at: _Places) -> Effect:
+def _of_mrr(measure: measures.ReciprocalRank, at: _Places) -> Effect:
     """Only the first relevant row counts, at place f; once it falls, the next one, at place n.
 
     One that falls to s changes 1/f to 1/min(s, n); another that rises to r < f, to 1/r.
@@ -297,7 +279,7 @@ def _of_mrr(measure: ReciprocalRank, at: _Places) -> Effect:
     return relevant, above, below, np.ones(len(value))
 
 
-def _of_err(measure: ERR, at: _Places) -> Effect:
+def _of_err(measure: measures.ERR, at: _Places) -> Effect:
     """``|Δ| = |R_i - R_j| (ψ_i - ψ_j) / (1 - R_i)`` for i before j.
 
     ``ψ(p) = E(p-1) + T(p)/p``, T the chance to come to a place and E what is earned up to it.
@@ -333,13 +315,13 @@ def _gains(measure: Measure, labels: Array, is_linear: bool) -> Array:
 
 
 _EFFECTS: dict[type[Measure], Any] = {
-    NDCG: _of_ndcg,
-    AveragePrecision: _of_map,
-    ReciprocalRank: _of_mrr,
-    ERR: _of_err,
-    Precision: _of_precision,
-    Recall: _of_recall,
-    RankBiasedPrecision: _of_rbp,
+    measures.NDCG: _of_ndcg,
+    measures.AveragePrecision: _of_map,
+    measures.ReciprocalRank: _of_mrr,
+    measures.ERR: _of_err,
+    measures.Precision: _of_precision,
+    measures.Recall: _of_recall,
+    measures.RankBiasedPrecision: _of_rbp,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
+from linrank.data.queries import Queries
 from linrank.data.rows import without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge
@@ -126,16 +127,36 @@ def train_factorized(
     started = time.perf_counter()
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
-    _check_memory(pairs.queries.n_rows, n_components)
-    bound = factor_bounds(pairs, C)
-    data = replace(data, rows=without_offsets(data.rows))
-    descent = _start(data, pairs, bound, n_components, constraint, scale, V0, seed)
+    queries, bound = pairs.queries, factor_bounds(pairs, C)
+    check_fits(  # three copies of V while it runs, and one or two at its ends
+        5 * 8 * queries.n_rows * n_components,
+        f"{n_components} factors for each of {queries.n_rows} rows",
+        "use a smaller n_components, or fewer rows",
+    )
+    rows = without_offsets(data.rows)
+    descent = _core.factor_descent(
+        rows.core,
+        queries.order,
+        queries.offsets,
+        queries.levels,
+        queries.n_levels,
+        scale,
+        bound,
+        constraint,
+        n_components,
+        _start(queries, bound, n_components, V0, seed),
+        seed,
+    )
+    if V0 is None:
+        # Where few pairs need a dual, β of a random V is so large that the first steps would undo
+        # it by making V nearly 0, and that is a saddle.
+        descent.shrink()
     log = _Log(descent, callback, started)
     tol = TOLERANCE if tol is None else tol
     max_iter = EPOCHS if max_iter is None else max_iter
     stopped, message = _descend(descent, log, tol, max_iter, n_threads)
     w = descent.weights()
-    risk = Risk(data.rows, Hinge(pairs, n_threads), float(C), scale)
+    risk = Risk(rows, Hinge(pairs, n_threads), float(C), scale)
     point = Sum(Ridge(), risk).at(w)
     hinge_objective = float(point.value)
     rounding = point.primal_error + _rounding(risk, w, log.value)
@@ -172,50 +193,19 @@ def factor_bounds(pairs: Pairs, C: float) -> Array:
     return bound
 
 
-def _start(
-    data: Dataset,
-    pairs: Pairs,
-    bound: Array,
-    n_components: int,
-    constraint: str,
-    scale: Array | None,
-    V0: Array | None,
-    seed: int,
-) -> _core.FactorDescent:
-    queries = pairs.queries
+def _start(queries: Queries, bound: Array, n_components: int, V0: Array | None, seed: int) -> Array:
+    """V to start from, by position, in one row."""
+    shape = (queries.n_rows, n_components)
     if V0 is None:
-        factors = np.random.default_rng(seed).random((queries.n_rows, n_components))
-        factors *= bound[:, np.newaxis] / math.sqrt(n_components)
-    else:
-        factors = _checked_start(V0, (queries.n_rows, n_components))
-        factors = np.ascontiguousarray(queries.gather(factors))
-    descent = _core.factor_descent(
-        data.rows.core,
-        queries.order,
-        queries.offsets,
-        queries.levels,
-        queries.n_levels,
-        scale,
-        bound,
-        constraint,
-        n_components,
-        factors.ravel(),
-        seed,
-    )
-    if V0 is None:
-        # Where few pairs need a dual, β of a random V is so large that the first steps would undo
-        # it by making V nearly 0, and that is a saddle.
-        descent.shrink()
-    return descent
-
-
-def _checked_start(V0: Array, shape: tuple[int, int]) -> Array:
+        drawn = np.random.default_rng(seed).random(shape)
+        drawn *= bound[:, np.newaxis] / math.sqrt(n_components)
+        return drawn.ravel()
     factors = as_array(V0, "V0").astype(np.float64, copy=False)
     if factors.shape != shape:
         raise ValueError(f"V0 has shape {factors.shape}, expected {shape}: a vector for each row")
     if not np.isfinite(factors).all():
         raise ValueError("V0 has a NaN or infinite entry")
-    return factors
+    return np.ascontiguousarray(queries.gather(factors)).ravel()
 
 
 def _momenta() -> Iterator[float]:
@@ -322,12 +312,3 @@ class _Log(Log):
     def record(self, value: float) -> bool:
         """Add an epoch; True if the callback asks to stop."""
         return self.add(self._descent.weights, objective=value, lower_bound=-value)
-
-
-def _check_memory(n_rows: int, n_components: int) -> None:
-    """Three copies of V while it runs, and one or two at its ends."""
-    check_fits(
-        5 * 8 * n_rows * n_components,
-        f"{n_components} factors for each of {n_rows} rows",
-        "use a smaller n_components, or fewer rows",
-    )

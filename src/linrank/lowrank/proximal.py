@@ -106,7 +106,6 @@ class ProximalProblem:
         rectangles: Rectangles,
         y: Array,
         rho: Array,
-        *,
         scale: Array | None,
         n_threads: int,
     ) -> None:

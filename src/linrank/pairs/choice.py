@@ -617,20 +617,18 @@ def chosen(
         raise NoPairsError(no_pairs_message(queries))
     every = _plain_pairs(data, pair_weighting)
     swept, listed = _select(every, pairs, n_closest, n_random, seed)
-    if listed is not None:
-        by_position = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        query = queries.scatter(by_position)[listed.winners]
     c = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
     if query_normalization == "pairs":
         total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query()
         if listed is not None:
+            query = listed.queries_of(queries)[0]
             total = total + np.bincount(query, listed.weight, queries.n_queries)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         c = inverse if c is None else c * inverse
     if swept is not None:
         swept = replace(swept, query_weight=c)
-    if listed is not None and c is not None:
-        listed = _times(listed, c[query])
+    if listed is not None:
+        listed = _weighted_by_query(listed, queries, c)
     parts = (part.total_weight() for part in (swept, listed) if part is not None)
     check_total(sum(parts), pair_weighting)
     return swept, listed
@@ -651,11 +649,9 @@ def chosen_sizes(
     """
     if pairs not in SELECTED_PAIRS or queries.n_pairs == 0:
         return {"n_pairs": Pairs(queries, adjacent=pairs == "adjacent").n_pairs}
-    selection = _selection(queries, pairs, n_closest, n_random)
-    sizes = {"n_closest": selection.n_closest}
-    if pairs == "pruned":
-        sizes["n_random"] = selection.n_random
-    return {**sizes, "n_pairs": selection.n_chosen}
+    found = _selection(queries, pairs, n_closest, n_random)
+    drawn = {"n_random": found.n_random} if pairs == "pruned" else {}
+    return {"n_closest": found.n_closest, **drawn, "n_pairs": found.n_chosen}
 
 
 def _select(
@@ -693,10 +689,12 @@ def weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
     if pairs.gain is not None:
         g = queries.scatter(pairs.gain)
         listed = _times(listed, g[listed.winners] - g[listed.losers])
-    if pairs.query_weight is not None:
-        c = queries.scatter(np.repeat(pairs.query_weight, np.diff(queries.offsets)))
-        listed = _times(listed, c[listed.winners])
-    return listed
+    return _weighted_by_query(listed, queries, pairs.query_weight)
+
+
+def _weighted_by_query(listed: Preferences, queries: Queries, c: Array | None) -> Preferences:
+    """The listed pairs, their weights times c of their query."""
+    return listed if c is None else _times(listed, c[listed.queries_of(queries)[0]])
 
 
 def _times(listed: Preferences, factor: Array) -> Preferences:

@@ -30,19 +30,20 @@ _FORMS = (
 
 def is_table(margin: Any) -> bool:
     """Whether a margin is one for each pair of layers, not one for each row."""
-    return _n_axes(margin) == 2
+    return _form(margin) == "table"
 
 
 def is_by_row(margin: Any) -> bool:
     """Whether a margin is one for each row."""
-    return _n_axes(margin) == 1
+    return _form(margin) == "rows"
 
 
-def _n_axes(margin: Any) -> int:
-    """Of the array that a margin is; 0 for all other forms."""
-    if margin is None or isinstance(margin, str) or callable(margin) or _is_named(margin):
-        return 0
-    return _as_array(margin).ndim
+def _form(margin: Any) -> str | None:
+    """Which of `_FORMS` a margin has: "named", "function", "number", "rows", "table" or None."""
+    if margin is None or callable(margin):
+        return None if margin is None else "function"
+    head = margin[0] if isinstance(margin, tuple | list) and margin else margin
+    return "named" if isinstance(head, str) else ("number", "rows", "table")[_as_array(margin).ndim]
 
 
 def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:
@@ -57,18 +58,20 @@ def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:
     queries : Queries
         Its levels are the layers.
     """
-    if margin is None:
+    form = _form(margin)
+    if form is None:
         return None
-    if isinstance(margin, str) or _is_named(margin):
+    if form == "named":
         shift = _of_labels(*_named(margin), labels, queries)
-    elif callable(margin):
-        shift = queries.gather(_call_margin(margin, labels))
+    elif form == "number":
+        if not np.isfinite(margin):
+            raise ValueError(f"margin must be finite, got {float(margin)}")
+        with np.errstate(over="ignore"):
+            shift = float(margin) * queries.levels
+    elif form == "function":
+        shift = queries.gather(_per_row(margin(labels.copy()), labels, "margin(labels)"))
     else:
-        given = _as_array(margin)
-        if given.ndim == 0:
-            shift = _per_boundary(float(given), queries)
-        else:
-            shift = queries.gather(_per_row(given, queries.n_rows, "margin"))
+        shift = queries.gather(_per_row(_as_array(margin), labels, "margin"))
     _check_size(shift)
     return np.ascontiguousarray(shift, dtype=np.float64) if shift.any() else None
 
@@ -104,22 +107,14 @@ def margin_table(margin: Any, layers: Array) -> Array:
 
 def describe_margin(margin: Any) -> str | None:
     """A margin in a word, for the summary of a model: ``1``, ``log:1,2.7``, ``table``, ..."""
-    if margin is None:
-        return None
-    if isinstance(margin, str) or _is_named(margin):
+    form = _form(margin)
+    if form == "named":
         name, k1, k2 = _named(margin)
         return name if (k1, k2) == (1.0, 0.0) else f"{name}:{k1:g},{k2:g}"
-    if callable(margin):
-        return "function"
-    given = _as_array(margin)
-    return f"{float(given):g}" if given.ndim == 0 else ("rows", "table")[given.ndim - 1]
+    return f"{float(margin):g}" if form == "number" else form
 
 
 # ---- the forms ----------------------------------------------------------------------------------
-
-
-def _is_named(margin: Any) -> bool:
-    return isinstance(margin, tuple | list) and len(margin) > 0 and isinstance(margin[0], str)
 
 
 def _named(margin: Any) -> tuple[str, float, float]:
@@ -139,32 +134,21 @@ def _of_labels(name: str, k1: float, k2: float, labels: Array, queries: Queries)
     y, above = queries.gather(labels), queries.levels > 0
     r = y[above]
     if name == "log":
-        _check_logarithm(y, above, queries)
+        wrong = np.flatnonzero(above & (y <= 0))
+        if wrong.size:
+            t = int(wrong[0])
+            row = t if queries.order is None else int(queries.order[t])
+            raise ValueError(
+                f"margin 'log' is of labels > 0, but row {row}, above the lowest layer of its "
+                f"query, has label {y[t]:g}; use 'linear', a function of the labels, or other "
+                "labels"
+            )
         r = np.log(r)
     shift = np.zeros(queries.n_rows)
     with np.errstate(over="ignore"):
         shift[above] = k1 * r + k2
     if not np.isfinite(shift).all():
         raise ValueError(f"margin ({name!r}, {k1:g}, {k2:g}) of the labels is not finite")
-    return shift
-
-
-def _check_logarithm(y: Array, above: Array, queries: Queries) -> None:
-    wrong = np.flatnonzero(above & (y <= 0))
-    if wrong.size:
-        t = int(wrong[0])
-        row = t if queries.order is None else int(queries.order[t])
-        raise ValueError(
-            f"margin 'log' is of labels > 0, but row {row}, above the lowest layer of its query, "
-            f"has label {y[t]:g}; use 'linear', a function of the labels, or other labels"
-        )
-
-
-def _per_boundary(k: float, queries: Queries) -> Array:
-    if not np.isfinite(k):
-        raise ValueError(f"margin must be finite, got {k}")
-    with np.errstate(over="ignore"):
-        shift: Array = k * queries.levels
     return shift
 
 
@@ -178,22 +162,22 @@ def _check_size(margins: Array) -> None:
         )
 
 
-def _call_margin(margin: Callable[[Array], Any], labels: Array) -> Array:
-    shift = as_array(margin(labels.copy()), "margin(labels)")
-    return _per_row(shift, len(labels), "margin(labels)")
-
-
-def _per_row(shift: Array, n_rows: int, name: str) -> Array:
-    if shift.shape != (n_rows,) or shift.dtype.kind not in "biuf":
+def _per_row(given: Any, labels: Array, name: str, what: str = "margins") -> Array:
+    """One finite number for each row, from an array or from what a function of the labels gave."""
+    found, n_rows = as_array(given, name), len(labels)
+    if found.shape != (n_rows,) or found.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} must be one number for each of {n_rows} rows, got an array of shape "
-            f"{shift.shape} and dtype {shift.dtype}"
+            f"{found.shape} and dtype {found.dtype}"
         )
-    finite = np.isfinite(shift)
+    finite = np.isfinite(found)
     if not finite.all():
         i = int(np.argmin(finite))
-        raise ValueError(f"{name} is {shift[i]:g} at row {i}; margins must be finite")
-    return shift
+        raise ValueError(
+            f"{name} is {found[i]:g} at row {i}, which has label {labels[i]:g}; {what} must be "
+            "finite"
+        )
+    return np.ascontiguousarray(found, dtype=np.float64)
 
 
 def _as_array(margin: Any) -> Array:
@@ -377,29 +361,11 @@ def margin_of_part(margin: Any, layers: Any, data: Dataset, rows: Array) -> Any:
 def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:
     """A number for each row, larger in higher layers."""
     if callable(layers):
-        return _call_layers(layers, labels)
+        return _per_row(layers(labels.copy()), labels, "layers(labels)", "layers")
     if not isinstance(layers, str) or layers not in LAYERS:
         expected = ", ".join(map(repr, LAYERS))
         raise ValueError(f"layers must be {expected} or a function of the labels, got {layers!r}")
     return labels if layers == "labels" else (labels > 0).astype(np.float64)
-
-
-def _call_layers(layers: Callable[[Array], Any], labels: Array) -> Array:
-    layer = as_array(layers(labels.copy()), "layers(labels)")
-    if layer.shape != labels.shape or layer.dtype.kind not in "biuf":
-        raise ValueError(
-            f"layers(labels) must be one number for each of {len(labels)} rows, got an array of "
-            f"shape {layer.shape} and dtype {layer.dtype}"
-        )
-    layer = np.ascontiguousarray(layer, dtype=np.float64)
-    finite = np.isfinite(layer)
-    if not finite.all():
-        i = int(np.argmin(finite))
-        raise ValueError(
-            f"layers(labels) is {layer[i]:g} at row {i}, which has label {labels[i]:g}; layers "
-            "must be finite"
-        )
-    return layer
 
 
 def _ranked(queries: Queries, layer: Array) -> Queries:

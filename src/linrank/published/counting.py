@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import CsrRows, Rows
+from linrank.data.rows import CsrRows, Rows, as_rows
 from linrank.losses.base import Dual, Errors, PairLoss
 from linrank.options import COUNTED, COUNTINGS
 from linrank.pairs import Pairs
@@ -77,14 +76,22 @@ class Counted(PublishedLoss):
             raise ValueError(f"counting must be one of {', '.join(COUNTINGS)}, got {counting!r}")
         self.counting = counting
         if counting == "prefix-table":
-            _check_table(pairs)
+            # A table has (l_q + 1)(k_q + 1) numbers for the query in hand.
+            lengths, n_levels = np.diff(self.queries.offsets), self.queries.n_levels
+            sizes = (lengths + 1).astype(float) * (n_levels + 1.0)
+            q = int(sizes.argmax())
+            check_fits(
+                int(8 * sizes[q]),
+                "counting='prefix-table': the table of a query with "
+                f"{lengths[q]} rows and {n_levels[q]} levels",
+                "use counting='selection-tree'",
+            )
 
     def at(self, z: Array, near: Any = None) -> Any:
         return _core.published_point(self.problem, z, self.counting)
 
 
-@dataclass(frozen=True, eq=False)
-class HingePoint:
+class HingePoint(NamedTuple):
     """The hinge at one vector of scores: ``Σ ω max(0, ξ)`` and a sub-gradient in the scores."""
 
     value: float
@@ -123,19 +130,6 @@ class TreeHinge(Counted):
     def dual(self, point: Any, errors: Errors) -> Dual:
         """``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of."""
         return Dual(point.n_violations - errors.dual, largest=1.0)
-
-
-def _check_table(pairs: Pairs) -> None:
-    """A table has ``(l_q + 1)(k_q + 1)`` numbers for the query in hand."""
-    queries = pairs.queries
-    sizes = (np.diff(queries.offsets) + 1).astype(float) * (queries.n_levels + 1.0)
-    q = int(sizes.argmax())
-    rows, levels = int(np.diff(queries.offsets)[q]), int(queries.n_levels[q])
-    check_fits(
-        int(8 * sizes[q]),
-        f"counting='prefix-table': the table of a query with {rows} rows and {levels} levels",
-        "use counting='selection-tree'",
-    )
 
 
 _BYTES_PER_PAIR = 32  # of the list, which grows by doubling, and of the violated ones at two points
@@ -224,7 +218,8 @@ def sparse_doubles(rows: Rows) -> CsrRows:
         return CsrRows(
             rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns
         )
-    is_entry = rows.values != 0
-    offsets = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))]).astype(np.int64)
-    columns = np.nonzero(is_entry)[1].astype(np.int32)
-    return CsrRows(rows.values[is_entry].astype(np.float64), columns, offsets, rows.shape[1])
+    from scipy.sparse import csr_array
+
+    rows = as_rows(csr_array(rows.values.astype(np.float64)))
+    assert isinstance(rows, CsrRows)
+    return rows

@@ -94,7 +94,9 @@ def factorize_by_pairs(
     """
     _check(learning_rate, n_components, C, work, max_iter)
     pairs = choose_pairs(data)
-    largest = _largest(pairs, n_components, C)
+    # u_i √(C/K) by position: then α_ij <= C u_i u_j.
+    u = np.ones(pairs.queries.n_rows) if pairs.row_weight is None else pairs.row_weight
+    largest = u * np.sqrt(C / n_components)
     V = _start(pairs, largest, n_components, V0, seed)
     beta = np.zeros(data.n_features)
     shared = (data.rows.core, pairs.queries.order, pairs.problem, largest, V, beta)
@@ -128,13 +130,6 @@ def _check(rate: float, n_components: int, C: float, work: str, max_iter: int) -
         raise ValueError(f"work must be one of {', '.join(PAIR_WORK)}, got {work!r}")
     if max_iter < 1:
         raise ValueError(f"max_iter must be >= 1, got {max_iter}")
-
-
-def _largest(pairs: Pairs, n_components: int, C: float) -> Array:
-    """``u_i √(C/K)`` by position: then ``α_ij <= C u_i u_j``."""
-    u = np.ones(pairs.queries.n_rows) if pairs.row_weight is None else pairs.row_weight
-    largest: Array = u * np.sqrt(C / n_components)
-    return largest
 
 
 def _start(pairs: Pairs, largest: Array, n_components: int, V0: Array | None, seed: int) -> Array:

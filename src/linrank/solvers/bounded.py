@@ -213,16 +213,14 @@ def _plus(a: Move, t: float, b: Move) -> Move:
     return Move(a.d + t * b.d, a.r + t * b.r, image, b.n, 0.0)
 
 
-class BoundedDirections:
+class BoundedDirections(conjugate.Directions):
     """Near minimisers of the model in the box; what one learns of the Hessian serves the next."""
 
-    def __init__(self, preconditioner: conjugate.Preconditioner, n_features: int) -> None:
-        self.preconditioner = preconditioner
-        self.memory = conjugate.Memory(preconditioner.memory, n_features)
-        self._metric: Metric | None = None
-        self._n_last = 0
+    _metric: Metric | None = None
 
-    def at(self, point: Any, forcing: float, floor: float, norm: float) -> conjugate.Step:
+    def at(  # type: ignore[override]
+        self, point: Any, forcing: float, floor: float, norm: float
+    ) -> conjugate.Step:
         """The step from ``point``, with the meaning of `linrank.solvers.conjugate.Directions`."""
         matrix = self.preconditioner.matrix(point, self._n_last)
         self._metric = metric_of(matrix, self._metric)

@@ -155,7 +155,7 @@ def bundle(
         before, bound = recorder.best_bound, model.bound()
         d = model.w - best.w
         norm = math.sqrt(_core.dot(d, d))
-        if recorder.add(best, bound, gradient_norm=norm, step=step, n_hvp=0):
+        if recorder.add(best, bound, gradient_norm=norm, kkt_residual=norm, step=step, n_hvp=0):
             return recorder.result(best, "callback", "stopped by the callback")
         gap, goal = recorder.history["gap"][-1], tol * best.value
         if gap <= goal:
@@ -168,9 +168,8 @@ def bundle(
         if recorder.n_iter >= max_iter:
             message = f"the gap, {gap:.3g}, is above tol·F = {goal:.3g} after max_iter={max_iter}"
             return recorder.result(best, "max_iter", f"{message} iterations; raise max_iter or tol")
-        search = _Search(best, d, best.image(d))
-        beyond, reached = search.run(min(1.0, max(1e-3, reached)), _SHARE * gap)
-        best, step = search.lowest, search.step
+        first = min(1.0, max(1e-3, reached))
+        best, step, beyond, reached = _search(best, d, first, _SHARE * gap)
         model.cut(beyond)
 
 
@@ -203,7 +202,9 @@ class _Model:
             )
         self._drop_idle()
         if self._n == len(self._b):
-            self._grow()
+            more = (0, self._n)
+            self._a, self._error = (np.pad(x, (more, (0, 0))) for x in (self._a, self._error))
+            self._b, self._gram = np.pad(self._b, more), np.pad(self._gram, more)
         n = self._n
         dual = point.dual
         self._a[n], self._b[n] = a, dual.linear - dual.quadratic
@@ -239,58 +240,41 @@ class _Model:
         self._gram[:n, :n] = self._gram[np.ix_(kept, kept)]
         self._beta, self._age, self._n = self._beta[kept], self._age[kept], n
 
-    def _grow(self) -> None:
-        n = self._n
-        a, b, gram, error = self._a, self._b, self._gram, self._error
-        self._a, self._b = np.zeros((2 * n, a.shape[1])), np.zeros(2 * n)
-        self._gram, self._error = np.zeros((2 * n, 2 * n)), np.zeros_like(self._a)
-        self._a[:n], self._b[:n], self._gram[:n, :n] = a, b, gram
-        self._error[:n] = error
 
+def _search(start: Any, d: Array, first: float, precision: float) -> tuple[Any, float, Any, float]:
+    """The minimum of ``φ(t) = F(w + t d)``, between points whose slopes differ in sign.
 
-class _Search:
-    """The minimum of ``φ(t) = F(w + t d)``, between points whose slopes differ in sign."""
-
-    def __init__(self, point: Any, d: Array, image: Any) -> None:
-        self.lowest, self.step = point, 0.0
-        self._start, self._d, self._image = point, d, image
-
-    def run(self, first: float, precision: float) -> tuple[Any, float]:
-        """Narrow the bracket from a first guess on; its upper end, and the step there.
-
-        The tangents at both ends meet below the minimum, so the search may stop when the better end
-        is within ``precision`` of that. At the upper end φ does not fall: the plane there lifts the
-        model at its minimiser, which is farther along d, to F(w) or more, by all of the gap.
-        """
-        low, below = 0.0, self._start
-        low_slope = below.slope(self._d, self._image)
-        if not low_slope < 0.0:
-            return below, 0.0
-        t, high = first, math.inf
-        beyond, high_slope = below, 0.0
-        for n_trials in range(60):
-            point = self._visit(t)
-            slope = point.slope(self._d, self._image)
-            if slope < 0.0:
-                low, below, low_slope = t, point, slope
-            else:
-                high, beyond, high_slope = t, point, slope
-            if high == math.inf:
-                t *= 2.0
-                continue
-            width = high - low
-            fall = high_slope - low_slope
-            meet = (below.value - beyond.value + high_slope * width) / fall
-            if self.lowest.value - (below.value + low_slope * meet) <= precision:
-                break
-            # Far from a kink the slope is nearly linear, at a kink the tangents meet.
-            t = low + (meet if n_trials % 3 == 2 else -low_slope * width / fall)
-            if not low < t < high:
-                break
-        return (beyond, high) if high < math.inf else (below, low)
-
-    def _visit(self, t: float) -> Any:
-        point = self._start.moved(t, self._d, self._image)
-        if point.value < self.lowest.value:
-            self.lowest, self.step = point, t
-        return point
+    Returns the lowest point and its step, and the upper end of the bracket, which is narrowed from
+    a ``first`` guess on, and the step there. The tangents at both ends meet below the minimum, so
+    the search may stop when the better end is within ``precision`` of that. At the upper end φ does
+    not fall: the plane there lifts the model at its minimiser, which is farther along d, to F(w) or
+    more, by all of the gap.
+    """
+    image = start.image(d)
+    low, below, low_slope = 0.0, start, start.slope(d, image)
+    lowest, step = start, 0.0
+    if not low_slope < 0.0:
+        return lowest, step, below, low
+    t, high, beyond, high_slope = first, math.inf, start, 0.0
+    for n_trials in range(60):
+        point = start.moved(t, d, image)
+        if point.value < lowest.value:
+            lowest, step = point, t
+        slope = point.slope(d, image)
+        if slope < 0.0:
+            low, below, low_slope = t, point, slope
+        else:
+            high, beyond, high_slope = t, point, slope
+        if high == math.inf:
+            t *= 2.0
+            continue
+        width = high - low
+        fall = high_slope - low_slope
+        meet = (below.value - beyond.value + high_slope * width) / fall
+        if lowest.value - (below.value + low_slope * meet) <= precision:
+            break
+        # Far from a kink the slope is nearly linear, at a kink the tangents meet.
+        t = low + (meet if n_trials % 3 == 2 else -low_slope * width / fall)
+        if not low < t < high:
+            break
+    return (lowest, step, beyond, high) if high < math.inf else (lowest, step, below, low)

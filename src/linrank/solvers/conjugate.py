@@ -297,9 +297,7 @@ class Memory:
         self.pairs.clear()
         self.pairs.extend((p, hp, dot(p, hp)) for p, hp in pairs)
 
-    def improve(
-        self, solve: Callable[[Array], Array], free: Array | None = None
-    ) -> Callable[[Array], Array]:
+    def improve(self, solve: Solve, free: Array | None = None) -> Solve:
         """``solve`` improved, as it is now: M must not change during a solve.
 
         On the face of the ``free`` variables the pairs inside it count, ``Hp`` cut to it.
@@ -336,7 +334,7 @@ class Solution:
 
 def solve_newton(
     point: Any,
-    solve: Callable[[Array], Array],
+    solve: Solve,
     memory: Memory,
     forcing: float,
     floor: float,
@@ -441,12 +439,10 @@ class Lanczos:
 def combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[Any]:
     """``total + alpha·image``, part by part; the sizes that the first part has add up."""
     factors = [abs(alpha)] + [alpha] * (len(image) - 1)
+    each = zip(factors, image, strict=False)
     if total is None:
-        return [
-            None if part is None else factor * part
-            for factor, part in zip(factors, image, strict=False)
-        ]
-    for whole, factor, part in zip(total, factors, image, strict=False):
+        return [None if part is None else factor * part for factor, part in each]
+    for whole, (factor, part) in zip(total, each, strict=False):
         if whole is not None:
             whole += factor * part
     return total
@@ -482,15 +478,9 @@ class Directions:
         solve = self.preconditioner.at(point, self._n_last)
         if self.preconditioner.is_exact:
             self.memory.pairs.clear()
+        improved, limit = self.memory.improve(solve), self.preconditioner.limit
         solution = solve_newton(
-            point,
-            self.memory.improve(solve),
-            self.memory,
-            forcing,
-            floor,
-            self.preconditioner.limit,
-            norm,
-            residual=residual,
+            point, improved, self.memory, forcing, floor, limit, norm, residual=residual
         )
         self._n_last = solution.n
         solution = self.represented(point, solution)

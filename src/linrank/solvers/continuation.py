@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from linrank.objective import Sum
 from linrank.solvers.conjugate import Directions, Preconditioner
-from linrank.solvers.newton import line_search
-from linrank.solvers.result import Callback, Recorder, Result, Verdict, lower_bound
+from linrank.solvers.newton import line_search, too_few
+from linrank.solvers.result import Callback, Recorder, Result, lower_bound
 
 # Shares of the tolerance and of the slack, and the largest step; tuned on iterations of small sets.
 _AIM = 0.8
@@ -104,71 +106,50 @@ def follow(
     callback : callable, optional
         Called with the state of each iterate, its ``"C"`` included; True ends the path.
     """
-    corrector = _Corrector(preconditioner, tol, max_iter, len(point.w))
-    before = Cs[0]
-    for C in Cs:
+    directions = Directions(preconditioner, len(point.w))
+    for before, C in pairwise((Cs[0], *Cs)):
         point = point.reweighted(C / before)
-        corrector.directions.memory.reweight(C / before)
-        before = C
-        result, point = corrector.certify(point, _telling(callback, C))
+        directions.memory.reweight(C / before)
+        recorder = Recorder(callback and partial(_tell, callback, C), time.perf_counter())
+        result, point = _certify(point, directions, recorder, tol, max_iter)
         yield result
         if result.stopped == "callback":
             return
 
 
-def _telling(callback: Callback | None, C: float) -> Callback | None:
-    """The callback, told of C."""
-    return None if callback is None else lambda state: callback({**state, "C": C})
+def _tell(callback: Callback, C: float, state: dict[str, Any]) -> bool | None:
+    return callback({**state, "C": C})
 
 
-class _Corrector:
-    """Newton steps until the gap is certified; what they learn of the Hessian is kept."""
-
-    def __init__(
-        self, preconditioner: Preconditioner, tol: float, max_iter: int, n_features: int
-    ) -> None:
-        self.directions = Directions(preconditioner, n_features)
-        self.tol, self.max_iter = tol, max_iter
-
-    def certify(self, point: Any, callback: Callback | None) -> tuple[Result, Any]:
-        """The result for the objective of ``point``, and the point that it ends at."""
-        recorder = Recorder(callback, time.perf_counter())
-        n_hvp, t = 0, 0.0
-        while True:
-            wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
-            verdict = self._verdict(point, recorder, wants_stop)
-            if verdict is not None:
-                return recorder.result(point, *verdict), point
-            # The residual of the system is the gradient that the quadratic model foresees after
-            # the step, and ½‖∇F‖² bounds the gap there: it ends where the model is certified.
-            step = self.directions.at(point, residual=_RESIDUAL * self.tol * point.primal)
-            n_hvp += step.n
-            recorder.note_decrement(step.decrement)
-            trial, t = line_search(point, step.d, step.image)
-            if trial is None:
-                return recorder.result(point, *self._loose(point, recorder)), point
-            point = trial
-
-    def _verdict(self, point: Any, recorder: Recorder, wants_stop: bool) -> Verdict | None:
-        """Why to stop at this point; None to go on."""
-        F, gap = point.primal, recorder.history["gap"][-1]
+def _certify(
+    point: Any, directions: Directions, recorder: Recorder, tol: float, max_iter: int
+) -> tuple[Result, Any]:
+    """Newton steps until the gap is certified: the result, and the point that they end at."""
+    n_hvp, t = 0, 0.0
+    while True:
+        wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
         is_start = recorder.n_iter == 0
-        if gap <= (_KEEP if is_start else 1.0) * self.tol * F:
-            return "tolerance", f"certified F - F* <= {self.tol:g}·F"
+        if recorder.gap <= (_KEEP if is_start else 1.0) * tol * point.primal:
+            message = f"certified F - F* <= {tol:g}·F"
+            return recorder.result(point, "tolerance", message), point
         if wants_stop:
-            return "callback", "stopped by the callback"
-        if not is_start and recorder.history["decrement"][-2] <= _SETTLED * F:
-            return self._loose(point, recorder)
-        if recorder.n_iter >= self.max_iter:
-            return "max_iter", (
-                f"the certified gap, {gap:.3g}, is above tol·F = {self.tol * F:.3g} after "
-                f"max_iter={self.max_iter} iterations; raise max_iter or tol"
-            )
-        return None
-
-    def _loose(self, point: Any, recorder: Recorder) -> Verdict:
-        share = recorder.history["gap"][-1] / point.primal
-        return "precision", (
-            f"steps have fallen below the rounding of F, but the certified gap is {share:.2g}·F: "
-            "features of very different ranges make the bound loose; scale them, or raise tol"
-        )
+            return recorder.result(point, "callback", "stopped by the callback"), point
+        if recorder.last_decrement <= _SETTLED * point.primal:
+            break
+        if recorder.n_iter >= max_iter:
+            return recorder.result(point, *too_few(recorder, tol, max_iter)), point
+        # The residual of the system is the gradient that the quadratic model foresees after
+        # the step, and ½‖∇F‖² bounds the gap there: it ends where the model is certified.
+        step = directions.at(point, residual=_RESIDUAL * tol * point.primal)
+        n_hvp += step.n
+        recorder.note_decrement(step.decrement)
+        trial, t = line_search(point, step.d, step.image)
+        if trial is None:
+            break
+        point = trial
+    message = (
+        "steps have fallen below the rounding of F, but the certified gap is "
+        f"{recorder.gap / point.primal:.2g}·F: features of very different ranges make the bound "
+        "loose; scale them, or raise tol"
+    )
+    return recorder.result(point, "precision", message), point

@@ -100,7 +100,7 @@ def newton(
         is_there = is_there and abs(step.decrement) <= tol * point.value
         is_last = not certified and step.decrement <= tol * point.value
         if recorder.n_iter >= max_iter + is_last:  # the last step may be one more
-            return recorder.result(point, *_too_few(recorder, tol, max_iter, by_gap=certified))
+            return recorder.result(point, *too_few(recorder, tol, max_iter, by_gap=certified))
         trial, t = line_search(point, step.d, step.image, preconditioner.wants_hessian(step.n))
         if trial is None:  # as far as this smoothing goes; the next may go on
             trial = point if sharpen is None else sharpen(point, 0.0)
@@ -136,12 +136,7 @@ def _start(objective: Term, w0: Array, sharpen: Sharpen | None, wants_hessian: b
 
 
 def _verdict(
-    recorder: Recorder,
-    tol: float,
-    wants_stop: bool,
-    suffices: bool,
-    certified: bool,
-    point: Any,
+    recorder: Recorder, tol: float, wants_stop: bool, suffices: bool, certified: bool, point: Any
 ) -> Verdict | None:
     """Why to stop before another step; None to go on.
 
@@ -172,7 +167,8 @@ def _loose(recorder: Recorder, point: Any, goal: float) -> str:
     return f"{told}: features of very different ranges can do that; scale them, or raise tol"
 
 
-def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Verdict:
+def too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool = True) -> Verdict:
+    """What to say where `max_iter` has ended a fit."""
     objective, decrement = (recorder.history[key][-1] for key in ("objective", "decrement"))
     left = f"the estimated distance to the optimum, {decrement:.3g},"
     if by_gap:

@@ -282,48 +282,28 @@ class Recorder(History):
                 f"the gradient of the objective has the squared norm {square:g}: features, weights "
                 "or C are too large for double precision; divide them by a common factor"
             )
-        return self.add(
-            point,
-            lower_bound(point),
-            gradient_norm=math.sqrt(square),
-            residual=kkt_residual(point),
-            step=step,
-            n_hvp=n_hvp,
-        )
+        norms = {"gradient_norm": math.sqrt(square), "kkt_residual": kkt_residual(point)}
+        return self.add(point, lower_bound(point), **norms, step=step, n_hvp=n_hvp)
 
-    def add(
-        self,
-        point: Any,
-        bound: float,
-        *,
-        gradient_norm: float,
-        step: float,
-        n_hvp: int,
-        residual: float | None = None,
-    ) -> bool:
+    def add(self, point: Any, bound: float, **numbers: float) -> bool:
         """Add an iterate with a lower bound of ``F*`` from elsewhere; True as of `record`.
 
-        ``residual`` is that of the KKT conditions; None where there are no bounds.
+        ``numbers`` are the norms, the step and the products, as in the history.
         """
-        self.best_bound = max(self.best_bound, bound)
-        rounding = point.primal_error
-        entry = {
-            "objective": point.primal,
-            "gap": max(rounding, point.primal + rounding - self.best_bound),
-            "decrement": float("nan"),
-            "gradient_norm": gradient_norm,
-            "kkt_residual": gradient_norm if residual is None else residual,
-            "step": step,
-            "n_hvp": n_hvp,
-        }
+        gap = self._gap(point, bound)
+        entry = {"objective": point.primal, "gap": gap, "decrement": math.nan, **numbers}
         return self.append(lambda: point.w, entry)
 
     def revise(self, point: Any, bound: float) -> None:
         """The last iterate by another point of the same ``w``, and a lower bound found there."""
+        self.history["gap"][-1] = self._gap(point, bound)
+        self.history["objective"][-1] = point.primal
+
+    def _gap(self, point: Any, bound: float) -> float:
+        """The certified bound on ``F - F*`` at a point, from the best lower bound so far."""
         self.best_bound = max(self.best_bound, bound)
         rounding = point.primal_error
-        self.history["objective"][-1] = point.primal
-        self.history["gap"][-1] = max(rounding, point.primal + rounding - self.best_bound)
+        return float(max(rounding, point.primal + rounding - self.best_bound))
 
     @property
     def gap(self) -> float:
@@ -345,16 +325,7 @@ class Recorder(History):
         self.history["decrement"][-1] = decrement
 
     def result(self, point: Any, stopped: Reason, message: str) -> Result:
-        return Result(
-            w=point.w,
-            value=point.primal,
-            gap=self.gap,
-            gradient_norm=self.history["gradient_norm"][-1],
-            kkt_residual=self.kkt_residual,
-            n_iter=self.n_iter,
-            n_hvp=int(self.history["n_hvp"][-1]),
-            converged=stopped == "tolerance",
-            stopped=stopped,
-            message=message,
-            history=self.history,
-        )
+        told = self.ending(stopped, message, self.kkt_residual)
+        told["gradient_norm"] = self.history["gradient_norm"][-1]
+        told["n_hvp"] = int(self.history["n_hvp"][-1])
+        return Result(w=point.w, value=point.primal, gap=self.gap, **told)
