@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 import problems
 from linrank import RankSVM, evaluate
-from linrank.io.svmlight import load as read_svmlight
+from linrank.io.load import load as read_svmlight
 from report import Table, main
 
 EQUAL = {"scale": "none", "pair_weighting": "uniform", "query_normalization": "pairs"}

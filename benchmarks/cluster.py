@@ -19,7 +19,6 @@ import numpy as np
 
 from clusters import N_FEATURES, Timed, dense_block, in_process, on_workers, running
 from linrank.dask.partitions import partitions_of
-from linrank.dask.parts import DaskParts
 from linrank.parts import risk as tasks
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.train import train_rank_chunks
@@ -65,7 +64,7 @@ def _add_overhead(table: Table, client: Any, n_workers: int, size: float) -> Non
     data = on_workers(client, dense_block, n_workers, n_rows)
     here = in_process(dense_block, n_workers, n_rows, n_threads=n_workers)
     there_times, here_times = [], []
-    with DaskParts(data).opened(RECIPE) as there:
+    with data.opened(RECIPE) as there:
         for gathering in (there, here):
             gathering.total(tasks.product, w, 1.0, v)  # sorts the scores, and measures the result
         for _ in range(3):  # in turn, so that a slow moment hits both
@@ -95,7 +94,7 @@ def _two_workers(quick: bool) -> Table:
     for n_workers in (1, 2):
         with running(n_workers) as client:
             data = on_workers(client, dense_block, n_blocks, n_rows)
-            parts = DaskParts(data)
+            parts = data
             capacity = parts.capacity
             with parts.opened(RECIPE) as chunks:
                 chunks.each(tasks.sizes)  # until they are made
@@ -175,7 +174,7 @@ def _lost_worker(client: Any, quick: bool) -> Table:
     )
     w, v = _vectors()
     data = on_workers(client, dense_block, n_blocks, n_rows)
-    with DaskParts(data).opened(RECIPE) as chunks:
+    with data.opened(RECIPE) as chunks:
         before = chunks.total(tasks.product, w, 1.0, v)
         plain = seconds(lambda: chunks.total(tasks.product, w, 1.0, v), 5)
         table.add("whole", statistics.median(plain), True)

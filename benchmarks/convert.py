@@ -36,7 +36,7 @@ def anonymous():
         return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024
 
 convert  # imported now
-import linrank.io.store.text
+import linrank.io.store.grouping
 before, peak, done = anonymous(), [0], threading.Event()
 def sample():
     while not done.wait(0.002):

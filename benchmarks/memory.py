@@ -22,7 +22,7 @@ from report import Table, main
 TARGET = 1.35
 CHILD = """
 import sys
-from linrank.io.svmlight import load
+from linrank.io.load import load
 from linrank.ranksvm.train import train
 print("reading", flush=True)
 data = load(sys.argv[1])

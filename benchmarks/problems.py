@@ -19,7 +19,7 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.io.svmlight import load as read_svmlight
+from linrank.io.load import load as read_svmlight
 from shapes import GENERATED, generated, query_normalised
 
 ROOT = Path(__file__).resolve().parent.parent

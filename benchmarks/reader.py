@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import linrank
-from linrank.io.svmlight import load
+from linrank.io.load import load
 from report import seconds
 
 N_FEATURES = 46
@@ -30,7 +30,7 @@ RIVAL_MB = 12  # scikit-learn reads about 10 MB/s
 # Reads a file and prints the peak of its own anonymous memory, sampled every 2 ms by a thread.
 CHILD = """
 import sys, threading, time
-from linrank.io.svmlight import load
+from linrank.io.load import load
 
 def anonymous():
     with open("/proc/self/status") as lines:

@@ -31,7 +31,6 @@ from clusters import (
 )
 from costs import Cluster, Constants, Data, Rounds, predict, predict_passes
 from linrank.dask.clients import Watch
-from linrank.dask.parts import DaskParts
 from linrank.dask.rounds import DaskChunks
 from linrank.data.dataset import Dataset
 from linrank.io.store.store import Store
@@ -272,7 +271,7 @@ def _check_cluster(
     table: Table, c: Constants, client: Any, n: int, entries: int, *block: Any
 ) -> None:
     data = on_workers(client, *block)
-    parts = DaskParts(data)
+    parts = data
     with parts.opened(RECIPE) as chunks:
         chunks.each(tasks.sizes)  # until they are made
         rounds, spent = _fitted(Timed(chunks), data.n_rows, parts.capacity)

@@ -22,7 +22,7 @@ from descents import COMPARED, half_decades
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
-from linrank.io.svmlight import load as read_svmlight
+from linrank.io.load import load as read_svmlight
 from linrank.metrics import evaluate
 from linrank.ranksvm.train import train
 from linrank.stochastic.descent import Descent, Learner

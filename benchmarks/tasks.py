@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import dominations
 import problems
 from linrank.data.dataset import Dataset
-from linrank.io.svmlight import load as read_svmlight
+from linrank.io.load import load as read_svmlight
 
 Array = NDArray[Any]
 Parts = tuple[Dataset, Dataset, Dataset]  # train, validate, test

@@ -5,29 +5,20 @@
 #include <numeric>
 #include <vector>
 
+#include "fenwick.hpp"
+
 namespace linrank {
 namespace {
 
-/// How many risks have been put in, among the first so many of the sorted ones. O(log n).
-class RiskCounts {
-public:
-    explicit RiskCounts(std::size_t n) : tree(n + 1) {}
+/// Those known to outlast the time at hand, by the places of their risks.
+struct Longer {
+    FenwickTree<std::int64_t> risks;
+    std::int64_t total = 0;
 
     void add(std::size_t place) {
         ++total;
-        for (std::size_t at = place + 1; at < tree.size(); at += at & (~at + 1)) ++tree[at];
+        risks.add(std::int64_t(place), 1);
     }
-
-    std::int64_t among_first(std::size_t n) const {
-        std::int64_t sum = 0;
-        for (std::size_t at = n; at > 0; at &= at - 1) sum += tree[at];
-        return sum;
-    }
-
-    std::int64_t total = 0;
-
-private:
-    std::vector<std::int64_t> tree;
 };
 
 struct Stratum {
@@ -46,7 +37,7 @@ struct Stratum {
 
     /// Compares i with all that outlast it. The rounded difference to risk_i grows with the risk, so
     /// the tied ones are a range of the sorted risks.
-    void compare(std::size_t i, const RiskCounts &longer, CensoredCounts &counts) const {
+    void compare(std::size_t i, const Longer &longer, CensoredCounts &counts) const {
         const double own = risk[i];
         const auto first = std::partition_point(sorted.begin(), sorted.end(), [&](double other) {
             return other < own && !is_tied(other, own);
@@ -54,10 +45,8 @@ struct Stratum {
         const auto last = std::partition_point(first, sorted.end(), [&](double other) {
             return other <= own || is_tied(other, own);
         });
-        const auto n_below = static_cast<std::size_t>(first - sorted.begin());
-        const auto n_upto = static_cast<std::size_t>(last - sorted.begin());
-        const std::int64_t below = longer.among_first(n_below);
-        const std::int64_t upto = longer.among_first(n_upto);
+        const std::int64_t below = longer.risks.sum_below(first - sorted.begin());
+        const std::int64_t upto = longer.risks.sum_below(last - sorted.begin());
         counts.concordant += below;
         counts.tied += upto - below;
         counts.discordant += longer.total - upto;
@@ -71,7 +60,7 @@ void count_stratum(const Stratum &s, CensoredCounts &counts) {
     std::sort(by_time.begin(), by_time.end(), [&](std::size_t a, std::size_t b) {
         return s.time[a] != s.time[b] ? s.time[a] > s.time[b] : a < b;
     });
-    RiskCounts longer(n);  // those known to outlast the time at hand
+    Longer longer{FenwickTree<std::int64_t>(std::int64_t(n))};
     for (std::size_t begin = 0, end = 0; begin < n; begin = end) {
         std::int64_t n_censored = 0;
         for (end = begin; end < n && s.time[by_time[end]] == s.time[by_time[begin]]; ++end)

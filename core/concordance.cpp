@@ -4,28 +4,10 @@
 #include <numeric>
 #include <vector>
 
+#include "fenwick.hpp"
+
 namespace linrank {
 namespace {
-
-/// Weights by level; the sum of the levels below one takes O(log k) additions and no subtraction.
-class LevelSums {
-public:
-    explicit LevelSums(std::int64_t n_levels) : tree(n_levels + 1) {}
-
-    void add(std::int64_t level, double weight) {
-        for (auto at = level + 1; at < static_cast<std::int64_t>(tree.size()); at += at & -at)
-            tree[at] += weight;
-    }
-
-    double below(std::int64_t level) const {
-        double sum = 0.0;
-        for (auto at = level; at > 0; at -= at & -at) sum += tree[at];
-        return sum;
-    }
-
-private:
-    std::vector<double> tree;
-};
 
 Concordance concordance_of_query(std::span<const std::int32_t> levels,
                                  std::span<const double> scores, std::span<const double> weight) {
@@ -37,7 +19,7 @@ Concordance concordance_of_query(std::span<const std::int32_t> levels,
     });
     const std::int64_t top = n == 0 ? 0 : *std::max_element(levels.begin(), levels.end());
     // The rows with higher scores, from the lowest level up and from the highest down.
-    LevelSums up(top + 1), down(top + 1);
+    FenwickTree<double> up(top + 1), down(top + 1);
     std::vector<double> at_level(top + 1);  // of the group of equal scores; zero between groups
     Concordance result;
     for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
@@ -45,8 +27,8 @@ Concordance concordance_of_query(std::span<const std::int32_t> levels,
         do {
             const std::int64_t i = by_score[end];
             const std::int32_t r = levels[i];
-            result.right += weight[i] * down.below(top - r);
-            result.wrong += weight[i] * up.below(r);
+            result.right += weight[i] * down.sum_below(top - r);
+            result.wrong += weight[i] * up.sum_below(r);
             result.tied += weight[i] * std::max(0.0, group - at_level[r]);
             group += weight[i];
             at_level[r] += weight[i];

@@ -10,7 +10,6 @@
 namespace linrank {
 namespace {
 
-constexpr std::int64_t long_query = 1 << 17;
 constexpr std::int64_t n_chunks = 64;
 
 /// h(x) = -x log x - (1 - x) log(1 - x).
@@ -35,34 +34,11 @@ void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const 
 
 }  // namespace
 
-std::vector<QueryChunk> chunks_of(const Layering &layering, std::int64_t n_target) {
-    const std::vector<std::int64_t> &offsets = layering.offsets;
-    const std::int64_t share = std::max<std::int64_t>(1, layering.n_rows() / n_target);
-    std::vector<QueryChunk> chunks;
-    std::int64_t first = 0;
-    const auto close = [&](std::int64_t last) {
-        if (first < last) chunks.push_back({first, last, false});
-        first = last;
-    };
-    for (std::int64_t q = 0; q < layering.n_queries(); ++q) {
-        const std::int64_t begin = offsets[std::size_t(q)], end = offsets[std::size_t(q) + 1];
-        if (end - begin >= long_query && layering.n_levels[std::size_t(q)] > 1) {
-            close(q);
-            chunks.push_back({q, q + 1, true});
-            first = q + 1;
-        } else if (end - offsets[std::size_t(first)] >= share) {
-            close(q + 1);
-        }
-    }
-    close(layering.n_queries());
-    return chunks;
-}
-
 DominationPoint::DominationPoint(const Layering &layering, std::span<const double> z, int n_threads)
     : gradient(z.size(), PageArray<double>::huge), layering_(layering), shares_(layering),
       share_(z.size(), PageArray<double>::huge), rho_(z.size(), PageArray<double>::huge),
       pull_(std::size_t(layering.n_cells())), risk_(pull_.size()), square_risk_(pull_.size()) {
-    const std::vector<QueryChunk> chunks = chunks_of(layering, n_chunks);
+    const std::vector<QueryChunk> chunks = layering.chunks(n_chunks);
     std::vector<DominationSums> sums(chunks.size());
     for_each_query(chunks, n_threads,
                    [&](std::int64_t c, std::int64_t q, int threads, LayerScratch &scratch) {
@@ -83,7 +59,7 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
 
 void DominationPoint::multiply(std::span<const double> v, std::span<double> out,
                                int n_threads) const {
-    const std::vector<QueryChunk> chunks = chunks_of(layering_, n_chunks);
+    const std::vector<QueryChunk> chunks = layering_.chunks(n_chunks);
     for_each_query(chunks, n_threads,
                    [&](std::int64_t, std::int64_t q, int threads, LayerScratch &scratch) {
         DominationProduct(*this, q, threads, scratch).multiply(v.data(), out.data());
@@ -92,7 +68,7 @@ void DominationPoint::multiply(std::span<const double> v, std::span<double> out,
 
 double DominationPoint::dual(double t, int n_threads) const {
     if (t >= 1.0) return value - slope;
-    const std::vector<QueryChunk> chunks = chunks_of(layering_, n_chunks);
+    const std::vector<QueryChunk> chunks = layering_.chunks(n_chunks);
     std::vector<double> sums(chunks.size());
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
         double sum = 0;

@@ -10,16 +10,6 @@
 
 namespace linrank {
 
-/// Queries [first, last), or one long query, which all threads share.
-struct QueryChunk {
-    std::int64_t first, last;
-    bool is_long;
-};
-
-/// A partition of the queries into about n_target chunks that depends on nothing but the layering, so
-/// that sums over chunks do not depend on the number of threads.
-std::vector<QueryChunk> chunks_of(const Layering &layering, std::int64_t n_target);
-
 /// The loss at one vector of scores z, by position; see Layering for the formula.
 ///
 /// With k the layer of row i, ω_i = c_q u_i and Z_k the weighted sum of e^{m_j + Δ} over lower layers,

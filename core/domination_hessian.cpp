@@ -139,7 +139,7 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Dominati
                                    int n_threads) {
     const PaddedSquare square(n_columns(rows));
     const Layering &l = point.layering();
-    const std::vector<QueryChunk> chunks = chunks_of(l, square.n_parts());
+    const std::vector<QueryChunk> chunks = l.chunks(square.n_parts());
     std::vector<std::vector<double>> parts;
     std::visit([&]<class Storage>(const Storage &storage) {
         const std::int64_t n = std::max(square.n_parts(), std::int64_t(chunks.size()));
@@ -269,7 +269,7 @@ private:
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const DominationPoint &point,
                                      int n_threads) {
-    const std::vector<QueryChunk> chunks = chunks_of(point.layering(), n_accumulators(rows));
+    const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(rows));
     std::vector<std::vector<double>> parts(chunks.size());
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {

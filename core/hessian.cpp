@@ -46,7 +46,7 @@ private:
 
 template <class Storage>
 std::vector<double> chunk_product(const Storage &storage, Order order, const PairPoint &point,
-                                  const Chunk &chunk, std::span<const double> v,
+                                  const QueryChunk &chunk, std::span<const double> v,
                                   std::span<double> image) {
     const PairProblem &problem = point.problem();
     using Total = Accumulator<typename FastSum<Storage>::type>;
@@ -107,11 +107,11 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
                      std::span<const double> v, std::span<double> out, std::span<double> image,
                      int n_threads) {
     const std::int64_t n_parts = n_accumulators(rows);
-    const std::vector<Chunk> chunks = chunks_of(point.problem(), n_parts);
+    const std::vector<QueryChunk> chunks = point.problem().chunks(n_parts);
     std::vector<std::vector<double>> totals(chunks.size());
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-            const Chunk &chunk = chunks[std::size_t(k)];
+            const QueryChunk &chunk = chunks[std::size_t(k)];
             if (chunk.is_long) return;
             totals[std::size_t(k)] = chunk_product(storage, order, point, chunk, v, image);
         });
@@ -126,7 +126,7 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoint &point,
                                    int n_threads) {
     const PaddedSquare square(n_columns(rows));
-    const std::vector<Chunk> chunks = chunks_of(point.problem(), square.n_parts());
+    const std::vector<QueryChunk> chunks = point.problem().chunks(square.n_parts());
     std::vector<std::vector<double>> parts(chunks.size());
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
@@ -156,7 +156,7 @@ void for_each_entry(const RowRange<CsrRows<Value>> &rows, std::int64_t t, const 
 
 template <class Storage>
 std::vector<double> chunk_diagonal(const Storage &storage, Order order, const PairPoint &point,
-                                   const Chunk &chunk) {
+                                   const QueryChunk &chunk) {
     const PairProblem &problem = point.problem();
     std::vector<double> out(std::size_t(storage.n_columns)), first_moment(out.size());
     std::vector<std::int64_t> touched;
@@ -192,7 +192,7 @@ std::vector<double> chunk_diagonal(const Storage &storage, Order order, const Pa
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PairPoint &point,
                                      int n_threads) {
-    const std::vector<Chunk> chunks = chunks_of(point.problem(), n_accumulators(rows));
+    const std::vector<QueryChunk> chunks = point.problem().chunks(n_accumulators(rows));
     std::vector<std::vector<double>> parts(chunks.size());
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "partition.hpp"
+
 namespace linrank {
 
 /// The domination loss of scores z, with m = z - shift and D(i) the rows of lower layers in i's query:
@@ -24,6 +26,9 @@ struct Layering {
     std::vector<std::int32_t> grades;      // by cell: its row and column of the table
 
     std::int64_t n_rows() const { return std::int64_t(levels.size()); }
+    std::vector<QueryChunk> chunks(std::int64_t n_target) const {
+        return chunk_queries(offsets, n_levels, n_target);
+    }
     std::int64_t n_queries() const { return std::int64_t(n_levels.size()); }
     std::int64_t n_cells() const { return first_cell.back(); }
     double s(std::int64_t t) const { return shift.empty() ? 0.0 : shift[std::size_t(t)]; }

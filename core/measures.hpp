@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "fenwick.hpp"
 #include "ranking.hpp"
 
 namespace linrank {
@@ -49,7 +50,7 @@ double scaled_gain(double y, double y_max);
 struct PairCounts {
     std::int64_t concordant = 0, discordant = 0, tied = 0;
 };
-PairCounts pair_counts(const RankedQuery &query, std::vector<std::int64_t> &tree);
+PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &higher);
 
 /// Whether the measure is a function of the pair counts.
 bool needs_pairs(const Measure &measure);

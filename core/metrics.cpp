@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "parallel.hpp"
+#include "partition.hpp"
 
 namespace linrank {
 namespace {
@@ -65,13 +66,13 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
     const std::vector<std::int64_t> cuts = cut_queries(input.queries.offsets);
     parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
         RankScratch scratch;
-        std::vector<std::int64_t> tree;
+        FenwickTree<std::int64_t> higher;
         RankedQuery query;
         const auto c = static_cast<std::size_t>(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
             rank_query(input, q, ties, scratch, query);
             const auto at = static_cast<std::size_t>(q);
-            const PairCounts counts = with_pairs ? pair_counts(query, tree) : PairCounts{};
+            const PairCounts counts = with_pairs ? pair_counts(query, higher) : PairCounts{};
             for (std::size_t m = 0; m < measures.size(); ++m)
                 out.values[m * n_queries + at] =
                     measure_query(measures[m], query,

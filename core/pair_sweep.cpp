@@ -19,27 +19,6 @@ double absolute_sum(std::int64_t n, const double *s, const double *u) {
 
 }  // namespace
 
-std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target) {
-    const std::int64_t share = std::max<std::int64_t>(1, problem.n_rows() / n_target);
-    std::vector<Chunk> chunks;
-    std::int64_t first = 0;
-    const auto close = [&](std::int64_t last) {
-        if (first < last) chunks.push_back({first, last, false});
-        first = last;
-    };
-    for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        if (problem.length(q) >= long_query && problem.has_pairs(q)) {
-            close(q);
-            chunks.push_back({q, q + 1, true});
-            first = q + 1;
-        } else if (problem.begin(q + 1) - problem.begin(first) >= share) {
-            close(q + 1);
-        }
-    }
-    close(problem.n_queries());
-    return chunks;
-}
-
 std::vector<std::int32_t> level_order(const PairProblem &problem) {
     std::vector<std::int32_t> order, next;
     for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
@@ -88,10 +67,10 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
       from_inner_(loss.kind == PairLoss::huber ? z.size() : 0, PageArray<double>::huge),
       place_(problem.by_level.size(), PageArray<double>::huge),
       degree_(z.size(), PageArray<double>::huge) {
-    const std::vector<Chunk> chunks = chunks_of(problem_, 64);
+    const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::vector<Sums> sums(chunks.size());
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-        const Chunk &chunk = chunks[std::size_t(k)];
+        const QueryChunk &chunk = chunks[std::size_t(k)];
         if (chunk.is_long) return;
         SweepScratch scratch;
         for (std::int64_t q = chunk.first; q < chunk.last; ++q)
@@ -112,7 +91,7 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
     total_curvature = curvature() * total.curved;
     // Beside the rounding of each query, that of their sum: so many additions one after the other.
     std::int64_t depth = std::int64_t(chunks.size());
-    for (const Chunk &chunk : chunks) depth = std::max(depth, std::int64_t(chunks.size()) + chunk.last - chunk.first);
+    for (const QueryChunk &chunk : chunks) depth = std::max(depth, std::int64_t(chunks.size()) + chunk.last - chunk.first);
     const double unit = unit_roundoff * double(depth);
     const double off = unit * (std::abs(sum_of_slacks) + std::abs(inner_slacks) + n_violations);
     value_error = total.value_error + unit * std::abs(value);
@@ -440,17 +419,17 @@ void PairPoint::multiply(std::int64_t q, const double *v, double *out, SweepScra
 }
 
 void PairPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {
-    const std::vector<Chunk> chunks = chunks_of(problem_, 64);
+    const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::fill(out.begin(), out.end(), 0.0);
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-        const Chunk &chunk = chunks[std::size_t(k)];
+        const QueryChunk &chunk = chunks[std::size_t(k)];
         if (chunk.is_long) return;
         SweepScratch scratch;
         for (std::int64_t q = chunk.first; q < chunk.last; ++q)
             if (problem_.has_pairs(q))
                 multiply(q, v.data() + problem_.begin(q), out.data() + problem_.begin(q), scratch);
     });
-    for (const Chunk &chunk : chunks)
+    for (const QueryChunk &chunk : chunks)
         if (chunk.is_long)
             multiply_long(chunk.first, v.data() + problem_.begin(chunk.first),
                           out.data() + problem_.begin(chunk.first), n_threads);

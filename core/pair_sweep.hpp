@@ -15,6 +15,7 @@
 
 #include "loss.hpp"
 #include "pages.hpp"
+#include "partition.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
 
@@ -35,6 +36,9 @@ struct PairProblem {
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
     std::int64_t begin(std::int64_t q) const { return offsets[std::size_t(q)]; }
     std::int64_t length(std::int64_t q) const { return begin(q + 1) - begin(q); }
+    std::vector<QueryChunk> chunks(std::int64_t n_target) const {
+        return chunk_queries(offsets, n_levels, n_target);
+    }
     bool has_pairs(std::int64_t q) const { return n_levels[std::size_t(q)] > 1; }
     double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[std::size_t(i)]; }
     double c(std::int64_t q) const {
@@ -46,22 +50,9 @@ struct PairProblem {
 /// Empty if no query asks for it (see sums_by_rank).
 std::vector<std::int32_t> level_order(const PairProblem &problem);
 
-/// From this length on a query is cut into pieces that threads share.
-inline constexpr std::int64_t long_query = 1 << 17;
-
 /// Of the mean of a query's scores from their median, in margins: differences of scores about the mean have
 /// lost digits that count.
 inline constexpr double far_away = 16.0;
-
-/// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long query.
-struct Chunk {
-    std::int64_t first, last;
-    bool is_long;
-};
-
-/// A partition of the queries that depends on nothing but their lengths: the unit of work of threads
-/// and of reduction, so results do not depend on the number of threads.
-std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target);
 
 /// Scratch of one thread for the queries of a chunk.
 struct SweepScratch {

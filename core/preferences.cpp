@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "parallel.hpp"
+#include "partition.hpp"
 #include "row_range.hpp"
 
 namespace linrank {
@@ -62,20 +63,7 @@ PreferenceList::PreferenceList(std::span<const std::int64_t> winners,
 std::vector<std::int64_t> PreferenceList::row_parts(std::int64_t n_parts) const {
     // A row without preferences still costs a visit.
     const auto cost = [&](std::int64_t i) { return offsets_[std::size_t(i)] + i; };
-    const std::int64_t total = cost(n_rows());
-    std::vector<std::int64_t> bounds{0};
-    for (std::int64_t k = 1; k < n_parts; ++k) {
-        const std::int64_t goal = total / n_parts * k;
-        std::int64_t low = bounds.back(), high = n_rows();
-        while (low < high) {
-            const std::int64_t middle = (low + high) / 2;
-            if (cost(middle) < goal) low = middle + 1;
-            else high = middle;
-        }
-        if (low > bounds.back()) bounds.push_back(low);
-    }
-    if (bounds.back() < n_rows()) bounds.push_back(n_rows());
-    return bounds;
+    return equal_parts(n_rows(), n_parts, cost);
 }
 
 std::int64_t PreferenceList::largest_degree() const {

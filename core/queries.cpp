@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "parallel.hpp"
+#include "partition.hpp"
 
 namespace linrank {
 namespace {
@@ -180,21 +181,6 @@ std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64
     return list.size;
 }
 
-/// Bounds of at most 4·n_threads runs of queries with about equally many rows.
-std::vector<std::int64_t> chunk_queries(std::span<const std::int64_t> offsets, int n_threads) {
-    const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
-    const std::int64_t n_chunks =
-        n_threads > 1 ? std::clamp<std::int64_t>(n_queries, 1, 4 * static_cast<std::int64_t>(n_threads)) : 1;
-    std::vector<std::int64_t> bounds{0};
-    for (std::int64_t c = 1; c < n_chunks; ++c) {
-        const std::int64_t row = offsets.back() / n_chunks * c;
-        const auto at = std::lower_bound(offsets.begin(), offsets.end() - 1, row);
-        bounds.push_back(std::max<std::int64_t>(bounds.back(), at - offsets.begin()));
-    }
-    bounds.push_back(n_queries);
-    return bounds;
-}
-
 }  // namespace
 
 Codes factorise(std::span<const std::int64_t> ids) {
@@ -248,7 +234,7 @@ Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t>
     // Giant queries one after the other with all threads, the others side by side.
     for (std::int64_t q = 0; q < n_queries; ++q)
         if (is_giant(q)) rank(q, n_threads);
-    const auto bounds = chunk_queries(offsets, n_threads);
+    const auto bounds = cut_queries(offsets);
     parallel_for(static_cast<std::int64_t>(bounds.size()) - 1, n_threads, [&](std::int64_t chunk) {
         for (std::int64_t q = bounds[chunk]; q < bounds[chunk + 1]; ++q)
             if (!is_giant(q)) rank(q, 1);

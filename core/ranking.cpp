@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "parallel.hpp"
+#include "partition.hpp"
 
 namespace linrank {
 namespace {
@@ -159,17 +160,6 @@ void ranks_within_queries(const QueryView &queries, std::span<const double> scor
             }
         }
     });
-}
-
-std::vector<std::int64_t> cut_queries(std::span<const std::int64_t> offsets, std::int64_t target) {
-    std::vector<std::int64_t> cuts{0};
-    std::int64_t begin = 0;
-    for (std::size_t q = 1; q < offsets.size(); ++q) {
-        if (offsets[q] - begin < target && q + 1 < offsets.size()) continue;
-        cuts.push_back(static_cast<std::int64_t>(q));
-        begin = offsets[q];
-    }
-    return cuts;
 }
 
 }  // namespace linrank

@@ -79,9 +79,4 @@ void rank_query(const RankInput &input, std::int64_t q, Ties ties, RankScratch &
 void ranks_within_queries(const QueryView &queries, std::span<const double> scores, int n_threads,
                           std::span<std::int64_t> ranks);
 
-/// Whole queries in chunks of about `target` rows: chunk c is queries [cuts[c], cuts[c+1]).
-/// The cuts depend on the queries alone, never on the number of threads.
-std::vector<std::int64_t> cut_queries(std::span<const std::int64_t> offsets,
-                                      std::int64_t target = 1 << 14);
-
 }  // namespace linrank

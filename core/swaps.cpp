@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "parallel.hpp"
+#include "partition.hpp"
 #include "row_range.hpp"
 
 namespace linrank {
@@ -25,24 +26,6 @@ std::vector<Piece> pieces_of(const SwapProblem &problem) {
             pieces.push_back({q, begin, std::min(begin + piece_rows, end)});
     }
     return pieces;
-}
-
-/// Bounds of ranges with about the same cost, `cost(k)` being that of the first k.
-template <class Cost>
-std::vector<std::int64_t> equal_parts(std::int64_t n, std::int64_t n_parts, const Cost &cost) {
-    std::vector<std::int64_t> bounds{0};
-    for (std::int64_t k = 1; k < n_parts; ++k) {
-        const double goal = double(cost(n)) * double(k) / double(n_parts);
-        std::int64_t low = bounds.back(), high = n;
-        while (low < high) {
-            const std::int64_t middle = (low + high) / 2;
-            if (double(cost(middle)) < goal) low = middle + 1;
-            else high = middle;
-        }
-        if (low > bounds.back()) bounds.push_back(low);
-    }
-    if (bounds.back() < n) bounds.push_back(n);
-    return bounds;
 }
 
 std::vector<std::int64_t> running(std::int64_t n, const auto &cost_of) {

@@ -10,7 +10,7 @@
 
 #include "decimal.hpp"
 #include "parallel.hpp"
-#include "ranking.hpp"
+#include "partition.hpp"
 
 namespace linrank::trec {
 namespace {

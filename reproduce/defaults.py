@@ -19,7 +19,7 @@ import rankers  # its path has that of `problems`
 from rankers import Array, Fit, Rows, Set, letor, one_query, some_queries, some_rows
 
 from linrank import KernelRankSVM, RankSVM, RankSVMCV
-from linrank.io.svmlight import load as read_svmlight
+from linrank.io.load import load as read_svmlight
 from linrank.options import PAPERS
 
 problems = rankers.problems

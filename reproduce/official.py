@@ -26,7 +26,7 @@ import numpy as np
 import problems
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
-from linrank.io.svmlight import load
+from linrank.io.load import load
 
 PARTS = ("train", "vali", "test")
 SUFFIXES = ("", ".xz", ".gz", ".bz2")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from linrank.data.dataset import Dataset
-from linrank.io.svmlight import load
+from linrank.io.load import load
 
 
 def real_file(name: str) -> Path:

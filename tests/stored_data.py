@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from linrank.data.dataset import Dataset
-from linrank.io.comments import Comments, Words
+from linrank.data.words import Comments, Words
 
 
 def dense(X):

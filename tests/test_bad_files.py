@@ -6,13 +6,17 @@ import bz2
 import gzip
 import io
 import lzma
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from linrank.errors import DataFormatError
-from linrank.io.svmlight import load
+from linrank.io.blocks import open_blocks
+from linrank.io.load import load as load_any
+
+load = partial(load_any, format="svmlight")
 
 GOOD = b"1 qid:1 1:0.5 2:0.25\n0 qid:1 1:1 2:2\n"
 FLOAT32 = "is out of the range of a 32-bit float"
@@ -319,4 +323,4 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "absent.txt")
     with pytest.raises(IsADirectoryError):
-        load(tmp_path)
+        open_blocks(tmp_path)

@@ -16,7 +16,7 @@ import linrank
 import papers
 from law import cases, judge
 from linrank.data.scaling import Scaling
-from linrank.io.svmlight import load
+from linrank.io.load import load
 from linrank.ranksvm.train import Balance, train
 from real_data import real_file
 

@@ -19,7 +19,7 @@ from hypothesis_profiles import examples
 from linrank import Dataset, LinearModel, RankSVM, load_model
 from linrank.cli.main import main
 from linrank.data.rows import as_rows
-from linrank.judging.check import ColumnTallies
+from linrank.judging.check import column_tallies
 
 NAMES = ["bm25", "age", "clicks"]
 
@@ -80,7 +80,7 @@ def test_tallies_are_those_of_a_loop(values, data):
     low, high = np.sort(np.array(ends).reshape(2, n_columns), axis=0)
     expected = plain(X, low, high)
     for rows in (as_rows(X, check="missing"), as_rows(sp.csr_array(X), check="missing")):
-        found = ColumnTallies.of(rows, low, high)
+        found = column_tallies(rows, low, high)
         counted = found.n_missing, found.n_outside, found.mean, found.low, found.high, found.excess
         assert_allclose(np.array(counted), expected, rtol=1e-12, atol=1e-12)
         for j in range(n_columns):
@@ -98,7 +98,7 @@ def test_tallies_do_not_depend_on_the_threads(make):
     X[7, 1] = X[3300, 1] = np.nan
     X[2500, 0] = X[4100, 0] = 9.0  # the first one is told
     rows, low, high = as_rows(make(X), check="missing"), np.full(3, -1.0), np.ones(3)
-    one, three = (ColumnTallies.of(rows, low, high, n_jobs) for n_jobs in (1, 3))
+    one, three = (column_tallies(rows, low, high, n_jobs) for n_jobs in (1, 3))
     for name, value in vars(one).items():
         assert_array_equal(value, getattr(three, name), name)
     assert (one.worst_row[0], one.worst[0], one.first_missing[1]) == (2500, 9.0, 7)

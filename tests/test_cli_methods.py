@@ -7,7 +7,7 @@ import re
 import pytest
 
 from linrank.cli.main import main
-from linrank.cli.options import KINDS, flags_of
+from linrank.cli.options import KINDS, flags_in, flags_of
 from linrank.cli.train import GROUPS
 from linrank.methods.base import METHODS
 from linrank.methods.parameters import options_of
@@ -43,7 +43,7 @@ def test_help_shows_the_options_of_the_method_and_the_common_ones(
 ):
     assert main([command, "--method", method, "--help"]) == 0
     shown = set(re.findall(r"(?<![\w`-])--[a-zA-Z][\w-]*", capsys.readouterr().out))
-    places = {name for group in GROUPS.values() for name in group}
+    places = {name for group in GROUPS.values() for name in flags_in(group)}
     own = spellings(parameters) | COMMON | places | {"--output", "--folds", "--plot", "--auto"}
     assert spellings(parameters) <= shown
     assert shown <= own
@@ -83,7 +83,7 @@ def test_an_option_of_another_method_is_refused_with_its_owners(
     ("group", "method"), [("preferences", "sgd"), ("cluster", "kernel"), ("stream", "ranksvm")]
 )
 def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, capsys):
-    name = next(iter(GROUPS[group]))
+    name = flags_in(GROUPS[group])[0]
     assert f"{name} belongs to --method " in line(capsys, "train", "--method", method, name)
 
 

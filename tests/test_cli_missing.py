@@ -10,7 +10,7 @@ import pytest
 
 from linrank import Dataset, load_model
 from linrank.cli.main import main
-from linrank.reports.rankings import filled_in
+from linrank.reports.material import filled_in
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

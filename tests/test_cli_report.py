@@ -79,8 +79,8 @@ def test_the_page_can_go_to_standard_output(files, capsys):
 def test_training_queries_in_the_test_data_are_told(files, output, capsys):
     assert main(["report", files["train"], "--train", files["train"], *QUICK, "-o", output]) == 0
     with open(output, encoding="utf-8") as file:
-        assert "40 of 40 test queries are training queries, row by row" in file.read()
-    assert "linrank: warning: 40 of 40 test queries are" in capsys.readouterr().err
+        assert "40 of the 40 queries of the test data are in the training data too" in file.read()
+    assert "linrank: warning: 40 of the 40 queries of the test data are" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from cli_files import write_svmlight
 from linrank import AutoRanker, RankSVMCV
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
-from linrank.io.svmlight import load
+from linrank.io.load import load
 from linrank.metrics import evaluate
 from linrank.models.linear import load_model
 

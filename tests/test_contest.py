@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 import time
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
 from linrank.judging.candidates import Contestant, contestants
 from linrank.judging.contest import Entry, chosen
-from linrank.judging.runner import Outcome, _Board
+from linrank.judging.runner import Outcome, time_left
 from linrank.metrics import Evaluation
 from linrank.ranksvm.path import GRID
 from linrank.search.folds import deal
@@ -434,14 +433,13 @@ def test_names_of_strangers_are_escaped(parts):
 
 
 def test_the_time_left_is_estimated_by_what_methods_took_before():
-    board = _Board(deque(), None, "map")
-    assert board.estimate([("a", 0.0)], 1) is None
-    board._seconds = {"a": [2.0, 4.0], "b": [9.0]}
+    assert time_left({}, [("a", 0.0)], 1) is None
+    took = {"a": [2.0, 4.0], "b": [9.0]}
     # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.
-    assert board.estimate([("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
-    assert board.estimate([("a", 50.0)], 2) == 0.0
+    assert time_left(took, [("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
+    assert time_left(took, [("a", 50.0)], 2) == 0.0
     # One that nobody knows and that has run for a minute will not end in the next second.
-    assert board.estimate([("c", 60.0)], 1) == 60.0
+    assert time_left(took, [("c", 60.0)], 1) == 60.0
 
 
 def test_an_outcome_without_a_model_is_told_in_plain_values():

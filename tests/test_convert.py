@@ -18,9 +18,9 @@ from numpy.testing import assert_array_equal
 from hypothesis_profiles import examples
 from linrank import convert
 from linrank.errors import DataFormatError
-from linrank.io.store.grouping import LEAST_LIMIT, Budget
-from linrank.io.store.text import convert_text
-from linrank.io.svmlight import ReadingOptions, load
+from linrank.io.load import load
+from linrank.io.store.grouping import LEAST_LIMIT, Budget, convert_text
+from linrank.io.svmlight import ReadingOptions
 
 FIELDS = ("labels", "qid", "weight")
 

@@ -16,8 +16,7 @@ from numpy.testing import assert_array_equal
 import linrank
 from hypothesis_profiles import examples
 from linrank import Dataset, Store, convert, load
-from linrank.io.comments import Comments, Words
-from linrank.io.tables import csv
+from linrank.data.words import Comments, Words
 from linrank.io.tables import files as parquet
 from linrank.io.tables import read as parts
 
@@ -189,7 +188,7 @@ def test_text_within_a_limit_goes_by_way_of_a_store(tmp_path):
 
 def test_ids_that_turn_out_to_be_text(tmp_path, monkeypatch):
     """Only the last batch shows that ids are strings: the file holds all of them as such."""
-    monkeypatch.setattr(csv, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(parquet, "_BLOCK", 1 << 12)
     monkeypatch.setattr(parts, "PART_BYTES", 1)
     lines = [f"{i // 3},{i % 2},{i}" for i in range(3000)] + ["last,1,7"]
     (tmp_path / "a.csv").write_text("qid,label,f\n" + "\n".join(lines) + "\n")

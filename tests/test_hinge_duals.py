@@ -120,11 +120,11 @@ def test_a_band_is_what_its_definition_says():
     problem = Problem.of(data, 1.0, loss="hinge")
     w = 3.0 * np.random.default_rng(0).normal(size=5)
     z = data.queries.gather(data.X @ w)
-    found = band.list_band(problem.pairs, z, 0.5, 10_000)
+    winner, loser, weight = band.list_band(problem.pairs, z, 0.5, 10_000)
     listed = ExplicitPairs.of(data)
     near = (np.abs(listed.slacks(w)) <= 0.5) & (listed.weight > 0)
     order = np.arange(data.n_rows) if data.queries.order is None else data.queries.order
-    got = sorted(zip(order[found.winner], order[found.loser], found.weight, strict=True))
+    got = sorted(zip(order[winner], order[loser], weight, strict=True))
     assert near.sum() > 10
     expected = zip(listed.winner[near], listed.loser[near], listed.weight[near], strict=True)
     assert got == sorted(expected)

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
-from linrank.io.comments import Comments, Words
+from linrank.data.words import Comments, Words
 from linrank.io.judgements import judged
 from linrank.io.load import fused
 from linrank.io.trec import Run, load_run

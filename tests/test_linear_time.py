@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import linrank
+from linrank.data.words import Comments
 from linrank.errors import did_you_mean
 from linrank.export.vespa import check_rank_feature
-from linrank.io.comments import Comments
 from linrank.io.judgements import load_preferences
 from linrank.io.store.manifest import read_manifest
 from linrank.io.svmlight import _HEADER

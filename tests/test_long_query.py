@@ -21,7 +21,7 @@ N = _core.LONG_QUERY + 1000
 LOSSES = {
     "squared_hinge": SquaredHinge,
     "hinge": Hinge,
-    "huber": lambda pairs, n_threads: Huber(pairs, 0.4, n_threads),
+    "huber": lambda pairs, n_threads: Huber(pairs, n_threads, epsilon=0.4),
 }
 KINDS = {
     "all": {},

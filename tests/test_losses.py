@@ -21,7 +21,7 @@ from strategies import scored_queries
 SWEPT = {
     "squared_hinge": SquaredHinge,
     "hinge": Hinge,
-    "huber": lambda pairs, n_threads=1: Huber(pairs, 0.3, n_threads),
+    "huber": lambda pairs, n_threads=1: Huber(pairs, n_threads, epsilon=0.3),
 }
 LOSSES = {**SWEPT, "selection tree": Counted}
 SMOOTH = {name: loss for name, loss in LOSSES.items() if name != "hinge"}
@@ -97,7 +97,7 @@ def test_curvature_is_the_definition(name, data):
 def test_the_dual_point_of_huber_is_that_of_its_slopes(data, epsilon):
     """``a = clip(ξ/ε, 0, 1)``: its sum, and ``Σ ω [max(0, ξ) - aξ]``."""
     z, pairs = data.draw(weighted_pairs("huber"))
-    loss = Huber(pairs, epsilon)
+    loss = Huber(pairs, epsilon=epsilon)
     point = loss.at(z)
     dual, queries = loss.dual(point, loss.errors(point, z)), pairs.queries
     linear = slack = hinge = 0.0
@@ -153,7 +153,7 @@ def test_a_band_is_the_difference_of_two_margins(n_levels, n, adjacent):
     queries = Queries.of(labels, np.repeat([0, 1, 2], n))
     z, v, epsilon = rng.normal(size=3 * n) * 2, rng.normal(size=3 * n), 0.25
     pairs = Pairs(queries, gain=labels - 3.5, adjacent=adjacent)
-    outer, huber = SquaredHinge(pairs), Huber(pairs, epsilon)
+    outer, huber = SquaredHinge(pairs), Huber(pairs, epsilon=epsilon)
     a, b, h = outer.at(z), outer.at(z / (1 - epsilon)), huber.at(z)
     shrink = (1 - epsilon) ** 2
     assert_allclose(h.value, (a.value - shrink * b.value) / (2 * epsilon), rtol=1e-11)

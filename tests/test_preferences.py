@@ -27,7 +27,7 @@ LOSSES = {
     "squared_hinge": PreferenceSquaredHinge,
     "hinge": PreferenceHinge,
     "huber": lambda preferences, n_rows, n_threads=1: PreferenceHuber(
-        preferences, n_rows, EPSILON, n_threads
+        preferences, n_rows, n_threads, epsilon=EPSILON
     ),
 }
 
@@ -130,7 +130,7 @@ def test_many_preferences_give_the_same_bits_on_any_number_of_threads():
     X, z, v = as_rows(rng.normal(size=(500, 7))), rng.normal(size=500), rng.normal(size=500)
     outcomes = []
     for n_threads in (1, 2, 5):
-        loss = PreferenceHuber(preferences, 500, EPSILON, n_threads)
+        loss = PreferenceHuber(preferences, 500, n_threads, epsilon=EPSILON)
         point = loss.at(z)
         outcomes.append(
             [

@@ -17,8 +17,7 @@ from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
 from linrank.judging.inspect import Profile
 from linrank.reports.diagnosis import pushes
 from linrank.reports.html import interval, p_value, percent, power, push, short
-from linrank.reports.material import data_caveats, leakage_message
-from linrank.reports.rankings import best_single_feature
+from linrank.reports.material import best_single_feature, data_caveats, leakage_caveats
 from real_data import mq2008, real_file
 
 QUICK = {"n_resamples": 500, "Cs": [1e-4, 1e-3, 1e-2]}
@@ -335,9 +334,9 @@ def test_test_queries_among_the_training_queries_are_told(data):
     page = linrank.report(both, train=train, **QUICK)
     found = codes(page)["leakage"]
     assert found.grave
-    assert "5 of 25 test queries are training queries, row by row" in found.message
+    assert "5 of the 25 queries of the test data are in the training data too, row" in found.message
     html = page.to_html()
-    assert "<strong>Warning.</strong> 5 of 25" in html
+    assert "<strong>Warning.</strong> 5 of the 25" in html
     assert "Test queries are among the training queries." in html
 
 
@@ -346,16 +345,16 @@ def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
     page = linrank.report(replace(test, qid=test.qid - 40), train=train, **QUICK)
     found = codes(page)["shared-ids"]
     assert not found.grave
-    assert "20 of 20 test queries have the id of a training query" in found.message
+    assert "20 of the 20 query ids of the test data also occur in the training" in found.message
 
 
 def test_messages_name_the_part():
     from linrank.judging.inspect import Overlap
 
-    message = leakage_message("valid", "train", Overlap(9, 2, 2, 2, "q7"))
-    assert message.startswith("2 of 9 validation queries are training queries, row by row")
-    assert "(query q7 is one)" in message
-    assert "choice of C" in message
+    (found,) = leakage_caveats({("valid", "train"): Overlap(9, 2, 2, 2, "q7")})
+    told = "2 of the 9 queries of the validation data are in the training data too, row by row"
+    assert found.message.startswith(f"{told}, such as q7: ")
+    assert "choice of C" in found.message
 
 
 def test_findings_of_all_parts_are_told_once(data):
@@ -482,7 +481,7 @@ def test_numbers_in_words():
     assert [push(x) for x in (1234.5, -0.5, 2e-9)] == ["+1,234", "−0.500", "+2.00e−09"]
     assert interval(float("nan"), float("nan")) == ""
     assert interval(0.6921, 0.7629) == "[0.692, 0.763]"
-    assert interval(-0.0312, 0.04, difference=True) == "[−0.031, +0.040]"
+    assert interval(-0.0312, 0.04, "+") == "[−0.031, +0.040]"
     assert (percent(1, 8), percent(1, 80), percent(1, 0)) == ("12%", "1.2%", "–")
     assert (short(55540.0), short(-0.25)) == ("55,540", "−0.25")
 

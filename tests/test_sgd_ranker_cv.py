@@ -15,7 +15,7 @@ from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
 from linrank.search.grids import tune_sgd
 from linrank.search.tuning import Tuning
-from linrank.stochastic.descent import Rule, Run
+from linrank.stochastic.descent import Rule, course_over
 from linrank.stochastic.samplers import pair_sampler
 from papers import SGDRanker, SGDRankerCV
 
@@ -72,7 +72,7 @@ def test_models_side_by_side_are_those_of_separate_runs(data):
     sampler = pair_sampler(data.queries)
 
     def weights(rules):
-        run = Run(data.rows, sampler, rules, 1000, average="weighted", seed=5)
+        run = course_over(data.rows, sampler, rules, 1000, average="weighted", seed=5)
         run.until(1000)
         return run.weights()
 
@@ -90,7 +90,7 @@ def test_folds_of_queries_equal_the_same_by_hand(data):
         sampler = pair_sampler(data.queries, keep=keep)
         valid = data.select(fold.valid)
         for j, alpha in enumerate(ALPHAS):
-            run = Run(data.rows, sampler, [Rule("pegasos", alpha)], STEPS, seed=0)
+            run = course_over(data.rows, sampler, [Rule("pegasos", alpha)], STEPS, seed=0)
             run.until(STEPS)
             scores = valid.X @ run.weights()[0]
             measure = evaluate(valid.y, scores, qid=valid.qid)["ndcg@10"]

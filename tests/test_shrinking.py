@@ -16,7 +16,7 @@ import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
-from linrank.io.svmlight import load
+from linrank.io.load import load
 
 API = """if True:
     import sys, linrank

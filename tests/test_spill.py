@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from linrank import _core
-from linrank.data.dataset import Dataset
+from linrank.data.dataset import Dataset, join_datasets
 from linrank.data.rows import CsrRows
-from linrank.io.comments import Comments, join_datasets
+from linrank.data.words import Comments
 from linrank.io.store import grouping
 from linrank.io.store.grouping import Background, Run, merge
 

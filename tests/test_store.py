@@ -43,14 +43,13 @@ def test_what_is_written_comes_back(data, chunk_bytes, tmp_path):
     assert (store.n_rows, store.n_features) == (data.n_rows, data.n_features)
     assert (store.n_queries, store.n_pairs) == (data.queries.n_queries, data.queries.n_pairs)
     assert_array_equal(store.query_lengths(), np.diff(data.queries.offsets))
-    assert_array_equal(store.query_levels(), data.queries.n_levels)
     buffer = store.buffer()
     for i, chunk in enumerate(store.chunks):
         part = grouped(data).select(chunk.rows)
         assert_same(store.read(i), part)
         assert_same(store.read(i, into=buffer, verify="always"), part)
         assert_same(store.read(i, into=buffer, verify=False), part)
-        assert store.bytes_of(i) <= chunk_bytes or store.read(i).queries.n_queries == 1
+        assert store.chunks[i].nbytes <= chunk_bytes or store.read(i).queries.n_queries == 1
         assert store.rows_of(i) == part.n_rows
     store.verify()
 

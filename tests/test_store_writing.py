@@ -14,8 +14,8 @@ import pytest
 from linrank import Store
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.words import Comments
 from linrank.errors import DataFormatError
-from linrank.io.comments import Comments
 from linrank.io.store.writer import StoreWriter
 from linrank.system import durable
 from stored_data import assert_same, example
@@ -87,7 +87,7 @@ def test_nothing_is_there_until_it_is_finished(tmp_path):
         append(writer)
         assert not path.exists()
         with pytest.raises(DataFormatError, match=r"has no manifest\.json"):
-            Store(writer.folder)
+            Store(writer.folder.partial)
     assert os.listdir(tmp_path) == []
     with pytest.raises(ValueError, match="nothing was appended"), writer_of(path) as writer:
         writer.finish()

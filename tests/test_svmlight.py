@@ -25,7 +25,8 @@ from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
 from linrank.io import blocks, svmlight
 from linrank.io.blocks import open_blocks
-from linrank.io.svmlight import Comments, load
+from linrank.io.load import load
+from linrank.io.svmlight import Comments
 from real_data import real_file
 from svmlight_reference import Parsed, parse, texts
 
@@ -265,7 +266,7 @@ def test_paths_streams_and_standard_input(tmp_path: Path) -> None:
     with path.open("rb") as file:
         assert_equal(load(file, dtype="float64"), truth, "float64")
     code = (
-        "from linrank.io.svmlight import load; d = load('-');"
+        "from linrank.io.load import load; d = load('-');"
         "print(d.source, d.n_rows, d.rows.describe())"
     )
     for stored in (LETOR, gzip.compress(LETOR)):

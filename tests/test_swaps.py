@@ -124,7 +124,7 @@ def test_sweeps_equal_lists(name: str, weighted: bool, loss: str) -> None:
         weights = {"row_weight": rng.random(n), "query_weight": rng.random(queries.n_queries)}
     swaps = Swaps.of(queries, labels, scores, swap_measure(name), **weights)
     if loss == "huber":
-        swept, twin = SwapHuber(swaps, 0.4), PreferenceHuber(listed(swaps), n, 0.4)
+        swept, twin = SwapHuber(swaps, epsilon=0.4), PreferenceHuber(listed(swaps), n, epsilon=0.4)
     else:
         kinds = {"squared": (SwapSquaredHinge, PreferenceSquaredHinge)}
         kinds["hinge"] = (SwapHinge, PreferenceHinge)

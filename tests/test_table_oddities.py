@@ -15,10 +15,10 @@ import pytest
 import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
-from linrank.io.tables import columns, csv
+from linrank.io.tables import columns, files
 from linrank.io.tables import columns as values
 from linrank.io.tables.columns import columns_of, plain_numbers
-from linrank.io.tables.rows import Matrix
+from linrank.io.tables.read import ListRows
 from linrank.io.write import write
 
 
@@ -87,7 +87,7 @@ def test_chunks_are_joined_as_what_has_room_for_all(monkeypatch):
     one_array = columns.one_array
     monkeypatch.setattr(columns, "one_array", lambda c: joined.append(str(c.type)) or one_array(c))
     column = pa.chunked_array([["a"], ["b", None]])
-    assert values.as_docids(column, "d", "t")[1] == "docid = b"
+    assert values.as_docids(column, "d", "t")[1] == "b"
     assert values.as_query_ids(pa.chunked_array([["a"], ["b"]]), "q", "t").tolist() == ["a", "b"]
     assert joined[0] == "large_string"
     assert joined[1].startswith("dictionary<values=string")
@@ -161,23 +161,25 @@ def test_true_and_false_are_numbers():
     ],
 )
 def test_text_that_is_no_table(text, message, monkeypatch):
-    monkeypatch.setattr(csv, "_PROBE", 1000)
-    monkeypatch.setattr(csv, "LONGEST_LINE", 2000)
+    monkeypatch.setattr(files, "_PROBE", 1000)
+    monkeypatch.setattr(files, "LONGEST_LINE", 2000)
     with pytest.raises(DataFormatError, match=message):
         load_csv(text)
 
 
 def test_the_first_memory_of_a_matrix_does_not_grow_with_its_columns():
     """Of a text the rows are not known: 4096 of them took 3 GB for two of 200,000 columns."""
-    few, many = (Matrix("t.csv", n, np.dtype(np.float64), None) for n in (2, 10_000_000))
+    few, many = (ListRows("t.csv", ["x"], np.dtype(np.float64), None, 1) for _ in range(2))
+    few.start(2)
+    many.start(10_000_000)
     assert few.rows(0, 1).base.nbytes <= 16 << 20
     assert many.rows(0, 1).base.nbytes == 80_000_000
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_lines_longer_than_what_is_looked_at(monkeypatch, end):
-    monkeypatch.setattr(csv, "_PROBE", 1000)
-    monkeypatch.setattr(csv, "_BLOCK", 1000)
+    monkeypatch.setattr(files, "_PROBE", 1000)
+    monkeypatch.setattr(files, "_BLOCK", 1000)
     lines = [b"label," + b",".join(b"f%d" % j for j in range(300))]
     lines += [b",".join([b"0.123456789"] * 301)] * 5
     assert load_csv(end.join(lines) + end).X.shape == (5, 300)

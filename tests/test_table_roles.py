@@ -91,10 +91,10 @@ def test_the_index_of_pandas_is_left_out_and_told_by_its_reason(name):
 
 def test_a_document_may_have_several_ids_and_none_is_a_feature():
     roles = roles_of("label", "url:text", "item_id", "product_id", "x")
-    assert (roles.docid, roles.features) == ("url", ("x",))
+    assert (roles.fields["docid"], roles.features) == ("url", ("x",))
     assert roles.left_out == {"item_id": "a document id", "product_id": "a document id"}
     roles = roles_of("label", "url:text", "document_id", "x")
-    assert (roles.docid, roles.left_out) == ("document_id", {"url": "text"})
+    assert (roles.fields["docid"], roles.left_out) == ("document_id", {"url": "text"})
 
 
 @pytest.mark.parametrize(("name", "role"), [("weight", "weight"), ("Rank", "position")])
@@ -113,9 +113,9 @@ def test_a_name_that_may_be_a_role_or_a_feature_is_asked_for(name, role):
 
 def test_the_text_of_a_query_stands_beside_its_id():
     roles = roles_of("qid:text", "query:text", "docno:text", "rank", "label", "features:list")
-    assert roles.qid == "qid"
+    assert roles.fields["qid"] == "qid"
     assert (roles.features, roles.layout) == (("features",), "list")
-    assert roles_of("query:text", "label", "x").qid == "query"
+    assert roles_of("query:text", "label", "x").fields["qid"] == "query"
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_ordinary_columns_may_have_the_names_of_weights_and_positions():
 
 
 def test_labels_may_lack_where_they_are_not_needed():
-    assert roles_of("x", label=IF_PRESENT).label is None
-    assert roles_of("x", label=False).label is None
-    assert roles_of("rel", "x", label=IF_PRESENT).label == "rel"
+    assert roles_of("x", label=IF_PRESENT).fields == {}
+    assert roles_of("x", label=False).fields == {}
+    assert roles_of("rel", "x", label=IF_PRESENT).fields["label"] == "rel"
 
 
 def test_chosen_features_keep_their_order_and_need_no_guard():

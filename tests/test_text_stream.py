@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from hypothesis_profiles import examples
 from linrank import DataFormatError, LinearModel, load
-from linrank.io.text_stream import MOST_DENSE, TextStream, whole_queries
+from linrank.io.svmlight import MOST_DENSE, TextStream, whole_queries
 
 
 class Drops:

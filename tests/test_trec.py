@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linrank import DataFormatError, Qrels, Run, load_qrels, load_run, write_qrels, write_run
-from linrank.io.comments import Words
+from linrank.data.words import Words
 
 QRELS = b"301 0 FR-1 2\n301 0 FR-2 0\n302 0 FR-1 1\n"
 RUN = b"301 Q0 FR-2 1 9.5 mine\n301 Q0 FR-1 2 -7e-1 mine\n302 Q0 x 1 3 other\n"

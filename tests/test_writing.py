@@ -19,8 +19,8 @@ from scipy import sparse
 from hypothesis_profiles import examples
 from linrank import load
 from linrank.data.dataset import Dataset
+from linrank.data.words import Comments, Words
 from linrank.io import write as writing
-from linrank.io.comments import Comments, Words
 from linrank.io.formats import target_format
 from linrank.io.write import write
 from strategies import datasets

@@ -33,7 +33,7 @@ Count counting(std::string_view name) {
     static constexpr std::array<std::pair<std::string_view, Count>, 10> ways = {{
         {"direct", &sweep_by_score<LevelArray>},
         {"selection-tree", &sweep_by_score<SelectionTree>},
-        {"fenwick", &sweep_by_score<FenwickTree>},
+        {"fenwick", &sweep_by_score<LevelFenwick>},
         {"red-black", &sweep_by_score<LabelTree<RedBlack>>},
         {"avl", &sweep_by_score<LabelTree<Avl>>},
         {"aa", &sweep_by_score<LabelTree<Aa>>},

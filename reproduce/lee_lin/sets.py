@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.io.svmlight import load
+from linrank.io.load import load
 from linrank.metrics import evaluate
 from reproduce import official
 from reproduce.official import Parts

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.metrics import Evaluation
-    from linrank.reports.rankings import Training
+    from linrank.reports.material import Training
 
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "map", "mrr", "pairwise_accuracy")
 CHOSEN_BY = "ndcg@10"

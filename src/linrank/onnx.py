@@ -13,6 +13,7 @@ A ranker alone needs none of this: ``ranker.export("onnx")`` does without skl2on
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,28 +51,14 @@ def register() -> list[type[LinearRanker]]:
         from skl2onnx import update_registered_converter
     except ImportError:
         raise ImportError("converting pipelines needs skl2onnx: pip install skl2onnx") from None
-    found = list(dict.fromkeys([*_estimators(), *_below(LinearRanker)]))
+    # A class is known to be derived from LinearRanker once it is imported: those of linrank are.
+    for name in ("domination", "lowrank", "ranksvm", "search", "sgd"):
+        import_module(f"linrank.estimators.{name}")
+    found = list(dict.fromkeys(_below(LinearRanker)))
     for cls in found:
         alias = f"Linrank{cls.__module__}.{cls.__qualname__}"
         update_registered_converter(cls, alias, _set_shape, _convert)
     return found
-
-
-def _estimators() -> tuple[type[LinearRanker], ...]:
-    """Those of linrank: a class is known to be derived from LinearRanker once it is imported."""
-    from linrank.estimators.domination import DominationRanker
-    from linrank.estimators.lowrank import FactorizedRankSVM, RegularizedRankSVM
-    from linrank.estimators.ranksvm import RankSVM
-    from linrank.estimators.search import (
-        DominationRankerCV,
-        FactorizedRankSVMCV,
-        RankSVMCV,
-        SGDRankerCV,
-    )
-    from linrank.estimators.sgd import SGDRanker
-
-    alone = (RankSVM, FactorizedRankSVM, RegularizedRankSVM, SGDRanker, DominationRanker)
-    return (*alone, RankSVMCV, FactorizedRankSVMCV, SGDRankerCV, DominationRankerCV)
 
 
 def _below(cls: type[LinearRanker]) -> Iterator[type[LinearRanker]]:
@@ -101,22 +88,16 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     dtype = np.float64 if double else np.float32
     form = _form(operator.raw_operator, np.dtype(dtype).name)
     names = {"X": _cast(scope, operator.inputs[0], element, container), "score": score.full_name}
-    graph = scoring_graph(form, dtype)
-    for key, value in graph.constants.items():
+    constants, nodes = scoring_graph(form, dtype)
+    for key, value in constants.items():
         names[key] = scope.get_unique_variable_name(key)
         kind = np_dtype_to_tensor_dtype(value.dtype)
         container.add_initializer(names[key], kind, list(value.shape), value.ravel().tolist())
-    for node in graph.nodes:
-        if node.output not in names:
-            names[node.output] = scope.get_unique_variable_name(node.output)
-        container.add_node(
-            node.op,
-            [names[key] for key in node.inputs],
-            names[node.output],
-            op_version=_OPSET,
-            name=scope.get_unique_operator_name(node.op),
-            **node.attributes,
-        )
+    for op, inputs, output, attributes in nodes:
+        if output not in names:
+            names[output] = scope.get_unique_variable_name(output)
+        read, label = [names[key] for key in inputs], scope.get_unique_operator_name(op)
+        container.add_node(op, read, names[output], op_version=_OPSET, name=label, **attributes)
 
 
 def _form(ranker: LinearRanker, precision: str) -> LinearForm:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linrank.dask.partitions import Census
+from linrank.dask.partitions import numbered
 from linrank.dask.repair import assign, join_datasets, split_queries
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
@@ -23,14 +23,14 @@ def held_queries(draw):
 
 def counted(held):
     """Numbers and rows of the queries of every partition, as summaries give them."""
-    census = Census.of([np.array(list(part), np.int64) for part in held])
+    census = numbered([np.array(list(part), np.int64) for part in held])
     return census, [np.array(list(part.values()), np.int64) for part in held]
 
 
 def after(census, lengths, moves):
     """{query: {partition: rows}} when everything that leaves has arrived."""
     where = {}
-    for p, (numbers, rows) in enumerate(zip(census.numbers, lengths, strict=True)):
+    for p, (numbers, rows) in enumerate(zip(census[1], lengths, strict=True)):
         target = np.full(len(numbers), p)
         for (source, t), positions in moves.leaving.items():
             if source == p:
@@ -44,12 +44,12 @@ def after(census, lengths, moves):
 @given(held_queries())
 def test_every_query_ends_whole_and_no_row_is_lost(held):
     census, lengths = counted(held)
-    where = after(census, lengths, assign(census.numbers, lengths))
+    where = after(census, lengths, assign(census[1], lengths))
     totals = {}
     for part in held:
         for id_, n in part.items():
             totals[id_] = totals.get(id_, 0) + n
-    assert {int(census.ids[q]): list(parts.values()) for q, parts in where.items()} == {
+    assert {int(census[0][q]): list(parts.values()) for q, parts in where.items()} == {
         id_: [n] for id_, n in totals.items()
     }
 
@@ -57,19 +57,19 @@ def test_every_query_ends_whole_and_no_row_is_lost(held):
 @given(held_queries())
 def test_only_split_queries_move_and_they_go_where_they_were(held):
     census, lengths = counted(held)
-    moves = assign(census.numbers, lengths)
+    moves = assign(census[1], lengths)
     split = {id_ for a in held for id_ in a if sum(id_ in b for b in held) > 1}
-    assert {int(census.ids[q]) for q in split_queries(census.numbers)} == split
-    assert {int(census.ids[q]) for q in moves.owner} == split
+    assert {int(census[0][q]) for q in split_queries(census[1])} == split
+    assert {int(census[0][q]) for q in moves.owner} == split
     assert moves.n_queries == len(split)
     for q, owner in moves.owner.items():
-        assert int(census.ids[q]) in held[owner]
+        assert int(census[0][q]) in held[owner]
     moved = 0
     for (source, target), positions in moves.leaving.items():
         assert source != target
-        for q in census.numbers[source][positions].tolist():
+        for q in census[1][source][positions].tolist():
             assert moves.owner[q] == target
-            moved += held[source][int(census.ids[q])]
+            moved += held[source][int(census[0][q])]
     assert moves.n_rows == moved
     left = moves.left()
     for source in left:
@@ -86,7 +86,7 @@ def test_the_owner_holds_most_rows_or_the_one_that_does_was_full(held):
     split = {id_ for a in held for id_ in a if sum(id_ in b for b in held) > 1}
     load = [sum(n for id_, n in part.items() if id_ not in split) for part in held]
     total = {id_: sum(part.get(id_, 0) for part in held) for id_ in split}
-    numbers = {int(id_): q for q, id_ in enumerate(census.ids)}
+    numbers = {int(id_): q for q, id_ in enumerate(census[0])}
     expected = {}
     for id_ in sorted(split, key=lambda i: (-total[i], numbers[i])):
         holders = [p for p, part in enumerate(held) if id_ in part]
@@ -95,7 +95,7 @@ def test_the_owner_holds_most_rows_or_the_one_that_does_was_full(held):
         best = [p for p in roomy if held[p][id_] == most]
         expected[numbers[id_]] = min(best, key=lambda p: (load[p], p))
         load[expected[numbers[id_]]] += total[id_]
-    assert assign(census.numbers, lengths).owner == expected
+    assert assign(census[1], lengths).owner == expected
 
 
 def test_whole_queries_stay():
@@ -108,8 +108,8 @@ def test_shuffled_rows_end_in_partitions_of_like_size(n_parts):
     rng = np.random.default_rng(0)
     qid = rng.permutation(np.repeat(np.arange(1000), rng.integers(5, 40, 1000)))
     parts = [np.unique(a, return_counts=True) for a in np.array_split(qid, n_parts)]
-    census = Census.of([ids for ids, _ in parts])
-    where = after(census, [n for _, n in parts], assign(census.numbers, [n for _, n in parts]))
+    census = numbered([ids for ids, _ in parts])
+    where = after(census, [n for _, n in parts], assign(census[1], [n for _, n in parts]))
     load = np.zeros(n_parts)
     for held in where.values():
         for p, n in held.items():
@@ -120,23 +120,23 @@ def test_shuffled_rows_end_in_partitions_of_like_size(n_parts):
 @given(st.lists(st.lists(st.integers(-3, 5), unique=True, max_size=6), min_size=1, max_size=5))
 def test_the_census_numbers_queries_as_memory_does(parts):
     arrays = [np.array(a, np.int64) for a in parts]
-    census = Census.of(arrays)
+    census = numbered(arrays)
     every = np.concatenate(arrays)
     whole = Queries.of(np.zeros(len(every)), every)
-    assert_array_equal(census.ids, whole.ids)
-    for ids, numbers in zip(arrays, census.numbers, strict=True):
-        assert_array_equal(census.ids[numbers], ids)
+    assert_array_equal(census[0], whole.ids)
+    for ids, numbers in zip(arrays, census[1], strict=True):
+        assert_array_equal(census[0][numbers], ids)
     backwards = [a[::-1] for a in arrays[::-1]]
-    again = census.renumbered(backwards)
-    for ids, numbers in zip(backwards, again.numbers, strict=True):
-        assert_array_equal(census.ids[numbers], ids)
+    again = numbered([census[0], *backwards])[1][1:]
+    for ids, numbers in zip(backwards, again, strict=True):
+        assert_array_equal(census[0][numbers], ids)
 
 
 def test_ids_that_differ_stay_different():
     """NumPy would make one float64 of 2⁶³ and 2⁶³ + 1, and "1" of 1."""
     big = np.array([2**63, 2**63 + 1], np.uint64)
-    assert len(Census.of([big, np.array([-1])]).ids) == 3
-    assert len(Census.of([np.array([1]), np.array(["1"], object)]).ids) == 2
+    assert len(numbered([big, np.array([-1])])[0]) == 3
+    assert len(numbered([np.array([1]), np.array(["1"], object)])[0]) == 2
     assert join_ids([np.array([1], np.int32), np.array([2])]).dtype == np.int64
 
 

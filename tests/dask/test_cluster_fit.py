@@ -15,9 +15,8 @@ from sklearn.base import clone
 
 import linrank
 import linrank.dask
-import linrank.dask.parts
+import linrank.dask.partitions
 from linrank.dask.partitions import partitions_of
-from linrank.dask.parts import DaskParts
 from linrank.io.store.store import Store
 from linrank.options import PAPERS
 from linrank.parts.chunk import MemoryChunks
@@ -332,15 +331,14 @@ def test_partitions_are_there_until_a_training_opens_them_last(client, monkeypat
     """A second opening that finds them gone would fail or not, by who is quicker."""
     parts = as_dask_arrays(ranking(40, seed=11), 4)
     released = []
-    monkeypatch.setattr(linrank.dask.parts, "release", released.append)
-    with partitions_of(*parts[:3]) as data:
-        place = DaskParts(data)
+    monkeypatch.setattr(linrank.dask.partitions, "release", released.append)
+    with partitions_of(*parts[:3]) as place:
         for _ in range(2):
             with place.opened(RankRecipe()) as chunks:
                 assert chunks.n_chunks == 4
             assert not released
         with place.opened(RankRecipe(), is_last=True):
-            assert released == [data.futures]
+            assert released == [place.futures]
         with pytest.raises(RuntimeError, match="released"), place.opened(None):
             pass
 

@@ -53,8 +53,9 @@ def assert_holds(client, found, data, weighted=True):
     assert found.query_ids.tolist() == whole.queries.ids.tolist()
     for part, numbers in zip(datasets(client, found), found.query_numbers, strict=True):
         assert_array_equal(found.query_ids[numbers], part.queries.ids)
-    assert (found.n_rows, found.n_features) == whole.rows.shape
-    assert (found.n_pairs, found.n_queries) == (whole.queries.n_pairs, whole.queries.n_queries)
+    assert (found.n_rows, found.columns.n_features) == whole.rows.shape
+    assert sum(s.n_pairs for s in found.summaries) == whole.queries.n_pairs
+    assert found.n_queries == whole.queries.n_queries
     assert [s.n_rows for s in found.summaries] == [d.n_rows for d in datasets(client, found)]
 
 
@@ -353,7 +354,7 @@ def test_no_pairs_at_all_is_its_own_error(client):
 
 
 def test_the_client_in_force_is_taken(client):
-    assert partitions_of(*as_dask_arrays(ranking(), 2)).client is client
+    assert partitions_of(*as_dask_arrays(ranking(), 2)).watch.client is client
 
 
 def test_a_client_must_be_one(monkeypatch):

@@ -27,8 +27,9 @@ def test_every_chunk_is_a_partition(client, store, given):
     found = partitions_of(given(store), client=client)
     assert len(found.futures) == store.n_chunks > 3
     assert found.repair.n_queries == 0
-    assert (found.n_rows, found.n_features) == (store.n_rows, store.n_features)
-    assert (found.n_queries, found.n_pairs) == (store.n_queries, store.n_pairs)
+    assert (found.n_rows, found.columns.n_features) == (store.n_rows, store.n_features)
+    assert sum(s.n_pairs for s in found.summaries) == store.n_pairs
+    assert found.n_queries == store.n_queries
     for i, part in enumerate(client.gather(list(found.futures))):
         chunk = store.read(i)
         assert_array_equal(part.X, chunk.X)

@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK, UNFIT
-from linrank.cli.options import add_reading, add_reporting, given, positive, positive_int, share
+from linrank.cli.options import add_reading, add_reporting, declare, given
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, read_model, show_standard, write_standard
+from linrank.cli.streams import STANDARD, json_report, read_model, show_standard, write_standard
 from linrank.system.resources import count
 from linrank.system.tables import card
 
 if TYPE_CHECKING:
     from linrank.judging.check import Findings
 
+OPTIONS = """
+  DATA                data to be scored, a store, or - for stdin
+  --strict            take warnings for errors in the exit status
+  --top N:count=20    findings to show (default: 20)
+  --drift D:positive  warn of a mean that has moved by more than D deviations (default: 0.5)
+  --outside F:share   warn of values outside of the range of training in more than a share F of the
+                      rows; fewer are a note, unless one lies farther out than that range is wide
+                      (default: 0.01)
+"""
 DESCRIPTION = """\
 Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
 the two lacks, missing values that the model cannot fill in, values outside of the range of
@@ -29,29 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank check DATA --against MODEL [options]"
     parser.description = DESCRIPTION
-    parser.add_argument("data", metavar="DATA", help="data to be scored, a store, or - for stdin")
     parser.add_argument(
         "--against", metavar="MODEL", required=True, help="model file written by linrank train"
     )
-    parser.add_argument(
-        "--strict", action="store_true", help="take warnings for errors in the exit status"
-    )
-    parser.add_argument(
-        "--top", type=positive_int, default=20, metavar="N", help="findings to show (default: 20)"
-    )
-    parser.add_argument(
-        "--drift",
-        type=positive,
-        metavar="D",
-        help="warn of a mean that has moved by more than D deviations (default: 0.5)",
-    )
-    parser.add_argument(
-        "--outside",
-        type=share,
-        metavar="F",
-        help="warn of values outside of the range of training in more than a share F of the rows; "
-        "fewer are a note, unless one lies farther out than that range is wide (default: 0.01)",
-    )
+    declare(parser, OPTIONS)
     add_reading(parser)
     add_reporting(parser)
 
@@ -86,20 +76,14 @@ def _tell(found: Findings, args: argparse.Namespace, source: str, n_rows: int) -
     from linrank.judging.check import SEVERITIES
 
     if args.json:
-        import json
-
-        from linrank import __version__
-
-        report = {
-            "command": "check",
-            "linrank": __version__,
+        facts = {
             "data": source,
             "model": args.against,
             "rows": n_rows,
             "ok": found.ok,
             "findings": [{**vars(item), "values": dict(item.values)} for item in found],
         }
-        write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+        write_standard(json_report("check", facts))
         return
     shown = [item for item in found if item.severity != "note" or args.verbose]
     rows = [(str(item.severity), f"[{item.code}] {item.message}") for item in shown[: args.top]]

@@ -30,6 +30,20 @@ STRATEGIES = ("clicked-over-skipped", "clicked-over-others", "clicked-over-next-
 ROLES = ("session", "query", "document", "position", "clicked", "count")
 MAX_WEIGHT = 20.0
 
+OPTIONS = f"""
+  --log-columns ROLE=NAME,...:columns  columns of LOG that have other names: {", ".join(ROLES)}
+  --propensity HOW:str={PROPENSITIES[0]}  harvest (default: from rows shown at neighbouring
+      positions), position-model (by likelihood), click-rates (of results in random order),
+      power-law (a guess, 1/rank^η), none (clicks as they are), or a file with a number for each
+      position
+  --eta η:nonnegative    of power-law (default: 1)
+  --positions N:count    use records of the first N positions (default: all)
+  --max-weight W:positive  bound of 1 / propensity (default: {MAX_WEIGHT:g})
+  --strategy NAME:strategy={STRATEGIES[0]}  what a click is preferred to: {", ".join(STRATEGIES)}
+      (default: the first)
+  --write-preferences FILE  also write 'winner loser weight' lines
+  --write-propensities FILE  also write one number for each position
+"""
 DESCRIPTION = """\
 Join the records of LOG (session, query, document, position, clicked) to the rows of
 JUDGMENTS by query and document, estimate how often each position is looked at, and
@@ -61,57 +75,15 @@ def configure(parser: options.Parser) -> None:
         help="data with query ids, document ids and features: a table, text, or a store",
     )
     group.add_argument(
-        "-o",
-        "--output",
+        *("-o", "--output"),
         dest="model",
         metavar="MODEL",
         required=True,
         help="the model; - for stdout",
     )
-    group.add_argument(
-        "--log-columns",
-        type=log_columns,
-        metavar="ROLE=NAME,...",
-        help=f"columns of LOG that have other names: {', '.join(ROLES)}",
-    )
-    group.add_argument(
-        "--propensity",
-        metavar="HOW",
-        default=PROPENSITIES[0],
-        help="harvest (default: from rows shown at neighbouring positions), position-model (by "
-        "likelihood), click-rates (of results in random order), power-law (a guess, 1/rank^η), "
-        "none (clicks as they are), or a file with a number for each position",
-    )
-    group.add_argument(
-        "--eta", type=options.nonnegative, metavar="η", help="of power-law (default: 1)"
-    )
-    group.add_argument(
-        "--positions",
-        type=options.positive_int,
-        metavar="N",
-        help="use records of the first N positions (default: all)",
-    )
-    group.add_argument(
-        "--max-weight",
-        type=options.positive,
-        metavar="W",
-        help=f"bound of 1 / propensity (default: {MAX_WEIGHT:g})",
-    )
-    group.add_argument(
-        "--strategy",
-        choices=STRATEGIES,
-        default=STRATEGIES[0],
-        metavar="NAME",
-        help=f"what a click is preferred to: {', '.join(STRATEGIES)} (default: the first)",
-    )
-    group.add_argument(
-        "--write-preferences", metavar="FILE", help="also write 'winner loser weight' lines"
-    )
-    group.add_argument(
-        "--write-propensities", metavar="FILE", help="also write one number for each position"
-    )
+    options.declare(group, OPTIONS, columns=log_columns, strategy=STRATEGIES)
     options.add_parameters(parser, METHOD.parameters, "options of the training")
-    parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
+    options.declare(parser, "  --valid FILE  also measure the model on this data file")
     options.add_metrics(parser, default=", ".join(METRICS))
     options.add_reading(parser, missing=False, features="--columns")
     options.add_reporting(parser)
@@ -164,7 +136,14 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     evaluation = write_and_validate(trained.model, args, console)
     if args.json:
         facts = _facts(joined, impressions, propensity, preferences)
-        _print_json(args, facts, reading.data_summary(data, args), told.facts, evaluation)
+        report = {
+            "log": facts,
+            "data": reading.data_summary(data, args),
+            "training": told.facts,
+            "valid": None if evaluation is None else evaluation.to_dict()["means"],
+            "model": args.model,
+        }
+        streams.write_standard(streams.json_report("clicks", report))
     return OK if trained.is_done else NOT_CONVERGED
 
 
@@ -182,9 +161,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             parser.error("LOG, --features and --valid are files, not standard input")
         streams.check_readable(path)
     others = (args.log, args.propensity)
-    for output in filter(None, (args.write_preferences, args.write_propensities)):
-        streams.check_writable(output)
-        streams.check_apart(output, args.data, args.valid, *others)
+    for output in (args.write_preferences, args.write_propensities):
+        streams.check_output(output, args.data, args.valid, *others)
     check_files(args, parser, *others)
 
 
@@ -300,22 +278,3 @@ def _facts(
         "propensity": None if propensity is None else propensity.tolist(),
         "preferences": len(preferences),
     }
-
-
-def _print_json(
-    args: argparse.Namespace, log: dict[str, Any], data: dict[str, Any], training: Any, valid: Any
-) -> None:
-    import json
-
-    from linrank import __version__
-
-    report = {
-        "command": "clicks",
-        "linrank": __version__,
-        "log": log,
-        "data": data,
-        "training": training,
-        "valid": None if valid is None else valid.to_dict()["means"],
-        "model": args.model,
-    }
-    streams.write_standard(json.dumps(report, ensure_ascii=False) + "\n")

@@ -18,7 +18,7 @@ from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
-    from linrank.dask.parts import DaskParts
+    from linrank.dask.partitions import Partitions
     from linrank.io.store.store import Store
 
 _LOCAL = "local:"
@@ -71,24 +71,22 @@ def cluster_parts(
     args: argparse.Namespace,
     console: Console,
     **kept: Any,
-) -> Iterator[DaskParts]:
+) -> Iterator[Partitions]:
     """The chunks of a store as partitions of the cluster of ``--dask``; ``kept`` as they take it.
 
     What the method cannot do there is refused before a cluster starts.
     """
-    from linrank.dask.partitions import partitions_of
-    from linrank.dask.parts import DaskParts
+    from linrank.dask.partitions import Partitions, partitions_of
 
     assert method.recipe is not None
-    method.recipe(parameters, DaskParts.where, None)
+    method.recipe(parameters, Partitions.where, None)
     patience = 60.0 if args.patience is None else args.patience
     # By a path that means the same to processes that run in other folders.
     path = os.path.abspath(store.path)
     with (
         _connected(args, console) as client,
-        partitions_of(path, client=client, patience=patience) as data,
+        partitions_of(path, client=client, patience=patience, n_jobs=args.jobs, **kept) as place,
     ):
-        place = DaskParts(data, patience, args.jobs, **kept)
         yield place
     console.clear()
     repeated = f", {place.n_repeated} repeated" if place.n_repeated else ""

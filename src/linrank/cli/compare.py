@@ -8,31 +8,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import options, reading, streams
 from linrank.cli.console import Console, terminal_width
 from linrank.cli.main import FAILED, OK
-from linrank.cli.options import (
-    add_folds,
-    add_metrics,
-    add_output,
-    add_reading,
-    add_reporting,
-    add_seed,
-    given,
-    positive,
-    positive_int,
-    selecting_metric,
-)
-from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores_of, score_rows
-from linrank.cli.streams import (
-    STANDARD,
-    check_apart,
-    check_readable,
-    check_writable,
-    read_model,
-    show_standard,
-    write_lines,
-    write_standard,
-)
 from linrank.options import N_FOLDS
 from linrank.system.resources import count, seconds
 
@@ -67,11 +45,11 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 
 def check_output(path: str, parser: argparse.ArgumentParser) -> None:
     """Fail on a file that could not be written, or whose format its name does not tell."""
-    if path == STANDARD:
+    if path == streams.STANDARD:
         parser.error("-o needs the name of a file; the tables are on standard output anyway")
     if not path.lower().endswith(FORMATS):
         parser.error(f"--output {path}: the name must end in {', '.join(FORMATS)}")
-    check_writable(path)
+    streams.check_writable(path)
 
 
 def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
@@ -133,12 +111,14 @@ def duration(left: float) -> str:
 def show(result: Contest | Comparison, args: argparse.Namespace, console: Console) -> None:
     """The result on standard output, and in the file that was asked for."""
     if args.output is not None:
-        write_lines(args.output, [_in_format(result, os.path.splitext(args.output)[1].lower())])
+        streams.write_lines(
+            args.output, [_in_format(result, os.path.splitext(args.output)[1].lower())]
+        )
         console.say("saved", args.output)
     if args.json:
-        write_standard(_json(result))
+        streams.write_standard(_json(result))
     else:
-        show_standard(result.to_text(terminal_width(1)) + "\n")
+        streams.show_standard(result.to_text(terminal_width(1)) + "\n")
 
 
 def _in_format(result: Contest | Comparison, extension: str) -> str:
@@ -150,10 +130,7 @@ def _in_format(result: Contest | Comparison, extension: str) -> str:
 
 
 def _json(result: Contest | Comparison) -> str:
-    from linrank import __version__
-
-    report = {"command": "compare", "linrank": __version__, **result.to_dict()}
-    return json.dumps(report, ensure_ascii=False, allow_nan=False) + "\n"
+    return streams.json_report("compare", result.to_dict(), allow_nan=False)
 
 
 def show_methods(as_json: bool) -> None:
@@ -172,20 +149,36 @@ def show_methods(as_json: bool) -> None:
         for one in contestants().values()
     ]
     if as_json:
-        write_standard(json.dumps(known, ensure_ascii=False) + "\n")
+        streams.write_standard(json.dumps(known, ensure_ascii=False) + "\n")
         return
     columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
     rows = [
         [name, family + ("" if is_here else " (not installed)"), *told]
         for name, family, *told, is_here in (one.values() for one in known)
     ]
-    show_standard(Table(columns, rows).to_text(terminal_width(1)) + "\n")
+    streams.show_standard(Table(columns, rows).to_text(terminal_width(1)) + "\n")
 
 
-CORRECTIONS = ("holm", "bonferroni", "bh", "none")
 SCALES = ("auto", "standard", "minmax", "none")
 SELECTIONS = ("auto", "validation", "cross-validation")
 
+OPTIONS = """
+methods:
+  --methods A,B,...    train these (default: all)
+  --without A,B,...    train all but these
+  --list-methods       say which there are
+  --selection WAY:selection  on what to choose: validation (VALID), cross-validation (folds of
+                       TRAIN), or auto (default), VALID if it has 200 queries
+  --folds N:folds      cross-validation over N folds of the queries (default: 5)
+  --scale NAME:scale   of the features, for linear methods and kernels; trees get them as they are
+                       (default: auto, as in train)
+  --budget SECONDS:positive  for one method on one fold; the best so far counts (default: 300)
+  --seed N:natural=0   of everything random (default: 0)
+comparing:
+  --baseline NAME      compare with this (default: ranksvm)
+  --correction {holm,bonferroni,bh,none}:str=holm  of p for the number of comparisons (default:
+                       holm)
+"""
 DESCRIPTION = """\
 Train every method on the same data, choose among its defaults and other candidates, measure it on
 test queries that it has not seen, and compare all of them with one: time, size, metrics with
@@ -196,6 +189,12 @@ method of each fold runs in a process of its own, -j at a time.
   linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
                                                   tests
   linrank compare TEST --models A.json B.json --scores C.txt      no training
+"""
+
+
+N_FEATURES = """
+  --n-features N:count  features of every file, where some leave out the last ones because they
+                        are 0
 """
 
 
@@ -213,54 +212,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scores", nargs="+", default=[], metavar="FILE", help="scores to compare, one per row"
     )
-    group = parser.add_argument_group("methods")
-    group.add_argument("--methods", metavar="A,B,...", help="train these (default: all)")
-    group.add_argument("--without", metavar="A,B,...", help="train all but these")
-    group.add_argument("--list-methods", action="store_true", help="say which there are")
-    group.add_argument(
-        "--selection",
-        choices=SELECTIONS,
-        metavar="WAY",
-        help="on what to choose: validation (VALID), cross-validation (folds of TRAIN), or auto "
-        "(default), VALID if it has 200 queries",
-    )
-    add_folds(group, "cross-validation over")
-    group.add_argument(
-        "--scale",
-        choices=SCALES,
-        metavar="NAME",
-        help="of the features, for linear methods and kernels; trees get them as they are "
-        "(default: auto, as in train)",
-    )
-    group.add_argument(
-        "--budget",
-        type=positive,
-        metavar="SECONDS",
-        help="for one method on one fold; the best so far counts (default: 300)",
-    )
-    add_seed(group, "everything random")
-    group = parser.add_argument_group("comparing")
-    group.add_argument("--baseline", metavar="NAME", help="compare with this (default: ranksvm)")
-    group.add_argument(
-        "--correction",
-        choices=CORRECTIONS,
-        default=CORRECTIONS[0],
-        help="of p for the number of comparisons (default: holm)",
-    )
-    add_metrics(
+    options.declare(parser, OPTIONS, selection=SELECTIONS, scale=SCALES)
+    options.add_metrics(
         parser,
         default="ndcg@10, map and pairwise_accuracy",
         selects="chooses parameters",
     )
-    add_output(parser, "FILE", f"write the tables: {', '.join(FORMATS)}")
-    add_reading(parser, jobs="processes of one thread each")
-    parser.add_argument(
-        "--n-features",
-        type=positive_int,
-        metavar="N",
-        help="features of every file, where some leave out the last ones because they are 0",
-    )
-    add_reporting(parser)
+    options.declare(parser, f"  -o, --output FILE  write the tables: {', '.join(FORMATS)}")
+    options.add_reading(parser, jobs="processes of one thread each")
+    options.declare(parser, N_FEATURES)
+    options.add_reporting(parser)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -292,20 +253,18 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if args.folds is not None and args.selection == "validation":
         parser.error("--folds is for cross-validation; leave out --selection validation")
     training = ("methods", "without", "selection", "folds", "scale", "budget")
-    for name in given(args, training) if at_hand else ():
+    for name in options.given(args, training) if at_hand else ():
         parser.error(f"--{name} is for training; --models and --scores are compared as is")
     inputs = [*args.files, *(args.fold_files or []), *args.models, *args.scores]
-    if at_hand and inputs.count(STANDARD) > 1:
+    if at_hand and inputs.count(streams.STANDARD) > 1:
         parser.error("only one of the files can be standard input")
-    if not at_hand and STANDARD in inputs:
+    if not at_hand and streams.STANDARD in inputs:
         parser.error("the files cannot be standard input: there are several")
-    for path in inputs:
-        if path != STANDARD:
-            check_readable(path)
+    streams.check_inputs(*inputs)
     if args.output is not None:
         check_output(args.output, parser)
-        check_apart(args.output, *inputs)
-    check_metrics(args.metrics, args.convention, selects=not at_hand)
+        streams.check_apart(args.output, *inputs)
+    reading.check_metrics(args.metrics, args.convention, selects=not at_hand)
 
 
 def _names(text: str) -> list[str]:
@@ -320,7 +279,7 @@ def _run_contest(args: argparse.Namespace) -> int:
     without = [] if args.without is None else _names(args.without)
     baseline = args.baseline or BASELINE
     chosen = chosen_methods(methods, without, baseline)  # a slip of the pen is told before reading
-    scoring, metrics = selecting_metric(args)
+    scoring, metrics = options.selecting_metric(args)
     console = Console(quiet=args.quiet, verbose=args.verbose)
     parts = _read_parts(args.fold_files or args.files, args, console)
     data: dict[str, Any] = {"folds": parts}
@@ -356,7 +315,7 @@ def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console
     for path in paths:
         if parts:  # features as in the first
             options.update(filling=parts[0].filling, known=parts[0].raw_feature_names)
-        data = read_data(path, args, console, **options)
+        data = reading.read_data(path, args, console, **options)
         n_queries = count(data.queries.n_queries, "query", "queries")
         n_pairs = count(data.queries.n_pairs, "pair")
         console.say("read", f"{path}: {count(data.n_rows, 'row')}, {n_queries}, {n_pairs}")
@@ -375,10 +334,10 @@ def run_models(args: argparse.Namespace) -> int:
         raise ValueError(
             f"--baseline {args.baseline} is none of those compared: {', '.join(names)}"
         )
-    models = [read_model(path) for path in args.models]
+    models = [streams.read_model(path) for path in args.models]
     data = _read(args, models, console)
-    scores = [score_rows(model, data, args, console) for model in models]
-    scores += [read_scores_of(path, data) for path in args.scores]
+    scores = [reading.score_rows(model, data, args, console) for model in models]
+    scores += [reading.read_scores_of(path, data) for path in args.scores]
     comparison = compare(
         data.labels,
         dict(zip(names, scores, strict=True)),
@@ -418,7 +377,7 @@ def _read(args: argparse.Namespace, models: Sequence[Model], console: Console) -
             "which with --index-base, or write the scores of each with linrank predict and use "
             "--scores"
         )
-    options: dict[str, Any] = {"missing": kept_missing(args, *models)}
+    options: dict[str, Any] = {"missing": reading.kept_missing(args, *models)}
     if known and args.index_base == "auto":
         options["zero_based"] = known == {0}
     if args.n_features is not None:
@@ -427,7 +386,7 @@ def _read(args: argparse.Namespace, models: Sequence[Model], console: Console) -
     names = {tuple(model.feature_names) for model in models if model.feature_names is not None}
     if len(names) == 1:
         options["known"] = next(iter(names))
-    data = read_data(path, args, console, **options)
+    data = reading.read_data(path, args, console, **options)
     if len(names) > 1 and data.feature_names is not None:
         raise ValueError(
             f"the models know different features, and {path} is read for one of them; write the "

@@ -130,6 +130,11 @@ class Console:
             print("\r" + " " * self._status_width + "\r", end="", file=sys.stderr, flush=True)
             self._status_width = 0
 
+    def tell(self, text: str) -> None:
+        """What is being done: a line that stays with ``-v``, else the status line."""
+        self.detail(text)
+        self.status(text)
+
     def reading(self, source: str) -> Callable[[int, int | None], None] | None:
         """A progress callback for the reader; None where nobody would see it."""
         if not self.live:
@@ -149,12 +154,7 @@ class Console:
         if not (self.verbose or self.live):
             return None
 
-        def show(state: State) -> None:
-            text = line(state)
-            self.detail(text)
-            self.status(text)
-
-        return show
+        return lambda state: self.tell(line(state))
 
     def _line(self, text: str) -> None:
         self.clear()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_output, add_reading, add_reporting, positive_int, size_in_bytes
-from linrank.cli.reading import INDEX_BASE, column_choices, in_options, judgement_options
-from linrank.cli.streams import STANDARD, is_model, write_standard
+from linrank.cli.options import INDEX_BASE, add_reading, add_reporting, declare
+from linrank.cli.reading import column_choices, in_options, judgement_options
+from linrank.cli.streams import STANDARD, is_model, json_report, write_standard
 from linrank.io.formats import WRITTEN
 from linrank.system.resources import bytes_text, count, seconds
 
@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from linrank.io.store.store import Store
     from linrank.io.write import Written
 
+OPTIONS = f"""
+  -o, --output OUT   file or store to write; - for stdout, with --to (default: the last DATA)
+writing:
+  --to FORMAT:to     one of {", ".join(WRITTEN)} (default: by the extension of OUT; a store has
+                     none, or .store)
+  --memory-limit SIZE:size_in_bytes  memory of the conversion beside the program itself, as 2GB or
+                     512MiB (default: 1GiB for a store)
+  --storage {{auto,dense,csr}}:str=auto  a full matrix, or the entries that are given (default: the
+                     smaller of the two for text, else as it is)
+  --n-features N:count  number of features (default: the largest index)
+  --chunk-size SIZE:size_in_bytes  features of a chunk of a store, as --memory-limit and at most a
+                     quarter of it (default: 64MiB)
+  --force            replace a file or store that is there
+"""
 DESCRIPTION = """\
 Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
 to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is
@@ -37,45 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DATA",
         help="data files, read as one (runs: side by side), or a store; - for stdin",
     )
-    add_output(
-        parser, "OUT", "file or store to write; - for stdout, with --to (default: the last DATA)"
-    )
-    group = parser.add_argument_group("writing")
-    group.add_argument(
-        "--to",
-        choices=WRITTEN,
-        metavar="FORMAT",
-        help=f"one of {', '.join(WRITTEN)} (default: by the extension of OUT; a store has none, or "
-        ".store)",
-    )
-    group.add_argument(
-        "--memory-limit",
-        type=size_in_bytes,
-        metavar="SIZE",
-        help="memory of the conversion beside the program itself, as 2GB or 512MiB (default: 1GiB "
-        "for a store)",
-    )
-    group.add_argument(
-        "--storage",
-        choices=("auto", "dense", "csr"),
-        default="auto",
-        help="a full matrix, or the entries that are given (default: the smaller of the two for "
-        "text, else as it is)",
-    )
-    group.add_argument(
-        "--n-features",
-        type=positive_int,
-        metavar="N",
-        help="number of features (default: the largest index)",
-    )
-    group.add_argument(
-        "--chunk-size",
-        type=size_in_bytes,
-        metavar="SIZE",
-        help="features of a chunk of a store, as --memory-limit and at most a quarter of it "
-        "(default: 64MiB)",
-    )
-    group.add_argument("--force", action="store_true", help="replace a file or store that is there")
+    declare(parser, OPTIONS, to=WRITTEN)
     add_reading(parser)
     add_reporting(parser)
 
@@ -96,9 +72,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     for label, text in _lines(report):
         console.say(label, text)
     if args.json:
-        import json
-
-        write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+        write_standard(json_report("convert", report))
     return OK
 
 
@@ -180,12 +154,9 @@ class _Watch:
 def _report(
     written: Store | Written, args: argparse.Namespace, watch: _Watch, duration: float
 ) -> dict[str, Any]:
-    from linrank import __version__
     from linrank.io.write import Written
 
     report = {
-        "command": "convert",
-        "linrank": __version__,
         "sources": args.data,
         "bytes_read": watch.n_bytes,
         "passes": watch.n_passes,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_metrics, add_output, add_reading, add_reporting
+from linrank.cli.options import add_metrics, add_reading, add_reporting, declare
 from linrank.cli.reading import (
     check_metrics,
     metrics_for,
@@ -32,23 +32,6 @@ if TYPE_CHECKING:
 CONVENTION = "trec_eval"  # what the files are made for
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """The options of TREC files."""
-    group = parser.add_argument_group("TREC files, instead of DATA and SCORES")
-    group.add_argument("--qrels", metavar="QRELS", help="judgements: qid iteration docid relevance")
-    group.add_argument("--run", metavar="RUN", help="run: qid Q0 docid rank score tag")
-    group.add_argument(
-        "--complete",
-        action="store_true",
-        help="count queries that RUN lacks, as trec_eval -c: 0 for what nobody found",
-    )
-
-
-def is_run(args: argparse.Namespace) -> bool:
-    """Whether TREC files are to be evaluated."""
-    return args.qrels is not None or args.run is not None
-
-
 def evaluate_files(
     args: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> tuple[JudgedRun, Evaluation]:
@@ -59,9 +42,7 @@ def evaluate_files(
         parser.error("--qrels and --run take the place of DATA, SCORES and --model")
     if args.qrels == args.run == streams.STANDARD:
         parser.error("only one of the files can be standard input")
-    if args.output is not None:
-        streams.check_writable(args.output)
-        streams.check_apart(args.output, args.qrels, args.run)
+    streams.check_output(args.output, args.qrels, args.run)
     args.convention = args.convention or CONVENTION
     check_metrics(args.metrics, args.convention)
     from linrank.io.trec import load_qrels, load_run
@@ -89,6 +70,16 @@ def _say_what_is_left_out(judged: JudgedRun, complete: bool, console: Console) -
         console.say("note", f"{what} of the qrels not in the run: {how}")
 
 
+RUN = """
+TREC files, instead of DATA and SCORES:
+  --qrels QRELS  judgements: qid iteration docid relevance
+  --run RUN      run: qid Q0 docid rank score tag
+  --complete     count queries that RUN lacks, as trec_eval -c: 0 for what nobody found
+"""
+OUTPUT = """
+  -o, --output FILE.csv  write the values of every query, or - for stdout
+  --per-query@output FILE.csv
+"""
 DESCRIPTION = """\
 Rank the rows of each query of DATA by score and compare with the labels. SCORES has one number
 per row, in the order of the file (as linrank predict writes it); --model computes them instead.
@@ -104,12 +95,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "data", metavar="DATA", nargs="?", help="labelled rows: a file, a store, or - for stdin"
     )
     parser.add_argument("scores", metavar="SCORES", nargs="?", help="score file, or - for stdin")
-    parser.add_argument("--model", metavar="MODEL", help="score the rows with this model")
-    add_run(parser)
+    declare(parser, "  --model MODEL  score the rows with this model" + RUN)
     add_metrics(parser, default="ndcg, map, mrr and pairwise accuracy")
     parser.set_defaults(convention=None)  # depends on what is evaluated
-    add_output(parser, "FILE.csv", "write the values of every query, or - for stdout")
-    parser.add_argument("--per-query", dest="output", help=argparse.SUPPRESS)
+    declare(parser, OUTPUT)
     add_reading(parser, judgements=False)
     add_reporting(parser)
 
@@ -118,21 +107,24 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, score, measure, print."""
     if args.json and args.output == streams.STANDARD:
         parser.error("--json and -o - would both write to standard output")
-    if is_run(args):
+    if args.qrels is not None or args.run is not None:
         judged, result = evaluate_files(args, parser)
         sources = {"qrels": args.qrels, "run": args.run, "rows": judged.run.n_rows}
     else:
         data, result = _evaluate_data(args, parser)
-        sources = {
-            "data": args.data,
-            "scores": args.scores,
-            "model": args.model,
-            "rows": data.n_rows,
-        }
+        sources = {name: getattr(args, name) for name in ("data", "scores", "model")}
+        sources["rows"] = data.n_rows
     if args.output is not None:
         streams.write_lines(args.output, _csv(result))
     if args.json:
-        _print_json(args.convention, sources, result)
+        facts = {
+            **sources,
+            "queries": result.n_queries,
+            "convention": args.convention,
+            "rules": result.convention.describe(),
+            "metrics": result.to_dict()["means"],
+        }
+        streams.write_standard(streams.json_report("evaluate", facts))
     elif args.output != streams.STANDARD:
         streams.show_standard(result.to_text() + "\n")
     return OK
@@ -149,9 +141,7 @@ def _evaluate_data(
         parser.error("give either SCORES or --model MODEL")
     if [args.data, args.scores, args.model].count(streams.STANDARD) > 1:
         parser.error("only one of the files can be standard input")
-    if args.output is not None:
-        streams.check_writable(args.output)
-        streams.check_apart(args.output, args.data, args.scores, args.model)
+    streams.check_output(args.output, args.data, args.scores, args.model)
     from linrank.metrics import DEFAULT_METRICS, evaluate
 
     args.convention = args.convention or "linrank"
@@ -192,20 +182,3 @@ def _csv(result: Evaluation) -> Iterator[str]:
 def _quoted(text: str) -> str:
     """A field of CSV: in quotes, with quotes doubled, where it holds a separator or a quote."""
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text
-
-
-def _print_json(convention: str, sources: dict[str, Any], result: Evaluation) -> None:
-    import json
-
-    from linrank import __version__
-
-    report = {
-        "command": "evaluate",
-        "linrank": __version__,
-        **sources,
-        "queries": result.n_queries,
-        "convention": convention,
-        "rules": result.convention.describe(),
-        "metrics": result.to_dict()["means"],
-    }
-    streams.write_standard(json.dumps(report, ensure_ascii=False) + "\n")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_output, add_reporting
-from linrank.cli.streams import STANDARD, check_apart, read_model, write_standard
+from linrank.cli.options import add_reporting, declare
+from linrank.cli.streams import STANDARD, check_apart, json_report, read_model, write_standard
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
 from linrank.io.blocks import StandardOutput
 
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from linrank.models.additive import AdditiveModel
     from linrank.models.linear import LinearModel
 
+OPTIONS = f"""
+  MODEL               a model of linrank; - for stdin
+  -o, --output PATH   file to write, others of the result beside it; or a folder for all: one that
+                      is there, PATH/, or for several files a name without extension (default: -,
+                      stdout)
+  --name NAME:str=linrank  what the model is called there (default: linrank)
+  --feature-map FILE  names of features in the engine: a JSON object, or lines of two columns, the
+                      name or number in the model first
+  --normalizers {{{",".join(NORMALIZERS)}}}:str={NORMALIZERS[0]}  scaling in the weights, or by the
+                      engine where it can (default: folded)
+"""
 DESCRIPTION = """\
 Write a linear model as a search engine, a database or another program takes it. Scaling is folded
 into the weights, which apply to raw values; the order of any rows is that of the model. Where an
@@ -35,29 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     short = ", ".join(f"{alias} is {name}" for alias, name in ALIASES.items())
     targets = "\n".join(f"  {name:<{width}}  {what}" for name, what in TARGETS.items())
     parser.epilog = f"targets ({short}):\n{targets}"
-    parser.add_argument("model", metavar="MODEL", help="a model of linrank; - for stdin")
     parser.add_argument("--to", required=True, type=_target, metavar="TARGET", help="see below")
-    add_output(
-        parser,
-        "PATH",
-        "file to write, others of the result beside it; or a folder for all: one that is there, "
-        "PATH/, or for several files a name without extension (default: -, stdout)",
-    )
-    parser.add_argument(
-        "--name", default="linrank", help="what the model is called there (default: linrank)"
-    )
-    parser.add_argument(
-        "--feature-map",
-        metavar="FILE",
-        help="names of features in the engine: a JSON object, or lines of two columns, the name or "
-        "number in the model first",
-    )
-    parser.add_argument(
-        "--normalizers",
-        choices=NORMALIZERS,
-        default=NORMALIZERS[0],
-        help="scaling in the weights, or by the engine where it can (default: folded)",
-    )
+    declare(parser, OPTIONS)
     parser.add_argument(
         "--option",
         action="append",
@@ -160,15 +150,9 @@ def _write(artefact: Artefact, args: argparse.Namespace) -> list[str]:
 
 
 def _write_json(artefact: Artefact, written: list[str]) -> None:
-    import json
-
-    from linrank import __version__
-
     if not written and not all(map(_is_text, artefact.files.values())):
         raise ValueError(f"a model for {artefact.target} is no text; name a file with -o")
     report: dict[str, Any] = {
-        "command": "export",
-        "linrank": __version__,
         "target": artefact.target,
         "files": list(artefact.files),
         "written": written,
@@ -177,7 +161,7 @@ def _write_json(artefact: Artefact, written: list[str]) -> None:
     }
     if not written:
         report["contents"] = {name: data.decode() for name, data in artefact.files.items()}
-    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+    write_standard(json_report("export", report))
 
 
 def _is_text(content: bytes) -> bool:

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_reading, add_reporting, positive_int
+from linrank.cli.options import add_reading, add_reporting, declare, positive_int
 from linrank.cli.reading import read_data
-from linrank.cli.streams import VALIDATED, is_model, read_model, show_standard, write_standard
+from linrank.cli.streams import (
+    VALIDATED,
+    is_model,
+    json_report,
+    read_model,
+    show_standard,
+    write_standard,
+)
 from linrank.system.resources import bytes_text, count
 from linrank.system.tables import Column, Table, card
 
@@ -24,6 +31,10 @@ if TYPE_CHECKING:
 
 SHOWN_LABELS = 12  # more distinct labels than this are summarised
 
+OPTIONS = """
+  FILE           data file, store, model file, or - for stdin data
+  --top N:top=15  weights to show, the most important first (default: 15), or all that are not zero
+"""
 DESCRIPTION = """\
 Describe a data file (rows, queries, labels, pairs, storage, features) and point out what looks
 wrong in it; or describe a model: how and on what it was trained, what it does with missing values,
@@ -35,23 +46,9 @@ model, its kernel, its support rows and the largest of their coefficients.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument(
-        "file", metavar="FILE", help="data file, store, model file, or - for stdin data"
-    )
-    parser.add_argument(
-        "--top",
-        type=_positive_or_all,
-        default=15,
-        metavar="N",
-        help="weights to show, the most important first (default: 15), or all that are not zero",
-    )
+    declare(parser, OPTIONS, top=lambda text: None if text == "all" else positive_int(text))
     add_reading(parser)
     add_reporting(parser)
-
-
-def _positive_or_all(text: str) -> int | None:
-    """An integer ≥ 1, or None for ``all``."""
-    return None if text == "all" else positive_int(text)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -66,19 +63,11 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         absent = _absent(data)
         profile = Profile(data.filled("zero") if absent else data)
         found = [*_missing_finding(data, absent), *findings(profile)]
-        report = (
-            _header("data")
-            | _data_report(profile)
-            | {
-                "findings": [vars(finding) for finding in found],
-                "missing": absent,
-            }
-        )
+        report = {"kind": "data", **_data_report(profile)}
+        report |= {"findings": [vars(finding) for finding in found], "missing": absent}
         lines = _data_lines(report)
     if args.json:
-        import json
-
-        write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+        write_standard(json_report("inspect", report))
     else:
         show_standard("\n".join(lines) + "\n")
     return OK
@@ -87,9 +76,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def _absent(data: Dataset) -> dict[str, int]:
     """How many values are missing, by feature: those that lack any, the most first."""
     from linrank.data.frames import feature_name
-    from linrank.data.missing import missing_counts
+    from linrank.system.resources import resolve
 
-    counts = missing_counts(data.rows)
+    counts = data.rows.scan(None, resolve(None)).n_missing
     names, base = data.feature_names, data.index_base
     order = sorted(counts.nonzero()[0].tolist(), key=lambda j: -int(counts[j]))
     return {feature_name(names, j, base, alone=False): int(counts[j]) for j in order}
@@ -109,12 +98,6 @@ def _missing_finding(data: Dataset, absent: dict[str, int]) -> list[Finding]:
             "mean when you train (here they count as 0)",
         )
     ]
-
-
-def _header(kind: str) -> dict[str, Any]:
-    from linrank import __version__
-
-    return {"command": "inspect", "linrank": __version__, "kind": kind}
 
 
 def _data_report(profile: Profile) -> dict[str, Any]:
@@ -231,7 +214,8 @@ def _describe_model(model: Model, top: int | None, path: str) -> tuple[dict[str,
         family, own, lines = "additive", _additive_report(model, top), _additive_lines
     else:
         family, own, lines = "kernel", _kernel_report(model, top), _kernel_lines
-    report = _header("model") | {
+    report = {
+        "kind": "model",
         "family": family,
         "trained_with": model.linrank_version,
         "scale": model.scaling.kind,

@@ -18,6 +18,8 @@ from linrank.system.resources import parse_bytes
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
 ROLES = tuple(COLUMN_NAMES)  # of the columns of a table
 UNJUDGED = ("zero", "drop", "error")
+DTYPES = ("float32", "float64")
+INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}  # whether it is 0
 
 _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
 
@@ -66,50 +68,45 @@ class Parser(argparse.ArgumentParser):
 # ---- kinds of values ----------------------------------------------------------------------------
 
 
-def finite(text: str) -> float:
-    """A finite number."""
-    return _number(text, math.isfinite, "a finite number")
+def number(is_fine: Callable[[float], bool], what: str, *words: str) -> Callable[[str], Any]:
+    """The kind that takes numbers of which a predicate holds, and a few words."""
+
+    def convert(text: str) -> float | str:
+        if text in words:
+            return text
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not is_fine(value):
+            raise argparse.ArgumentTypeError(f"must be {what}, got {text!r}")
+        return value
+
+    return convert
 
 
-def positive(text: str) -> float:
-    """A finite number > 0."""
-    return _number(text, lambda value: 0 < value < math.inf, "finite and > 0")
+finite = number(math.isfinite, "a finite number")
+positive = number(lambda value: 0 < value < math.inf, "finite and > 0")
+nonnegative = number(lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
+share = number(lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
+weight = number(lambda value: 0 < value < math.inf, "finite and > 0", "auto")
+# The γ of a kernel.
+width = number(
+    lambda value: 0 < value < math.inf, "finite and > 0, or scale or auto", "scale", "auto"
+)
 
 
-def nonnegative(text: str) -> float:
-    """A finite number ≥ 0."""
-    return _number(text, lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
-
-
-def share(text: str) -> float:
-    """A number > 0 and ≤ 1."""
-    return _number(text, lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
-
-
-def _number(text: str, is_fine: Callable[[float], bool], what: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not is_fine(value):
-        raise argparse.ArgumentTypeError(f"must be {what}, got {text!r}")
-    return value
-
-
-def positive_int(text: str) -> int:
-    """An integer ≥ 1."""
+def positive_int(text: str, least: int = 1) -> int:
+    """An integer ≥ 1, or another least one."""
     value = _integer(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be ≥ 1, got {text}")
+    if value < least:
+        raise argparse.ArgumentTypeError(f"must be ≥ {least}, got {text}")
     return value
 
 
 def natural(text: str) -> int:
     """An integer ≥ 0."""
-    value = _integer(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be ≥ 0, got {text}")
-    return value
+    return positive_int(text, 0)
 
 
 def _integer(text: str) -> int:
@@ -137,13 +134,6 @@ def size(text: str) -> int | str:
     return int(text)
 
 
-def width(text: str) -> float | str:
-    """The γ of a kernel: a number > 0, or a word."""
-    if text in ("scale", "auto"):
-        return text
-    return _number(text, lambda value: 0 < value < math.inf, "finite and > 0, or scale or auto")
-
-
 def size_in_bytes(text: str) -> int:
     """The bytes of a size such as ``2GB`` or ``512MiB``; a bare number counts MB, as it always did.
 
@@ -165,9 +155,7 @@ def fold_count(text: str) -> int:
             f"must be a number of folds, got {text!r}; for files, one per fold, say "
             "compare --fold-files"
         )
-    if int(text) < 2:
-        raise argparse.ArgumentTypeError(f"must be ≥ 2, got {text}")
-    return int(text)
+    return positive_int(text, 2)
 
 
 def n_jobs(text: str) -> int:
@@ -272,8 +260,6 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
     return choice
 
 
-# What values an option takes, by the kind of a parameter; see `linrank.methods.parameters.Option`.
-# Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 def weighting(text: str) -> str:
     """A way of weighting pairs by their labels, or a measure."""
     plain = text.replace("-", "_")
@@ -288,36 +274,64 @@ def weighting(text: str) -> str:
     return text
 
 
-def weight(text: str) -> float | str:
-    """A number > 0, or "auto"."""
-    return text if text == "auto" else positive(text)
-
-
-PATIENCE: dict[str, Any] = {  # of --dask
-    "type": positive,
-    "metavar": "SECONDS",
-    "help": "fail when there is no worker for so long (default: 60)",
-}
-
+# What values an option takes, by the kind of a parameter; see `linrank.methods.parameters.Option`.
+# Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 KINDS: dict[str, Callable[[str], Any]] = {
-    "finite": finite,
-    "positive": positive,
-    "nonnegative": nonnegative,
-    "share": share,
-    "count": positive_int,
-    "natural": natural,
-    "steps": steps,
-    "size": size,
-    "width": width,
-    "size_in_bytes": size_in_bytes,
-    "margin": margin,
-    "grid": grid,
-    "algorithms": algorithms,
-    "bounds": bounds,
-    "weighting": weighting,
-    "weight": weight,
-    "features": features,
+    **{"finite": finite, "positive": positive, "nonnegative": nonnegative, "share": share},
+    **{"count": positive_int, "natural": natural, "steps": steps, "size": size, "width": width},
+    **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
+    **{"bounds": bounds, "weighting": weighting, "weight": weight, "features": features},
 }
+
+# ---- tables of options --------------------------------------------------------------------------
+
+# An option as it is typed, what it takes, and behind two blanks or more what it is for.
+_ROW = re.compile(
+    r"(?:(-\w), )?([\w-]+)(?:@(\w+))?(?: ([^\s:]+)(?::(\w*)(?:=(\S+))?)?)?(?:  +(.+))?"
+)
+
+
+def declare(parser: argparse._ActionsContainer, table: str, **kinds: Any) -> None:
+    """Declare the options of a table.
+
+    ``  -n, --name METAVAR:kind=default  help``: a row begins with two blanks and goes on in lines
+    that are indented farther. Without a METAVAR it is a flag, without dashes a file that has to
+    be named; a METAVAR ``{a,b}`` lists what can be said. A ``kind`` is one of `KINDS` or of
+    ``kinds``, where it may also be the values to choose from. Without help an option is not shown:
+    ``--old@name`` is another spelling of ``--name``. A line that is not indented begins a group of
+    that title.
+    """
+    group: Any = parser
+    for line in re.sub(r"\n {3,}(?=\S)", " ", table).splitlines():
+        if not line.startswith("  "):
+            group = parser.add_argument_group(line.removesuffix(":")) if line else group
+            continue
+        row = _ROW.fullmatch(line.strip())
+        assert row is not None, line
+        short, name, dest, metavar, kind, default, about = row.groups()
+        how: dict[str, Any] = {"help": about or argparse.SUPPRESS} | (
+            {"dest": dest} if dest else {}
+        )
+        if not name.startswith("-"):
+            name, metavar = name.lower(), name
+        if metavar is None:
+            how["action"] = "store_true"
+        elif metavar.startswith("{"):
+            how["choices"] = tuple(metavar[1:-1].split(","))
+        else:
+            how["metavar"] = metavar
+        of = {**KINDS, "folds": fold_count, **kinds}.get(kind)
+        if of is not None:
+            how["type" if callable(of) else "choices"] = of
+        if default is not None:
+            how["default"] = of(default) if callable(of) else default
+        group.add_argument(*([short] if short else []), name, **how)
+
+
+def flags_in(table: str) -> list[str]:
+    """The options of a table."""
+    return re.findall(r"^  (--[\w-]+)", table, re.MULTILINE)
+
 
 # ---- the options of a method --------------------------------------------------------------------
 
@@ -479,6 +493,21 @@ def fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:
             setattr(args, name, default)
 
 
+_FILES = f"""
+  --format NAME:formats     {", ".join(FORMATS)} (default: by content and name)
+  --no-sidecars             ignore FILE.query, .group, .weight, .position"""
+_JUDGEMENTS = """
+  --qrels FILE              labels by query and document, as TREC has them
+  --unjudged HOW:unjudged   rows without a judgement: zero (default), drop, error"""
+_MISSING = f"""
+  --missing {{{",".join(MISSING)}}}  what a missing value (NaN, null) of a table means: an error
+      (default), 0, or the mean of the feature; a model scores by what it was trained with"""
+_VALUES = """
+  --dtype TYPE:dtype        float32 (default of text) or float64 in memory; a table or store has its
+                            own
+  --index-base N:base=auto  number of the first feature: 0, 1 or auto (default)"""
+
+
 def add_reading(
     parser: argparse.ArgumentParser,
     *,
@@ -501,86 +530,35 @@ def add_reading(
     )
     for role in ROLES:
         group.add_argument(f"--{role}", metavar="COLUMN", help=argparse.SUPPRESS)
-    group.add_argument(
-        features,
-        metavar="COLUMNS",
-        dest="features",
-        help="as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)",
-    )
-    group.add_argument(
-        "--format",
-        choices=FORMATS,
-        metavar="NAME",
-        help=f"{', '.join(FORMATS)} (default: by content and name)",
-    )
-    group.add_argument(
-        "--no-sidecars",
-        action="store_true",
-        help="ignore FILE.query, .group, .weight, .position",
-    )
-    if judgements:
-        group.add_argument(
-            "--qrels",
-            metavar="FILE",
-            help="labels by query and document, as TREC has them",
-        )
-        group.add_argument(
-            "--unjudged",
-            choices=UNJUDGED,
-            metavar="HOW",
-            help="rows without a judgement: zero (default), drop, error",
-        )
-    if missing:
-        group.add_argument(
-            "--missing",
-            choices=MISSING,
-            help="what a missing value (NaN, null) of a table means: an error (default), 0, or the "
-            "mean of the feature; a model scores by what it was trained with",
-        )
-    group.add_argument(
-        "--dtype",
-        choices=("float32", "float64"),
-        metavar="TYPE",
-        help="float32 (default of text) or float64 in memory; a table or store has its own",
-    )
-    group.add_argument(
-        "--index-base",
-        choices=("auto", "0", "1"),
-        default="auto",
-        metavar="N",
-        help="number of the first feature: 0, 1 or auto (default)",
-    )
-    group.add_argument(
-        "-j", "--jobs", type=n_jobs, metavar="N", help=f"{jobs} (default: all cores available)"
-    )
+    about = "as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)"
+    group.add_argument(features, metavar="COLUMNS", dest="features", help=about)
+    tables = [_FILES, _JUDGEMENTS if judgements else "", _MISSING if missing else "", _VALUES]
+    kinds = {"formats": FORMATS, "unjudged": UNJUDGED, "dtype": DTYPES, "base": INDEX_BASE}
+    declare(group, "".join(tables), **kinds)
+    threads = f"{jobs} (default: all cores available)"
+    group.add_argument("-j", "--jobs", type=n_jobs, metavar="N", help=threads)
 
 
 def add_volume(parser: argparse.ArgumentParser) -> None:
     """How much is said on standard error."""
     volume = parser.add_mutually_exclusive_group()
-    volume.add_argument("-q", "--quiet", action="store_true", help="only errors and warnings")
-    volume.add_argument(
-        "-v", "--verbose", action="store_true", help="every step; a traceback with an error"
-    )
+    declare(volume, "  -q, --quiet  only errors and warnings")
+    declare(volume, "  -v, --verbose  every step; a traceback with an error")
 
 
 def add_reporting(parser: argparse.ArgumentParser) -> None:
     """How much is said on standard error, and whether a program reads standard output."""
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    declare(parser, "  --json  one JSON object on standard output")
     add_volume(parser)
 
 
-def add_output(
-    parser: argparse.ArgumentParser, metavar: str, about: str, *, positional: bool = False
-) -> None:
-    """What is written, and where: ``-o`` in every command.
+def add_output(parser: argparse.ArgumentParser, metavar: str, about: str) -> None:
+    """What is written: the file of ``-o``, or the last of those that are named without an option.
 
-    ``positional`` where the file may also be the last of those that are named without an option;
-    `output_of` then finds it.
+    `output_of` finds it.
     """
-    parser.add_argument("-o", "--output", metavar=metavar, help=about)
-    if positional:
-        parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
+    declare(parser, f"  -o, --output {metavar}  {about}")
+    parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
 
 
 def output_of(
@@ -631,6 +609,11 @@ def selecting_metric(args: argparse.Namespace) -> tuple[str | None, list[str] | 
     return metrics[0], metrics[args.n_scoring :] if args.metrics else None
 
 
+_CONVENTION = """
+  --convention NAME:str=linrank  rules for gains, ties: linrank (default), letor, mslr, trec_eval
+      (of runs), sklearn, lightgbm, xgboost"""
+
+
 def add_metrics(
     parser: argparse.ArgumentParser, *, default: str, selects: str | None = None
 ) -> None:
@@ -652,24 +635,4 @@ def add_metrics(
     parser.add_argument(
         "--metrics", "--scoring", action=_Metrics, dest="metrics", help=argparse.SUPPRESS
     )
-    parser.add_argument(
-        "--convention",
-        default="linrank",
-        metavar="NAME",
-        help="rules for gains, ties: linrank (default), letor, mslr, trec_eval (of runs), sklearn, "
-        "lightgbm, xgboost",
-    )
-
-
-def add_folds(group: Any, what: str) -> None:
-    """How many folds of the training queries models are chosen on."""
-    group.add_argument(
-        "--folds", type=fold_count, metavar="N", help=f"{what} N folds of the queries (default: 5)"
-    )
-
-
-def add_seed(group: Any, what: str) -> None:
-    """The seed of what is random."""
-    group.add_argument(
-        "--seed", type=natural, default=0, metavar="N", help=f"of {what} (default: 0)"
-    )
+    declare(parser, _CONVENTION)

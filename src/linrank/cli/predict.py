@@ -8,19 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import options, reading, streams
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import (
-    add_output,
-    add_reading,
-    add_volume,
-    flag,
-    given,
-    output_of,
-    positive_int,
-)
-from linrank.cli.reading import INDEX_BASE, check_text, in_options, read_and_score
-from linrank.cli.streams import STANDARD, check_apart, check_writable, read_model, write_lines
 from linrank.io.formats import binary_format, table_format
 from linrank.system.resources import count
 
@@ -29,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.io.text_stream import TextStream
+    from linrank.io.svmlight import TextStream
     from linrank.models.linear import Model
 
 
@@ -89,10 +79,10 @@ def can_stream(model: Model) -> bool:
 
 def run_stream(model: Model, output: str, args: argparse.Namespace, console: Console) -> int:
     """Score and write what is read, until the end of it."""
-    from linrank.io.text_stream import TextStream, whole_queries
+    from linrank.io.svmlight import TextStream, whole_queries
 
     base = model.training.get("index_base")
-    zero_based: Any = INDEX_BASE[args.index_base]
+    zero_based: Any = options.INDEX_BASE[args.index_base]
     if zero_based == "auto" and base is not None:
         zero_based = base == 0
     by_query = args.trec or model.scaling.needs_queries
@@ -100,9 +90,9 @@ def run_stream(model: Model, output: str, args: argparse.Namespace, console: Con
         args.data, model.n_features, dtype=args.dtype, zero_based=zero_based, grouped=by_query
     )
     parts = whole_queries(stream) if by_query else iter(stream)
-    with in_options(console):
-        write_lines(output, _blocks(model, stream, parts, args, console))
-    if output != STANDARD:
+    with reading.in_options(console):
+        streams.write_lines(output, _blocks(model, stream, parts, args, console))
+    if output != streams.STANDARD:
         console.say(
             "scored", f"{count(stream.n_rows, 'row')} of {stream.name}; written to {output}"
         )
@@ -139,6 +129,14 @@ def _blocks(
         n_before += data.n_rows
 
 
+OPTIONS = """
+  DATA        rows to score: a file, a store, or - for stdin
+  MODEL       model file written by linrank train
+TREC run:
+  --trec      write a run instead of bare scores
+  --tag TAG:str=linrank  name of the run (default: linrank)
+  --topk K:count  only the best K rows of each query
+"""
 DESCRIPTION = """\
 Score every row of DATA with MODEL, in the order of the file: one number per line, written so that
 reading it back gives the same bits; or, where the name of SCORES ends in .csv, .tsv, .parquet or
@@ -155,22 +153,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank predict DATA MODEL [-o SCORES] [options]"
     parser.description = DESCRIPTION
-    parser.add_argument(
-        "data", metavar="DATA", help="rows to score: a file, a store, or - for stdin"
-    )
-    parser.add_argument("model", metavar="MODEL", help="model file written by linrank train")
-    add_output(
+    options.declare(parser, OPTIONS)
+    options.add_output(
         parser,
         "SCORES",
         "file to write: .csv, .tsv, .parquet and .arrow are tables, others text (default: -, "
         "standard output)",
-        positional=True,
-    )
-    trec = parser.add_argument_group("TREC run")
-    trec.add_argument("--trec", action="store_true", help="write a run instead of bare scores")
-    trec.add_argument("--tag", default="linrank", help="name of the run (default: linrank)")
-    trec.add_argument(
-        "--topk", type=positive_int, metavar="K", help="only the best K rows of each query"
     )
     parser.add_argument(
         "--stream",
@@ -178,8 +166,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="score text as it is read, in bounded memory (default: of standard input only); "
         "--no-stream reads all of it first",
     )
-    add_reading(parser)
-    add_volume(parser)
+    options.add_reading(parser)
+    options.add_volume(parser)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -188,29 +176,29 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--topk needs --trec: bare scores are one per row")
     if not args.tag or len(args.tag.split()) != 1:
         parser.error(f"--tag must be one word, got {args.tag!r}")
-    if args.data == args.model == STANDARD:
+    if args.data == args.model == streams.STANDARD:
         parser.error("DATA and MODEL cannot both be standard input")
-    output = output_of(args, parser, "SCORES", STANDARD)
+    output = options.output_of(args, parser, "SCORES", streams.STANDARD)
     table = table_format(output)
     for name in ("trec", "stream") if table else ():
         if getattr(args, name):
             parser.error(f"--{name} writes lines of text, and {output} would be a table")
-    check_writable(output)
-    check_apart(output, args.data, args.model)
+    streams.check_writable(output)
+    streams.check_apart(output, args.data, args.model)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    model = read_model(args.model)
+    model = streams.read_model(args.model)
     if table is None and _streams(args, model):
         return run_stream(model, output, args, console)
-    data, scores = read_and_score(model, args.data, args, console, labelled=False)
+    data, scores = reading.read_and_score(model, args.data, args, console, labelled=False)
     if args.trec:
         ids = data.queries.ids
-        write_lines(output, run_lines_of(data, scores, [1] if ids is None else ids, args))
+        streams.write_lines(output, run_lines_of(data, scores, [1] if ids is None else ids, args))
     elif table is not None:
         write_scores(data, scores, output, table)
     else:
-        write_lines(output, score_lines(scores))
-    if output != STANDARD:
+        streams.write_lines(output, score_lines(scores))
+    if output != streams.STANDARD:
         console.say("scored", f"{count(data.n_rows, 'row')} of {data.source}; written to {output}")
     return OK
 
@@ -221,10 +209,10 @@ COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
 
 def _streams(args: argparse.Namespace, model: Model) -> bool:
     """Whether rows are scored as they come: text of standard input, unless told otherwise."""
-    told = given(args, COLUMNS)
+    told = options.given(args, COLUMNS)
     is_text = getattr(args, "format", None) in (None, "svmlight") and not told
     if args.stream is None:
-        return args.data == STANDARD and can_stream(model) and is_text and not _is_table()
+        return args.data == streams.STANDARD and can_stream(model) and is_text and not _is_table()
     if not args.stream:
         return False
     if not can_stream(model):
@@ -234,10 +222,10 @@ def _streams(args: argparse.Namespace, model: Model) -> bool:
         )
     if os.path.isdir(args.data):
         raise ValueError(f"{args.data}: is a folder, and --stream reads text; leave it out")
-    check_text(args.data)
+    reading.check_text(args.data)
     if not is_text:
-        options = ", ".join(map(flag, told or ["format"]))
-        raise ValueError(f"--stream reads SVMlight text, and {options} is for tables; leave it out")
+        named = ", ".join(map(options.flag, told or ["format"]))
+        raise ValueError(f"--stream reads SVMlight text, and {named} is for tables; leave it out")
     return True
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.options import ROLES, UNJUDGED
+from linrank.cli.options import INDEX_BASE, ROLES, UNJUDGED
 from linrank.cli.options import flag as flag_of
 from linrank.cli.streams import STANDARD, is_model, read_text
 from linrank.errors import DataFormatError
@@ -182,9 +182,6 @@ def metrics_for(
         return asked or usual
     console.say("note", f"ndcg is left out: a label below 0 ({lowest:g} occurs) has no gain")
     return [metric for metric in usual if "ndcg" not in metric]
-
-
-INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
 
 def read_data(

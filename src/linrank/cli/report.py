@@ -16,11 +16,28 @@ from linrank.options import N_FOLDS, SCALES
 from linrank.system.resources import bytes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from linrank.data.dataset import Dataset
     from linrank.reports.build import Report
 
+OPTIONS = f"""
+  TEST               labelled rows to judge by: a file, a store, or - for stdin
+  -o, --output FILE  page to write, or - (default: report.html)
+what is judged:
+  --model FILE       this model, or these scores of TEST
+  --train FILE       a model learnt from these data
+  --valid FILE       with --train: choose C on these data
+  --against FILE     compare with this model or these scores
+training, with --train and without --model:
+  --Cs GRID:grid     as in tune (default: {GRID_OF_C})
+  --folds N:folds    without --valid, choose C on each of N folds of the queries (default: 5)
+  --scale NAME:scale  scaling of the features: {", ".join(SCALES)} (default: auto, as in train)
+  --save-model MODEL  write the model that is trained
+the page:
+  --title TEXT       of the page
+  --names FILE       names of the features, one a line, the first one first
+  --worst N:natural=5  queries to explain (default: 5)
+  --seed N:natural=0  of the resampling (default: 0)
+"""
 DESCRIPTION = """\
 Judge a model on the queries of TEST and write what there is to see to one HTML file, which needs no
 network: measures with intervals, query by query, the worst queries with the features that are to
@@ -34,17 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "linrank report TEST (--train DATA | --model MODEL) [-o FILE] [options]"
     parser.description = DESCRIPTION
-    parser.add_argument(
-        "test", metavar="TEST", help="labelled rows to judge by: a file, a store, or - for stdin"
-    )
-    flags.add_output(parser, "FILE", "page to write, or - (default: report.html)")
-    judged = parser.add_argument_group("what is judged")
-    judged.add_argument("--model", metavar="FILE", help="this model, or these scores of TEST")
-    judged.add_argument("--train", metavar="FILE", help="a model learnt from these data")
-    judged.add_argument("--valid", metavar="FILE", help="with --train: choose C on these data")
-    judged.add_argument("--against", metavar="FILE", help="compare with this model or these scores")
-    _add_training(parser)
-    _add_page(parser)
+    flags.declare(parser, OPTIONS, scale=SCALES)
     flags.add_metrics(
         parser,
         default="ndcg, map, mrr and pairwise accuracy; ndcg@10 chooses",
@@ -52,37 +59,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     flags.add_reading(parser)
     flags.add_reporting(parser)
-
-
-def _add_training(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("training, with --train and without --model")
-    group.add_argument(
-        "--Cs", type=flags.grid, metavar="GRID", help=f"as in tune (default: {GRID_OF_C})"
-    )
-    flags.add_folds(group, "without --valid, choose C on each of")
-    group.add_argument(
-        "--scale",
-        choices=SCALES,
-        metavar="NAME",
-        help=f"scaling of the features: {', '.join(SCALES)} (default: auto, as in train)",
-    )
-    group.add_argument("--save-model", metavar="MODEL", help="write the model that is trained")
-
-
-def _add_page(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the page")
-    group.add_argument("--title", metavar="TEXT", help="of the page")
-    group.add_argument(
-        "--names", metavar="FILE", help="names of the features, one a line, the first one first"
-    )
-    group.add_argument(
-        "--worst",
-        type=flags.natural,
-        default=5,
-        metavar="N",
-        help="queries to explain (default: 5)",
-    )
-    flags.add_seed(group, "the resampling")
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -102,7 +78,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if args.save_model is not None and training is not None:
         streams.write_model(training.model, args.save_model, console)
     if args.json:
-        _print_json(args, page, html)
+        told = {"output": args.output, "model_file": args.save_model, "bytes": len(html.encode())}
+        told |= page.to_dict()
+        streams.write_standard(streams.json_report("report", told, default=str))
     return OK if training is None or training.result.converged else NOT_CONVERGED
 
 
@@ -123,13 +101,9 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         parser.error(f"-o and --save-model both name {args.output}; name two files")
     if args.save_model == streams.STANDARD and args.json:
         parser.error("--json and a model on standard output (-) exclude each other")
-    for output in (args.output, args.save_model):
-        if output is not None:
-            streams.check_writable(output)
-            streams.check_apart(output, *inputs)
-    for path in inputs:
-        if path not in (None, streams.STANDARD):
-            streams.check_readable(path)
+    streams.check_output(args.output, *inputs)
+    streams.check_output(args.save_model, *inputs)
+    streams.check_inputs(*inputs)
     check_metrics(args.metrics, args.convention, selects=True)
 
 
@@ -168,18 +142,8 @@ def _report(args: argparse.Namespace, console: Console) -> Report:
         title=args.title,
         random_state=args.seed,
         n_jobs=args.jobs,
-        progress=_teller(console),
+        progress=console.tell,
     )
-
-
-def _teller(console: Console) -> Callable[[str], None]:
-    """What is being done, as a status line or with ``-v`` as lines."""
-
-    def tell(text: str) -> None:
-        console.detail(text)
-        console.status(text)
-
-    return tell
 
 
 def _read_parts(
@@ -238,19 +202,3 @@ def _names(path: str) -> list[str]:
         if not line.strip():
             raise ValueError(f"{path}:{number}: a name is missing; give one for each feature")
     return [line.strip() for line in lines]
-
-
-def _print_json(args: argparse.Namespace, page: Report, html: str) -> None:
-    import json
-
-    from linrank import __version__
-
-    told = {
-        "command": "report",
-        "linrank": __version__,
-        "output": args.output,
-        "model_file": args.save_model,
-        "bytes": len(html.encode()),
-        **page.to_dict(),
-    }
-    streams.write_standard(json.dumps(told, ensure_ascii=False, default=str) + "\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.options import add_reporting
+from linrank.cli.options import add_reporting, declare
 from linrank.cli.streams import write_standard
 from linrank.system.resources import bytes_text, count
 
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "linrank sample DIR [options]"
     parser.description = DESCRIPTION
     parser.add_argument("folder", metavar="DIR", help="folder to write to; it is made if need be")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    declare(parser, "  --force  replace files that are there")
     add_reporting(parser)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from linrank.io.blocks import StandardOutput, standard_input
 
@@ -47,6 +48,20 @@ def check_apart(output: str, *inputs: str | None) -> None:
             raise ValueError(f"{output}: is read and would be overwritten; name another output")
 
 
+def check_output(path: str | None, *inputs: str | None) -> None:
+    """Both, if a file is to be written at all."""
+    if path is not None:
+        check_writable(path)
+        check_apart(path, *inputs)
+
+
+def check_inputs(*paths: str | None) -> None:
+    """That the files among those could be opened; others are not given, or a standard stream."""
+    for path in paths:
+        if path not in (None, STANDARD):
+            check_readable(path)
+
+
 def write_lines(path: str, blocks: Iterable[str]) -> None:
     """Write blocks of whole lines to a file (atomically) or, for ``-``, to standard output.
 
@@ -72,6 +87,16 @@ def write_standard(text: str) -> None:
     Halves of surrogate pairs, as names of files may hold, become the escapes that JSON has.
     """
     _write(text, "utf-8", "backslashreplace")
+
+
+def json_report(command: str, facts: Mapping[str, Any], **how: Any) -> str:
+    """A line of JSON: which command of which version has found what."""
+    import json
+
+    from linrank import __version__
+
+    report = {"command": command, "linrank": __version__, **facts}
+    return json.dumps(report, ensure_ascii=False, **how) + "\n"
 
 
 def show_standard(text: str) -> None:
@@ -100,8 +125,6 @@ def read_text(path: str) -> str:
 
     found, content = open_blocks(path), bytearray()
     for block, _ in found.blocks:
-        if isinstance(block, Exception):
-            raise block
         content += block
     try:
         text = content.decode("utf-8")

@@ -33,55 +33,27 @@ table (Parquet, Arrow, CSV, TSV) with columns by name; or a store, the folder of
 {methods}
 """
 
+PATIENCE = "--patience SECONDS:positive  fail when there is no worker for so long (default: 60)"
+
 # Options of what only some methods can do: learn from listed pairs, or from other places than
 # memory.
-GROUPS: dict[str, dict[str, dict[str, Any]]] = {
-    "preferences": {
-        "--preferences": {
-            "metavar": "FILE",
-            "help": "also learn from pairs of rows from 0 on: 'winner loser [weight]' per line",
-        },
-        "--no-labels": {"action": "store_true", "help": "learn from the preferences only"},
-        "--across-queries": {
-            "action": "store_true",
-            "help": "preferences may compare two queries",
-        },
-    },
-    "cluster": {
-        "--dask": {
-            "metavar": "ADDRESS",
-            "help": "train on a store by a Dask cluster: tcp://host:8786, or local:N processes",
-        },
-        "--checkpoint": {"metavar": "FILE", "help": "save the weights of each iteration there"},
-        "--resume": {"action": "store_true", "help": "go on from the weights in --checkpoint"},
-        "--patience": options.PATIENCE,
-    },
-    "stream": {
-        "--stream": {
-            "action": "store_true",
-            "help": "read DATA batch by batch and never hold all of it; --passes times",
-        },
-        "--memory": {  # as it once was called
-            "dest": "memory_limit",
-            "type": options.size_in_bytes,
-            "help": argparse.SUPPRESS,
-        },
-        "--steps-per-row": {
-            "type": options.positive,
-            "metavar": "R",
-            "help": "--stream: pairs drawn a row (default: 4)",
-        },
-        "--checkpoint": {
-            "metavar": "FILE",
-            "help": "--stream: save the state there; if FILE exists, go on from it with the same "
-            "result",
-        },
-        "--checkpoint-every": {
-            "type": options.natural,
-            "metavar": "SECONDS",
-            "help": "how often (default: 60; 0: behind every batch)",
-        },
-    },
+GROUPS = {
+    "preferences": """
+  --preferences FILE  also learn from pairs of rows from 0 on: 'winner loser [weight]' per line
+  --no-labels         learn from the preferences only
+  --across-queries    preferences may compare two queries""",
+    "cluster": f"""
+  --dask ADDRESS      train on a store by a Dask cluster: tcp://host:8786, or local:N processes
+  --checkpoint FILE   save the weights of each iteration there
+  --resume            go on from the weights in --checkpoint
+  {PATIENCE}""",
+    "stream": """
+  --stream            read DATA batch by batch and never hold all of it; --passes times
+  --memory@memory_limit SIZE:size_in_bytes
+  --steps-per-row R:positive  --stream: pairs drawn a row (default: 4)
+  --checkpoint FILE   --stream: save the state there; if FILE exists, go on from it with the same
+                      result
+  --checkpoint-every SECONDS:natural  how often (default: 60; 0: behind every batch)""",
 }
 
 
@@ -93,7 +65,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     shown = METHODS.values() if asked is None else [method]
     parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "train"))
     parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
-    options.add_output(parser, "MODEL", "model file to write, or -", positional=True)
+    options.add_output(parser, "MODEL", "model file to write, or -")
     parser.add_argument(
         "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(METHODS))})"
     )
@@ -101,12 +73,10 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     owners: dict[str, str] = {}
     for title, own in GROUPS.items():
         names = [other.name for other in METHODS.values() if _offers(other, title)]
-        owners |= dict.fromkeys(own, options.belongs_to(names))
+        owners |= dict.fromkeys(options.flags_in(own), options.belongs_to(names))
         if _offers(method, title):
-            group = parser.add_argument_group(title)
-            for name, how in own.items():
-                group.add_argument(name, **how)
-    parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
+            options.declare(parser, title + own)
+    options.declare(parser, "  --valid FILE  also measure the model on this data file")
     options.add_metrics(parser, default=", ".join(METRICS))
     options.add_reading(parser, missing=False)
     options.add_reporting(parser)
@@ -190,7 +160,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: 
 
         check_cluster(args, parser)
     else:
-        names = [name[2:].replace("-", "_") for name in (*GROUPS["cluster"], *GROUPS["stream"])]
+        needing = options.flags_in(GROUPS["cluster"] + GROUPS["stream"])
+        names = [name[2:].replace("-", "_") for name in needing]
         for name in options.given(args, names):
             needed = "--dask" if hasattr(args, "dask") else "--stream"
             parser.error(f"{options.flag(name)} needs {needed}")
@@ -303,14 +274,8 @@ def print_json(
     times: tuple[float, float, float],
 ) -> None:
     """One object on standard output."""
-    import json
-
-    from linrank import __version__
-
     start, read, trained = times
     report = {
-        "command": "train",
-        "linrank": __version__,
         "data": data,
         "training": training,
         "seconds": {
@@ -327,4 +292,4 @@ def print_json(
         },
         "model": args.model,
     }
-    streams.write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+    streams.write_standard(streams.json_report("train", report))

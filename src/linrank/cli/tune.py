@@ -12,43 +12,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import options, reading, streams
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.options import (
-    PATIENCE,
-    Parser,
-    add_folds,
-    add_metrics,
-    add_output,
-    add_owners,
-    add_parameters,
-    add_reading,
-    add_reporting,
-    belongs_to,
-    in_flags,
-    list_methods,
-    load,
-    method_asked,
-    parameters_of,
-)
-from linrank.cli.reading import (
-    check_metrics,
-    data_summary,
-    describe_data,
-    metrics_for,
-    open_store,
-    read_data,
-    resolve_bounds,
-)
-from linrank.cli.streams import (
-    STANDARD,
-    check_apart,
-    check_readable,
-    check_writable,
-    show_standard,
-    write_model,
-    write_standard,
-)
+from linrank.cli.train import PATIENCE
 from linrank.methods.base import AUTO, METHODS, Method, Task
 from linrank.options import N_FOLDS, WITH_GAMMA
 from linrank.system.durable import replacing
@@ -62,13 +29,9 @@ METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 ru
 PICTURES = (".png", ".svg", ".pdf")
 PATHS, GRIDS = ("ranksvm", "domination"), ("kernel",)  # what can be drawn of a search
 
-CLUSTER: dict[str, dict[str, Any]] = {
-    "--dask": {
-        "metavar": "ADDRESS",
-        "help": "search a store by a Dask cluster: tcp://host:8786, or local:N processes",
-    },
-    "--patience": PATIENCE,
-}
+CLUSTER = f"""
+  --dask ADDRESS  search a store by a Dask cluster: tcp://host:8786, or local:N processes
+  {PATIENCE}"""
 
 DESCRIPTION = """\
 Train a grid of models and take the one that ranks unseen queries best: on
@@ -83,18 +46,18 @@ as in 0.01,0.1,1; a number may be a power, as in 2^-3.
 """
 
 
-def configure(parser: Parser, arguments: Sequence[str]) -> None:
+def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
     searched = {name: method for name, method in METHODS.items() if method.search is not None}
-    asked = AUTO.name if "--auto" in arguments else method_asked(arguments, parser)
+    asked = AUTO.name if "--auto" in arguments else options.method_asked(arguments, parser)
     if asked is not None and asked not in searched:
         parser.error(f"--method {asked} has no grid; tune takes {', '.join(searched)}")
     method = searched[asked or next(iter(searched))]
     parser.usage = "linrank tune DATA [-o MODEL] [--method NAME] [options]"
     shown = searched.values() if asked is None else [method]
-    parser.description = DESCRIPTION.format(methods=list_methods(shown, "tune"))
+    parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "tune"))
     parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
-    add_output(parser, "MODEL", "model file to write, or -")
+    options.declare(parser, "  -o, --output MODEL  model file to write, or -")
     parser.add_argument(
         "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(searched))})"
     )
@@ -102,25 +65,21 @@ def configure(parser: Parser, arguments: Sequence[str]) -> None:
         "--auto", dest="method", action="store_const", const=AUTO.name, help="as --method auto"
     )
     parts = parser.add_mutually_exclusive_group()
-    parts.add_argument("--valid", metavar="FILE", help="measure on this data file")
-    add_folds(parts, "or on each of")
-    add_metrics(parser, default=METRICS[0], selects="alone")
+    options.declare(parts, "  --valid FILE  measure on this data file")
+    options.declare(parts, "  --folds N:folds  or on each of N folds of the queries (default: 5)")
+    options.add_metrics(parser, default=METRICS[0], selects="alone")
     if method.name in (*PATHS, *GRIDS):
-        parser.add_argument(
-            "--plot", metavar="FILE", help="draw what was measured: .png, .svg or .pdf"
-        )
+        options.declare(parser, "  --plot FILE  draw what was measured: .png, .svg or .pdf")
     assert method.search is not None
-    add_parameters(parser, method.search, f"options of {method.name}")
+    options.add_parameters(parser, method.search, f"options of {method.name}")
     clustered = [other.name for other in searched.values() if "cluster" in other.places]
     if method.name in clustered:
-        group = parser.add_argument_group("cluster")
-        for name, how in CLUSTER.items():
-            group.add_argument(name, **how)
-    add_reading(parser, missing=False)
-    add_reporting(parser)
-    owners = {"--plot": belongs_to((*PATHS, *GRIDS))}
-    owners |= dict.fromkeys(CLUSTER, belongs_to(clustered))
-    add_owners(parser, lambda other: other.search, owners)
+        options.declare(parser, "cluster" + CLUSTER)
+    options.add_reading(parser, missing=False)
+    options.add_reporting(parser)
+    owners = {"--plot": options.belongs_to((*PATHS, *GRIDS))}
+    owners |= dict.fromkeys(options.flags_in(CLUSTER), options.belongs_to(clustered))
+    options.add_owners(parser, lambda other: other.search, owners)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -128,7 +87,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     method, args.plot = METHODS[args.method], getattr(args, "plot", None)
     assert method.search is not None
     assert method.path is not None
-    parameters = parameters_of(args, parser, method.search)
+    parameters = options.parameters_of(args, parser, method.search)
     is_limited = "store" in method.places and getattr(args, "memory_limit", None) is not None
     is_store = is_limited or getattr(args, "dask", None) is not None
     _check(args, parser, is_store)
@@ -136,18 +95,20 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.io.svmlight  # noqa: F401
 
-    load(method.path)
+    options.load(method.path)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data: Any = open_store(args) if is_store else read_data(args.data, args, console)
+    data: Any = (
+        reading.open_store(args) if is_store else reading.read_data(args.data, args, console)
+    )
     args.scoring = (args.metrics or METRICS)[0]
     if not is_store:
-        args.scoring = metrics_for(data, args.metrics, METRICS, args.convention, console)[0]
+        args.scoring = reading.metrics_for(data, args.metrics, METRICS, args.convention, console)[0]
     parameters.scoring = args.scoring
-    resolve_bounds(parameters, data)
+    reading.resolve_bounds(parameters, data)
     with _place(method, data, parameters, args, console) as (where, folds):
         read = time.perf_counter()
-        console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+        console.say("read", f"{reading.describe_data(data)} in {seconds(read - start)}")
         progress = console.progress(lambda state: _line(state, len(folds)))
         judging = {"convention": args.convention, "progress": progress}
         found = method.path(Task(where, parameters), folds, **judging)
@@ -155,14 +116,14 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     told = method.describe(found.trained, _chosen_parameters(method, parameters, found))
     _say(found, told.lines[1:], args, tuned - read, console)
     if args.output is not None:
-        write_model(found.trained.model, args.output, console)
+        streams.write_model(found.trained.model, args.output, console)
     if args.plot is not None:
         _plot(found, args)
         console.say("plotted", args.plot)
     if args.json:
         _print_json(args, data, found, told.facts, (start, read, tuned))
-    elif args.output != STANDARD:
-        show_standard(_table(found, args.scoring))
+    elif args.output != streams.STANDARD:
+        streams.show_standard(_table(found, args.scoring))
     return OK if found.trained.is_done else NOT_CONVERGED
 
 
@@ -171,9 +132,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after the search."""
-    if args.json and args.output == STANDARD:
+    if args.json and args.output == streams.STANDARD:
         parser.error("--json and a model on standard output (-) exclude each other")
-    if args.data == args.valid == STANDARD:
+    if args.data == args.valid == streams.STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
     if args.selection == "one_se" and args.valid is not None:
         parser.error("--selection one_se needs the spread over folds; leave out --valid")
@@ -184,26 +145,23 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: 
     elif getattr(args, "patience", None) is not None:
         parser.error("--patience needs --dask")
     if is_store and not os.path.isdir(args.data):
-        check_readable(args.data)
+        streams.check_readable(args.data)
         parser.error(
             f"--memory-limit and --dask: {args.data} is no store; write one first: "
             f"linrank convert {args.data} -o STORE"
         )
     if is_store and args.valid is not None:
         parser.error("--memory-limit and --dask deal a store into --folds; leave out --valid")
-    if args.plot == STANDARD:
+    if args.plot == streams.STANDARD:
         parser.error("--plot needs the name of a file")
     if args.plot is not None and not args.plot.lower().endswith(PICTURES):
         parser.error(f"--plot {args.plot}: the name must end in {', '.join(PICTURES)}")
     for output in (args.output, args.plot):
-        if output is not None:
-            check_writable(output)
-            check_apart(output, args.data, args.valid)
+        streams.check_output(output, args.data, args.valid)
     if args.plot is not None and find_spec("matplotlib") is None:
         raise ImportError("--plot needs Matplotlib: pip install matplotlib")
-    if args.valid not in (None, STANDARD):
-        check_readable(args.valid)
-    check_metrics(args.metrics, args.convention, selects=True)
+    streams.check_inputs(args.valid)
+    reading.check_metrics(args.metrics, args.convention, selects=True)
     if args.metrics and len(args.metrics) > 1:
         others = ",".join(args.metrics[1:])
         parser.error(
@@ -247,7 +205,7 @@ def _validation(data: Dataset, args: argparse.Namespace, console: Console) -> Fo
     known = args.index_base == "auto" and data.index_base is not None
     options: dict[str, Any] = {"zero_based": data.index_base == 0} if known else {}
     options["known"] = data.raw_feature_names
-    valid = read_data(args.valid, args, console, filling=data.filling, **options)
+    valid = reading.read_data(args.valid, args, console, filling=data.filling, **options)
     if (valid.qid is None) != (data.qid is None):
         lacking = args.data if data.qid is None else args.valid
         raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")
@@ -307,10 +265,10 @@ def _say(
     for told in found.edges:
         console.say("note", told)
     if found.open is not None:
-        console.warn(in_flags(found.open, METHODS[args.method].parameters))
+        console.warn(options.in_flags(found.open, METHODS[args.method].parameters))
     if not found.trained.is_done:
         doubt = found.trained.doubt or f"did not converge: {found.trained.result.message}"
-        console.warn(in_flags(doubt, METHODS[args.method].parameters))
+        console.warn(options.in_flags(doubt, METHODS[args.method].parameters))
 
 
 def _axes_of(found: Any) -> dict[str, Any]:
@@ -354,18 +312,12 @@ def _print_json(
     times: tuple[float, float, float],
 ) -> None:
     """One object on standard output; ``facts`` are of the chosen model."""
-    import json
-
-    from linrank import __version__
-
     start, read, tuned = times
     if "coef_bounds" in args:
         facts = {**facts, "bounds": args.coef_bounds and args.coef_bounds.text}
     report = {
-        "command": "tune",
-        "linrank": __version__,
         "method": args.method,
-        "data": data_summary(data, args),
+        "data": reading.data_summary(data, args),
         "valid": args.valid,
         "folds": len(found.scores),
         "scoring": args.scoring,
@@ -384,7 +336,7 @@ def _print_json(
         },
         "model": args.output,
     }
-    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+    streams.write_standard(streams.json_report("tune", report))
 
 
 def _grid(found: Any) -> dict[str, Any]:

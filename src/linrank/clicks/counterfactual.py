@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions
-from linrank.clicks.propensity import as_propensity
+from linrank.clicks.impressions import Impressions, check_each
+from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 from linrank.data.rows import dot
@@ -78,10 +77,8 @@ def _given(metric: Any) -> Array:
     if a.ndim != 1 or a.size == 0:
         raise ValueError(f"metric must hold a discount for each rank, got shape {a.shape}")
     a = as_float(a, "metric").astype(np.float64)
-    is_bad = ~(np.isfinite(a) & (a >= 0))
-    if is_bad.any():
-        k = int(np.argmax(is_bad))
-        raise ValueError(f"discount of rank {k + 1} is {a[k]:g}; it must be finite and >= 0")
+    is_good = np.isfinite(a) & (a >= 0)
+    check_each(a, is_good, "discount of rank", "it must be finite and >= 0", first=1)
     return a
 
 
@@ -118,7 +115,14 @@ class ListedClicks:
         query_of_row = queries.scatter(numbers)
         begins = impressions.offsets[:-1]
         query = query_of_row[row[begins]]
-        _check_lists(impressions, query_of_row[row], query)
+        is_other = query_of_row[row] != np.repeat(query, np.diff(impressions.offsets))
+        if is_other.any() and impressions.lists is not None:
+            i = int(np.argmax(is_other))
+            at = int(np.searchsorted(begins, i, side="right")) - 1
+            raise ValueError(
+                f"list {impressions.lists[at : at + 1].tolist()[0]!r} shows row {row[i]}, which is "
+                "of another query than the row on top; a list answers one query"
+            )
         count = impressions.count[begins]
         n_lists = np.bincount(query, count, minlength=queries.n_queries)
         return cls(impressions, row, query, count, begins, query_of_row, n_lists)
@@ -155,10 +159,12 @@ class RowWeights:
     weight: Array
     model: Array
     is_bounded: Array
+    look: Array
 
     @classmethod
     def of(cls, log: ListedClicks, p: Array, bound: float, model: Array) -> RowWeights:
-        looks = log.per_row(p[_positions(log, p)])
+        look = propensity_at(log.impressions.position, p)
+        looks = log.per_row(look)
         is_shown = looks > 0
         n_lists = log.n_lists[log.query_of_row]
         exposure = np.divide(looks, n_lists, out=np.zeros(len(looks)), where=is_shown)
@@ -168,11 +174,11 @@ class RowWeights:
         # Rows shown once must not explain their own click, so that one look is added.
         clicks, is_free = log.per_row(log.impressions.clicked), is_shown & (free <= bound)
         rate = np.divide(clicks, looks + p.max(), out=model.copy(), where=is_free)
-        return cls(exposure, np.minimum(free, bound), rate, free > bound)
+        return cls(exposure, np.minimum(free, bound), rate, free > bound, look)
 
-    def contributions(self, log: ListedClicks, p: Array, discount: Array) -> Array:
+    def contributions(self, log: ListedClicks, discount: Array) -> Array:
         """``Σ_i λ a_i + Σ ω λ (c - p a_i)`` of each list: over its query, and over its records."""
-        surprise = log.impressions.clicked - p[_positions(log, p)] * self.model[log.row]
+        surprise = log.impressions.clicked - self.look * self.model[log.row]
         known = log.per_query(discount * self.model)[log.query]
         return known + log.per_list((self.weight * discount)[log.row] * surprise)
 
@@ -183,32 +189,6 @@ class RowWeights:
             return 0.0, 0.0
         n_effective = dot(clicks, self.weight) ** 2 / dot(clicks, self.weight**2)
         return n_effective, float(clicks[self.is_bounded].sum() / clicks.sum())
-
-
-def _check_lists(impressions: Impressions, query_of_record: Array, query: Array) -> None:
-    offsets, lists = impressions.offsets, impressions.lists
-    if offsets is None or lists is None:
-        return
-    sizes = np.diff(offsets)
-    is_other = query_of_record != np.repeat(query, sizes)
-    if is_other.any():
-        i = int(np.argmax(is_other))
-        at = int(np.searchsorted(offsets, i, side="right")) - 1
-        raise ValueError(
-            f"list {lists[at : at + 1].tolist()[0]!r} shows row {impressions.rows_needed('')[i]}, "
-            "which is of another query than the row on top; a list answers one query"
-        )
-
-
-def _positions(log: ListedClicks, p: Array) -> Array:
-    """Positions from 0; an error if one has no propensity."""
-    if log.impressions.n_positions > len(p):
-        raise ValueError(
-            f"position {log.impressions.n_positions} occurs, but propensity has {len(p)} elements; "
-            "give one for each position"
-        )
-    positions: Array = log.impressions.position - 1
-    return positions
 
 
 ESTIMATORS = ("ips", "snips")
@@ -339,10 +319,10 @@ def counterfactual_value(
     discount = row_discounts(s, queries, rank_discounts(metric, p, longest))
     model = np.zeros(len(s)) if attractiveness is None else _model(attractiveness, len(s))
     log = ListedClicks.of(impressions, queries)
-    rows = RowWeights.of(log, p, math.inf if max_weight is None else _bound(max_weight), model)
-    contributions = rows.contributions(log, p, discount)
+    rows = RowWeights.of(log, p, as_bound(max_weight), model)
+    contributions = rows.contributions(log, discount)
     if estimator == "snips":
-        attractive = rows.contributions(log, p, np.ones(len(s)))
+        attractive = rows.contributions(log, np.ones(len(s)))
         contributions = _ratio(contributions, attractive, log.count)
     value, std_error = _mean(contributions, log.count)
     n_effective, clipped = rows.trust(log)
@@ -381,9 +361,7 @@ def _scores(scores: Any) -> Array:
     if a.ndim != 1 or a.size == 0:
         raise ValueError(f"scores must hold a number for each row, got shape {a.shape}")
     a = as_float(a, "scores").astype(np.float64)
-    if not np.isfinite(a).all():
-        i = int(np.argmin(np.isfinite(a)))
-        raise ValueError(f"score of row {i} is {a[i]:g}; scores must be finite to rank by them")
+    check_each(a, np.isfinite(a), "score of row", "scores must be finite to rank by them")
     return a
 
 
@@ -391,14 +369,5 @@ def _model(values: Any, n_rows: int) -> Array:
     a = as_float(as_array(values, "attractiveness"), "attractiveness").astype(np.float64)
     if a.shape != (n_rows,):
         raise ValueError(f"attractiveness must have shape ({n_rows},), as scores; got {a.shape}")
-    is_bad = ~((a >= 0) & (a <= 1))
-    if is_bad.any():
-        i = int(np.argmax(is_bad))
-        raise ValueError(f"attractiveness of row {i} is {a[i]:g}; it must lie in [0, 1]")
+    check_each(a, (a >= 0) & (a <= 1), "attractiveness of row", "it must lie in [0, 1]")
     return a
-
-
-def _bound(max_weight: float) -> float:
-    if not max_weight >= 1.0:
-        raise ValueError(f"max_weight must be >= 1, the weight of a sure look, got {max_weight}")
-    return float(max_weight)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
-
-if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
 
 Array = NDArray[Any]
 
@@ -194,31 +192,33 @@ def _integers(values: Any, name: str, n: int | None, least: int) -> Array:
     if a.dtype.kind not in "iu" and a.size:
         raise TypeError(f"{name} must hold integers, got dtype {a.dtype}")
     a = a.astype(np.int64)
-    if (a < least).any():
-        i = int(np.argmax(a < least))
-        raise ValueError(f"{name} of impression {i} is {a[i]}; it counts from {least}")
+    check_each(a, a >= least, f"{name} of impression", f"it counts from {least}")
     return a
+
+
+def check_each(a: Array, is_good: Array, what: str, must: str, first: int = 0) -> None:
+    """Raise ValueError about the first number that is not good; ``first`` is what it counts from.
+
+    ``what`` says of what the numbers are, and ``must`` what they must be.
+    """
+    if not is_good.all():
+        i = int(np.argmin(is_good))
+        raise ValueError(f"{what} {i + first} is {a[i]:.10g}; {must}")
 
 
 def _clicks(values: Any, n: int) -> Array:
     a = _column(values, "clicked", n)
     if a.dtype.kind != "b":
         a = as_float(a, "clicked")
-        is_bad = (a != 0) & (a != 1)
-        if is_bad.any():
-            i = int(np.argmax(is_bad))
-            raise ValueError(
-                f"clicked of impression {i} is {a[i]:g}; it must be 0 or 1; repetitions go to count"
-            )
+        must = "it must be 0 or 1; repetitions go to count"
+        check_each(a, (a == 0) | (a == 1), "clicked of impression", must)
     return a.astype(bool)
 
 
 def _counts(values: Any, n: int) -> Array:
     a = as_float(_column(values, "count", n), "count").astype(np.float64)
-    is_bad = ~(np.isfinite(a) & (a > 0))
-    if is_bad.any():
-        i = int(np.argmax(is_bad))
-        raise ValueError(f"count of impression {i} is {a[i]:g}; it must be finite and > 0")
+    is_good = np.isfinite(a) & (a > 0)
+    check_each(a, is_good, "count of impression", "it must be finite and > 0")
     return a
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from linrank.clicks.impressions import Impressions
 from linrank.data.dataset import Dataset
 from linrank.data.frames import is_frame
+from linrank.data.words import Words
 from linrank.errors import DataFormatError, warn
 from linrank.io.tables.columns import arrow, columns_of, listed, nearest
 from linrank.options import COLUMN_NAMES
@@ -32,19 +33,6 @@ LOG_COLUMNS: dict[str, tuple[str, ...]] = {
     "count": ("count", "n_shown", "impressions"),
 }
 _OPTIONAL = ("session", "count")
-
-
-@dataclass(frozen=True)
-class _Roles:
-    """The columns to be read, as tables ask for them; ids are told by the names that they go by."""
-
-    fields: dict[str, str]
-    features: tuple[str, ...] = ()
-    layout: str = "list"  # all columns of a batch together
-
-    @property
-    def used(self) -> list[str]:
-        return list(self.fields.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +127,9 @@ def _names_of(data: Dataset) -> tuple[Any, Any]:
             f"column with {option}= when it is loaded"
         )
     queries = pa.array([str(id_) for id_ in data.queries.ids.tolist()], pa.large_string())
-    words = getattr(data.comments, "words", None)  # of a table: no loop over rows
-    documents = pa.array(data.docids, pa.large_string()) if words is None else _strings(words)
-    return queries, documents
+    if type(data.comments) is Words:  # of a table: no loop over rows
+        return queries, _strings(data.comments)
+    return queries, pa.array(data.docids, pa.large_string())
 
 
 def _strings(words: Any) -> Any:
@@ -237,6 +225,7 @@ def _nothing_in_common(
 def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, Any]]:
     """The name of a log, the column of each role, and ids as strings and numbers as arrays."""
     from linrank.io.tables.columns import as_docids, as_numbers
+    from linrank.io.tables.roles import Roles
 
     pa, table = arrow(), _open(log)
     columns = columns_of(table.schema, table.name)
@@ -244,14 +233,15 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
     used = {role: name for role, name in names.items() if name is not None}
     if len(set(used.values())) < len(used):
         raise ValueError(f"{table.name}: one column cannot have two roles: {used}")
-    batches = [batch for batch, _, _ in table.batches(cast("Any", _Roles(used)))]
+    roles = Roles(used, (), "list", {})  # all columns of a batch together
+    batches = [batch for batch, _, _ in table.batches(roles)]
     if sum(batch.num_rows for batch in batches) == 0:
         raise DataFormatError(f"{table.name}: there is no record")
     found: dict[str, Any] = {}
     for role, name in used.items():
         column = pa.chunked_array([batch.column(name) for batch in batches])
         if role in ("session", "query", "document"):
-            found[role] = _strings(as_docids(column, name, table.name).words)
+            found[role] = _strings(as_docids(column, name, table.name))
             _check_given(column, role, name, table.name)
         else:
             found[role] = as_numbers(column, role, name, table.name)

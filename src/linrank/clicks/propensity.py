@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions
+from linrank.clicks.impressions import Impressions, check_each
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 
@@ -75,7 +75,13 @@ def ips_weights(position: Any, propensity: Any, *, max_weight: float | None = No
     >>> ips_weights([1, 3, 3], [1.0, 0.5, 0.1], max_weight=5).tolist()
     [1.0, 5.0, 5.0]
     """
-    p = as_propensity(propensity)
+    return np.minimum(
+        1.0 / propensity_at(position, as_propensity(propensity)), as_bound(max_weight)
+    )
+
+
+def propensity_at(position: Any, p: Array) -> Array:
+    """The propensity of each position given; an error if one has none."""
     ranks = as_array(position, "position")
     if ranks.size and (ranks.dtype.kind not in "iu" or ranks.min() < 1):
         raise ValueError("position must hold integers >= 1")
@@ -84,12 +90,14 @@ def ips_weights(position: Any, propensity: Any, *, max_weight: float | None = No
             f"position {ranks.max()} occurs, but propensity has {len(p)} elements; give one for "
             "each position"
         )
-    weight: Array = 1.0 / p[ranks.astype(np.int64) - 1]
-    if max_weight is None:
-        return weight
-    if not max_weight >= 1.0:
+    return np.asarray(p[ranks.astype(np.int64) - 1])
+
+
+def as_bound(max_weight: float | None) -> float:
+    """The bound of weights, infinite if there is none."""
+    if max_weight is not None and not max_weight >= 1.0:
         raise ValueError(f"max_weight must be >= 1, the weight of a sure look, got {max_weight}")
-    return np.minimum(weight, max_weight)
+    return math.inf if max_weight is None else float(max_weight)
 
 
 def ips_relevance(
@@ -141,10 +149,8 @@ def as_propensity(propensity: Any) -> Array:
     if a.ndim != 1 or a.size == 0:
         raise ValueError(f"propensity must hold a number for each position, got shape {a.shape}")
     p = as_float(a, "propensity").astype(np.float64)
-    is_bad = ~((p > 0) & (p <= 1))
-    if is_bad.any():
-        k = int(np.argmax(is_bad))
-        raise ValueError(f"propensity of position {k + 1} is {p[k]:g}; it must lie in (0, 1]")
+    is_good = (p > 0) & (p <= 1)
+    check_each(p, is_good, "propensity of position", "it must lie in (0, 1]", first=1)
     return p
 
 
@@ -207,8 +213,7 @@ def click_rates(impressions: Impressions) -> Array:
             "has no inverse; leave out such positions or gather more clicks"
         )
     rate = clicks / n_shown
-    relative: Array = rate / rate.max()
-    return relative
+    return np.asarray(rate / rate.max())
 
 
 def harvest(impressions: Impressions) -> Array:
@@ -253,8 +258,7 @@ def harvest(impressions: Impressions) -> Array:
             "both; the ratio of their propensities cannot be estimated"
         )
     chain = np.concatenate([[1.0], np.cumprod(lower / upper)])
-    relative: Array = chain / chain.max()
-    return relative
+    return np.asarray(chain / chain.max())
 
 
 def _shown_positions(impressions: Impressions) -> int:
@@ -346,14 +350,8 @@ def fit_position_model(
     misses = cells.n_shown - cells.n_clicked
     likelihood = cells.n_clicked @ np.log(chance) + misses @ np.log1p(-chance)
     largest = p.max()
-    return PositionModel(
-        p / largest,
-        np.minimum(a * largest, 1.0),
-        cells.rows,
-        float(likelihood),
-        n_iter,
-        change <= tol,
-    )
+    attractive, converged = np.minimum(a * largest, 1.0), change <= tol
+    return PositionModel(p / largest, attractive, cells.rows, float(likelihood), n_iter, converged)
 
 
 def _start(cells: Cells) -> tuple[Array, Array]:

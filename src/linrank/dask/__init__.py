@@ -25,30 +25,15 @@ if find_spec("distributed") is None:
 # Every task of ours imports this package on its worker, and with it what dask is to know there.
 import_module("linrank.dask.rounds")
 
-__all__ = [
-    "DominationRanker",
-    "RankSVM",
-    "RankSVMCV",
-    "evaluate",
-    "predict",
-    "ranksvm_path",
-]
-
-# Where each public name lives; they are imported on first use, as those of linrank.
-_HOME = {
-    "DominationRanker": "linrank.dask.estimators",
-    "RankSVM": "linrank.dask.estimators",
-    "RankSVMCV": "linrank.dask.estimators",
-    "evaluate": "linrank.dask.scoring",
-    "predict": "linrank.dask.scoring",
-    "ranksvm_path": "linrank.dask.estimators",
-}
+__all__ = ["DominationRanker", "RankSVM", "RankSVMCV", "evaluate", "predict", "ranksvm_path"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    """Import a public name on first use, as those of linrank."""
+    if name not in __all__:
         raise AttributeError(f"module 'linrank.dask' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    module = "scoring" if name in ("evaluate", "predict") else "estimators"
+    value = getattr(import_module(f"linrank.dask.{module}"), name)
     globals()[name] = value
     return value
 

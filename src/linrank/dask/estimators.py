@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linrank.dask.partitions import partitions_of
-from linrank.dask.parts import DaskParts, on_cluster
+from linrank.dask.partitions import Partitions, partitions_of
+from linrank.dask.parts import on_cluster
 from linrank.dask.scoring import evaluate, predict
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID
@@ -154,7 +154,7 @@ class ClusterRanker(LinearRanker):
 
     def _check(self, query_weight: Any) -> None:
         """Raise ValueError for what a cluster cannot serve, before it is asked to read anything."""
-        self.method.recipe(self, DaskParts.where, query_weight)
+        self.method.recipe(self, Partitions.where, query_weight)
         defaults = defaults_of(type(self))
         for name, remedy in _REMEDIES.items():
             value, only = getattr(self, name, None), defaults.get(name)
@@ -169,12 +169,12 @@ class ClusterRanker(LinearRanker):
     @contextmanager
     def _place(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, **options: Any
-    ) -> Iterator[DaskParts]:
+    ) -> Iterator[Partitions]:
         """The rows as partitions, forgotten at the end; what the fit shows of them."""
         is_unsaid, qid = qid is UNSAID, None if qid is UNSAID else qid
-        how: dict[str, Any] = {"on_split": self.on_split, "patience": self.patience}
+        options |= {"on_split": self.on_split, "patience": self.patience, "n_jobs": self.n_jobs}
         with partitions_of(
-            X, y, qid, sample_weight, self.client, gathers=self._gathers, **how
+            X, y, qid, sample_weight, self.client, gathers=self._gathers, **options
         ) as data:
             if data.one_query and not self._gathers:
                 raise ValueError(
@@ -185,10 +185,9 @@ class ClusterRanker(LinearRanker):
                 parts = data.summaries
                 ends = np.array([[part.low, part.high] for part in parts])
                 levels = max(int(part.n_levels.max()) for part in parts)
-                self._warn_of_one_query(ends, sum(part.n_rows for part in parts), levels)
-            place = DaskParts(data, self.patience, self.n_jobs, **options)
-            yield place
-            self._note_columns(place.columns)
+                self._warn_of_one_query(ends, data.n_rows, levels)
+            yield data
+            self._note_columns(data.columns)
             self.repair_ = data.repair
 
 
@@ -460,9 +459,9 @@ def ranksvm_path(
     PathResult
     """
     as_Cs(Cs)
-    with partitions_of(
-        X, y, qid, sample_weight, client, on_split=on_split, gathers=True, patience=patience
-    ) as data:
-        place = DaskParts(data, patience, n_jobs, keep=True)
-        with place.reached() as reached:
-            return certified_path(reached, Cs, n_jobs=n_jobs, **options)
+    how: dict[str, Any] = {"on_split": on_split, "patience": patience, "n_jobs": n_jobs}
+    with (
+        partitions_of(X, y, qid, sample_weight, client, gathers=True, keep=True, **how) as place,
+        place.reached() as data,
+    ):
+        return certified_path(data, Cs, n_jobs=n_jobs, **options)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Client, Future
@@ -28,59 +29,105 @@ from linrank.dask.repair import (
     refuse_split,
     split_queries,
 )
+from linrank.dask.rounds import DaskChunks, make_chunk
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows
 from linrank.errors import NoPairsError
 from linrank.io.store.store import Store
+from linrank.parts.gathered_rows import gathered
+from linrank.parts.parts import Parts
+from linrank.parts.recipes import Recipe
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Partitions:
+# Of the rows that come to the client to find a start from. Ten times as many save no round on
+# MSLR's shape, and cost the client as much as three products of two workers.
+_SAMPLE_BYTES = 32 << 20
+_SAMPLE_ROWS = 50  # for each feature: as many as a preconditioner wants, whatever their bytes
+
+
+class Partitions(Parts):
     """Datasets on the workers of a cluster, one a partition, none of them without rows.
 
-    Attributes
+    They are a place to train on: the solver runs here, every pass there.
+
+    Parameters
     ----------
-    futures : tuple of Future
+    watch : Watch
+        Of the client whose workers they are.
+    futures : sequence of Future
         Each of a `linrank.Dataset`, checked; they are released when nobody holds this object, or
         at the end of a ``with``: the traceback of an error would hold it, and them.
-    summaries : tuple of Summary
+    summaries : sequence of Summary
         Of the same datasets.
     query_ids : array (n_queries,) or None
         Ids of all queries by first appearance in the input, partition after partition; None
         without ids, when the rows of all partitions are one query.
-    query_numbers : tuple of int64 arrays
+    query_numbers : sequence of int64 arrays
         For each partition, where its queries are in `query_ids`, in their order there.
-    repair : Repair
+    repair : Repair or None
         What was moved to make split queries whole.
     store : Store or None
         What they were read from.
+
+    Attributes
+    ----------
+    checkpoint, resume
+        As in `linrank.dask.parts.Keeper`, of a training.
+    keep : bool
+        Whether the partitions are needed after a training. Its last chunks take the rows over
+        otherwise: the datasets are forgotten at once, and the partitions are used up.
+    n_rounds, n_repeated : int
+        Rounds of tasks so far, and those of them that had to be repeated.
+    n_before : int
+        Iterations of the fits that a training went on from.
     """
 
-    client: Client
-    futures: tuple[Future, ...]
-    summaries: tuple[Summary, ...]
-    query_ids: Array | None
-    query_numbers: tuple[Array, ...]
-    repair: Repair = field(default_factory=Repair)
-    store: Store | None = None
+    where: ClassVar[str] = "a cluster"
+    checkpoint: Any = None
+    resume = keep = _is_used_up = False
+    n_rounds = n_repeated = n_before = 0
+    query_numbers: Sequence[Array] = ()
+
+    def __init__(
+        self,
+        watch: Watch,
+        futures: Sequence[Future],
+        summaries: Sequence[Summary],
+        query_ids: Array | None,
+        query_numbers: Sequence[Array],
+        repair: Repair | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.watch, self.futures, self.summaries = watch, tuple(futures), tuple(summaries)
+        self.query_ids, self.query_numbers = query_ids, tuple(query_numbers)
+        self.repair, n_features = repair or Repair(), summaries[0].n_features
+        columns = Dataset(
+            DenseRows(np.empty((0, n_features))),
+            np.empty(0),
+            None if query_ids is None else query_ids[:0],
+            feature_names=summaries[0].feature_names,
+            filling=None if store is None else store.filling,
+        )
+        n_rows = sum(s.n_rows for s in summaries)
+        super().__init__(columns, n_rows, 1 if query_ids is None else len(query_ids))
+        # Rows that may come here as a sample; a twentieth of them all would not fit. It depends on
+        # the data alone: with the number of workers in it, the result would.
+        nbytes = sum(s.nbytes for s in summaries)
+        row = max(1, nbytes // max(1, n_rows))
+        self.capacity = max(_SAMPLE_ROWS * n_features, _SAMPLE_BYTES // row)
+        self.row_bytes = max(1.0, nbytes / max(1, n_rows))
+        if store is not None:
+            self.statistics, self.index_base = store.statistics, store.index_base
 
     def __enter__(self) -> Partitions:
         return self
 
     def __exit__(self, *_: object) -> None:
         release(self.futures)
-
-    @property
-    def columns(self) -> Dataset:
-        """A data set with the same columns and no row."""
-        ids = None if self.query_ids is None else self.query_ids[:0]
-        rows = DenseRows(np.empty((0, self.n_features)))
-        filling = None if self.store is None else self.store.filling
-        names = self.summaries[0].feature_names
-        return Dataset(rows, np.empty(0), ids, feature_names=names, filling=filling)
 
     @property
     def one_query(self) -> bool:
@@ -90,35 +137,49 @@ class Partitions:
     @property
     def is_split(self) -> bool:
         """Whether a query has rows in several partitions: scores have to be gathered then."""
-        if self.query_ids is None:
-            return self.one_query
-        return sum(map(len, self.query_numbers)) > len(self.query_ids)
+        return sum(map(len, self.query_numbers)) > self.n_queries
 
     @property
-    def n_rows(self) -> int:
-        return sum(s.n_rows for s in self.summaries)
+    def lengths(self) -> Sequence[Array]:
+        return [summary.lengths for summary in self.summaries]
 
-    @property
-    def n_features(self) -> int:
-        return self.summaries[0].n_features
+    @contextmanager
+    def opened(
+        self, recipe: Recipe | None, kept: Sequence[Array] | None = None, is_last: bool = False
+    ) -> Iterator[DaskChunks]:
+        if self._is_used_up:
+            raise RuntimeError("the partitions were released when a training opened them last")
+        keep, futures = self.keep or not is_last, list(self.futures)
+        if recipe is not None:
+            name = f"linrank-chunk-{uuid.uuid4().hex}"
+            futures = self.watch.client.map(
+                make_chunk,
+                futures,
+                [None] * len(futures) if kept is None else kept,
+                recipe=recipe,
+                is_shared=keep,
+                key=[f"{name}-{i}" for i in range(len(futures))],
+            )
+        numbers = [summary.number for summary in self.summaries]
+        chunks = DaskChunks(self.watch, futures, numbers, is_shared=recipe is None)
+        if not keep:
+            self._is_used_up = True
+            release(self.futures)
+        try:
+            yield chunks
+        finally:
+            self.n_rounds += chunks.n_rounds
+            self.n_repeated += chunks.n_repeated
+            chunks.release()
 
-    @property
-    def n_queries(self) -> int:
-        return 1 if self.query_ids is None else len(self.query_ids)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows."""
-        return sum(s.nbytes for s in self.summaries)
-
-    @property
-    def n_pairs(self) -> int:
-        """Pairs within the partitions; not all of them where they are `one_query`."""
-        return sum(s.n_pairs for s in self.summaries)
-
-    @property
-    def has_weights(self) -> bool:
-        return self.summaries[0].weight is not None
+    @contextmanager
+    def reached(self) -> Iterator[Parts | Dataset]:
+        """The parts, or all rows by gathered scores where queries lie in several of them."""
+        if not self.is_split:
+            yield self
+            return
+        with self.opened(None) as blocks:
+            yield gathered(blocks)
 
 
 def partitions_of(
@@ -131,6 +192,10 @@ def partitions_of(
     on_split: str = "repair",
     gathers: bool = False,
     patience: float = 60.0,
+    n_jobs: int | None = None,
+    checkpoint: Any = None,
+    resume: bool = False,
+    keep: bool = False,
 ) -> Partitions:
     """Return distributed data as checked datasets on the workers, every query in one of them.
 
@@ -150,6 +215,10 @@ def partitions_of(
         Whether the training is one that can.
     patience : float
         Seconds for which no worker may be there, or the scheduler silent.
+    n_jobs : int or None
+        Threads of the work on samples, which is done here.
+    checkpoint, resume, keep
+        Of a training, as `Partitions` have them.
 
     Raises
     ------
@@ -167,13 +236,17 @@ def partitions_of(
     else:
         blocks = blocks_of(X, y, qid, sample_weight)[1]
         lazy = [delayed(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
-    found = assembled(watch, lazy, on_split)
+    found = assembled(watch, lazy, on_split, store)
     with released_on_error(found.futures):
         _check_learnable(found)
-    return replace(found, store=store)
+    found.checkpoint, found.resume, found.keep = checkpoint, resume, keep
+    found.n_threads = resolve(n_jobs)
+    return found
 
 
-def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:
+def assembled(
+    watch: Watch, lazy: Sequence[Any], on_split: str, store: Store | None = None
+) -> Partitions:
     """Return what delayed tasks make as partitions of one dataset, their queries whole.
 
     Parameters
@@ -184,23 +257,35 @@ def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:
         Each a `Dataset`; those without rows are left out.
     on_split : {"repair", "error", "gather"}
         See `partitions_of`.
+    store : Store or None
+        What they read.
     """
     futures: list[Future] = watch.client.compute(list(lazy))
     with released_on_error(futures):
-        return _whole(watch, futures, on_split)
+        return _whole(watch, futures, on_split, store)
 
 
-def _whole(watch: Watch, futures: Sequence[Future], on_split: str) -> Partitions:
-    summaries = _summaries(watch, futures, range(len(futures)))
-    held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
+def _whole(
+    watch: Watch, futures: Sequence[Future], on_split: str, store: Store | None
+) -> Partitions:
+    every = _summaries(watch, futures, range(len(futures)))
+    held = [p for p, summary in enumerate(every) if summary.n_rows > 0]
     if not held:
         raise ValueError(f"there are no rows in any of the {len(futures)} partitions")
-    found = _with_queries(watch.client, [futures[p] for p in held], [summaries[p] for p in held])
-    if found.query_ids is None or not len(split := split_queries(found.query_numbers)):
-        return found
-    if on_split == "error":
-        refuse_split(found.query_ids, found.query_numbers, split, held)
-    return found if on_split == "gather" else _repaired(watch, found, found.query_ids)
+    futures, summaries = [futures[p] for p in held], [every[p] for p in held]
+    check_alike(summaries)
+    if summaries[0].ids is None:
+        numbers = [np.zeros(1, np.int64) for _ in summaries]
+        return Partitions(watch, futures, summaries, None, numbers, store=store)
+    ids, numbers = numbered([s.ids for s in summaries])
+    repair = None
+    if len(split := split_queries(numbers)):
+        if on_split == "error":
+            refuse_split(ids, numbers, split, held)
+        if on_split == "repair":
+            futures, summaries, repair = _repaired(watch, futures, summaries, numbers)
+            numbers = numbered([ids, *(s.ids for s in summaries)])[1][1:]
+    return Partitions(watch, futures, summaries, ids, numbers, repair, store)
 
 
 def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Summary]:
@@ -210,50 +295,28 @@ def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) 
     return results_of(watch, lazy, numbers)
 
 
-def _with_queries(
-    client: Client, futures: Sequence[Future], summaries: Sequence[Summary]
-) -> Partitions:
-    """Partitions that are parts of one dataset, their queries numbered."""
-    check_alike(summaries)
-    ids = [s.ids for s in summaries if s.ids is not None]
-    if not ids:
-        numbers = tuple(np.zeros(1, np.int64) for _ in summaries)
-        return Partitions(client, tuple(futures), tuple(summaries), None, numbers)
-    census = Census.of(ids)
-    return Partitions(client, tuple(futures), tuple(summaries), census.ids, census.numbers)
-
-
-def _repaired(watch: Watch, found: Partitions, ids: Array) -> Partitions:
-    """The same rows, moved so that no query is split."""
-    moves = assign(found.query_numbers, [s.lengths for s in found.summaries])
-    whole, repair = move(watch.client, found.futures, moves)
-    changed = [p for p, future in enumerate(whole) if future is not found.futures[p]]
-    summaries = list(found.summaries)
-    numbers = [summaries[p].number for p in changed]
+def _repaired(
+    watch: Watch, futures: Sequence[Future], summaries: Sequence[Summary], numbers: Sequence[Array]
+) -> tuple[list[Future], list[Summary], Repair]:
+    """The same rows, moved so that no query is split, and what that took."""
+    whole, repair = move(watch.client, futures, assign(numbers, [s.lengths for s in summaries]))
+    changed = [p for p, future in enumerate(whole) if future is not futures[p]]
+    there = [summaries[p].number for p in changed]
     with released_on_error(whole):
-        fresh = _summaries(watch, [whole[p] for p in changed], numbers)
-    for p, summary in zip(changed, fresh, strict=True):
-        summaries[p] = summary
-    held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
-    summaries = [summaries[p] for p in held]
-    census = Census(ids, ()).renumbered([s.ids for s in summaries if s.ids is not None])
-    return replace(
-        found,
-        futures=tuple(whole[p] for p in held),
-        summaries=tuple(summaries),
-        query_numbers=census.numbers,
-        repair=repair,
-    )
+        fresh = _summaries(watch, [whole[p] for p in changed], there)
+    now = dict(enumerate(summaries)) | dict(zip(changed, fresh, strict=True))
+    held = [p for p, summary in now.items() if summary.n_rows > 0]
+    return [whole[p] for p in held], [now[p] for p in held], repair
 
 
 def _check_learnable(found: Partitions) -> None:
     summaries = found.summaries
-    if found.has_weights and not any(s.weight for s in summaries):
+    if summaries[0].weight is not None and not any(s.weight for s in summaries):
         raise ValueError("sample_weight is zero everywhere; at least one weight must be > 0")
     if found.is_split:
         has_pairs = min(s.low for s in summaries) < max(s.high for s in summaries)
     else:
-        has_pairs = found.n_pairs > 0
+        has_pairs = any(s.n_pairs for s in summaries)
     if not has_pairs:
         raise NoPairsError(
             f"none of the {found.n_queries} queries in {len(summaries)} partitions has two "
@@ -361,39 +424,20 @@ def _check_names(first: Summary, other: Summary, both: str) -> None:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Census:
-    """The queries of all partitions, numbered by first appearance.
+def numbered(parts: Sequence[Any]) -> tuple[Array, list[Array]]:
+    """The queries of partitions by first appearance, given the distinct ids of each.
 
-    They are the numbers that the queries have in memory, the partitions one after the other.
+    Returns the id of each query and, for every partition, the numbers of its queries in their
+    order there: those that they have in memory, the partitions one after the other.
 
-    Attributes
-    ----------
-    ids : array (n_queries,)
-        The id of each query.
-    numbers : tuple of int64 arrays
-        For every partition, the numbers of its queries, in their order there.
+    Examples
+    --------
+    >>> numbered([np.array([7, 3]), np.array([3, 9])])[1]
+    [array([0, 1]), array([1, 2])]
     """
-
-    ids: Array
-    numbers: tuple[Array, ...]
-
-    @classmethod
-    def of(cls, parts: Sequence[Array]) -> Census:
-        """Number the queries of partitions, given the distinct ids of each.
-
-        Examples
-        --------
-        >>> Census.of([np.array([7, 3]), np.array([3, 9])]).numbers
-        (array([0, 1]), array([1, 2]))
-        """
-        every = join_ids(parts)
-        found = Queries.of(np.zeros(len(every)), every, n_jobs=1)
-        by_position = np.repeat(np.arange(found.n_queries), np.diff(found.offsets))
-        ends = np.cumsum([len(a) for a in parts])[:-1]
-        ids = every[:0] if found.ids is None else found.ids
-        return cls(ids, tuple(np.split(found.scatter(by_position), ends)))
-
-    def renumbered(self, parts: Sequence[Array]) -> Census:
-        """The same numbers for queries that lie in other partitions now, in another order."""
-        return Census(self.ids, Census.of([self.ids, *parts]).numbers[1:])
+    every = join_ids(parts)
+    found = Queries.of(np.zeros(len(every)), every, n_jobs=1)
+    by_position = np.repeat(np.arange(found.n_queries), np.diff(found.offsets))
+    ends = np.cumsum([len(a) for a in parts])[:-1]
+    ids = every[:0] if found.ids is None else found.ids
+    return ids, np.split(found.scatter(by_position), ends)

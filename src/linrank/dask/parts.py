@@ -1,4 +1,4 @@
-"""The partitions of a cluster as a place to train on: the solver runs here, every pass there.
+"""Methods on the partitions of a cluster, and checkpoints of what they learn there.
 
 A checkpoint has the weights of the last outer iteration, to go on from when a cluster is lost. The
 file has the format of `linrank.stochastic.checkpoint`: whole or not there, and nothing of it is
@@ -11,154 +11,34 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.dask import rounds
-from linrank.dask.clients import Watch, release
 from linrank.dask.partitions import Partitions
-from linrank.dask.rounds import DaskChunks
 from linrank.data.bounds import weight_bounds
-from linrank.data.dataset import Dataset
 from linrank.errors import CheckpointError, ClusterError
 from linrank.methods.base import Method, Task, Trained
-from linrank.parts.gathered_rows import gathered
-from linrank.parts.parts import Parts
-from linrank.parts.recipes import Recipe
 from linrank.solvers.result import Callback
 from linrank.stochastic.checkpoint import check_replaceable, load, save
-from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 
-# Of the rows that come to the client to find a start from. Ten times as many save no round on
-# MSLR's shape, and cost the client as much as three products of two workers.
-_SAMPLE_BYTES = 32 << 20
-_SAMPLE_ROWS = 50  # for each feature: as many as a preconditioner wants, whatever their bytes
-
-
-class DaskParts(Parts):
-    """The partitions of a cluster.
-
-    Parameters
-    ----------
-    data : Partitions
-        The data.
-    patience : float
-        Seconds for which no worker may be there, or the scheduler silent.
-    n_jobs : int or None
-        Threads of the work on samples, which is done here.
-    checkpoint, resume
-        As in `linrank.dask.parts.Keeper`, of a training.
-    keep : bool, default=False
-        Whether the partitions are needed after a training. Its last chunks take the rows over
-        otherwise: the datasets are forgotten at once, and the partitions are used up.
-
-    Attributes
-    ----------
-    n_rounds, n_repeated : int
-        Rounds of tasks so far, and those of them that had to be repeated.
-    n_before : int
-        Iterations of the fits that a training went on from.
-    """
-
-    where: ClassVar[str] = "a cluster"
-
-    def __init__(
-        self,
-        data: Partitions,
-        patience: float = 60.0,
-        n_jobs: int | None = None,
-        *,
-        checkpoint: Any = None,
-        resume: bool = False,
-        keep: bool = False,
-    ) -> None:
-        super().__init__(data.columns, data.n_rows, data.n_queries, resolve(n_jobs))
-        self.data, self.keep, self._is_used_up = data, keep, False
-        self.watch = Watch(data.client, patience)
-        self.checkpoint, self.resume = checkpoint, resume
-        self.n_rounds = self.n_repeated = self.n_before = 0
-        self.capacity = sample_capacity(data)
-        self.row_bytes = max(1.0, data.nbytes / max(1, data.n_rows))
-        if data.store is not None:
-            self.statistics, self.index_base = data.store.statistics, data.store.index_base
-
-    @property
-    def lengths(self) -> Sequence[Array]:
-        return [summary.lengths for summary in self.data.summaries]
-
-    @property
-    def query_numbers(self) -> Sequence[Array]:
-        return self.data.query_numbers
-
-    @contextmanager
-    def opened(
-        self, recipe: Recipe | None, kept: Sequence[Array] | None = None, is_last: bool = False
-    ) -> Iterator[DaskChunks]:
-        if self._is_used_up:
-            raise RuntimeError("the partitions were released when a training opened them last")
-        data, keep = self.data, self.keep or not is_last
-        futures = data.futures if recipe is None else self._chunks(recipe, kept, keep)
-        numbers = [summary.number for summary in data.summaries]
-        chunks = DaskChunks(self.watch, futures, numbers, is_shared=recipe is None)
-        if not keep:
-            self._is_used_up = True
-            release(data.futures)
-        try:
-            yield chunks
-        finally:
-            self.n_rounds += chunks.n_rounds
-            self.n_repeated += chunks.n_repeated
-            chunks.release()
-
-    def _chunks(self, recipe: Recipe, kept: Sequence[Array] | None, keep: bool) -> list[Any]:
-        data, name = self.data, f"linrank-chunk-{uuid.uuid4().hex}"
-        futures: list[Any] = data.client.map(
-            rounds.make_chunk,
-            data.futures,
-            [None] * len(data.futures) if kept is None else kept,
-            recipe=recipe,
-            is_shared=keep,
-            key=[f"{name}-{i}" for i in range(len(data.futures))],
-        )
-        return futures
-
-    @contextmanager
-    def reached(self) -> Iterator[Parts | Dataset]:
-        """The parts, or all rows by gathered scores where queries lie in several of them."""
-        if not self.data.is_split:
-            yield self
-            return
-        with self.opened(None) as blocks:
-            yield gathered(blocks)
-
-
-def sample_capacity(data: Partitions) -> int:
-    """Rows that may come to the client as a sample; a twentieth of them all would not fit there.
-
-    It depends on the data alone: with the number of workers in it, the result would.
-    """
-    row = max(1, data.nbytes // max(1, data.n_rows))
-    return max(_SAMPLE_ROWS * data.n_features, _SAMPLE_BYTES // row)
-
 
 def on_cluster(method: Method) -> Method:
-    """The method for tasks whose data are `DaskParts`."""
+    """The method for tasks whose data are `Partitions`."""
     return replace(method, train=partial(_train, method))
 
 
 def _train(method: Method, task: Task) -> Trained:
     """Train, each iterate being kept in the file ``checkpoint``."""
-    place: DaskParts = task.data
-    known = fingerprint(method.name, task, place.data)
+    place: Partitions = task.data
+    known = fingerprint(method.name, task, place)
     compares = getattr(task.parameters, "loss", None) != "hinge"
     keeper = Keeper(place.checkpoint, place.resume, known, compares)
     parameters = copy.copy(task.parameters)
@@ -308,7 +188,7 @@ def fingerprint(method: str, task: Task, data: Partitions) -> dict[str, Any]:
     return {
         "method": method,
         "n_rows": data.n_rows,
-        "n_features": data.n_features,
+        "n_features": data.columns.n_features,
         "n_queries": data.n_queries,
         "query_weight": digest(task.query_weight),
         "bounds": None if bounds is None else digest(*bounds),

@@ -29,7 +29,7 @@ from linrank.dask.inputs import (
     store_of,
     vector_blocks,
 )
-from linrank.dask.partitions import Census, Partitions, assembled
+from linrank.dask.partitions import Partitions, assembled, numbered
 from linrank.dask.repair import assign, join_datasets, rows_of
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_labels, column_names
@@ -113,31 +113,28 @@ def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
         Rows and ids of the partitions, as `linrank.dask.inputs.blocks_of` gives them.
     """
     # Rows are not needed to see ids that come beside them.
-    seen = [(None if _apart(qid) else X, qid) for X, qid in blocks]
+    seen = [(X if qid is None or isinstance(qid, str) else None, qid) for X, qid in blocks]
     counts = dask.compute(*(delayed(_counted, k, *pair) for k, pair in enumerate(seen)))
     held = [k for k, (ids, _) in enumerate(counts) if len(ids)]
     rows = {k: delayed(_grouped, k, *blocks[k]) for k in held}
     pieces: dict[int, dict[int, Array]] = {}  # where queries meet -> who holds some -> which ones
     if held:
-        census = Census.of([counts[k][0] for k in held])
-        moves = assign(census.numbers, [counts[k][1] for k in held])
+        numbers = numbered([counts[k][0] for k in held])[1]
+        moves = assign(numbers, [counts[k][1] for k in held])
         for (p, t), which in moves.shares.items():
             pieces.setdefault(held[t], {})[held[p]] = which
+    part = dask.delayed(rows_of, pure=False)
     joint = {
-        t: delayed(_joint, t, model, [delayed(_piece, k, rows[k], at) for k, at in share.items()])
+        t: delayed(_joint, t, model, [part(rows[k], at) for k, at in share.items()])
         for t, share in pieces.items()
     }
-    scores: list[Any] = [delayed(_none, k) for k in range(len(blocks))]
+    scores: list[Any] = [dask.delayed(np.empty, pure=False)(0) for _ in blocks]
     for k in held:
         mine = [
             (share[k], list(share).index(k), joint[t]) for t, share in pieces.items() if k in share
         ]
         scores[k] = delayed(_patched, k, model, rows[k], mine)
     return scores
-
-
-def _apart(qid: Any) -> bool:
-    return qid is not None and not isinstance(qid, str)
 
 
 def _counted(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
@@ -171,10 +168,6 @@ def _grouped(number: int, block: Any, qid: Any) -> Dataset:
         return Dataset(rows, np.zeros(rows.shape[0]), ids, None, column_names(X))
 
 
-def _piece(number: int, data: Dataset, which: Array) -> Dataset:
-    return rows_of(data, which)
-
-
 def _joint(number: int, model: Any, pieces: list[Dataset]) -> list[Array]:
     """Scores of the queries that meet here, for each of those who hold some of their rows."""
     scores = model.predict(join_datasets(pieces), n_jobs=1)
@@ -188,10 +181,6 @@ def _patched(number: int, model: Any, data: Dataset, shares: list[tuple[Array, i
     for which, place, found in shares:
         scores[data.queries.select(which).order] = found[place]
     return scores
-
-
-def _none(number: int) -> Array:
-    return np.empty(0)
 
 
 # ---- measures ------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from linrank.data import frames
 from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values
+from linrank.data.words import Comments, Words
 from linrank.errors import DataWarning, check_one_of, warn
 from linrank.options import COLUMN_NAMES, MISSING
 from linrank.system.resources import cached_property, check_fits, resolve
@@ -193,14 +194,6 @@ def _beyond_floats(parts: Sequence[Array]) -> bool:
     return any(int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)
 
 
-class Comments(Protocol):
-    """The comments of a file, one per row."""
-
-    def __len__(self) -> int: ...
-    def docid(self, i: int) -> str | None: ...
-    def select(self, index: Any) -> Comments: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A ranking problem. Build one with `Dataset.of` or ``linrank.load``: both check everything.
@@ -217,8 +210,8 @@ class Dataset:
         Weight u_i of each row; a pair weighs ``u_i u_j``.
     feature_names : tuple of str or None
         Name of each column, if the input had names.
-    comments : Comments or None
-        Comments of the file, if it had any.
+    comments : Words or None
+        Comments of the file, if it had any, or the documents of a table, of which "" is none.
     source : str
         Where the data came from, for messages.
     index_base : int or None
@@ -236,7 +229,7 @@ class Dataset:
     qid: Array | None = None
     weight: Array | None = None
     feature_names: tuple[str, ...] | None = None
-    comments: Comments | None = None
+    comments: Words | None = None
     source: str = "<array>"
     index_base: int | None = None
     position: Array | None = None
@@ -294,17 +287,13 @@ class Dataset:
         index = rows_index if isinstance(rows_index, slice) else np.asarray(rows_index)
         if not isinstance(index, slice) and index.size == 0:
             index = index.astype(np.int64)
-        return Dataset(
-            self.rows.take(index),
-            self.labels[index],
-            None if self.qid is None else self.qid[index],
-            None if self.weight is None else self.weight[index],
-            self.feature_names,
-            None if self.comments is None else self.comments.select(index),
-            self.source,
-            self.index_base,
-            None if self.position is None else self.position[index],
-            self.filling,
+        names = ("labels", "qid", "weight", "position")
+        arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
+        return replace(
+            self,
+            rows=self.rows.take(index),
+            comments=None if self.comments is None else self.comments.select(index),
+            **{name: array[index] for name, array in arrays.items()},
         )
 
     def __repr__(self) -> str:
@@ -410,3 +399,34 @@ def _check_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
     if len(names) != n_features:
         raise ValueError(f"X has {n_features} columns but feature_names has {len(names)} names")
     return tuple(names)
+
+
+def join_datasets(parts: Sequence[Dataset]) -> Dataset:
+    """All rows of data sets that follow one another; a single one is not copied.
+
+    A part without comments among others has empty ones.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return replace(
+        parts[0],
+        rows=join_rows([part.rows for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+        qid=join_optional([part.qid for part in parts]),
+        weight=join_optional([part.weight for part in parts]),
+        comments=_join_comments(parts),
+    )
+
+
+def _join_comments(parts: Sequence[Dataset]) -> Comments | None:
+    if all(part.comments is None for part in parts):
+        return None
+    none = np.empty(0, np.uint8)
+    given = [
+        part.comments
+        if isinstance(part.comments, Comments)
+        else Comments(none, np.zeros(part.n_rows + 1, np.int64))
+        for part in parts
+    ]
+    texts = [comments.text[comments.offsets[0] : comments.offsets[-1]] for comments in given]
+    return Comments(np.concatenate(texts), join_offsets([comments.offsets for comments in given]))

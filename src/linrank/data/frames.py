@@ -58,7 +58,8 @@ def check_names(names: Sequence[str]) -> None:
     try:
         "".join(names).encode()
     except UnicodeEncodeError:
-        j = next(j for j, name in enumerate(names) if not _is_unicode(name))
+        halves = (any("\ud800" <= c <= "\udfff" for c in name) for name in names)
+        j = list(halves).index(True)
         raise ValueError(
             f"the name of feature {j}, {names[j][:80]!r}, is not valid Unicode: it has half of a "
             "surrogate pair; rename it"
@@ -69,10 +70,6 @@ def check_names(names: Sequence[str]) -> None:
             f"the name of feature {j}, {names[j][:80]!r}..., has {len(names[j])} characters; the "
             f"most is {LONGEST_NAME}: rename it"
         )
-
-
-def _is_unicode(name: str) -> bool:
-    return all(not "\ud800" <= character <= "\udfff" for character in name)
 
 
 def sparse_part(X: Any) -> Any | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.rows import CsrRows, DenseRows, first_place, row_blocks
 from linrank.errors import check_one_of
 from linrank.options import MISSING
 from linrank.system.resources import check_fits
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-_BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
@@ -100,7 +99,7 @@ class Filling:
             if len(total) == 0:
                 total, share = np.zeros((2, rows.shape[1]))
                 absent = np.zeros(rows.shape[1], dtype=bool)
-            for part, block in _blocks(rows) if kind != "zero" else ():
+            for part, block in row_blocks(rows) if kind != "zero" else ():
                 u = np.ones(block.shape[0]) if weight is None else weight[part]
                 absent |= _has_missing(block, u > 0.0)
                 if kind == "mean":
@@ -125,7 +124,7 @@ class Filling:
                 f"the rows have {rows.shape[1]} features, those that the missing values were "
                 f"learnt from {self.n_features}"
             )
-        if not len(self.columns) and not _any_missing(rows):
+        if not len(self.columns) and first_place(rows, np.isnan) is None:
             return rows
         if isinstance(rows, DenseRows):
             return self._filled_dense(rows)
@@ -170,7 +169,7 @@ class Filling:
         check_fits(n_bytes, "the rows with their missing values filled in", remedy)
         values = np.empty((n_rows, self.n_columns), rows.dtype)
         stand_in = 0.0 if self.values is None else self.values.astype(rows.dtype)
-        for part, block in _blocks(rows):
+        for part, block in row_blocks(rows):
             absent = np.isnan(block.values)
             values[part, : self.n_features] = np.where(absent, stand_in, block.values)
             values[part, self.n_features :] = absent[:, self.columns]
@@ -192,42 +191,6 @@ class Filling:
         values = np.insert(values, ends, values.dtype.type(1.0))
         added = np.searchsorted(row_of, np.arange(len(rows.offsets)), side="left")
         return CsrRows(values, columns, rows.offsets + added, self.n_columns)
-
-
-def _blocks(rows: Rows) -> Any:
-    """(slice, rows of it) one after another: dense rows by size, sparse ones at once."""
-    n_rows, n_columns = rows.shape
-    if isinstance(rows, CsrRows):
-        yield slice(0, n_rows), rows
-        return
-    step = max(1, _BLOCK_BYTES // max(1, n_columns * rows.dtype.itemsize))
-    for begin in range(0, n_rows, step):
-        part = slice(begin, begin + step)
-        yield part, DenseRows(rows.values[part])
-
-
-def missing_counts(rows: Rows) -> NDArray[np.int64]:
-    """How many values of each feature are missing.
-
-    Examples
-    --------
-    >>> missing_counts(DenseRows(np.array([[1.0, np.nan], [4.0, np.nan]])))
-    array([0, 2])
-    """
-    counts = np.zeros(rows.shape[1], dtype=np.int64)
-    for _, block in _blocks(rows):
-        absent = np.isnan(block.values)
-        if not absent.any():
-            continue
-        if isinstance(block, DenseRows):
-            counts += absent.sum(axis=0)
-        else:
-            counts += np.bincount(block.columns[absent], minlength=len(counts))
-    return counts
-
-
-def _any_missing(rows: Rows) -> bool:
-    return any(bool(np.isnan(block.values).any()) for _, block in _blocks(rows))
 
 
 def _has_missing(rows: Rows, counted: Array) -> Array:

@@ -279,15 +279,10 @@ def _factorise_objects(ids: Array) -> tuple[Array, Array]:
     codes = np.repeat(np.array(head_codes, dtype=np.int64), np.diff(np.append(heads, len(ids))))
     _, first = _core.factorise(codes)
     for id_, row in zip(numbers, first.tolist(), strict=True):
-        if _is_missing(id_):
+        is_nan = isinstance(id_, float) and id_ != id_
+        if id_ is None or is_nan or type(id_).__name__ in ("NAType", "NaTType"):
             raise _missing(row)
     return codes, first
-
-
-def _is_missing(id_: Hashable) -> bool:
-    if id_ is None or type(id_).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(id_, float) and id_ != id_
 
 
 def _missing(row: int) -> ValueError:
@@ -311,7 +306,13 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
         return frames.as_weights(_from_mapping(weight, queries), queries.n_queries, "query_weight")
     vector = frames.as_array(weight, "query_weight")
     if vector.ndim == 1 and len(vector) != queries.n_rows:
-        return _by_query(vector, queries)
+        if len(vector) != queries.n_queries:
+            raise ValueError(
+                f"query_weight has {len(vector)} elements; give one for each of "
+                f"{queries.n_queries} queries in order of first appearance, one for each of "
+                f"{queries.n_rows} rows, or a mapping from query id to weight"
+            )
+        return frames.as_weights(vector, queries.n_queries, "query_weight")
     by_row = frames.as_weights(vector, queries.n_rows, "query_weight")
     by_position = queries.gather(by_row)
     first = by_position[queries.offsets[:-1]]
@@ -331,16 +332,6 @@ def part_query_weights(
 ) -> NDArray[np.float64] | None:
     """The same for a part of the queries, by their ids: all of these may have weight 0."""
     return None if weight is None else _from_mapping(weight, queries)
-
-
-def _by_query(weight: NDArray[Any], queries: Queries) -> NDArray[np.float64]:
-    if len(weight) != queries.n_queries:
-        raise ValueError(
-            f"query_weight has {len(weight)} elements; give one for each of {queries.n_queries} "
-            f"queries in order of first appearance, one for each of {queries.n_rows} rows, or a "
-            "mapping from query id to weight"
-        )
-    return frames.as_weights(weight, queries.n_queries, "query_weight")
 
 
 def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.float64]:

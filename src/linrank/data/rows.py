@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -55,11 +55,6 @@ class ColumnStatistics:
     @property
     def n_columns(self) -> int:
         return len(self.mean)
-
-    @property
-    def m2(self) -> NDArray[np.float64]:
-        """``M = Σ u (x - mean)²`` of each column."""
-        return self.weight * self.variance
 
     @classmethod
     def empty(cls, n_columns: int) -> ColumnStatistics:
@@ -113,20 +108,12 @@ class ColumnStatistics:
         n_new = n_columns - self.n_columns
         if n_new < 0:
             raise ValueError(f"n_columns must be at least {self.n_columns}, got {n_columns}")
-        zeros = np.zeros(n_new)
         # Without weight no value counts, not even these.
-        edge = zeros if self.weight > 0.0 else np.full(n_new, np.inf)
-        return ColumnStatistics(
-            self.weight,
-            self.n_rows,
-            np.concatenate([self.mean, zeros]),
-            np.concatenate([self.variance, zeros]),
-            np.concatenate([self.low, edge]),
-            np.concatenate([self.high, -edge]),
-            np.concatenate([self.n_nonzero, zeros.astype(np.int64)]),
-        )
+        edge = 0.0 if self.weight > 0.0 else np.inf
+        added = iter((0.0, 0.0, edge, -edge, 0))
+        return self._changed(lambda a: np.append(a, np.full(n_new, next(added), a.dtype)))
 
-    def merged(self, other: ColumnStatistics) -> ColumnStatistics:
+    def __add__(self, other: ColumnStatistics) -> ColumnStatistics:
         """The statistics of the rows of both; the order of merging decides the last bits."""
         if self.n_columns != other.n_columns:
             raise ValueError(
@@ -150,9 +137,6 @@ class ColumnStatistics:
             np.maximum(self.high, other.high),
             self.n_nonzero + other.n_nonzero,
         )
-
-    def __add__(self, other: ColumnStatistics) -> ColumnStatistics:
-        return self.merged(other)
 
 
 Array = NDArray[Any]
@@ -248,7 +232,16 @@ class _Stored:
     """What rows in memory have in common: their products, and how exact these are."""
 
     core: Any
+    values: Array
     __dict__: dict[str, Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = tuple(getattr(self, one.name) for one in fields(self))  # type: ignore[arg-type]
+        return type(self), arrays  # without what is cached
 
     def scan(self, weight: Array | None = None, n_threads: int = 1) -> Scan:
         """What a pass over the rows finds, kept for those who ask for the same weights again.
@@ -309,10 +302,6 @@ class DenseRows(_Stored):
         return (int(self.values.shape[0]), int(self.values.shape[1]))
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.values.dtype
-
-    @property
     def nbytes(self) -> int:
         return int(self.values.nbytes)
 
@@ -332,9 +321,6 @@ class DenseRows(_Stored):
     def describe(self) -> str:
         """Storage and size in words, as in ``dense float32, 9630 × 46``."""
         return f"dense {self.dtype}, {self.shape[0]} × {self.shape[1]}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return DenseRows, (self.values,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,10 +345,6 @@ class CsrRows(_Stored):
     @property
     def shape(self) -> tuple[int, int]:
         return (len(self.offsets) - 1, self.n_columns)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.values.dtype
 
     @property
     def nbytes(self) -> int:
@@ -400,9 +382,6 @@ class CsrRows(_Stored):
         n_rows, n_columns = self.shape
         share = 100.0 * len(self.values) / max(1, n_rows * n_columns)
         return f"CSR {self.dtype}, {n_rows} × {n_columns}, {share:.2g} % non-zero"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CsrRows, (self.values, self.columns, self.offsets, self.n_columns)
 
 
 Rows = DenseRows | CsrRows
@@ -658,7 +637,7 @@ def check_values(
     """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
     place = _core.first_non_finite(rows.core, resolve(n_jobs))
     if place is not None and missing:
-        place = _first_infinite(rows, place[0])
+        place = first_place(rows, np.isinf)
     if place is None:
         return
     row, column = place
@@ -678,20 +657,31 @@ def check_values(
     )
 
 
-def _first_infinite(rows: Rows, start: int) -> tuple[int, int] | None:
-    """(row, column) of the first infinite value from row ``start`` on."""
+def row_blocks(rows: Rows) -> Iterator[tuple[slice, Rows]]:
+    """(slice, rows of it) one after another: dense rows by size, sparse ones at once."""
+    n_rows, n_columns = rows.shape
     if isinstance(rows, CsrRows):
-        entries = np.flatnonzero(np.isinf(rows.values))
-        if entries.size == 0:
-            return None
-        row = int(np.searchsorted(rows.offsets, entries[0], side="right")) - 1
-        return row, int(rows.columns[entries[0]])
-    step = max(1, _BLOCK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
-    for begin in range(start, rows.shape[0], step):
-        infinite = np.isinf(rows.values[begin : begin + step])
-        if infinite.any():
-            row, column = divmod(int(np.argmax(infinite)), rows.shape[1])
-            return begin + row, column
+        yield slice(0, n_rows), rows
+        return
+    step = max(1, _BLOCK_BYTES // max(1, n_columns * rows.dtype.itemsize))
+    for begin in range(0, n_rows, step):
+        part = slice(begin, begin + step)
+        yield part, DenseRows(rows.values[part])
+
+
+def first_place(rows: Rows, is_bad: Callable[[Array], Array]) -> tuple[int, int] | None:
+    """(row, column) of the first value that is bad."""
+    for part, block in row_blocks(rows):
+        bad = is_bad(block.values)
+        if not bad.any():
+            continue
+        entry = int(np.argmax(bad))
+        if isinstance(block, DenseRows):
+            row, column = divmod(entry, rows.shape[1])
+        else:
+            row = int(np.searchsorted(block.offsets, entry, side="right")) - 1
+            column = int(block.columns[entry])
+        return part.start + row, column
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.words import Words
 
 Array = NDArray[Any]
 Cells = Callable[[int], tuple[Array, Array]]
@@ -28,7 +29,6 @@ _SHAPES: tuple[Callable[[Array], Array], ...] = (
 )
 
 
-@dataclass(frozen=True)
 class _Families:
     """What all blocks of a dense problem share.
 
@@ -36,19 +36,13 @@ class _Families:
     signals b are a low-rank mixture plus noise; all have unit variance.
     """
 
-    family: Array  # family of each column, ascending
-    mixing: Array  # (n_factors, n_families)
-    own_family: float  # share of b_f that is not mixture
-    own: Array  # a_j
-    shape: Array  # index into _SHAPES, by column; one shape per family
-    scale: Array
-
-    @classmethod
-    def draw(cls, rng: np.random.Generator, n_features: int, correlation: float) -> _Families:
+    def __init__(self, rng: np.random.Generator, n_features: int, correlation: float) -> None:
         n_families = max(1, n_features // 4)
-        family = np.arange(n_features) * n_families // n_features
+        self.family = family = np.arange(n_features) * n_families // n_features  # of each column
         mixing = rng.standard_normal((max(1, n_families // 3), n_families))
         mixing *= np.sqrt(correlation) / np.linalg.norm(mixing, axis=0)
+        self.mixing = mixing.astype(np.float32)
+        self.own_family = float(np.sqrt(1 - correlation))  # share of b_f that is not mixture
         # Real columns range from near copies to nearly unrelated; the near copies set the condition
         # number. So the members of a family spread evenly over the exponents: at correlation 0.9,
         # a runs from 0.8 down to 0.0025. The first member is the closest to the signal.
@@ -56,17 +50,10 @@ class _Families:
         member = np.arange(n_features) - (np.cumsum(size) - size)[family]
         spread = (member - rng.random(n_features)) / np.maximum(1, size - 1)[family]
         own = (1 - correlation) ** np.where(member == 0, 2.6, 0.1 + 2.5 * spread)
-        shape = rng.permutation(np.arange(n_families) % len(_SHAPES))[family]
-        scale = np.exp(rng.uniform(-1, 1, n_features))
-        single = np.float32
-        return cls(
-            family,
-            mixing.astype(single),
-            float(np.sqrt(1 - correlation)),
-            own.astype(single),
-            shape,
-            scale.astype(single),
-        )
+        self.own = own.astype(np.float32)  # a_j
+        # An index into _SHAPES by column, one for each family.
+        self.shape = rng.permutation(np.arange(n_families) % len(_SHAPES))[family]
+        self.scale = np.exp(rng.uniform(-1, 1, n_features)).astype(np.float32)
 
     def signals(self, rng: np.random.Generator, n_rows: int) -> Array:
         """Signals of ``n_rows`` rows, alike in all queries: utilities are made of them."""
@@ -98,7 +85,7 @@ def dense_rows(
     rng: np.random.Generator, sizes: Array, beta: Array, correlation: float, dtype: np.dtype[Any]
 ) -> tuple[DenseRows, Array]:
     """Rows of queries of the given sizes, and their utilities ``Σ_j β_j s_ij``."""
-    families = _Families.draw(rng, len(beta), correlation)
+    families = _Families(rng, len(beta), correlation)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     values = np.empty((int(offsets[-1]), len(beta)), dtype=dtype)
     utility = np.empty(len(values))
@@ -267,7 +254,20 @@ def make_ranking(
     >>> data.n_rows, data.n_features, data.queries.n_queries
     (12, 2, 3)
     """
-    _check(n_queries, rows_per_query, n_features, n_levels, noise, correlation, density)
+    for name, value in [("n_queries", n_queries), ("n_features", n_features)]:
+        if value < 1:
+            raise ValueError(f"{name} must be >= 1, got {value}")
+    low, high = _bounds(rows_per_query)
+    if not 1 <= low <= high:
+        raise ValueError(f"rows_per_query must be >= 1 and ascending, got {rows_per_query}")
+    if n_levels is not None and n_levels < 1:
+        raise ValueError(f"n_levels must be >= 1, or None for distinct labels, got {n_levels}")
+    if not 0 <= noise < np.inf:
+        raise ValueError(f"noise must be finite and >= 0, got {noise}")
+    if not 0 <= correlation < 1:
+        raise ValueError(f"correlation must be in [0, 1), got {correlation}")
+    if not 0 < density <= 1:
+        raise ValueError(f"density must be in (0, 1], got {density}")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
     n_informative = (n_features + 1) // 2 if n_informative is None else n_informative
@@ -285,31 +285,6 @@ def make_ranking(
     labels = _grade(rng, sizes, utility, noise, n_levels)
     qid = np.repeat(np.arange(n_queries), sizes)
     return Dataset(rows, labels, qid, source="<make_ranking>")
-
-
-def _check(
-    n_queries: int,
-    rows_per_query: int | tuple[int, int],
-    n_features: int,
-    n_levels: int | None,
-    noise: float,
-    correlation: float,
-    density: float,
-) -> None:
-    for name, value in [("n_queries", n_queries), ("n_features", n_features)]:
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}")
-    low, high = _bounds(rows_per_query)
-    if not 1 <= low <= high:
-        raise ValueError(f"rows_per_query must be >= 1 and ascending, got {rows_per_query}")
-    if n_levels is not None and n_levels < 1:
-        raise ValueError(f"n_levels must be >= 1, or None for distinct labels, got {n_levels}")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise must be finite and >= 0, got {noise}")
-    if not 0 <= correlation < 1:
-        raise ValueError(f"correlation must be in [0, 1), got {correlation}")
-    if not 0 < density <= 1:
-        raise ValueError(f"density must be in (0, 1], got {density}")
 
 
 def _bounds(rows_per_query: int | tuple[int, int]) -> tuple[int, int]:
@@ -360,13 +335,9 @@ _GOODS = (
 )
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A feature of the shop: what a value is worth, and how a signal becomes a value."""
-
-    value: Callable[[Array], Array]  # of a standard normal signal
-    worth: Callable[[Array], Array]  # of the value; utilities are sums of these
-    digits: int = 0
+def _up_to(value: Array, most: float) -> Array:
+    """More for a larger value, ever less so, and not beyond ``most``."""
+    return np.log1p(np.minimum(value, most))
 
 
 def _near(value: Array, best: float, width: float) -> Array:
@@ -376,48 +347,23 @@ def _near(value: Array, best: float, width: float) -> Array:
 
 # Texts that match, sales and stars help, and less so the more there is of them already. Of prices
 # and discounts the middle is best, new goods and full shelves count, and the last two do not.
-_SHOP = {
-    "bm25_title": _Column(lambda s: np.exp(0.5 * s + 1.6), lambda v: 0.55 * np.log(v), 2),
-    "bm25_body": _Column(lambda s: np.exp(0.4 * s + 2.2), lambda v: 0.6 * np.log(v), 2),
-    "title_match": _Column(lambda s: np.clip(0.5 + s / 3, 0, 1), lambda v: 0.9 * v, 2),
-    "clicks_30d": _Column(
-        lambda s: np.floor(np.exp(1.5 * s + 3)), lambda v: 0.3 * np.log1p(np.minimum(v, 60))
-    ),
-    "sales_30d": _Column(
-        lambda s: np.floor(np.exp(1.3 * s)), lambda v: 0.3 * np.log1p(np.minimum(v, 5))
-    ),
-    "rating": _Column(lambda s: np.clip(4 + 0.6 * s, 1, 5), lambda v: 0.8 * (v > 3.6), 1),
-    "reviews": _Column(
-        lambda s: np.floor(np.exp(1.4 * s + 2)), lambda v: 0.15 * np.log1p(np.minimum(v, 30))
-    ),
-    "price": _Column(
-        lambda s: np.exp(0.7 * s + 3.7), lambda v: 1.3 * _near(np.log(v), 3.7, 0.6), 2
-    ),
-    "discount": _Column(lambda s: np.clip(12 * s + 8, 0, 60), lambda v: 0.8 * _near(v, 18, 9)),
-    "age_days": _Column(lambda s: np.floor(np.exp(1.1 * s + 5)), lambda v: 0.9 * (v < 60)),
-    "stock": _Column(lambda s: np.floor(np.exp(1.5 * s + 1.5)), lambda v: 1.2 * (v > 1)),
-    "delivery_days": _Column(lambda s: np.floor(np.clip(1.5 * s + 3, 1, 9)), lambda v: 0 * v),
-    "photos": _Column(lambda s: np.floor(np.clip(2 * s + 4, 0, 12)), lambda v: 0 * v),
+# Of each feature: the digits of its values, how a standard normal signal becomes a value, and what
+# that is worth; utilities are sums of these.
+_SHOP: dict[str, tuple[int, Callable[[Array], Array], Callable[[Array], Array]]] = {
+    "bm25_title": (2, lambda s: np.exp(0.5 * s + 1.6), lambda v: 0.55 * np.log(v)),
+    "bm25_body": (2, lambda s: np.exp(0.4 * s + 2.2), lambda v: 0.6 * np.log(v)),
+    "title_match": (2, lambda s: np.clip(0.5 + s / 3, 0, 1), lambda v: 0.9 * v),
+    "clicks_30d": (0, lambda s: np.floor(np.exp(1.5 * s + 3)), lambda v: 0.3 * _up_to(v, 60)),
+    "sales_30d": (0, lambda s: np.floor(np.exp(1.3 * s)), lambda v: 0.3 * _up_to(v, 5)),
+    "rating": (1, lambda s: np.clip(4 + 0.6 * s, 1, 5), lambda v: 0.8 * (v > 3.6)),
+    "reviews": (0, lambda s: np.floor(np.exp(1.4 * s + 2)), lambda v: 0.15 * _up_to(v, 30)),
+    "price": (2, lambda s: np.exp(0.7 * s + 3.7), lambda v: 1.3 * _near(np.log(v), 3.7, 0.6)),
+    "discount": (0, lambda s: np.clip(12 * s + 8, 0, 60), lambda v: 0.8 * _near(v, 18, 9)),
+    "age_days": (0, lambda s: np.floor(np.exp(1.1 * s + 5)), lambda v: 0.9 * (v < 60)),
+    "stock": (0, lambda s: np.floor(np.exp(1.5 * s + 1.5)), lambda v: 1.2 * (v > 1)),
+    "delivery_days": (0, lambda s: np.floor(np.clip(1.5 * s + 3, 1, 9)), lambda v: 0 * v),
+    "photos": (0, lambda s: np.floor(np.clip(2 * s + 4, 0, 12)), lambda v: 0 * v),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class _Documents:
-    """Document ids in place of the comments of a file."""
-
-    ids: Array
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, i: int) -> str:
-        return f"docid = {self.ids[i]}"
-
-    def docid(self, i: int) -> str:
-        return str(self.ids[i])
-
-    def select(self, index: Any) -> _Documents:
-        return _Documents(self.ids[index])
 
 
 def make_sample(*, random_state: int | np.random.Generator | None = 0) -> dict[str, Dataset]:
@@ -456,21 +402,20 @@ def make_sample(*, random_state: int | np.random.Generator | None = 0) -> dict[s
         for j in columns:
             signals[j] = 0.7 * of + np.sqrt(1 - 0.7**2) * signals[j]
     values = {
-        name: np.round(column.value(s), column.digits)
-        for (name, column), s in zip(_SHOP.items(), signals, strict=True)
+        name: np.round(value(s), digits)
+        for (name, (digits, value, _)), s in zip(_SHOP.items(), signals, strict=True)
     }
-    utility = np.sum([column.worth(values[name]) for name, column in _SHOP.items()], axis=0)
+    utility = np.sum([worth(values[name]) for name, (_, _, worth) in _SHOP.items()], axis=0)
     values["rating"] = np.where(values["reviews"] > 2, values["rating"], np.nan)
     labels = _grade(rng, sizes, utility, 0.35, 5)
     matrix = np.column_stack(list(values.values())).astype(np.float32)
     number = rng.permutation(len(query)) + 1000
-    urls = np.array([f"/p/{n}" for n in number.tolist()])
     data = Dataset(
         DenseRows(matrix),
         labels,
         np.array(names)[query],
         feature_names=tuple(_SHOP),
-        comments=_Documents(urls),
+        comments=Words.of(f"/p/{n}" for n in number.tolist()),
         source="<make_sample>",
     )
     ends = np.cumsum([0, *SAMPLE_PARTS.values()])

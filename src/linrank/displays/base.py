@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from linrank.displays.svg import GRID, themed_svg
+from linrank.displays.svg import GRAY, GRID, themed_svg
 from linrank.system.tables import text_width
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ class Display(ABC):
 
     Attributes
     ----------
+    title : str
+        What the picture is, in a few words.
+    description : str
+        What it shows, in words: the alternative for those who cannot see it.
+    n_panels : int
+        How many axes it is drawn on.
     ax_ : matplotlib Axes
         Where it was drawn last; of several panels, the first.
     axes_ : list of matplotlib Axes
@@ -33,34 +39,14 @@ class Display(ABC):
     figure_ : matplotlib Figure
     """
 
+    title: str
+    description: str
+    n_panels: int = 1
     ax_: Axes
     axes_: list[Axes]
     figure_: Figure
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What the picture is, in a few words."""
-
-    @property
-    @abstractmethod
-    def description(self) -> str:
-        """What it shows, in words: the alternative for those who cannot see it."""
-
-    @property
-    def n_panels(self) -> int:
-        """How many axes it is drawn on."""
-        return 1
-
-    @property
-    def _one_axis(self) -> bool:
-        """Whether the panels share the horizontal axis."""
-        return False
-
-    @property
-    def _height(self) -> float:
-        """Inches of a figure of its own."""
-        return 3.6
+    _one_axis: bool = False  # whether the panels share the horizontal axis
+    _height: float = 3.6  # inches of a figure of its own
 
     @abstractmethod
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
@@ -133,7 +119,9 @@ class Display(ABC):
         with _matplotlib("style").context("default"):
             figure = self.to_figure(width=width, **style)
             if not show_title:
-                remove_titles(figure)
+                figure.suptitle("").set_in_layout(False)  # nor the room that it takes
+                for ax in figure.axes:
+                    ax.set_title("")
             return themed_svg(figure, self.title, self.description, id_prefix=id_prefix)
 
     def _drawn_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
@@ -141,7 +129,7 @@ class Display(ABC):
         axes = list(figure.subplots(self.n_panels, 1, sharex=self._one_axis, squeeze=False)[:, 0])
         self._draw(axes, style)
         if len(axes) == 1:
-            lift_title(axes[0])
+            _lift_title(axes[0])
         return axes
 
     def _given(self, ax: Any) -> list[Axes]:
@@ -170,8 +158,30 @@ def check_has(thing: Any, name: str, told: str) -> None:
 # ---- text and axes ------------------------------------------------------------------------------
 
 
-def finish(ax: Any, grid: str = "both") -> None:
-    """Take away what says nothing, and add a faint grid."""
+def finish(
+    ax: Any,
+    title: str = "",
+    *,
+    x: str | None = None,
+    y: str | None = None,
+    grid: str = "both",
+    pad: float | None = None,
+) -> None:
+    """Name the axes and the picture, take away what says nothing, and add a faint grid.
+
+    All names are literal, in lines that fit; those of ticks must be there before. ``pad`` are the
+    points between the title and the axes.
+    """
+    width, height = ax.figure.get_size_inches()
+    place = ax.get_position()
+    if x is not None:
+        # What the vertical axis takes beside the others: its ticks, its name, some air.
+        ticks = [_ems(tick.get_text()) * tick.get_fontsize() for tick in ax.get_yticklabels()]
+        _write(ax.set_xlabel(""), x, width - (max([45.0, *ticks]) + 25.0) / 72.0)
+    if y is not None:
+        _write(ax.set_ylabel(""), y, place.height * height)
+    if title:
+        _write(ax.set_title("", fontsize="medium", pad=pad), title, place.width * width)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis=grid, color=GRID, alpha=0.25)
     ax.set_axisbelow(True)
@@ -225,61 +235,21 @@ def _cut(text: str, room: float) -> str:
     return text[: bisect_right(kept, room)]
 
 
-def literal(text: Any) -> None:
-    """Show a text as it is: a name with dollar signs is no formula."""
-    text.set_parse_math(False)
-    text.set_usetex(False)
-
-
-def label(ax: Any, *, x: str | None = None, y: str | None = None) -> None:
-    """Name the axes, literally, in lines that fit; names of ticks come first."""
-    width, height = ax.figure.get_size_inches()
-    for text, inches, set_label in (
-        (x, width - _beside(ax) / 72.0, ax.set_xlabel),
-        (y, ax.get_position().height * height, ax.set_ylabel),
-    ):
-        if text is not None:
-            shown = set_label("")
-            literal(shown)
-            shown.set_text(_wrapped(text, inches, shown))
-
-
-def _beside(ax: Any) -> float:
-    """Points that the vertical axis takes beside the others: its ticks, its name, some air."""
-    ticks = [_ems(tick.get_text()) * tick.get_fontsize() for tick in ax.get_yticklabels()]
-    return float(max([45.0, *ticks])) + 25.0
-
-
-def titled(ax: Any, text: str, *, pad: float | None = None) -> None:
-    """Write the title, in as many lines as the width of the axes asks for.
-
-    ``pad`` are the points between it and the axes.
-    """
-    title = ax.set_title("", fontsize="medium", pad=pad)
-    literal(title)
-    title.set_text(_wrapped(text, ax.get_position().width * ax.figure.get_figwidth(), title))
-
-
-def lift_title(ax: Any) -> None:
+def _lift_title(ax: Any) -> None:
     """Give the title of axes to their figure, which is wider: names of ticks narrow the axes."""
     title, figure = ax.title, ax.figure
     shown = figure.suptitle("", fontsize=title.get_fontsize())
-    literal(shown)
-    shown.set_text(
-        _wrapped(" ".join(title.get_text().split()), 0.97 * figure.get_figwidth(), shown)
-    )
+    _write(shown, " ".join(title.get_text().split()), 0.97 * figure.get_figwidth())
     title.set_text("")
 
 
-def remove_titles(figure: Any) -> None:
-    """Remove the titles of a figure and of its axes, and the room that they take."""
-    figure.suptitle("").set_in_layout(False)
-    for ax in figure.axes:
-        ax.set_title("")
+def _write(shown: Any, text: str, inches: float) -> None:
+    """Write a text as it is: a name with dollar signs is no formula.
 
-
-def _wrapped(text: str, inches: float, shown: Any) -> str:
-    """Lines that are about as long as there is room; a word that is longer is broken."""
+    In lines that are about as long as there is room; a word that is longer is broken.
+    """
+    shown.set_parse_math(False)
+    shown.set_usetex(False)
     room = max(7.0, 72.0 * inches / shown.get_fontsize())
     lines: list[str] = []
     for paragraph in text.splitlines():
@@ -295,12 +265,18 @@ def _wrapped(text: str, inches: float, shown: Any) -> str:
                 word = word[len(lines[-1]) :]
             line = word
         lines += [line] if line else []
-    return "\n".join(lines)
+    shown.set_text("\n".join(lines))
 
 
-def tick_labels(ax: Any, places: Sequence[float], names: Sequence[object]) -> None:
-    """Write names beside the vertical axis, one for each place."""
+def name_rows(ax: Any, names: Sequence[object]) -> list[int]:
+    """Write names beside the vertical axis from top to bottom, zero marked; return their places."""
+    places = list(range(len(names) - 1, -1, -1))
     ax.set_yticks(places, [readable(name) for name in names], parse_math=False, usetex=False)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.tick_params(axis="y", length=0)
+    ax.locator_params(axis="x", nbins=5)
+    ax.axvline(0, color=GRAY, linewidth=0.8)
+    return places
 
 
 def plain_powers(axis: Any) -> None:

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.base import (
-    Display,
-    check_has,
-    finish,
-    label,
-    plain_powers,
-    readable,
-    titled,
-)
+from linrank.displays.base import Display, check_has, finish, plain_powers, readable
 from linrank.displays.svg import BLUE, GRAY, ORANGE
 from linrank.metrics import parse
 from linrank.system.resources import count
@@ -63,6 +55,13 @@ class ConvergenceDisplay(Display):
                 "the history has no objective: fit a model first, a stochastic one with "
                 "record='exact' or 'sampled'"
             )
+        gap, objective = self.history.get("gap", ()), self.history["objective"]
+        is_certified = len(gap) and np.isfinite(gap[-1])
+        certified = f", certified to be within {gap[-1]:.3g} of the optimum" if is_certified else ""
+        self._steps = count(len(objective) - 1, "iteration")
+        if "n_steps" in self.history:
+            self._steps = count(int(self.history["n_steps"][-1]), "step")
+        self.description = f"After {self._steps} the objective is {objective[-1]:.6g}{certified}."
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, optimum: float | None = None) -> ConvergenceDisplay:
@@ -75,24 +74,6 @@ class ConvergenceDisplay(Display):
             "first, or pass a history"
         )
 
-    @property
-    def description(self) -> str:
-        """Iterations, objective and gap at the end."""
-        gap = self.history.get("gap", ())
-        certified = (
-            f", certified to be within {gap[-1]:.3g} of the optimum"
-            if len(gap) and np.isfinite(gap[-1])
-            else ""
-        )
-        objective = self.history["objective"][-1]
-        return f"After {self._steps} the objective is {objective:.6g}{certified}."
-
-    @property
-    def _steps(self) -> str:
-        if "n_steps" in self.history:
-            return count(int(self.history["n_steps"][-1]), "step")
-        return count(len(self.history["objective"]) - 1, "iteration")
-
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,) = axes
         objective = np.asarray(self.history["objective"], dtype=np.float64)
@@ -100,9 +81,8 @@ class ConvergenceDisplay(Display):
         (self._draw_descent if is_stochastic else self._draw_bounds)(ax, objective, style)
         plain_powers(ax.yaxis)
         kind = "Stochastic descent" if is_stochastic else "Convergence"
-        titled(ax, f"{kind}: {self._steps}, objective {objective[-1]:.6g}")
         ax.legend(frameon=False)
-        finish(ax)
+        finish(ax, f"{kind}: {self._steps}, objective {objective[-1]:.6g}")
 
     def _draw_bounds(self, ax: Any, objective: Any, style: dict[str, Any]) -> None:
         seconds, unit = self.history["seconds"], abs(objective[-1]) or 1.0
@@ -155,8 +135,25 @@ class PathDisplay(Display):
     _one_axis = True
 
     def __post_init__(self) -> None:
-        told = "a path is what ranksvm_path or domination_path returns"
-        check_has(self.path, "objectives", told)
+        path, has_scores = self.path, self.scores is not None
+        check_has(path, "objectives", "a path is what ranksvm_path or domination_path returns")
+        panels = [(path.objectives, "objective", "log"), (path.norms, "norm of weights", "log")]
+        self._panels = [] if has_scores else panels
+        if len(np.unique(path.n_nonzero)) > 1:
+            self._panels.append((path.n_nonzero, "weights not 0", "linear"))
+        self.n_panels = has_scores + len(self._panels)
+        self._height = 1.3 + 1.4 * self.n_panels + 0.6 * has_scores
+        name, grid = path.parameter, path.values
+        self.title = f"Regularization path over {name}"
+        told = f"{count(len(grid), 'model')} for {name} from {min(grid):.3g} to {max(grid):.3g}."
+        if has_scores:
+            self._by_fold = np.atleast_2d(np.asarray(self.scores, dtype=np.float64))
+            mean = self._by_fold.mean(axis=0)
+            best = int(np.nanargmax(mean))
+            at = f"at {name} = {grid[best]:.3g}"
+            told += f" {readable(self.metric)} is {mean[best]:.4f} at most, {at}."
+        chosen = "" if self.chosen is None else f" Chosen: {name} = {self.chosen:.3g}."
+        self.description = told + chosen
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> PathDisplay:
@@ -165,45 +162,6 @@ class PathDisplay(Display):
         check_has(estimator, "path_", told)
         (chosen,) = estimator.best_params_.values()
         return cls(estimator.path_, estimator.scores_, chosen, str(parse(estimator.scoring)))
-
-    @property
-    def n_panels(self) -> int:
-        """One to three: what there is to see."""
-        return (self.scores is not None) + len(self._panels)
-
-    @property
-    def _panels(self) -> list[tuple[Any, str, str]]:
-        path = self.path
-        panels = [(path.objectives, "objective", "log"), (path.norms, "norm of weights", "log")]
-        panels = panels if self.scores is None else []
-        if len(np.unique(path.n_nonzero)) > 1:
-            panels.append((path.n_nonzero, "weights not 0", "linear"))
-        return panels
-
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        return f"Regularization path over {self.path.parameter}"
-
-    @property
-    def description(self) -> str:
-        """The grid, the choice and its measure."""
-        name, grid = self.path.parameter, self.path.values
-        told = f"{count(len(grid), 'model')} for {name} from {min(grid):.3g} to {max(grid):.3g}."
-        if self.scores is not None:
-            mean = self._by_fold.mean(axis=0)
-            best = int(np.nanargmax(mean))
-            at = f"at {name} = {grid[best]:.3g}"
-            told += f" {readable(self.metric)} is {mean[best]:.4f} at most, {at}."
-        return told + (f" Chosen: {name} = {self.chosen:.3g}." if self.chosen is not None else "")
-
-    @property
-    def _by_fold(self) -> Any:
-        return np.atleast_2d(np.asarray(self.scores, dtype=np.float64))
-
-    @property
-    def _height(self) -> float:
-        return 1.3 + 1.4 * self.n_panels + (0.6 if self.scores is not None else 0.0)
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         path, name, panels = self.path, self.path.parameter, self._panels
@@ -223,7 +181,11 @@ class PathDisplay(Display):
                 ax.axvline(self.chosen, color=ORANGE, linestyle="--", label=text)
             ax.set(xscale="log", xlabel=name if ax is axes[-1] else "")
             plain_powers(ax.xaxis)
-            finish(ax)
+            said = None
+            if self.scores is not None and ax is axes[0]:
+                n_folds = len(self._by_fold)
+                said = readable(self.metric) + (f"\n({n_folds} folds)" if n_folds > 1 else "")
+            finish(ax, y=said)
         if self.chosen is not None:
             axes[0].legend(frameon=False)
 
@@ -235,7 +197,6 @@ class PathDisplay(Display):
             error = scores.std(axis=0, ddof=1) / np.sqrt(n_folds)
             band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
             ax.fill_between(grid, mean - error, mean + error, **band)
-        label(ax, y=readable(self.metric) + (f"\n({n_folds} folds)" if n_folds > 1 else ""))
 
 
 @dataclass(eq=False, repr=False)
@@ -262,6 +223,20 @@ class InductionDisplay(Display):
     def __post_init__(self) -> None:
         if self.by not in ("features", "rounds"):
             raise ValueError(f"by must be 'features' or 'rounds', got {self.by!r}")
+        rounds, end = self.rounds, self.rounds[-1]
+        told = f"After {count(len(rounds), 'round')} {count(end.n_chosen, 'feature')} entered,"
+        self.description = (
+            f"{told} {end.n_nonzero:,} with a weight; the objective is {end.objective:.6g}."
+        )
+        self._panels = {
+            "objective": [one.objective for one in rounds],
+            "weights other than 0": [one.n_nonzero for one in rounds],
+        }
+        if all(one.validation is not None for one in rounds):
+            measured = {readable(self.metric): [one.validation for one in rounds]}
+            self._panels = measured | self._panels
+        self.n_panels = len(self._panels)
+        self._height = 1.0 + 1.7 * self.n_panels
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, by: str = "features") -> InductionDisplay:
@@ -275,37 +250,12 @@ class InductionDisplay(Display):
         scoring = getattr(estimator, "scoring", None)
         return cls(rounds, by, cls.metric if scoring is None else str(parse(scoring)))
 
-    @property
-    def description(self) -> str:
-        """Rounds, features and objective at the end."""
-        end = self.rounds[-1]
-        told = f"After {count(len(self.rounds), 'round')} {count(end.n_chosen, 'feature')} entered,"
-        return f"{told} {end.n_nonzero:,} with a weight; the objective is {end.objective:.6g}."
-
-    @property
-    def _panels(self) -> list[tuple[list[float], str]]:
-        panels = [([one.objective for one in self.rounds], "objective")]
-        panels += [([one.n_nonzero for one in self.rounds], "weights other than 0")]
-        if all(one.validation is not None for one in self.rounds):
-            panels.insert(0, ([one.validation for one in self.rounds], readable(self.metric)))
-        return panels
-
-    @property
-    def n_panels(self) -> int:
-        """Three, or two without validation data."""
-        return len(self._panels)
-
-    @property
-    def _height(self) -> float:
-        return 1.0 + 1.7 * self.n_panels
-
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         is_by_feature = self.by == "features"
         x = [one.n_chosen if is_by_feature else k for k, one in enumerate(self.rounds, 1)]
-        for ax, (values, text) in zip(axes, self._panels, strict=True):
+        for ax, (text, values) in zip(axes, self._panels.items(), strict=True):
             ax.plot(x, values, **{"marker": "o", "color": BLUE, "markersize": 4, **style})
-            label(ax, y=text)
-            finish(ax)
+            finish(ax, y=text)
         axes[-1].set(xlabel="features that have entered" if is_by_feature else "round")
 
 
@@ -337,6 +287,16 @@ class GridDisplay(Display):
     metric: str = "mean score"
     numbers: bool | None = None
 
+    def __post_init__(self) -> None:
+        (g, c), metric, means = self.chosen, readable(self.metric, 40), self.means
+        at = f"C = {self.Cs[c]:g}, γ = {self.gammas[g]:g}"
+        self._choice = f"{metric} {means[g][c]:.4f} at {at}"
+        self.title = f"{metric} by C and γ"
+        low, high = np.min(means), np.max(means)
+        models = f"{np.size(means):,} models"
+        self.description = f"{models} from {low:.4f} to {high:.4f}. {self._choice}."
+        self._height = 1.8 + 0.45 * len(self.gammas)
+
     @classmethod
     def from_estimator(cls, estimator: Any, *, numbers: bool | None = None) -> GridDisplay:
         """Display of a fitted `KernelRankSVMCV`."""
@@ -346,27 +306,6 @@ class GridDisplay(Display):
         g, c = np.searchsorted(gammas, estimator.gamma_), np.searchsorted(Cs, estimator.C_)
         scoring = str(parse(estimator.scoring))
         return cls(Cs, gammas, estimator.mean_scores_, (int(g), int(c)), scoring, numbers)
-
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        return f"{readable(self.metric, 40)} by C and γ"
-
-    @property
-    def description(self) -> str:
-        """The choice and the range of the measure."""
-        low, high = np.min(self.means), np.max(self.means)
-        return f"{np.size(self.means):,} models from {low:.4f} to {high:.4f}. {self._choice}."
-
-    @property
-    def _choice(self) -> str:
-        g, c = self.chosen
-        metric = readable(self.metric, 40)
-        return f"{metric} {self.means[g][c]:.4f} at C = {self.Cs[c]:g}, γ = {self.gammas[g]:g}"
-
-    @property
-    def _height(self) -> float:
-        return 1.8 + 0.45 * len(self.gammas)
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         ax, means = axes[0], np.asarray(self.means)
@@ -381,8 +320,8 @@ class GridDisplay(Display):
                 ax.text(c, g, f"{mean:.3f}", ha="center", va="center", fontsize=7, color=color)
         place = self.chosen[::-1]
         ax.plot(*place, "s", markersize=18, markerfacecolor="none", color=ORANGE, markeredgewidth=2)
-        ax.set(xlabel="C", ylabel="γ")
-        titled(ax, self._choice)
+        finish(ax, self._choice, x="C", y="γ")
+        ax.grid(visible=False)
         ax.figure.colorbar(image, ax=ax, label=readable(self.metric))
 
 
@@ -409,16 +348,12 @@ class SupportDistributionDisplay(Display):
     def __post_init__(self) -> None:
         told = "a SupportDistributionDisplay draws what linrank.support_distribution returns"
         check_has(self.distribution, "alpha_sum", told)
-
-    @property
-    def description(self) -> str:
-        """Pairs, and how many of them have a dual variable."""
         found = self.distribution
         n_seen = int(found.n_pairs.sum())
         pairs = f"{n_seen:,} pairs"
         if found.is_sample:
             pairs = f"a sample of {n_seen:,} of {found.n_total:,} pairs"
-        return f"{pairs}, C = {found.C:g}: {found.support_share:.1%} have α > 0."
+        self.description = f"{pairs}, C = {found.C:g}: {found.support_share:.1%} have α > 0."
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         ax, found = axes[0], self.distribution
@@ -440,9 +375,8 @@ class SupportDistributionDisplay(Display):
                 look = {"color": color, "markersize": size, "label": text, **dots}
                 ax.plot(index[part], alpha[part], **look)
             ax.set(xlabel="pair, from order-closest to farthest", ylabel="α")
-        titled(ax, self.description.removesuffix("."))
         ax.legend(frameon=False)
-        finish(ax)
+        finish(ax, self.description.removesuffix("."))
 
 
 _RELATIVE = {
@@ -475,26 +409,15 @@ class RankProfileDisplay(Display):
     def __post_init__(self) -> None:
         told = "a RankProfileDisplay draws what linrank.rank_profile returns"
         check_has(self.profile, "distribution", told)
-
-    @property
-    def n_panels(self) -> int:
-        """One for each share of the energy."""
-        return len(self.profile.energy)
-
-    @property
-    def _height(self) -> float:
-        return 0.8 + 2.3 * self.n_panels
-
-    @property
-    def description(self) -> str:
-        """The median share of dimensions, for each share of the energy."""
-        return "; ".join(map(self._panel_title, range(self.n_panels))) + "."
-
-    def _median(self, k: int) -> float:
-        return 100.0 * float(np.median(self.profile.ratios(self.relative_to)[:, k]))
-
-    def _panel_title(self, k: int) -> str:
-        return f"{self.profile.energy[k]:.0%} of the energy: median {self._median(k):.0f}%"
+        energy, ratios = self.profile.energy, self.profile.ratios(self.relative_to)
+        self.n_panels = len(energy)
+        self._height = 0.8 + 2.3 * self.n_panels
+        self._medians = [100.0 * float(np.median(ratios[:, k])) for k in range(self.n_panels)]
+        self._said = [
+            f"{share:.0%} of the energy: median {median:.0f}%"
+            for share, median in zip(energy, self._medians, strict=True)
+        ]
+        self.description = "; ".join(self._said) + "."
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         profile, middle = self.profile, 10.0 * np.arange(10) + 5.0
@@ -506,9 +429,8 @@ class RankProfileDisplay(Display):
                 shuffled = profile.baseline.distribution(self.relative_to)[k]
                 ax.plot(middle, shuffled, "D", color=ORANGE, markersize=5, label="shuffled")
                 ax.legend(frameon=False)
-            ax.axvline(self._median(k), color=GRAY, linestyle="--", linewidth=1)
+            ax.axvline(self._medians[k], color=GRAY, linestyle="--", linewidth=1)
             ax.set(xlim=(0, 100), ylabel="queries")
-            titled(ax, self._panel_title(k))
             ax.locator_params(axis="y", integer=True)  # queries are counted
-            finish(ax, grid="y")
-        label(axes[-1], x=f"{_RELATIVE[self.relative_to]} (%)")
+            unit = f"{_RELATIVE[self.relative_to]} (%)" if ax is axes[-1] else None
+            finish(ax, self._said[k], x=unit, grid="y")

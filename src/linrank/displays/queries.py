@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.base import (
-    Display,
-    check_has,
-    finish,
-    label,
-    readable,
-    tick_labels,
-    titled,
-)
+from linrank.displays.base import Display, check_has, finish, name_rows, readable
 from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.metrics import parse
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -57,16 +50,27 @@ class QueryScatterDisplay(Display):
     _height = 4.7
 
     def __post_init__(self) -> None:
-        y, x = np.ravel(self.values), np.ravel(self.against)
+        y, x = (np.ravel(np.asarray(a, dtype=np.float64)) for a in (self.values, self.against))
         if len(x) != len(y):
             raise ValueError(
                 f"values has {len(y)} queries, against {len(x)}; both models must be measured on "
                 "the same queries, in the same order"
             )
+        self._points, self._known = (x, y), np.flatnonzero(~np.isnan(x + y))  # known of both
         if not len(self._known):
             raise ValueError(
                 f"{self.metric} is undefined for all {len(x)} queries of one model or the other"
             )
+        x, y = x[self._known], y[self._known]
+        first, second = (readable(name, 40) for name in self.names)
+        self.title = f"{readable(self.metric, 40)} by query: {first} and {second}"
+        self._higher = int(np.count_nonzero(y > x)), int(np.count_nonzero(y < x))
+        far = [f"{readable(q)} ({a:.3f} and {b:.3f})" for q, a, b in self.extremes()]
+        self.description = (
+            f"Of {count(len(x), 'query', 'queries')}, {first} has the higher value on "
+            f"{self._higher[0]:,}, {second} on {self._higher[1]:,}. They differ most on query "
+            f"{', '.join(far)}."
+        )
 
     @classmethod
     def from_evaluations(
@@ -87,17 +91,6 @@ class QueryScatterDisplay(Display):
         name, values = measured(evaluation, metric)
         return cls(values, measured(against, name)[1], names, name, ids)
 
-    @property
-    def _points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Both measures of all queries: (to the right, upwards)."""
-        y, x = (np.ravel(np.asarray(a, dtype=np.float64)) for a in (self.values, self.against))
-        return x, y
-
-    @property
-    def _known(self) -> NDArray[np.int64]:
-        """The queries that both models have a value of."""
-        return np.flatnonzero(~np.isnan(sum(self._points)))
-
     def extremes(self, n: int = 3) -> list[tuple[Any, float, float]]:
         """The queries furthest from the diagonal: (id, value of the first, of the second)."""
         (x, y), known = self._points, self._known
@@ -105,24 +98,6 @@ class QueryScatterDisplay(Display):
         ids = np.arange(len(x)) if self.query_ids is None else np.ravel(np.asarray(self.query_ids))
         ids = ids.tolist()  # ids of text may be an array of objects
         return [(ids[q], float(y[q]), float(x[q])) for q in order.tolist()]
-
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        first, second = (readable(name, 40) for name in self.names)
-        return f"{readable(self.metric, 40)} by query: {first} and {second}"
-
-    @property
-    def description(self) -> str:
-        """How many queries each serves better, and where they differ most."""
-        x, y = (values[self._known] for values in self._points)
-        first, second = (readable(name, 40) for name in self.names)
-        up, down = np.count_nonzero(y > x), np.count_nonzero(y < x)
-        far = [f"{readable(q)} ({a:.3f} and {b:.3f})" for q, a, b in self.extremes()]
-        return (
-            f"Of {count(len(x), 'query', 'queries')}, {first} has the higher value on {up:,}, "
-            f"{second} on {down:,}. They differ most on query {', '.join(far)}."
-        )
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,), known = axes, self._known
@@ -138,14 +113,12 @@ class QueryScatterDisplay(Display):
         ends = (low - margin, high + margin)
         ax.set(xlim=ends, ylim=ends, aspect="equal")
         metric, (first, second) = readable(self.metric, 40), (readable(n, 22) for n in self.names)
-        label(ax, x=f"{metric} of {second}", y=f"{metric} of {first}")
-        up, down = int(np.count_nonzero(y > x)), int(np.count_nonzero(y < x))
-        titled(
-            ax,
+        up, down = self._higher
+        said = (
             f"{count(len(x), 'query', 'queries')}: {first} higher on {up:,}, {second} on "
-            f"{down:,}, equal on {len(x) - up - down:,}{_left_out(self.values, known)}",
+            f"{down:,}, equal on {len(x) - up - down:,}{_left_out(self.values, known)}"
         )
-        finish(ax)
+        finish(ax, said, x=f"{metric} of {second}", y=f"{metric} of {first}")
 
 
 @dataclass(eq=False, repr=False)
@@ -172,8 +145,22 @@ class QueryHistogramDisplay(Display):
     _height = 3.4
 
     def __post_init__(self) -> None:
-        if not len(self._known):
-            raise ValueError(f"{self.metric} is undefined for all {np.size(self.values)} queries")
+        values = np.ravel(np.asarray(self.values, dtype=np.float64))
+        is_known = ~np.isnan(values)
+        self._known = known = values[is_known]
+        if not len(known):
+            raise ValueError(f"{self.metric} is undefined for all {len(values)} queries")
+        self._flat = values[:0]  # the values of queries that no ranking can order
+        if self.is_flat is not None:
+            self._flat = values[np.ravel(np.asarray(self.is_flat, dtype=bool)) & is_known]
+        self.title = f"{readable(self.metric, 40)} by query"
+        low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
+        left_out = len(values) - len(known)
+        also = f" {count(left_out, 'query', 'queries')} left out." if left_out else ""
+        self.description = (
+            f"{count(len(known), 'query', 'queries')}: mean {known.mean():.4f}, median "
+            f"{median:.4f}, half of them between {low:.4f} and {high:.4f}.{also}"
+        )
 
     @classmethod
     def from_evaluation(
@@ -183,57 +170,25 @@ class QueryHistogramDisplay(Display):
         name, values = measured(evaluation, metric)
         return cls(values, name, bins)
 
-    @property
-    def _known(self) -> NDArray[np.float64]:
-        values = np.ravel(np.asarray(self.values, dtype=np.float64))
-        return values[~np.isnan(values)]
-
-    @property
-    def _flat(self) -> NDArray[np.float64]:
-        """The values of queries that no ranking can order."""
-        values = np.ravel(np.asarray(self.values, dtype=np.float64))
-        if self.is_flat is None:
-            return values[:0]
-        return values[np.ravel(np.asarray(self.is_flat, dtype=bool)) & ~np.isnan(values)]
-
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        return f"{readable(self.metric, 40)} by query"
-
-    @property
-    def description(self) -> str:
-        """Mean, quartiles, and the queries left out."""
-        known = self._known
-        low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
-        left_out = np.size(self.values) - len(known)
-        also = f" {count(left_out, 'query', 'queries')} left out." if left_out else ""
-        return (
-            f"{count(len(known), 'query', 'queries')}: mean {known.mean():.4f}, median "
-            f"{median:.4f}, half of them between {low:.4f} and {high:.4f}.{also}"
-        )
-
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,), known, metric = axes, self._known, readable(self.metric, 40)
         low, high = _range(known)
         look = {"color": BLUE, "rwidth": 0.92, **style}
         ax.hist(known, bins=self.bins, range=(low, high), **look)
-        flat = self._flat
-        if len(flat):  # at the foot of the bars of all
+        if len(self._flat):  # at the foot of the bars of all
             gray = {**look, "color": GRAY, "label": "of one label"}
-            ax.hist(flat, bins=self.bins, range=(low, high), **gray)
+            ax.hist(self._flat, bins=self.bins, range=(low, high), **gray)
         mean, median = known.mean(), np.median(known)
         ax.axvline(mean, color=ORANGE, linewidth=2, label=f"mean {mean:.3f}")
         ax.axvline(median, color=GRAY, linestyle="--", label=f"median {median:.3f}")
         ax.set(xlim=(low, high))
         ax.locator_params(axis="x", nbins=6)
         _whole_numbers(ax.yaxis)
-        label(ax, x=metric, y="queries")
-        queries = count(len(known), "query", "queries")
-        titled(ax, f"{metric} of {queries}{_left_out(self.values, known)}", pad=24)
         # Between title and axes, where no data can be below it.
         ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderpad=0)
-        finish(ax)
+        queries = count(len(known), "query", "queries")
+        said = f"{metric} of {queries}{_left_out(self.values, known)}"
+        finish(ax, said, x=metric, y="queries", pad=24)
 
 
 @dataclass(eq=False, repr=False)
@@ -257,6 +212,7 @@ class LabelsDisplay(Display):
     _height = 5.2
 
     def __post_init__(self) -> None:
+        self._parts = [np.ravel(np.asarray(a)) for a in (self.values, self.counts, self.sizes)]
         values, counts, sizes = self._parts
         if len(values) != len(counts):
             raise ValueError(f"{len(counts)} counts for {len(values)} labels")
@@ -264,6 +220,11 @@ class LabelsDisplay(Display):
             raise ValueError(
                 f"{len(values)} labels and {len(sizes)} queries: there is nothing to draw"
             )
+        self.description = (
+            f"{count(int(counts.sum()), 'row')} with {count(len(values), 'label')} from "
+            f"{values.min():g} to {values.max():g}, in {count(len(sizes), 'query', 'queries')} "
+            f"of {sizes.min():,} to {sizes.max():,} rows, median {np.median(sizes):g}."
+        )
 
     @classmethod
     def from_dataset(cls, data: Any) -> LabelsDisplay:
@@ -271,31 +232,9 @@ class LabelsDisplay(Display):
         values, counts = np.unique(data.labels, return_counts=True)
         return cls(values, counts, np.diff(data.queries.offsets))
 
-    @property
-    def description(self) -> str:
-        """The range of both."""
-        values, counts, sizes = self._parts
-        return (
-            f"{count(int(counts.sum()), 'row')} with {count(len(values), 'label')} from "
-            f"{values.min():g} to {values.max():g}, in {count(len(sizes), 'query', 'queries')} "
-            f"of {sizes.min():,} to {sizes.max():,} rows, median {np.median(sizes):g}."
-        )
-
-    @property
-    def _parts(self) -> list[NDArray[Any]]:
-        return [np.ravel(np.asarray(a)) for a in (self.values, self.counts, self.sizes)]
-
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         values, counts, sizes = self._parts
-        look = {"color": BLUE, **style}
-        self._draw_labels(axes[0], values, counts, look)
-        self._draw_sizes(axes[1], sizes, look)
-        for ax in axes:
-            finish(ax, grid="y")
-
-    @staticmethod
-    def _draw_labels(ax: Any, values: Any, counts: Any, look: dict[str, Any]) -> None:
-        total = int(counts.sum())
+        look, (ax, below), total = {"color": BLUE, **style}, axes, int(counts.sum())
         if len(values) <= _MOST_LABELS:
             bars = ax.bar(np.arange(len(values)), counts, **{"width": 0.8, **look})
             ax.set_xticks(np.arange(len(values)), [f"{value:g}" for value in values])
@@ -304,23 +243,20 @@ class LabelsDisplay(Display):
             ax.margins(y=0.15)
         else:
             ax.hist(values, weights=counts, bins=30, **{"rwidth": 0.92, **look})
-        label(ax, x="label", y="rows")
-        titled(ax, f"{count(len(values), 'label')} of {count(total, 'row')}")
-
-    @staticmethod
-    def _draw_sizes(ax: Any, sizes: Any, look: dict[str, Any]) -> None:
+        said = f"{count(len(values), 'label')} of {count(total, 'row')}"
+        finish(ax, said, x="label", y="rows", grid="y")
         low, high = int(sizes.min()), int(sizes.max())
         step = max(1, -(-(high - low + 1) // 30))  # whole rows: no bar has more sizes than another
         edges = np.arange(low, high + step + 1, step) - 0.5
-        ax.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
+        below.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
         if high - low < 4:
-            ax.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
-        _whole_numbers(ax.xaxis)
-        _whole_numbers(ax.yaxis)
-        label(ax, x="rows of a query", y="queries")
+            below.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
+        _whole_numbers(below.xaxis)
+        _whole_numbers(below.yaxis)
         told = f"{low:,} to {high:,} rows, median {np.median(sizes):g}"
         told = told if low < high else count(low, "row")
-        titled(ax, f"{count(len(sizes), 'query', 'queries')} of {told}")
+        said = f"{count(len(sizes), 'query', 'queries')} of {told}"
+        finish(below, said, x="rows of a query", y="queries", grid="y")
 
 
 @dataclass(eq=False, repr=False)
@@ -347,54 +283,36 @@ class ComparisonDisplay(Display):
         self.metric = known[0] if self.metric is None else self.metric
         if self.metric not in known:
             raise ValueError(f"{self.metric!r} was not compared; there are {', '.join(known)}")
+        found, baseline = self.comparison, self.comparison.baseline
+        self.title = f"{readable(self.metric, 40)}: difference from {readable(baseline, 40)}"
+        # What the comparison says of the measure; up is better where it does not.
+        direction = getattr(found, "higher_is_better", None)
+        self._is_higher_better = True if direction is None else bool(direction(self.metric))
+        # Methods and their cells, the best first, without the baseline and what has no value.
+        rows = [(str(m), found.cells[m, self.metric]) for m in found.methods if m != baseline]
+        rows = [row for row in rows if row[1].difference == row[1].difference]
+        if not rows:
+            raise ValueError(f"no method has a {self.metric} to compare with that of {baseline!r}")
+        sign = -1.0 if self._is_higher_better else 1.0
+        self._differences = sorted(rows, key=lambda row: sign * row[1].difference)
+        self._height = 1.5 + 0.34 * max(2, len(rows))
+        each = (
+            f"{readable(name)} {cell.difference:+.4f} "
+            f"({cell.difference_low:+.4f} to {cell.difference_high:+.4f})"
+            for name, cell in self._differences
+        )
+        self.description = f"{'; '.join(each)}."
 
     @classmethod
     def from_comparison(cls, comparison: Any, metric: str | None = None) -> ComparisonDisplay:
         """Display of one measure of a comparison; all it needs is ``cells`` and their names."""
         return cls(comparison, metric)
 
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        baseline = readable(self.comparison.baseline, 40)
-        return f"{readable(self.metric, 40)}: difference from {baseline}"
-
-    @property
-    def description(self) -> str:
-        """Every difference with its interval."""
-        told = (
-            f"{readable(name)} {cell.difference:+.4f} "
-            f"({cell.difference_low:+.4f} to {cell.difference_high:+.4f})"
-            for name, cell in self._differences
-        )
-        return f"{'; '.join(told)}."
-
-    @property
-    def _is_higher_better(self) -> bool:
-        """What the comparison says of the measure; up is better where it does not."""
-        told = getattr(self.comparison, "higher_is_better", None)
-        return True if told is None else bool(told(self.metric))
-
-    @property
-    def _differences(self) -> list[tuple[str, Any]]:
-        """Methods and their cells, the best first, without the baseline and what has no value."""
-        found, baseline = self.comparison, self.comparison.baseline
-        rows = [(str(m), found.cells[m, self.metric]) for m in found.methods if m != baseline]
-        known = [row for row in rows if row[1].difference == row[1].difference]
-        if not known:
-            raise ValueError(f"no method has a {self.metric} to compare with that of {baseline!r}")
-        sign = -1.0 if self._is_higher_better else 1.0
-        return sorted(known, key=lambda row: sign * row[1].difference)
-
-    @property
-    def _height(self) -> float:
-        return 1.5 + 0.34 * max(2, len(self._differences))
-
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,), rows = axes, self._differences
         level = round(1.0 - float(getattr(self.comparison, "confidence", 0.95)), 12)
         look = {"color": BLUE, "fmt": "o", "capsize": 3, "markersize": 6, **style}
-        places = list(range(len(rows) - 1, -1, -1))
+        places = name_rows(ax, [name for name, _ in rows])
         for place, (_, cell) in zip(places, rows, strict=True):
             low, high = cell.difference_low, cell.difference_high
             ends = [[cell.difference - low], [high - cell.difference]]
@@ -404,16 +322,10 @@ class ComparisonDisplay(Display):
             p = cell.p if cell.p_corrected is None else cell.p_corrected
             if p is None or not p < level:
                 drawn[0].set_markerfacecolor("white")
-        tick_labels(ax, places, [name for name, _ in rows])
-        ax.set_ylim(-0.6, len(rows) - 0.4)
-        ax.tick_params(axis="y", length=0)
-        ax.locator_params(axis="x", nbins=5)
-        ax.axvline(0, color=GRAY, linewidth=1)
         side = "right" if self._is_higher_better else "left"
         told = f"{readable(self.metric, 40)} less that of {readable(self.comparison.baseline, 22)}"
-        label(ax, x=f"{told} ({side} is better)")
-        titled(ax, f"Bars: {100 * (1 - level):g}% intervals. Filled marks: p below {level:.3g}")
-        finish(ax, grid="x")
+        said = f"Bars: {100 * (1 - level):g}% intervals. Filled marks: p below {level:.3g}"
+        finish(ax, said, x=f"{told} ({side} is better)", grid="x")
 
 
 def measured(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
@@ -422,8 +334,6 @@ def measured(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
     if metric is None:
         metric = next(iter(per_query))
     if metric not in per_query:
-        from linrank.metrics import parse
-
         metric = str(parse(metric))
     if metric not in per_query:
         raise ValueError(f"{metric!r} was not evaluated; there are {', '.join(per_query)}")

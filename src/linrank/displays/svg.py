@@ -73,7 +73,6 @@ def themed_svg(
     root = ElementTree.fromstring(_drawn(figure))
     for element in root.iter():
         _clean(element)
-    _remove(root, {"metadata", "style"})
     digest = sha256((title + "\0" + description + "\0").encode("utf-8", "replace"))
     digest.update(ElementTree.tostring(root))
     prefix = id_prefix or f"lr{digest.hexdigest()[:10]}"
@@ -137,13 +136,6 @@ def _painted(style: str) -> str:
     return "; ".join(part for part in kept if part and not part.startswith("font-family"))
 
 
-def _remove(root: Element, tags: set[str]) -> None:
-    """Drop elements: the style of Matplotlib would be that of the whole page."""
-    for parent in list(root.iter()):
-        for child in [c for c in parent if c.tag in tags]:
-            parent.remove(child)
-
-
 def _references(element: Element) -> Iterator[tuple[str, str]]:
     """(attribute, id) of what an element refers to inside the picture."""
     for name, value in element.attrib.items():
@@ -165,36 +157,34 @@ def _rename(root: Element, prefix: str) -> None:
             element.set(name, element.attrib[name].replace(f"#{target}", f"#{new[target]}"))
 
 
-def _flatten(element: Element) -> None:
-    """Put the children of groups that say nothing in their place."""
-    children = []
-    for child in element:
-        _flatten(child)
-        children += list(child) if child.tag == "g" and not child.attrib else [child]
-    element[:] = children
+def _flatten(root: Element) -> None:
+    """Put the children of groups that say nothing in their place, from the inside out.
+
+    The style of Matplotlib, which would be that of the whole page, is left out.
+    """
+    for parent in reversed(list(root.iter())):
+        parent[:] = [
+            one
+            for child in parent
+            if child.tag not in ("metadata", "style")
+            for one in (child if child.tag == "g" and not child.attrib else (child,))
+        ]
 
 
-def _gather(element: Element) -> None:
+def _gather(root: Element) -> None:
     """Say the style of neighboring marks once, for their group: thousands of points have one."""
-    children: list[Element] = []
-    for style, marks in groupby(element, _style_of_mark):
-        run = list(marks)
-        if style is None or len(run) < 3:
+    for parent in list(root.iter()):
+        children: list[Element] = []
+        for style, marks in groupby(parent, lambda e: e.get("style") if e.tag == "use" else None):
+            run = list(marks)
+            if style is not None and len(run) >= 3:
+                group = ElementTree.Element("g", {"style": style})
+                for mark in run:
+                    del mark.attrib["style"]
+                group.extend(run)
+                run = [group]
             children += run
-            continue
-        group = ElementTree.Element("g", {"style": style})
-        for mark in run:
-            del mark.attrib["style"]
-        group.extend(run)
-        children.append(group)
-    element[:] = children
-    for child in element:
-        if child.tag != "use" and not (child.tag == "g" and len(child) and child[0].tag == "use"):
-            _gather(child)
-
-
-def _style_of_mark(element: Element) -> str | None:
-    return element.get("style") if element.tag == "use" else None
+        parent[:] = children
 
 
 def _dress(root: Element, title: str, description: str, prefix: str) -> None:

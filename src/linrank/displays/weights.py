@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.frames import feature_name
-from linrank.displays.base import Display, finish, label, readable, tick_labels, titled
+from linrank.displays.base import Display, finish, name_rows, readable
 from linrank.displays.svg import BLUE, GRAY, ORANGE
 from linrank.system.resources import count
 
@@ -54,7 +54,14 @@ class WeightsDisplay(Display):
             raise ValueError(
                 f"spread has {np.size(self.spread)} entries for {np.size(self.coef)} coefficients"
             )
-        _check(self._values, self.names, self.n, "coefficients")
+        coef = np.ravel(np.asarray(self.coef, dtype=np.float64))
+        values = coef if self.spread is None else coef * np.ravel(np.asarray(self.spread))
+        _check(values, self.names, self.n, "coefficients")
+        self._values, self._chosen = values, _largest(values, self.n)
+        self._height = _bars_height(len(self._chosen))
+        n = min(self.n, len(values))
+        told = f"The {n} largest of {len(values):,} weights"
+        self.description = f"{told}: {_listed(values, self.names)}."
 
     @classmethod
     def from_estimator(
@@ -76,42 +83,20 @@ class WeightsDisplay(Display):
         known = _known_names(getattr(estimator, "model_", estimator)) if known is None else known
         return cls(coef, known if names is None else names, n, spread)
 
-    @property
-    def description(self) -> str:
-        """The five largest, with their names."""
-        values = self._values
-        n = min(self.n, len(values))
-        return f"The {n} largest of {len(values):,} weights: {_listed(values, self.names)}."
-
-    @property
-    def _values(self) -> NDArray[Any]:
-        coef = np.ravel(np.asarray(self.coef, dtype=np.float64))
-        return coef if self.spread is None else coef * np.ravel(np.asarray(self.spread))
-
-    @property
-    def _height(self) -> float:
-        return _bars_height(len(_largest(self._values, self.n)))
-
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
-        (ax,), values = axes, self._values
-        chosen = _largest(values, self.n)
+        (ax,), values, chosen = axes, self._values, self._chosen
         _draw_bars(ax, values[chosen], [feature_name(self.names, j) for j in chosen], style)
-        label(ax, x="weight" if self.spread is None else "weight × spread of the feature")
-        titled(ax, self._said(values, len(chosen)))
-        finish(ax, grid="x")
-
-    @staticmethod
-    def _said(values: NDArray[Any], n_shown: int) -> str:
-        """How many there are and how many are shown."""
-        n_nonzero = np.count_nonzero(values)
-        if not n_nonzero:
-            return f"Weights: all {len(values):,} are 0"
-        shown = "all"
-        if n_shown < n_nonzero:
-            shown = f"{n_shown} largest of {len(values):,}"
+        # How many there are and how many are shown.
+        n_nonzero, shown = np.count_nonzero(values), "all"
+        if len(chosen) < n_nonzero:
+            shown = f"{len(chosen)} largest of {len(values):,}"
         elif n_nonzero < len(values):
             shown = f"{n_nonzero:,} of {len(values):,}, the others are 0"
-        return f"Weights ({shown}): blue ranks up, orange down"
+        said = f"Weights ({shown}): blue ranks up, orange down"
+        if not n_nonzero:
+            said = f"Weights: all {len(values):,} are 0"
+        unit = "weight" if self.spread is None else "weight × spread of the feature"
+        finish(ax, said, x=unit, grid="x")
 
 
 @dataclass(eq=False, repr=False)
@@ -136,7 +121,23 @@ class PairExplanationDisplay(Display):
     n: int = 10
 
     def __post_init__(self) -> None:
-        _check(self._values, self.names, self.n, "contributions")
+        values = np.ravel(np.asarray(self.contributions, dtype=np.float64))
+        _check(values, self.names, self.n, "contributions")
+        # The largest contributions, that of all others, and the difference; with names.
+        chosen = _largest(values, self.n)
+        bars, named = values[chosen].tolist(), [feature_name(self.names, j) for j in chosen]
+        rest = np.delete(values, chosen)
+        if rest.any():
+            bars.append(float(rest.sum()))
+            named.append(count(int(np.count_nonzero(rest)), "other feature"))
+        self._bars = [*bars, float(values.sum())], [*named, "difference of scores"]
+        self._height = _bars_height(len(self._bars[0]))
+        first, second = (readable(name) for name in self.pair)
+        self.title = f"Scores of {first} and {second}, feature by feature"
+        self.description = (
+            f"The score of {first} less that of {second} is {values.sum():+.4g}; the features "
+            f"that say most: {_listed(values, self.names)}."
+        )
 
     @classmethod
     def from_model(
@@ -162,64 +163,21 @@ class PairExplanationDisplay(Display):
         told = (f"row {i}", f"row {j}") if called is None else called
         return cls(model.explain(X, qid=qid, pair=(i, j)), names, told, n)
 
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        first, second = (readable(name) for name in self.pair)
-        return f"Scores of {first} and {second}, feature by feature"
-
-    @property
-    def description(self) -> str:
-        """The difference of the scores, and the features that make most of it."""
-        values = self._values
-        first, second = (readable(name) for name in self.pair)
-        return (
-            f"The score of {first} less that of {second} is {values.sum():+.4g}; the features "
-            f"that say most: {_listed(values, self.names)}."
-        )
-
-    @property
-    def _values(self) -> NDArray[Any]:
-        return np.ravel(np.asarray(self.contributions, dtype=np.float64))
-
-    @property
-    def _bars(self) -> tuple[list[float], list[str]]:
-        """The largest contributions, that of all others, and the difference; with names."""
-        values = self._values
-        chosen = _largest(values, self.n)
-        bars, names = values[chosen].tolist(), [feature_name(self.names, j) for j in chosen]
-        rest = np.delete(values, chosen)
-        if rest.any():
-            bars.append(float(rest.sum()))
-            names.append(count(int(np.count_nonzero(rest)), "other feature"))
-        return [*bars, float(values.sum())], [*names, "difference of scores"]
-
-    @property
-    def _height(self) -> float:
-        return _bars_height(len(self._bars[0]))
-
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,), (bars, names) = axes, self._bars
         _draw_bars(ax, np.array(bars), names, style)
         ax.patches[-1].set_facecolor(GRAY)
         ax.axhline(0.5, color=GRAY, linewidth=0.8)
-        label(ax, x="contribution to the difference of scores")
         (first, second), total = (readable(name, 18) for name in self.pair), bars[-1]
         above, below = (first, second) if total > 0 else (second, first)
         verdict = f"Why {above} is above {below}" if total else f"Why {first} and {second} are tied"
-        titled(ax, f"{verdict}: blue for {first}, orange for {second}")
-        finish(ax, grid="x")
+        said = f"{verdict}: blue for {first}, orange for {second}"
+        finish(ax, said, x="contribution to the difference of scores", grid="x")
 
 
 def _draw_bars(ax: Any, values: NDArray[Any], names: list[str], style: dict[str, Any]) -> None:
-    place = np.arange(len(values))[::-1]
     colors = np.where(values >= 0, BLUE, ORANGE)
-    ax.barh(place, values, **{"color": colors, "height": 0.7, **style})
-    ax.set_ylim(-0.6, len(values) - 0.4)
-    tick_labels(ax, place.tolist(), names)
-    ax.tick_params(axis="y", length=0)
-    ax.locator_params(axis="x", nbins=5)
-    ax.axvline(0, color=GRAY, linewidth=0.8)
+    ax.barh(name_rows(ax, names), values, **{"color": colors, "height": 0.7, **style})
 
 
 def _bars_height(n_bars: int) -> float:
@@ -269,6 +227,17 @@ class CurvesDisplay(Display):
     lines: Sequence[tuple[ArrayLike, ArrayLike]]
     names: Sequence[str] | None = None
     n: int = 6
+    title = "Curves of the features"
+
+    def __post_init__(self) -> None:
+        spans = np.array([float(np.ptp(np.asarray(y))) for _, y in self.lines])
+        self._order = np.argsort(-spans, kind="stable").tolist()
+        self.n_panels = max(1, min(self.n, len(self.lines)))
+        self._height = 0.6 + 1.6 * self.n_panels
+        most = self._order[: min(self.n_panels, 5)]
+        told = ", ".join(f"{self._name(j)} {spans[j]:.4g}" for j in most)
+        n_all = f"{len(spans):,}"
+        self.description = f"The {self.n_panels} curves of the largest span, of {n_all}: {told}."
 
     @classmethod
     def from_estimator(
@@ -284,42 +253,14 @@ class CurvesDisplay(Display):
         lines = [model.curve(j) for j in range(model.n_features)]
         return cls(lines, model.term_names[: len(lines)] if names is None else names, n)
 
-    @property
-    def title(self) -> str:
-        """What the picture is."""
-        return "Curves of the features"
-
-    @property
-    def description(self) -> str:
-        """The five largest spans, with the names of their features."""
-        n, spans = self.n_panels, self._spans
-        order = np.argsort(-spans, kind="stable")[: min(n, 5)]
-        told = ", ".join(f"{self._name(j)} {spans[j]:.4g}" for j in order)
-        return f"The {n} curves of the largest span, of {len(spans):,}: {told}."
-
-    @property
-    def n_panels(self) -> int:
-        """One for each curve that is shown."""
-        return max(1, min(self.n, len(self.lines)))
-
-    @property
-    def _spans(self) -> NDArray[Any]:
-        return np.array([float(np.ptp(np.asarray(y))) for _, y in self.lines])
-
-    @property
-    def _height(self) -> float:
-        return 0.6 + 1.6 * self.n_panels
-
     def _name(self, j: int) -> str:
         return readable(feature_name(self.names, j))
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
-        order = np.argsort(-self._spans, kind="stable")
-        for ax, j in zip(axes, order.tolist(), strict=False):
+        for ax, j in zip(axes, self._order, strict=False):
             x, y = (np.asarray(part, dtype=np.float64) for part in self.lines[j])
             ax.plot(x, y - y.min(), **{"color": BLUE, **style})
-            label(ax, x=self._name(j), y="score")
-            finish(ax)
+            finish(ax, x=self._name(j), y="score")
 
 
 def _listed(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:

@@ -22,62 +22,25 @@ from linrank.duals.dual_matrix import (
     dual_matrix,
     frame_of,
 )
-from linrank.duals.entries import HuberEntries, PairEntries, SquaredHingeEntries, pair_weight
+from linrank.duals.entries import HuberEntries, PairEntries, SquaredHingeEntries
 from linrank.errors import check_one_of, check_positive
 from linrank.models.linear import LinearModel
 from linrank.options import LOSSES, SELECTED_PAIRS
-from linrank.pairs import Pairs, chosen, random
+from linrank.pairs.choice import Cells, Pairs, Selection, chosen, weighted_as
 from linrank.system.seeds import seed_of
 
 Array = NDArray[Any]
 _CHUNK = 1 << 20  # pairs that are looked at together
 
 
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """Pairs (i above j) by position, the query of each and the difference of their levels."""
-
-    query: Array
-    i: Array
-    j: Array
-    difference: Array
-
-    def __len__(self) -> int:
-        return len(self.i)
-
-    @classmethod
-    def of_rows(cls, queries: Queries, winners: Array, losers: Array) -> Listed:
-        """Pairs given by rows of the matrix."""
-        position = queries.scatter(np.arange(queries.n_rows))
-        i, j = position[winners], position[losers]
-        query = np.searchsorted(queries.offsets, i, side="right") - 1
-        return cls(query, i, j, (queries.levels[i] - queries.levels[j]).astype(np.int64))
-
-
-def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Listed]:
-    """All pairs, about ``size`` at a time: by query, by level of the winner, of the loser.
-
-    With the rows of a query sorted by level, the losers of a row are a prefix of them, or of
-    ``pairs.adjacent`` the rows of the level below.
-    """
-    queries = pairs.queries
-    for q in np.flatnonzero(queries.n_levels > 1):
-        begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
-        level = queries.levels[begin:end]
-        ascending = np.argsort(level, kind="stable")
-        below = np.searchsorted(level[ascending], np.arange(int(queries.n_levels[q]) + 1))
-        high = below[level[ascending]]
-        low = below[np.maximum(level[ascending] - 1, 0)] if pairs.adjacent else np.zeros_like(high)
-        until = np.cumsum(high - low)
-        cuts = np.searchsorted(until, np.arange(size, int(until[-1]), size), side="left") + 1
-        for winners in np.split(np.arange(end - begin), np.unique(cuts)):
-            n_losers = (high - low)[winners]
-            ends = np.cumsum(n_losers)
-            i = ascending[np.repeat(winners, n_losers)]
-            place = np.arange(len(i)) + np.repeat(low[winners] - (ends - n_losers), n_losers)
-            j = ascending[place]
-            difference = (level[i] - level[j]).astype(np.int64)
-            yield Listed(np.full(len(i), q), begin + i, begin + j, difference)
+def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Preferences]:
+    """All pairs and their weights ω, ``size`` at a time: by query, by level of the winner."""
+    cells = Cells.of(pairs.queries)
+    blocks = cells.at(1) if pairs.adjacent else cells.beyond(0)
+    for begin in range(0, blocks.n_pairs, size):
+        numbers = np.arange(begin, min(begin + size, blocks.n_pairs))
+        winners, losers = blocks.pairs(numbers)
+        yield weighted_as(pairs, Preferences(cells.rows[winners], cells.rows[losers]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +52,6 @@ class TrainedPairs:
     listed: Preferences | None
     entries: PairEntries
     loss: str
-    C: float
 
     @property
     def n_pairs(self) -> int:
@@ -97,49 +59,29 @@ class TrainedPairs:
         return n_swept + (0 if self.listed is None else len(self.listed))
 
     @property
-    def n_differences(self) -> int:
-        """The largest order difference that a pair could have."""
-        return int(self.queries.n_levels.max()) - 1
-
-    @property
-    def slope(self) -> float:
-        """α/ω of a pair with equal scores."""
-        return self.C if self.loss == "hinge" else 2.0 * self.C
-
-    @property
     def can_sample(self) -> bool:
         """Whether the pairs are all pairs of the labels, which `linrank.pairs.random` draws."""
         return self.listed is None and self.swept is not None and not self.swept.adjacent
 
-    def parts(self) -> Iterator[tuple[Listed, Array]]:
-        """All pairs and their weights ω, a million at a time."""
+    def parts(self) -> Iterator[Preferences]:
+        """All pairs with their weights ω, a million at a time."""
         if self.swept is not None:
-            for listed in chunks(self.swept):
-                yield listed, pair_weight(self.swept, listed.query, listed.i, listed.j)
+            yield from chunks(self.swept)
         if self.listed is not None:
-            listed = Listed.of_rows(self.queries, self.listed.winners, self.listed.losers)
-            yield listed, np.ones(len(listed)) if self.listed.weight is None else self.listed.weight
+            yield self.listed
 
-    def sample(self, n: int, seed: int) -> Iterator[tuple[Listed, Array]]:
-        """``n`` of the pairs, drawn uniformly without a list of all, and their weights."""
+    def sample(self, n: int, seed: int) -> Iterator[Preferences]:
+        """``n`` of the pairs, drawn uniformly without a list of all, with their weights."""
         if not self.can_sample or self.swept is None:
             raise ValueError(
                 "n_sample draws from all pairs of the labels, but the model was trained on chosen "
                 "ones; leave it out"
             )
-        queries = self.queries
-        number = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        some = random(queries.scatter(queries.levels), queries.scatter(number), n, seed=seed)
-        listed = Listed.of_rows(queries, some.winners, some.losers)
-        yield listed, pair_weight(self.swept, listed.query, listed.i, listed.j)
-
-    def rows_of(self, listed: Listed) -> Array:
-        """The pairs by rows of the matrix, (n_pairs, 2)."""
-        pairs = np.column_stack([listed.i, listed.j])
-        return pairs if self.queries.order is None else self.queries.order[pairs]
+        drawn = Selection.of(self.queries, drawn=("n_sample", n), seed=seed).listed()
+        yield weighted_as(self.swept, drawn)
 
 
-def of_dual(dual: Any) -> TrainedPairs:
+def _of_dual(dual: Any) -> TrainedPairs:
     """Of a `DualMatrix` of a RankSVM."""
     if not isinstance(dual, DualMatrix):
         raise TypeError(
@@ -150,17 +92,13 @@ def of_dual(dual: Any) -> TrainedPairs:
             f"the α of a {dual.kind} model are no function of single pairs: support_distribution "
             "takes those of RankSVM and KernelRankSVM"
         )
-    pairs = dual.pairs
-    return TrainedPairs(pairs.queries, pairs, None, dual.entries, dual.loss, dual.C)
+    return TrainedPairs(dual.pairs.queries, dual.pairs, None, dual.entries, dual.loss)
 
 
-def of_model(
+def _of_model(
     model: Any,
-    X: Any,
-    y: Any,
-    qid: Any,
     epsilon: float | None,
-    *,
+    X: Any,
     query_weight: Any = None,
     n_jobs: int | None = None,
     **rows: Any,
@@ -173,7 +111,7 @@ def of_model(
             "support_distribution takes a fitted RankSVM or KernelRankSVM, its model, or a "
             f"DualMatrix; got {type(model).__name__}"
         )
-    data = as_dataset(X, y, qid, n_jobs=n_jobs, **rows)
+    data = as_dataset(X, n_jobs, **rows)
     if isinstance(inner, LinearModel) and training["loss"] == "hinge":
         is_chosen = training.get("pairs") in SELECTED_PAIRS
         if is_chosen and chosen(data, **choice_of_pairs(training))[1] is not None:
@@ -181,19 +119,16 @@ def of_model(
                 f"α of the hinge with pairs={training['pairs']!r} is not known for a linear model "
                 "where pairs are listed; use KernelRankSVM(kernel='linear') or the squared hinge"
             )
-        return of_dual(dual_matrix(model, data, query_weight=query_weight, n_jobs=n_jobs))
+        return _of_dual(dual_matrix(model, data, query_weight=query_weight, n_jobs=n_jobs))
     check_sizes(training, {"n_rows": data.n_rows})
     scores = inner.predict(data.X, qid=data.qid, n_jobs=n_jobs)
-    return _of_scores(training, data, scores, query_weight, epsilon)
+    return _of_data(training, epsilon, data, scores, query_weight)
 
 
-def of_scores(
+def _of_scores(
     settings: Mapping[str, Any],
-    scores: Any,
-    y: Any,
-    qid: Any,
     epsilon: float | None,
-    *,
+    scores: Any,
     query_weight: Any = None,
     n_jobs: int | None = None,
     **rows: Any,
@@ -203,12 +138,12 @@ def of_scores(
     if column.ndim != 1:
         raise ValueError(f"scores must be 1-D, one for each row; got shape {column.shape}")
     check_one_of("loss", settings.get("loss", LOSSES[0]), LOSSES)
-    data = as_dataset(column[:, np.newaxis], y, qid, n_jobs=n_jobs, **rows)
-    return _of_scores(settings, data, column, query_weight, epsilon)
+    data = as_dataset(column[:, np.newaxis], n_jobs, **rows)
+    return _of_data(settings, epsilon, data, column, query_weight)
 
 
-def _of_scores(
-    settings: Mapping[str, Any], data: Dataset, scores: Array, query_weight: Any, epsilon: Any
+def _of_data(
+    settings: Mapping[str, Any], epsilon: Any, data: Dataset, scores: Array, query_weight: Any
 ) -> TrainedPairs:
     C, loss = settings.get("C"), str(settings.get("loss", LOSSES[0]))
     check_positive("C", C)
@@ -219,23 +154,17 @@ def _of_scores(
         )
     weight = query_weights(query_weight, data.queries)
     swept, listed = chosen(data, query_weight=weight, **choice_of_pairs(settings))
-    z = data.queries.gather(np.asarray(scores, dtype=np.float64))
-    entries = _entries(z, float(C or 0.0), loss, settings.get("epsilon", epsilon))
-    return TrainedPairs(data.queries, swept, listed, entries, loss, entries.C)
-
-
-def _entries(
-    z: Array, C: float, loss: str, epsilon: float | None
-) -> SquaredHingeEntries | HuberEntries:
+    z, C = data.queries.gather(np.asarray(scores, dtype=np.float64)), float(C or 0.0)
     if loss == "squared_hinge":
-        return SquaredHingeEntries(z, C)
+        return TrainedPairs(data.queries, swept, listed, SquaredHingeEntries(z, C), loss)
+    epsilon = settings.get("epsilon", epsilon)
     if epsilon is None:
         raise ValueError(
             "α of the hinge needs epsilon, the width within which its training smoothed it: pass "
             "epsilon=, as the result of the training has it"
         )
     check_positive("epsilon", epsilon)
-    return HuberEntries(z, C, float(epsilon))
+    return TrainedPairs(data.queries, swept, listed, HuberEntries(z, C, float(epsilon)), loss)
 
 
 # α up to this share of that of a pair with equal scores counts as 0: what rounding leaves of a
@@ -423,11 +352,11 @@ def support_distribution(
                 "with scores, model is a mapping of the settings of the training, such as "
                 f"{{'C': 1.0, 'loss': 'hinge'}}; got {type(model).__name__}"
             )
-        trained = of_scores(model, scores, y, qid, epsilon, **options)
+        trained = _of_scores(model, epsilon, scores, y=y, qid=qid, **options)
     elif X is None:
-        trained = of_dual(model)
+        trained = _of_dual(model)
     else:
-        trained = of_model(model, X, y, qid, epsilon, **options)
+        trained = _of_model(model, epsilon, X, y=y, qid=qid, **options)
     return _distribution(trained, float(tol), n_sample, random_state)
 
 
@@ -435,45 +364,36 @@ def _distribution(
     trained: TrainedPairs, tol: float, n_sample: int | None, random_state: Any
 ) -> SupportDistribution:
     """The sums by order difference, and the pairs themselves if they are few."""
-    n_total = trained.n_pairs
+    n_total, n_seen, queries = trained.n_pairs, trained.n_pairs, trained.queries
+    parts = trained.parts()
     if n_sample is None and n_total > _LOOKED_AT and trained.can_sample:
         n_sample = _SAMPLE
-    is_sample = n_sample is not None and n_sample < n_total
-    parts = (
-        trained.sample(int(n_sample or 0), seed_of(random_state)) if is_sample else trained.parts()
-    )
-    is_kept = (int(n_sample or 0) if is_sample else n_total) <= _LISTED
-    sums = np.zeros((3, trained.n_differences))  # pairs, pairs with α > 0, Σα by r - 1
-    kept: list[tuple[Array, Array, Array]] = []
-    for listed, weight in parts:
-        alpha = trained.entries.of_pairs(listed.i, listed.j, weight)
-        place = listed.difference - 1
-        is_support = alpha > tol * trained.slope * weight
-        for row, counted in zip(sums, (None, is_support, alpha), strict=True):
+    if n_sample is not None and n_sample < n_total:
+        n_seen = int(n_sample)
+        parts = trained.sample(n_seen, seed_of(random_state))
+    C, position = trained.entries.C, queries.scatter(np.arange(queries.n_rows))
+    slope = C if trained.loss == "hinge" else 2.0 * C  # α/ω of a pair with equal scores
+    sums = np.zeros((3, int(queries.n_levels.max()) - 1))  # pairs, those with α > 0, Σα by r - 1
+    kept = []
+    for part in parts:
+        i, j = position[part.winners], position[part.losers]
+        weight = np.ones(len(part)) if part.weight is None else part.weight
+        alpha = trained.entries.of_pairs(i, j, weight)
+        place = (queries.levels[i] - queries.levels[j]).astype(np.int64) - 1
+        for row, counted in zip(sums, (None, alpha > tol * slope * weight, alpha), strict=True):
             row += np.bincount(place, counted, minlength=len(row))
-        if is_kept:
-            kept.append((listed.difference, trained.rows_of(listed), alpha))
-    rows, values = _from_closest(kept) if is_kept else (None, None)
+        if n_seen <= _LISTED:
+            kept.append((place, part.pairs, alpha))
+    rows = values = None
+    if n_seen <= _LISTED:
+        place, rows, values = (np.concatenate(side) for side in zip(*kept, strict=True))
+        order = np.argsort(place, kind="stable")  # from the closest; among equals, as they came
+        rows, values = rows[order], values[order]
     found = np.flatnonzero(sums[0])
     n_pairs, n_support = sums[:2, found].astype(np.int64)
     return SupportDistribution(
-        found + 1,
-        n_pairs,
-        n_support,
-        sums[2, found],
-        n_total,
-        rows,
-        values,
-        trained.loss,
-        trained.C,
+        found + 1, n_pairs, n_support, sums[2, found], n_total, rows, values, trained.loss, C
     )
-
-
-def _from_closest(kept: list[tuple[Array, Array, Array]]) -> tuple[Array, Array]:
-    """Pairs and their α by order difference; among equals, as they came."""
-    difference, rows, alpha = (np.concatenate([one[k] for one in kept]) for k in range(3))
-    order = np.argsort(difference, kind="stable")
-    return rows[order], alpha[order]
 
 
 def _share(part: float, whole: float) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries, query_weights
+from linrank.data.queries import query_weights
 from linrank.duals.entries import (
     Cells,
     Entries,
@@ -150,10 +150,7 @@ class DualMatrix:
     @property
     def pairs(self) -> Pairs:
         """The pairs that have dual variables, with their weights."""
-        pairs = self._problem.pairs
-        if not isinstance(pairs, Pairs):
-            raise ValueError("the labels make no pair, so there is no matrix")
-        return pairs
+        return _pairs(self._problem)
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -223,7 +220,7 @@ class DualMatrix:
     @cached_property
     def _sums(self) -> tuple[float, float, Array]:
         """``(e'α, Σ α²/4Cω, β)`` by a pass over the blocks; β in the scaled space."""
-        pairs, problem = self.pairs, self._problem
+        pairs = self.pairs
         linear = quadratic = 0.0
         net = np.zeros(pairs.queries.n_rows)  # β = Σ_i net_i x_i
         for q in self._numbers:
@@ -235,8 +232,7 @@ class DualMatrix:
                 quadratic += float((alpha[used] ** 2 / cells.weight[used]).sum()) / (4.0 * self.C)
             net[cells.top] += alpha.sum(axis=1)
             net[cells.bottom] -= alpha.sum(axis=0)
-        beta = _core.gradient(problem.rows.core, net, pairs.queries.order, problem.n_threads)
-        return linear, quadratic, beta if problem.scale is None else problem.scale * beta
+        return linear, quadratic, _beta(self._problem, net)
 
     @property
     def beta(self) -> Array:
@@ -334,7 +330,7 @@ def dual_matrix(
     """
     linear = _linear_model(model)
     kind = _kind(model, linear)
-    data = as_dataset(X, y, qid, group, sample_weight, n_jobs)
+    data = as_dataset(X, n_jobs, y=y, qid=qid, group=group, sample_weight=sample_weight)
     _check_training_data(linear, data)
     check_positive("tol", tol)
     if thresholded and kind != "regularized":
@@ -344,7 +340,10 @@ def dual_matrix(
         )
     problem = _problem(linear, kind, data, query_weight, n_jobs)
     w = linear.scaling.unfold(linear.coef)
-    threshold = _thresholding(linear) if thresholded else None
+    threshold = None
+    if thresholded:
+        gamma, lam = float(linear.training["gamma"]), float(linear.training["lam"])
+        threshold = partial(svt, threshold=gamma / (2.0 * lam))
     entries = _entries(model, kind, problem, w, tol)
     return DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
 
@@ -403,17 +402,10 @@ def _kind(model: Any, linear: LinearModel) -> str:
     return "ranksvm"
 
 
-def as_dataset(
-    X: Any,
-    y: Any,
-    qid: Any,
-    group: Any = None,
-    sample_weight: Any = None,
-    n_jobs: int | None = None,
-) -> Dataset:
+def as_dataset(X: Any, n_jobs: int | None, **given: Any) -> Dataset:
+    """The training data: X if it is a `Dataset`, else made of it and what was given beside."""
     if not isinstance(X, Dataset):
-        return Dataset.of(X, y, qid=qid, group=group, sample_weight=sample_weight, n_jobs=n_jobs)
-    given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+        return Dataset.of(X, n_jobs=n_jobs, **given)
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"X is a Dataset, which brings its own {name}; leave {name} out")
@@ -484,9 +476,7 @@ def _factors(model: Any, problem: Problem) -> Array:
     n_rows = problem.rows.shape[0]
     if factors.ndim != 2 or len(factors) != n_rows:
         raise ValueError(f"factors_ has the shape {factors.shape}, but X has {n_rows} rows")
-    if problem.pairs is None:
-        raise ValueError("the labels make no pair, so there is no matrix")
-    return problem.pairs.queries.gather(factors)
+    return _pairs(problem).queries.gather(factors)
 
 
 def _regularized(model: Any, problem: Problem) -> RectangleEntries:
@@ -497,34 +487,27 @@ def _regularized(model: Any, problem: Problem) -> RectangleEntries:
             f"this {type(model).__name__} has no duals_, its α; fit it with keep_duals=True and "
             "pass the estimator itself"
         )
-    own, n_rows = duals.pairs.queries, problem.rows.shape[0]
-    if problem.pairs is None or own.n_rows != n_rows:
-        raise ValueError(f"duals_ are of {own.n_rows} rows, but X has {n_rows}")
-    if not _same_levels(own, problem.pairs.queries):
+    own, these = duals.pairs.queries, _pairs(problem).queries
+    if own.n_rows != these.n_rows:
+        raise ValueError(f"duals_ are of {own.n_rows} rows, but X has {these.n_rows}")
+    names = ("offsets", "levels", "order")
+    if not all(np.array_equal(getattr(own, name), getattr(these, name)) for name in names):
         raise ValueError(f"duals_ are of other queries or labels than these; {_AS_TRAINED}")
     return RectangleEntries(duals)
 
 
-def _same_levels(one: Queries, other: Queries) -> bool:
-    """Whether the rows have the same queries and levels."""
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("offsets", "levels", "order")
-    )
+def _pairs(problem: Problem) -> Pairs:
+    """The pairs of a problem of labels, which has some."""
+    assert isinstance(problem.pairs, Pairs)
+    return problem.pairs
 
 
 def _of_these_rows(
     entries: FactorEntries | RectangleEntries, problem: Problem, w: Array
 ) -> FactorEntries | RectangleEntries:
     """The entries, unless ``β = Σ α_ij (x_i - x_j)`` of these rows is not the weights at all."""
-    if problem.pairs is None:
-        raise ValueError("the labels make no pair, so there is no matrix")
-    queries = problem.pairs.queries
-    net = entries.net(queries)
-    rows, n_threads = problem.rows.core, problem.n_threads
-    beta = _core.gradient(rows, net, queries.order, n_threads)
-    if problem.scale is not None:
-        beta = problem.scale * beta
+    net = entries.net(_pairs(problem).queries)
+    beta = _beta(problem, net)
     # With a large C the sums cancel: what rounding leaves of them is no sign of other rows.
     rounding = 1e-12 * float(np.abs(net).sum()) * _largest(problem)
     off = float(np.abs(beta - w).max(initial=0.0))
@@ -536,18 +519,18 @@ def _of_these_rows(
     return entries
 
 
+def _beta(problem: Problem, net: Array) -> Array:
+    """``β = Σ_i net_i x_i`` of the scaled rows, ``net`` by position."""
+    order = _pairs(problem).queries.order
+    beta = _core.gradient(problem.rows.core, net, order, problem.n_threads)
+    return beta if problem.scale is None else problem.scale * beta
+
+
 def _largest(problem: Problem) -> float:
     """A bound of the absolute values of the scaled features."""
     X = problem.rows.to_user()
     raw = max(abs(float(X.max())), abs(float(X.min())))
     return raw if problem.scale is None else raw * float(problem.scale.max(initial=0.0))
-
-
-def _thresholding(linear: LinearModel) -> Callable[[Array], Array]:
-    """``A = SVT_{γ/2λ}(α)``, the matrix that the penalty of the training makes one of low rank."""
-    training: Mapping[str, Any] = linear.training
-    gamma, lam = float(training["gamma"]), float(training["lam"])
-    return partial(svt, threshold=gamma / (2.0 * lam))
 
 
 def frame_of(columns: Mapping[str, Any]) -> Any:

@@ -13,14 +13,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.queries import Queries
 from linrank.objective import RiskPoint, SumPoint
-from linrank.pairs import Pairs
+from linrank.pairs.choice import Pairs, layer_numbers
 from linrank.ranksvm.train import Problem, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap, lower_bound
@@ -173,19 +174,14 @@ class FactorEntries:
 
     def net(self, queries: Queries) -> Array:
         """``<v_i, Σ_below v_j - Σ_above v_j>`` by position: ``β = Σ net_i x_i``, without a pair."""
-        first = np.concatenate([[0], np.cumsum(queries.n_levels)])
-        cell = queries.levels + np.repeat(first[:-1], np.diff(queries.offsets))
-        sums = np.stack([np.bincount(cell, v, first[-1]) for v in self.factors.T], axis=1)
+        n_levels, cell = queries.n_levels, layer_numbers(queries)
+        sums = np.stack([np.bincount(cell, v) for v in self.factors.T], axis=1)
         until = np.concatenate([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
-        begin, end = (np.repeat(until[part], queries.n_levels, axis=0) for part in _ends(first))
+        last = np.cumsum(n_levels)
+        begin, end = (np.repeat(until[at], n_levels, axis=0) for at in (last - n_levels, last))
         difference = (until[:-1] - begin) - (end - until[1:])
         net: Array = np.einsum("ik,ik->i", self.factors, difference[cell])
         return net
-
-
-def _ends(first: Array) -> tuple[Array, Array]:
-    """Begin and end of each range of ``first``."""
-    return first[:-1], first[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,63 +218,40 @@ _STEPS = 100
 _SNAP = 1e-6  # of its bound: a dual variable that is as near to it is put on it
 
 
-@dataclass(frozen=True, eq=False)
-class Band:
-    """Pairs with ``|ξ| <= δ`` and ``ω > 0``: positions, weights and slacks, query by query."""
+def list_band(
+    pairs: Pairs, z: Array, width: float, limit: int
+) -> tuple[Array, Array, Array] | None:
+    """Winners, losers and weights of the pairs with ``ω > 0`` and ``|ξ| <= width``, by position.
 
-    winner: Array
-    loser: Array
-    weight: Array
-    slack: Array
-
-    def __len__(self) -> int:
-        return len(self.winner)
-
-
-def list_band(pairs: Pairs, z: Array, width: float, limit: int) -> Band | None:
-    """The pairs with ``|1 - z_i + z_j| <= width``, or None if there are more than ``limit``.
-
-    With the scores of a query sorted, the losers of row i are a range of them: no pair outside the
-    band is listed, but those inside it that the labels do not make are listed and dropped.
+    None if there are more than ``limit``. With the scores of a query sorted, the losers of row i
+    are a range of them: no pair outside the band is listed, but those inside it that the labels do
+    not make are listed and dropped.
     """
-    found, n_found = [], 0
-    for q in range(pairs.queries.n_queries):
-        i, j = _near(pairs, z, q, width, limit - n_found)
-        if i is None or j is None:
+    queries, found, n_found = pairs.queries, [], 0
+    for q, (begin, end) in enumerate(pairwise(queries.offsets.tolist())):
+        level, scores = queries.levels[begin:end], z[begin:end]
+        order = np.argsort(scores, kind="stable")
+        winners = np.flatnonzero(level > 0)
+        # |1 - z_i + z_j| <= δ where z_j is between z_i - 1 - δ and z_i - 1 + δ.
+        low = np.searchsorted(scores[order], scores[winners] - 1.0 - width, side="left")
+        high = np.searchsorted(scores[order], scores[winners] - 1.0 + width, side="right")
+        sizes = np.maximum(high - low, 0)
+        n_listed = int(sizes.sum())
+        if n_listed > 8 * max(limit - n_found, 0) + end - begin:
             return None
+        i = np.repeat(winners, sizes)
+        j = order[np.arange(n_listed) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)]
+        above = level[i] - level[j]
+        is_pair = above == 1 if pairs.adjacent else above > 0
+        i, j = begin + i[is_pair], begin + j[is_pair]
         weight = pair_weight(pairs, q, i, j)
         used = weight > 0.0
         found.append((i[used], j[used], weight[used]))
         n_found += int(used.sum())
         if n_found > limit:
             return None
-    i, j, weight = (np.concatenate([part[k] for part in found]) for k in range(3))
-    return Band(i, j, weight, 1.0 - z[i] + z[j])
-
-
-def _near(
-    pairs: Pairs, z: Array, q: int, width: float, limit: int
-) -> tuple[Array | None, Array | None]:
-    """Positions of the winners and losers of one query's band; None if too many to look at."""
-    queries = pairs.queries
-    begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
-    level, scores = queries.levels[begin:end], z[begin:end]
-    order = np.argsort(scores, kind="stable")
-    ascending = scores[order]
-    winners = np.flatnonzero(level > 0)
-    # |1 - z_i + z_j| <= δ where z_j is between z_i - 1 - δ and z_i - 1 + δ.
-    low = np.searchsorted(ascending, scores[winners] - 1.0 - width, side="left")
-    high = np.searchsorted(ascending, scores[winners] - 1.0 + width, side="right")
-    sizes = np.maximum(high - low, 0)
-    n_listed = int(sizes.sum())
-    if n_listed > 8 * max(limit, 0) + end - begin:
-        return None, None
-    i = np.repeat(winners, sizes)
-    ends = np.cumsum(sizes)
-    j = order[np.arange(n_listed) + np.repeat(low - (ends - sizes), sizes)]
-    above = level[i] - level[j]
-    kept = above == 1 if pairs.adjacent else above > 0
-    return begin + i[kept], begin + j[kept]
+    winners, losers, weights = (np.concatenate(side) for side in zip(*found, strict=True))
+    return winners, losers, weights
 
 
 def maximize_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
@@ -296,12 +269,16 @@ def maximize_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
     scale = float(np.abs(excess).mean()) + 1e-12
     low, high = np.maximum(excess, 0.0) + scale, np.maximum(-excess, 0.0) + scale
     gram = D @ D.T if len(D) < D.shape[1] else None
+
+    def value(alpha: Array, w: Array) -> float:
+        return float(alpha.sum() - 0.5 * w @ w)
+
     best, largest = alpha, -np.inf
     for _ in range(_STEPS):
         w = offset + D.T @ alpha
-        value = float(alpha.sum() - 0.5 * w @ w)
         # Where S is tiny its steps are rounding in the end: they are not all kept.
-        best, largest = (alpha, value) if value > largest else (best, largest)
+        if value(alpha, w) > largest:
+            best, largest = alpha, value(alpha, w)
         apart, excess = float(low @ alpha + high @ room), D @ w - 1.0
         off = float(np.abs(excess - low + high) @ upper)  # 0 but for rounding, in the end
         if apart + off <= tol or apart <= 1e-3 * tol:
@@ -314,7 +291,11 @@ def maximize_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
         t = _longest(((alpha, s), (room, -s), (low, d_low), (high, d_high)))
         alpha, room = alpha + t * s, room - t * s
         low, high = low + t * d_low, high + t * d_high
-    return _snapped(np.clip(best, 0.0, upper), D, offset, upper, tol)
+    best = np.clip(best, 0.0, upper)
+    ends = np.where(best <= _SNAP * upper, 0.0, best)
+    ends = np.where(ends >= (1.0 - _SNAP) * upper, upper, ends)
+    loss = value(best, offset + D.T @ best) - value(ends, offset + D.T @ ends)
+    return ends if loss <= tol else best
 
 
 def _newton_step(D: Array, gram: Array | None, S: Array, r: Array) -> Array:
@@ -340,18 +321,6 @@ def _longest(moves: tuple[tuple[Array, Array], ...]) -> float:
     return t
 
 
-def _snapped(alpha: Array, D: Array, offset: Array, upper: Array, tol: float) -> Array:
-    """α with its ends exact, unless that costs more than ``tol``."""
-    ends = np.where(alpha <= _SNAP * upper, 0.0, alpha)
-    ends = np.where(ends >= (1.0 - _SNAP) * upper, upper, ends)
-
-    def value(a: Array) -> float:
-        w = offset + D.T @ a
-        return float(a.sum() - 0.5 * w @ w)
-
-    return ends if value(ends) >= value(alpha) - tol else alpha
-
-
 _WIDTHS = np.logspace(0.0, -7.0, 15)  # ε that are tried, before those between them
 _NEAR = 1e-6  # gap from which bands are listed: from there a thousand pairs do
 _INNER = 1e-14  # error of the dual over a band, relative to F: what rounding leaves
@@ -363,8 +332,7 @@ _FEWEST = 1000  # pairs of the first band, or
 _PER_FEATURE = 20  # so many a feature
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(NamedTuple):
     """A feasible α by its entries, its dual value and ``β = Σ α_ij (x_i - x_j)``."""
 
     value: float
@@ -381,7 +349,13 @@ def hinge_entries(problem: Problem, w: Array, tol: float) -> Entries:
     the least F and the largest D so far prove enough. Bands that do not fit 256 MiB are not listed;
     the best α so far is then what there is.
     """
-    point = problem.objective().at(_polished(problem, w, max(tol, _NEAR)))
+    near = max(tol, _NEAR)
+    w0, preconditioner = plan(problem, w)
+    sharpen = problem.sharpening(near)
+    result = newton(
+        problem.objective(), w0, preconditioner=preconditioner, tol=near, sharpen=sharpen
+    )
+    point = problem.objective().at(result.w)
     best = _best_huber(problem, point)
     primal, size = point.primal, max(_FEWEST, _PER_FEATURE * len(w))
     largest = _WIDENING * size
@@ -402,32 +376,16 @@ def hinge_entries(problem: Problem, w: Array, tol: float) -> Entries:
     return best.entries
 
 
-def _polished(problem: Problem, w: Array, tol: float) -> Array:
-    """``w``, or where Newton's method comes to from there: a gap of at most ``tol·F``, or near."""
-    w0, preconditioner = plan(problem, w)
-    result = newton(
-        problem.objective(),
-        w0,
-        preconditioner=preconditioner,
-        tol=tol,
-        sharpen=problem.sharpening(tol),
-    )
-    return result.w
-
-
 def _best_huber(problem: Problem, point: Any) -> _Found:
     """The Huber point of the ε that gives the largest dual value at the w of ``point``."""
 
     def at(epsilon: float) -> Any:
-        return problem.objective(epsilon).resume(point)
+        return problem.objective(float(epsilon)).resume(point)
 
-    def gap(epsilon: float) -> float:
-        return duality_gap(at(epsilon))
-
-    k = int(np.argmin([gap(float(epsilon)) for epsilon in _WIDTHS]))
+    k = int(np.argmin([duality_gap(at(epsilon)) for epsilon in _WIDTHS]))
     low, high = (float(_WIDTHS[min(max(m, 0), len(_WIDTHS) - 1)]) for m in (k + 1, k - 1))
     between = np.geomspace(low, high, 9)
-    epsilon = float(between[int(np.argmin([gap(float(one)) for one in between]))])
+    epsilon = float(min(between, key=lambda one: duality_gap(at(one))))
     best = at(epsilon)
     u = best.w - best.gradient
     square, dual = float(u @ u), best.dual
@@ -449,18 +407,19 @@ def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | No
     width = _width_of(problem, point, min(size, limit))
     z = _on_grid(point.parts[1].z, int(np.diff(pairs.queries.offsets).max()))
     band = list_band(pairs, z, width, limit)
-    if band is None or len(band) == 0:
+    if band is None or len(band[0]) == 0:
         return None
+    winner, loser, weight = band
     moved = RiskPoint(point.parts[1].risk, point.w, z)
     huber = problem.objective(width).resume(SumPoint(point.w, [point.parts[0], moved]))
-    inside = problem.C * band.weight * np.clip(band.slack / width, 0.0, 1.0)
-    D = _differences(problem, band)
+    upper = problem.C * weight
+    inside = upper * np.clip((1.0 - z[winner] + z[loser]) / width, 0.0, 1.0)
+    D = _differences(problem, winner, loser)
     offset = point.w - huber.gradient - D.T @ inside
-    upper = problem.C * band.weight
     alpha = maximize_in_box(D, offset, upper, tol)
     beta = offset + D.T @ alpha
     value = huber.dual.linear - float(inside.sum()) + float(alpha.sum()) - 0.5 * float(beta @ beta)
-    entries = BandEntries(z, problem.C, band.winner, band.loser, alpha)
+    entries = BandEntries(z, problem.C, winner, loser, alpha)
     return _Found(value, entries, beta)
 
 
@@ -490,9 +449,9 @@ def _width_of(problem: Problem, point: Any, size: int) -> float:
     return float(np.exp(high if high == np.log(_WIDTHS[0]) else low))
 
 
-def _differences(problem: Problem, band: Band) -> Array:
-    """``D (x_i - x_j)`` of the band's pairs, a row each, in double."""
-    positions, index = np.unique(np.concatenate([band.winner, band.loser]), return_inverse=True)
+def _differences(problem: Problem, winner: Array, loser: Array) -> Array:
+    """``D (x_i - x_j)`` of pairs by position, a row each, in double."""
+    positions, index = np.unique(np.concatenate([winner, loser]), return_inverse=True)
     order = problem.pairs.queries.order if problem.pairs is not None else None
     rows = problem.rows.take(positions if order is None else order[positions]).to_user()
     dense = np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
 import sys
 import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array
+from linrank.data.missing import Filling
 from linrank.data.preferences import Preferences
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
-from linrank.data.rows import as_rows, check_values
+from linrank.data.rows import Rows, as_rows, check_values
 from linrank.errors import (
     ConvergenceWarning,
     DataWarning,
@@ -28,31 +33,23 @@ from linrank.errors import (
     warn,
 )
 from linrank.io.store.store import Store, columns_of, is_limited
-from linrank.methods.base import Task
+from linrank.methods.base import Method, Task, Trained
 from linrank.methods.parameters import defaults_of, options_of
 from linrank.metrics import evaluate, parse, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
+from linrank.models.linear import LinearModel
 from linrank.options import MISSING
 from linrank.search.monitor import validation_sets
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-    from sklearn.utils import Tags
     from typing_extensions import Self
 
-    from linrank.data.missing import Filling
-    from linrank.data.rows import Rows
     from linrank.export.artefact import Artefact
-    from linrank.methods.base import Method, Trained
     from linrank.models.additive import AdditiveModel
-    from linrank.models.linear import LinearModel
     from linrank.parts.parts import Parts
 
-    Fit = TypeVar("Fit", bound=Callable[..., Any])
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 _WRITE_AGAIN = "leave it out, or write the store again with it"
 

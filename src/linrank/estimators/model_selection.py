@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
+from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator, GroupShuffleSplit
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
@@ -17,11 +19,6 @@ from linrank.estimators.base import RankerMixin, n_rows_of
 from linrank.metrics import convention as named_convention
 from linrank.metrics import evaluate, parse, parse_scoring
 from linrank.metrics.names import Metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]

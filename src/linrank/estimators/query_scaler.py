@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linrank.data.dataset import check_no_query_ids
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, as_rows
+from linrank.data.rows import CsrRows, Rows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_one_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from sklearn.utils import Tags
-
-    from linrank.data.rows import Rows
 
 _KINDS = ("range", "minmax", "standard")
 

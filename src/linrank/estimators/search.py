@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID
 from linrank.errors import ConvergenceWarning, warn
 from linrank.estimators.base import (
@@ -18,20 +19,17 @@ from linrank.estimators.base import (
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.store import is_limited
 from linrank.methods import parameters as of
-from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Task
+from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Method, Task
 from linrank.parts.passes import StoreParts
 from linrank.parts.search import folds_of
+from linrank.ranksvm.path import PathResult
 from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell
+from linrank.search.tuning import Tuning
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from linrank.data.dataset import Dataset
-    from linrank.methods.base import Method
-    from linrank.ranksvm.path import PathResult
-    from linrank.search.tuning import Tuning
 
 
 class SearchRanker(FittedRanker):

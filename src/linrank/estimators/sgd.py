@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from linrank.data.dataset import check_no_query_ids
+from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array, column_names
 from linrank.data.queries import UNSAID
+from linrank.data.rows import Rows
 from linrank.estimators.base import LinearRanker, MethodRanker
-from linrank.methods.base import SGD
+from linrank.methods.base import SGD, Trained
 from linrank.methods.parameters import SGDParameters
 from linrank.methods.sgd import attributes_of, average_of
 from linrank.models.linear import LinearModel
@@ -21,11 +22,6 @@ from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
 from linrank.stochastic.train import DescentResult, regularisation
 from linrank.system.seeds import seed_of
-
-if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
-    from linrank.data.rows import Rows
-    from linrank.methods.base import Trained
 
 # Parameters that a stream is opened with, and keeps.
 _OPTIONS = (

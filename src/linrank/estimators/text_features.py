@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from linrank.data.frames import is_frame, sparse_part, to_matrix
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from sklearn.utils import Tags
 
 _FLOATS = (np.float64, np.float32)
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 from linrank.data import frames
 from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Rows
 from linrank.data.scaling import Scaling
+from linrank.estimators.base import LinearRanker
 from linrank.models.linear import LinearModel
 from linrank.pairs.layering import is_by_row
 from linrank.ranksvm.settings import settled_scale
 from linrank.system.seeds import seed_of_part
-
-if TYPE_CHECKING:
-    from linrank.data.rows import Rows
-    from linrank.estimators.base import LinearRanker
 
 Array = NDArray[Any]
 

@@ -8,17 +8,18 @@ import queue
 import threading
 import time
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linrank import _core
 from linrank.data.frames import column_names
-from linrank.data.rows import as_rows
+from linrank.data.rows import Rows, as_rows
 from linrank.errors import ConvergenceWarning, DataWarning, NoPairsError
 from linrank.estimators import topic_models
 from linrank.estimators.base import LinearRanker
@@ -30,13 +31,6 @@ from linrank.models.linear import check_scores
 from linrank.search.monitor import tell
 from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sklearn.utils import Tags
-
-    from linrank.data.rows import Rows
 
 _TICK = 0.1  # seconds between two looks at the threads, and so the answer to Ctrl-C
 

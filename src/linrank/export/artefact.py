@@ -6,13 +6,10 @@ import contextlib
 import errno
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from linrank.system import durable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _README = "README.txt"
 _PLAIN = re.compile(r"[\w.+,@%=][\w.+,@%=-]*")  # the same in a shell, in Python and in Java

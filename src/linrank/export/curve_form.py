@@ -172,23 +172,23 @@ def as_steps(x: Array, y: Array, tolerance: float) -> tuple[list[float], list[fl
     return cuts, [*heights, (low + high) / 2.0], max(error, (high - low) / 2.0)
 
 
-def decisions(
-    function: Function,
-    piece: Callable[[float, float, float], str],
-    choice: Callable[[float, str, str], str],
-) -> str:
-    """A curve as nested choices, each halving its knots.
+def decisions(function: Function, x: str, number: Callable[[float], str], choice: str) -> str:
+    """A curve as nested choices, each halving its knots, of pieces ``value + slope·(x - origin)``.
 
-    ``piece(value, slope, origin)`` is the text of ``value + slope·(x - origin)``, and
-    ``choice(knot, below, above)`` that of ``above`` where x > knot, else ``below``.
+    ``number`` writes a number, and ``choice`` has places for the value ``{x}`` of the feature, a
+    ``{knot}``, and what is chosen ``{above}`` it, or else ``{below}``.
     """
     _, knots, values, slopes = function
     origins = [*knots[:1].tolist(), *knots.tolist()] or [0.0]
 
     def part(first: int, last: int) -> str:
         if first == last:
-            return piece(float(values[first]), float(slopes[first]), origins[first])
+            sign = "-" if origins[first] >= 0.0 else "+"
+            distance = f"({x} {sign} {number(abs(origins[first]))})"
+            moved = f" + {number(slopes[first])} * {distance}" if slopes[first] else ""
+            return number(values[first]) + moved
         middle = (first + last) // 2
-        return choice(float(knots[middle]), part(first, middle), part(middle + 1, last))
+        below, above = part(first, middle), part(middle + 1, last)
+        return choice.format(x=x, knot=number(knots[middle]), above=above, below=below)
 
     return part(0, len(knots))

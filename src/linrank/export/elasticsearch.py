@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
-from linrank.export.linear_form import about_magnitudes, power_of_two, singles
-
-if TYPE_CHECKING:
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm, about_magnitudes, power_of_two, singles
 
 
 def default_values(form: LinearForm) -> tuple[dict[str, float], list[str]]:
@@ -219,15 +216,13 @@ def json_text(document: Any) -> bytes:
 
 
 def _normalizers(form: LinearForm, scaled: Normalizers) -> dict[str, Any]:
-    if scaled.kind == "standard":
-        return {
-            feature: {"standard": {"mean": mean, "standard_deviation": deviation}}
-            for feature, mean, deviation in zip(form.names, scaled.lows, scaled.highs, strict=True)
-        }
-    return {
-        feature: {"min_max": {"minimum": low, "maximum": high}}
-        for feature, low, high in zip(form.names, scaled.lows, scaled.highs, strict=True)
-    }
+    kind, *keys = {
+        "standard": ("standard", "mean", "standard_deviation"),
+        "minmax": ("min_max", "minimum", "maximum"),
+    }[scaled.kind]
+    pairs = zip(scaled.lows, scaled.highs, strict=True)
+    own = ({kind: dict(zip(keys, pair, strict=True))} for pair in pairs)
+    return dict(zip(form.names, own, strict=True))
 
 
 def _about_defaults(form: LinearForm, n_defaults: int) -> str:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank.export.artefact import Artefact
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm
 
 _LISTED = 50  # names in a text for a person
 # What would end or change the meaning of a URL or of a request's parameters around a name.

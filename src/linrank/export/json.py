@@ -20,15 +20,13 @@ q‖²)``; q are the functions ``quantiles`` of the features ``column``.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linrank import __version__
+from linrank.data.curves import Function
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
-
-if TYPE_CHECKING:
-    from linrank.data.curves import Function
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm
 
 PRECISION = "float64"
 CURVES = INTERACTIONS = True
@@ -73,7 +71,6 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     normalizers : str
         ``folded``: the weights are those of raw values.
     """
-    added = form.contributions.tolist() if form.missing != "error" else [None] * len(form.names)
     own: Any = ({"weight": weight} for weight in form.weights.tolist())
     interactions = None
     if isinstance(form, CurveForm):
@@ -81,7 +78,7 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     features = [
         {"name": feature, "column": column, **each, "missing": missing}
         for feature, column, each, missing in zip(
-            form.names, form.columns.tolist(), own, added, strict=True
+            form.names, form.columns.tolist(), own, form.added, strict=True
         )
     ]
     head: dict[str, Any] = {

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from linrank.export.artefact import Artefact
 from linrank.export.engine_names import feature_numbers, numbered_artefact
-from linrank.export.linear_form import text
+from linrank.export.linear_form import LinearForm, text
 from linrank.system.resources import check_fits
-
-if TYPE_CHECKING:
-    from linrank.export.artefact import Artefact
-    from linrank.export.linear_form import LinearForm
 
 NAMED = False
 PRECISION = "float64"

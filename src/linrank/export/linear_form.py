@@ -9,20 +9,15 @@ that the arithmetic of an engine cannot hold are multiplied by a power of two, w
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from linrank.export.feature_map import engine_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.rows import ColumnStatistics
-    from linrank.export.feature_map import FeatureMap
+from linrank.data.rows import ColumnStatistics
+from linrank.export.feature_map import FeatureMap, engine_names
 
 # Binary exponents of the smallest normal and of the largest number.
 _LIMITS = {"float32": (-126, 127), "float64": (-1022, 1023)}
@@ -256,6 +251,13 @@ class LinearForm:
         """What a missing value of each feature adds to the score: ``w fill + extra``."""
         with np.errstate(over="ignore"):  # refused by `of`
             return self.weights * self.fill + self.extra
+
+    @property
+    def added(self) -> list[float | None]:
+        """The same as numbers; None where the model refuses missing values."""
+        if self.missing == "error":
+            return [None] * len(self.names)
+        return self.contributions.tolist()
 
     @property
     def defaults(self) -> NDArray[np.float64]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import __version__
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm
 
 # ---- the graph that scores rows: what the ONNX export and the converter for skl2onnx share ------
 # Without missing values it is one product,
@@ -31,22 +27,16 @@ if TYPE_CHECKING:
 # that float32 cannot hold where its product with the weight is harmless.
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """One operator: its type, what it reads and writes, its attributes."""
 
     op: str
     inputs: tuple[str, ...]
     output: str
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = {}  # noqa: RUF012
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """Operators from ``X`` to ``score``, and the constants that they use."""
-
-    constants: dict[str, NDArray[Any]]
-    nodes: tuple[Node, ...]
+Graph = tuple[dict[str, NDArray[Any]], list[Node]]  # constants, and operators from X to score
 
 
 def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
@@ -59,64 +49,52 @@ def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
     dtype : numpy.float32 or numpy.float64
         What the graph computes in.
     """
-    if isinstance(form, CurveForm):
-        return _curve_graph(form, dtype)
     weights = form.weights.astype(dtype)
-    if form.missing == "error":
-        return Graph({"weights": weights[:, None]}, (Node("MatMul", ("X", "weights"), "score"),))
-    constants: dict[str, NDArray[Any]] = {
-        "weights": weights[None, :],
-        "if_missing": _held(form, dtype)[None, :],
-        "by_row": np.array([1], dtype=np.int64),
-    }
-    nodes = (
-        Node("IsNaN", ("X",), "missing"),
-        Node("Mul", ("X", "weights"), "products"),
-        Node("Where", ("missing", "if_missing", "products"), "added"),
-        Node("ReduceSum", ("added", "by_row"), "score", {"keepdims": 1}),
-    )
-    return Graph(constants, nodes)
+    if isinstance(form, CurveForm):
+        constants, nodes = _curve_terms(form, dtype)
+    elif form.missing == "error":
+        return {"weights": weights[:, None]}, [Node("MatMul", ("X", "weights"), "score")]
+    else:
+        constants = {"weights": weights[None, :]}
+        nodes = [Node("Mul", ("X", "weights"), "products")]
+    added = nodes[-1].output
+    if form.missing != "error":
+        constants["if_missing"] = _held(form, dtype)[None, :]
+        where = Node("Where", ("missing", "if_missing", added), "added")
+        nodes, added = [Node("IsNaN", ("X",), "missing"), *nodes, where], "added"
+    constants["by_row"] = np.array([1], dtype=np.int64)
+    nodes.append(Node("ReduceSum", (added, "by_row"), "score", {"keepdims": 1}))
+    return constants, nodes
 
 
-def _curve_graph(form: CurveForm, dtype: type[np.floating[Any]]) -> Graph:
+def _curve_terms(form: CurveForm, dtype: type[np.floating[Any]]) -> Graph:
     """Pieces found by counting the knots below each value, then ``v + s (x - t)`` of each piece."""
-    sizes, pieces = np.diff(form.curves.offsets), np.concatenate
+    sizes = np.diff(form.curves.offsets)
     knots = np.full((len(sizes), max(1, int(sizes.max()))), np.inf)
+    origins: list[float] = []
     for j, (_, t, _, _) in enumerate(form.curves):
         knots[j, : len(t)] = t
-    origins = [t[:1].tolist() + t.tolist() or [0.0] for _, t, _, _ in form.curves]
+        origins += [*t[:1].tolist(), *t.tolist()] or [0.0]
     constants: dict[str, NDArray[Any]] = {
         "knots": knots.astype(dtype)[None],
         "values": form.curves.values.astype(dtype),
         "slopes": form.curves.slopes.astype(dtype),
-        "origins": pieces([np.array(each) for each in origins]).astype(dtype),
+        "origins": np.array(origins).astype(dtype),
         "first": (form.curves.offsets[:-1] + np.arange(len(sizes)))[None, :],
         "by_knot": np.array([2], dtype=np.int64),
-        "by_row": np.array([1], dtype=np.int64),
     }
-    nodes = [
+    gathered = ("values", "slopes", "origins")
+    return constants, [
         Node("Unsqueeze", ("X", "by_knot"), "each"),
         Node("Greater", ("each", "knots"), "above"),
         Node("Cast", ("above",), "counted", {"to": 7}),  # int64
         Node("ReduceSum", ("counted", "by_knot"), "count", {"keepdims": 0}),
         Node("Add", ("count", "first"), "piece"),
-        *(
-            Node("Gather", (name, "piece"), f"{name}_of")
-            for name in ("values", "slopes", "origins")
-        ),
+        *(Node("Gather", (name, "piece"), f"{name}_of") for name in gathered),
         Node("Sub", ("X", "origins_of"), "distance"),
         Node("Mul", ("slopes_of", "distance"), "moved"),
         Node("Add", ("values_of", "moved"), "heights"),
     ]
-    last = "heights"
-    if form.missing != "error":
-        constants["if_missing"], last = _held(form, dtype)[None, :], "added"
-        nodes += [
-            Node("IsNaN", ("X",), "missing"),
-            Node("Where", ("missing", "if_missing", "heights"), "added"),
-        ]
-    nodes.append(Node("ReduceSum", (last, "by_row"), "score", {"keepdims": 1}))
-    return Graph(constants, tuple(nodes))
 
 
 def _held(form: LinearForm, dtype: type[np.floating[Any]]) -> NDArray[Any]:
@@ -168,11 +146,11 @@ def _model(form: LinearForm, name: str, dtype: type[np.floating[Any]]) -> Any:
         from onnx import helper, numpy_helper
     except ImportError:
         raise ImportError("the export to ONNX needs onnx: pip install onnx") from None
-    graph = scoring_graph(form, dtype)
-    constants = [numpy_helper.from_array(value, key) for key, value in graph.constants.items()]
+    values, operators = scoring_graph(form, dtype)
+    constants = [numpy_helper.from_array(value, key) for key, value in values.items()]
     nodes = [
-        helper.make_node(node.op, list(node.inputs), [node.output], **node.attributes)
-        for node in graph.nodes
+        helper.make_node(op, inputs, [output], **attributes)
+        for op, inputs, output, attributes in operators
     ]
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     rows = helper.make_tensor_value_info("X", element, ["N", len(form.names)])

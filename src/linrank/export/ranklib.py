@@ -5,16 +5,11 @@ The engines' plugins read the same text as a model of type ``model/ranklib``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from linrank.export.artefact import Artefact
 from linrank.export.engine_names import feature_numbers, numbered_artefact
-from linrank.export.linear_form import text
-
-if TYPE_CHECKING:
-    from linrank.export.artefact import Artefact
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm, text
 
 NAMED = False
 

@@ -6,7 +6,7 @@ Solr computes in float32 and knows no intercept. A feature without a value takes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm
@@ -19,10 +19,7 @@ from linrank.export.elasticsearch import (
     leaves,
 )
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
-from linrank.export.linear_form import singles, text
-
-if TYPE_CHECKING:
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm, singles, text
 
 NORMALIZERS = True
 CURVES = True

@@ -11,20 +11,16 @@ they are exact.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from linrank.data.curves import Function
 from linrank.errors import did_you_mean
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from linrank.data.curves import Function
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm
 
 # What columns of BigQuery may have beside letters, marks, digits, connectors and dashes.
 _FLEXIBLE = frozenset("&%=+:'<>#| ")
@@ -68,15 +64,6 @@ class Dialect:
     def quoted_path(self, path: str) -> str:
         """The name of a table, the parts of ``catalogue.schema.table`` quoted one by one."""
         return ".".join(self.quoted(part, "table") for part in path.split("."))
-
-    def same_columns(self, names: Iterable[str]) -> tuple[str, str] | None:
-        """Two names that differ in their capitals only, if there are any."""
-        first: dict[str, str] = {}
-        for name in names:
-            other = first.setdefault(name.casefold(), name)
-            if other != name:
-                return other, name
-        return None
 
     def _refusal(self, name: str) -> str:
         """Why no column of such a database can have this name; empty where one can."""
@@ -179,7 +166,7 @@ def write(
     """
     spoken = dialect_of(dialect)
     _check_options(table=table, qid=qid, docid=docid)
-    warnings = _case_warnings(form, spoken) + _length_warnings(form, spoken)
+    warnings = _warnings(form, spoken)
     if table is None:
         text = f"({_expression(form, spoken)})\n"  # for it may become part of a larger one
     else:
@@ -208,51 +195,53 @@ def literal(value: float) -> str:
     return digits if "e" in digits else f"{digits}e0"
 
 
-def _case_warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
-    same = dialect.same_columns(form.names)
-    if same is None:
-        return ()
-    told = f"the features {same[0]!r} and {same[1]!r} differ in their capitals only"
-    if dialect.folds_case:
-        raise ValueError(
-            f"{told}, which are one column in dialect {dialect.name!r}; tell them apart by "
-            "feature_map"
-        )
-    return (
-        f"{told}: two columns in PostgreSQL and Oracle, one in SQLite and DuckDB; tell them apart "
-        "by feature_map",
-    )
-
-
-def _length_warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
-    """PostgreSQL cuts longer names, without a word: two with the same beginning are one column."""
-    if dialect.longest is not None:
-        return ()
-    first: dict[bytes, str] = {}
-    for name in form.names:
-        other = first.setdefault(name.encode()[:_POSTGRESQL], name)
-        if other != name:
-            return (
-                f"the features {other[:20]!r}... and {name[:20]!r}... have their first "
-                f"{_POSTGRESQL} bytes in common, which is all that PostgreSQL keeps of a name; "
-                "tell them apart by feature_map",
+def _warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
+    """What to say of columns that a database may take for one; an error where it surely does."""
+    warnings = []
+    same = _alike(form.names, str.casefold)
+    if same is not None:
+        told = f"the features {same[0]!r} and {same[1]!r} differ in their capitals only"
+        if dialect.folds_case:
+            raise ValueError(
+                f"{told}, which are one column in dialect {dialect.name!r}; tell them apart by "
+                "feature_map"
             )
-    return ()
+        warnings.append(
+            f"{told}: two columns in PostgreSQL and Oracle, one in SQLite and DuckDB; tell them "
+            "apart by feature_map"
+        )
+    same = _alike(form.names, lambda name: name.encode()[:_POSTGRESQL])
+    if dialect.longest is None and same is not None:  # PostgreSQL cuts longer ones without a word
+        warnings.append(
+            f"the features {same[0][:20]!r}... and {same[1][:20]!r}... have their first "
+            f"{_POSTGRESQL} bytes in common, which is all that PostgreSQL keeps of a name; "
+            "tell them apart by feature_map"
+        )
+    return tuple(warnings)
+
+
+def _alike(names: Iterable[str], key: Callable[[str], Any]) -> tuple[str, str] | None:
+    """Two names that the key makes the same, if there are any."""
+    first: dict[Any, str] = {}
+    for name in names:
+        other = first.setdefault(key(name), name)
+        if other != name:
+            return other, name
+    return None
 
 
 def _expression(form: LinearForm, dialect: Dialect, owner: str = "", qid: str = "") -> str:
     """The sum; `owner` is the alias of the table that the columns are of, with its dot."""
     columns = [owner + dialect.quoted(name) for name in form.names]
     if isinstance(form, CurveForm):
-        absent = form.contributions.tolist() if form.missing != "error" else [None] * len(columns)
-        return _sum([_curve(*each) for each in zip(columns, form.curves, absent, strict=True)])
+        parts: Any = zip(columns, form.curves, form.added, strict=True)
+        return _sum([_curve(*each) for each in parts])
     weights = form.weights.tolist()
     if qid:
         fills = [None] * len(columns) if form.missing == "error" else form.fill.tolist()
         parts = zip(columns, weights, fills, strict=True)
-        return _sum([_scaled_term(column, w, fill, qid) for column, w, fill in parts])
-    added = form.contributions.tolist() if form.missing != "error" else [None] * len(columns)
-    return _sum([_term(c, w, m) for c, w, m in zip(columns, weights, added, strict=True)])
+        return _sum([_scaled_term(*each, qid) for each in parts])
+    return _sum([_term(*each) for each in zip(columns, weights, form.added, strict=True)])
 
 
 def _term(column: str, weight: float, added: float | None) -> str:
@@ -266,16 +255,11 @@ def _term(column: str, weight: float, added: float | None) -> str:
 
 def _curve(column: str, curve: Function, added: float | None) -> str:
     """``f(x)``, or what a missing value adds where x is NULL."""
-
-    def piece(value: float, slope: float, origin: float) -> str:
-        moved = f" + {literal(slope)} * ({column} - {literal(origin)})"
-        return literal(value) + (moved if slope else "")
-
-    def choice(knot: float, below: str, above: str) -> str:
-        return f"CASE WHEN {column} > {literal(knot)} THEN {above} ELSE {below} END"
-
     absent = "NULL" if added is None else literal(added)
-    return f"CASE WHEN {column} IS NULL THEN {absent} ELSE {decisions(curve, piece, choice)} END"
+    known = decisions(
+        curve, column, literal, "CASE WHEN {x} > {knot} THEN {above} ELSE {below} END"
+    )
+    return f"CASE WHEN {column} IS NULL THEN {absent} ELSE {known} END"
 
 
 def _scaled_term(column: str, weight: float, fill: float | None, qid: str) -> str:

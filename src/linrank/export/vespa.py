@@ -7,17 +7,12 @@ or functions of the profile that it inherits from.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from linrank.export.artefact import Artefact
 from linrank.export.curve_form import CurveForm, decisions
 from linrank.export.engine_names import check_printable, listed, refuse
-from linrank.export.linear_form import positional, text
-
-if TYPE_CHECKING:
-    from linrank.data.curves import Function
-    from linrank.export.linear_form import LinearForm
+from linrank.export.linear_form import LinearForm, positional, text
 
 _PROFILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 # feature := name [ "(" argument { "," argument } ")" ] { "." output }
@@ -107,6 +102,7 @@ PRECISION = "float64"
 CURVES = True
 _WEIGHTS = ("literal", "query")
 _PHASES = ("first", "second")
+_CHOICE = "if ({x} > {knot}, {above}, {below})"
 
 
 def write(
@@ -191,7 +187,7 @@ def _terms(form: LinearForm, numbers: _Numbers) -> list[str]:
         product = f"{numbers.of('w', feature, weight)} * {feature}" if weight else "0.0"
         missing = form.contributions[k]
         if isinstance(form, CurveForm):
-            product = _curve(feature, form.curves[k])
+            product = decisions(form.curves[k], feature, text, _CHOICE)
         if form.missing == "error" and not feature.startswith("attribute("):
             terms.append(product)
             continue
@@ -200,22 +196,12 @@ def _terms(form: LinearForm, numbers: _Numbers) -> list[str]:
     return terms
 
 
-def _curve(feature: str, curve: Function) -> str:
-    def piece(value: float, slope: float, origin: float) -> str:
-        sign = "-" if origin >= 0.0 else "+"
-        moved = f" + {text(slope)} * ({feature} {sign} {text(abs(origin))})"
-        return text(value) + (moved if slope else "")
-
-    def choice(knot: float, below: str, above: str) -> str:
-        return f"if ({feature} > {text(knot)}, {above}, {below})"
-
-    return decisions(curve, piece, choice)
-
-
 def _profile(name: str, inherits: str, phase: str, terms: list[str], numbers: _Numbers) -> str:
     inputs = ""
     if numbers.inputs:
-        lines = "".join(f"        query({key}) double: {value}\n" for key, value in _items(numbers))
+        lines = "".join(
+            f"        query({key}) double: {value}\n" for key, value in numbers.inputs.items()
+        )
         inputs = f"    inputs {{\n{lines}    }}\n"
     expression = " +\n            ".join(terms)
     return (
@@ -230,14 +216,10 @@ def _profile(name: str, inherits: str, phase: str, terms: list[str], numbers: _N
     )
 
 
-def _items(numbers: _Numbers) -> list[tuple[str, str]]:
-    return list(numbers.inputs.items())
-
-
 def _query_profile(name: str, numbers: _Numbers) -> str:
     fields = "".join(
         f"    <field name={quoteattr(f'ranking.features.query({key})')}>{escape(value)}</field>\n"
-        for key, value in _items(numbers)
+        for key, value in numbers.inputs.items()
     )
     return (
         f'<query-profile id="{name}">\n    <field name="ranking.profile">{name}</field>\n'

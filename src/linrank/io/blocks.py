@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
 from linrank.errors import DataFormatError
@@ -19,14 +21,30 @@ def standard_input() -> Any:
     return sys.stdin.buffer
 
 
-class StandardOutput:
+class OneWay:
+    """What Python and pyarrow ask of a stream beside ``read``, for one that cannot seek."""
+
+    closed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Nothing is held: a stream that was handed over belongs to who opened it."""
+
+
+class StandardOutput(OneWay):
     """Standard output for bytes: it stays open, and all bytes arrive, behind text written before.
 
     With PYTHONUNBUFFERED its binary stream is the bare descriptor, which may take a part only: of
     a pipe, 64 kB would arrive and the rest be lost without an error.
     """
-
-    closed = False
 
     def __init__(self) -> None:
         if sys.stdout is None:
@@ -52,16 +70,10 @@ class StandardOutput:
         with naming("standard output"):
             self._raw.flush()
 
-    def close(self) -> None:
-        """It belongs to the process."""
-
     def writable(self) -> bool:
         return True
 
     def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
         return False
 
 
@@ -69,24 +81,6 @@ def name_of(stream: Any) -> str:
     """What a file object is called in messages; one opened by its number has no words for it."""
     name = getattr(stream, "name", None)
     return name if isinstance(name, str) else "<stream>"
-
-
-class OneWay:
-    """What Python and pyarrow ask of a stream beside ``read``, for one that cannot seek."""
-
-    closed = False
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        """Nothing is held: a stream that was handed over belongs to who opened it."""
 
 
 class Replay(OneWay):
@@ -138,6 +132,7 @@ class Replay(OneWay):
         return data
 
 
+Progress = Callable[[int, "int | None"], object]
 BLOCK_SIZE = 4 << 20
 LONGEST_LINE = 256 << 20  # bytes: ten million features
 _WINDOW = 4096  # bytes in which a line end is looked for
@@ -177,8 +172,14 @@ class Stretch:
         return memoryview(data)
 
 
-Block = memoryview | DataFormatError
-Part = Block | Stretch
+Part = memoryview | DataFormatError | Stretch
+
+
+def read_part(part: Part) -> memoryview:
+    """The bytes of a block; an error that stands in its place is raised."""
+    if isinstance(part, DataFormatError):
+        raise part
+    return part.read() if isinstance(part, Stretch) else part
 
 
 @dataclass(frozen=True)
@@ -201,9 +202,9 @@ class TextBlocks:
     parts: Iterator[tuple[Part, int]]
 
     @property
-    def blocks(self) -> Iterator[tuple[Block, int]]:
-        """The parts, all of them read."""
-        return ((part.read() if isinstance(part, Stretch) else part, n) for part, n in self.parts)
+    def blocks(self) -> Iterator[tuple[memoryview, int]]:
+        """The parts, all of them read; an error is raised in its turn."""
+        return ((read_part(part), n) for part, n in self.parts)
 
 
 def open_blocks(
@@ -305,7 +306,7 @@ def _stream_blocks(
     stored_as = _format(stream.head, name)
     read: Callable[[int], bytes] = stream.read
     if stored_as is not None:
-        read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
+        read = _guard(_open(stored_as, stream).read, stored_as, name)
     return TextBlocks(name, size, _cut(read, stream, block_size, longest_line or LONGEST_LINE))
 
 
@@ -380,33 +381,40 @@ def _format(head: bytes, name: str) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-# The standard library asks for more than read() in its types, not in its code: hence Any.
+def _open(kind: str, stream: Any) -> _Readable:
+    """The text of compressed data; of what a library offers, only ``read`` is used."""
+    if kind == "gzip":
+        import gzip
+
+        return gzip.GzipFile(fileobj=stream)
+    if kind == "bzip2":
+        import bz2
+
+        return bz2.BZ2File(stream)
+    if kind == "xz":
+        import lzma
+
+        return lzma.LZMAFile(stream)
+    return _ZstdFile(stream)
 
 
-def _open_gzip(stream: Any) -> _Readable:
-    import gzip
-
-    return gzip.GzipFile(fileobj=stream)
-
-
-def _open_bzip2(stream: Any) -> _Readable:
-    import bz2
-
-    return bz2.BZ2File(stream)
-
-
-def _open_xz(stream: Any) -> _Readable:
-    import lzma
-
-    return lzma.LZMAFile(stream)
+def import_zstd(verb: str) -> Any:
+    """The module of Zstandard; ``verb`` says what needs it where there is none."""
+    for name in ("compression.zstd", "zstandard"):  # Python 3.14 and later have the first
+        with suppress(ImportError):
+            return import_module(name)
+    raise ImportError(f"{verb} .zst needs the zstandard package: pip install zstandard")
 
 
 class _ZstdFile:
     """Zstandard by decompressor objects: a stream reader of the library hides a missing end."""
 
     def __init__(self, stream: _Counted) -> None:
-        self._stream, self._new = stream, _zstd_decompressor()
-        self._decompressor = self._new()
+        zstd = import_zstd("reading")
+        self._new: Callable[[], Any] = zstd.ZstdDecompressor
+        if not hasattr(zstd, "ZstdFile"):  # the package
+            self._new = lambda: zstd.ZstdDecompressor().decompressobj()
+        self._stream, self._decompressor = stream, self._new()
         self._ready: list[bytes] = []
         self._rest = b""
 
@@ -424,29 +432,6 @@ class _ZstdFile:
         text = b"".join(self._ready)
         self._ready = [text[size:]] if len(text) > size else []
         return text[:size]
-
-
-def _zstd_decompressor() -> Callable[[], Any]:
-    try:
-        from compression.zstd import ZstdDecompressor  # Python 3.14 and later
-    except ImportError:
-        try:
-            import zstandard
-        except ImportError:
-            raise ImportError(
-                "reading .zst needs the zstandard package: pip install zstandard"
-            ) from None
-        return lambda: zstandard.ZstdDecompressor().decompressobj()
-    new: Callable[[], Any] = ZstdDecompressor
-    return new
-
-
-_OPEN: dict[str, Callable[[_Counted], _Readable]] = {
-    "gzip": _open_gzip,
-    "bzip2": _open_bzip2,
-    "xz": _open_xz,
-    "Zstandard": _ZstdFile,
-}
 
 
 def _guard(read: Callable[[int], bytes], kind: str, name: str) -> Callable[[int], bytes]:

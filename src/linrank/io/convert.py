@@ -16,14 +16,13 @@ from numpy.typing import DTypeLike
 from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.frames import is_frame
 from linrank.data.missing import Filling
-from linrank.data.rows import DenseRows
-from linrank.io.formats import TABLES, format_of, open_source, target_format
-from linrank.io.load import is_folder, is_run, load
+from linrank.io.blocks import Progress
+from linrank.io.formats import TABLES, target_format
+from linrank.io.load import is_folder, is_run, load, open_rows
 from linrank.io.sidecars import files_beside
 from linrank.io.store.files import check_target
-from linrank.io.store.grouping import Budget, TemporaryFiles, collect
+from linrank.io.store.grouping import Budget, TemporaryFiles, collect, convert_text
 from linrank.io.store.store import Store
-from linrank.io.store.text import convert_text
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.tables.files import open_table
 from linrank.io.tables.read import Form, table_parts
@@ -174,15 +173,11 @@ class Source:
     def _table_parts(self, item: Any) -> Iterator[Dataset]:
         how, note = self.how, None if id(item) in self._told else self.note
         self._told.add(id(item))
-        if is_frame(item):
-            opened, name, head, format = item, "", b"", "frame"
-        else:
-            opened, name, head = open_source(item)
-            format = format_of(name, head, self.reading.get("format"))
+        opened, format = open_rows(item, self.reading.get("format"))
         missing = self.reading.get("missing", "error")
         form = Form.of(format, missing, how["dtype"], how["storage"], how["n_features"])
         n_threads = resolve(how["n_jobs"])
-        table = open_table(opened, name, head, format, n_threads)
+        table = open_table(*opened, format, n_threads)
         names = (*COLUMN_NAMES, "features")
         options = TableOptions(**{name: self.reading.get(name) for name in names})
         return table_parts(table, options, form, n_threads, how["progress"], note)
@@ -205,12 +200,7 @@ def _stored(data: Dataset, storage: str) -> Dataset:
     """The data with its rows stored as wanted."""
     if storage == "auto":
         return data
-    rows = data.rows
-    if storage == "dense":
-        rows = as_dense(rows)
-    elif isinstance(rows, DenseRows):
-        rows = as_sparse(rows)
-    return replace(data, rows=rows)
+    return replace(data, rows=(as_dense if storage == "dense" else as_sparse)(data.rows))
 
 
 def _kind(item: Any, format: str | None) -> tuple[str, Any]:
@@ -219,16 +209,12 @@ def _kind(item: Any, format: str | None) -> tuple[str, Any]:
         return "dataset", item
     if isinstance(item, Store) or is_folder(item):
         return "store", item
-    if is_frame(item):
-        return "table", item
-    if is_run(item, format):
+    if not is_frame(item) and is_run(item, format):
         return "run", item
-    opened, name, head = open_source(item)
-    found = format_of(name, head, format)
-    return ("svmlight" if found == "svmlight" else "table"), opened
+    opened, found = open_rows(item, format)
+    return ("svmlight" if found == "svmlight" else "table"), opened[0]
 
 
-Progress = Callable[[int, "int | None"], object]
 _log = logging.getLogger(__name__)
 
 

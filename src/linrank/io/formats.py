@@ -15,24 +15,15 @@ READ = ("svmlight", *TABLES)
 WRITTEN = ("svmlight", *TABLES, "store", "qrels")
 TEXTS = ("svmlight", "csv", "tsv", "qrels")  # that may be compressed
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-_EXTENSIONS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".qrels": "qrels",
-    ".dat": "svmlight",
-    ".letor": "svmlight",
-    ".libsvm": "svmlight",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".txt": "svmlight",
+_ENDINGS = {
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "qrels": (".qrels",),
+    "svmlight": (".dat", ".letor", ".libsvm", ".svm", ".svmlight", ".txt"),
 }
+_EXTENSIONS = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
 _OTHER_NAMES = {"letor": "svmlight", "libsvm": "svmlight", "text": "svmlight"}
 _OTHER_NAMES |= {"ipc": "arrow", "feather": "arrow"}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
@@ -40,12 +31,12 @@ _STREAM = b"\xff\xff\xff\xff"  # in front of each message of an Arrow stream
 _HEAD = 8
 
 
-def _extension(name: str) -> tuple[str, bool]:
+def extension_of(name: str) -> tuple[str, bool]:
     """The extension that tells the format, in lower case, and whether one of a compression follows.
 
     Examples
     --------
-    >>> _extension("a.CSV.gz"), _extension("a.csv")
+    >>> extension_of("a.CSV.gz"), extension_of("a.csv")
     (('.csv', True), ('.csv', False))
     """
     stem, extension = os.path.splitext(name.lower())
@@ -101,7 +92,7 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
         raise ValueError(f"format must be one of {', '.join(READ)}, run, got {wanted!r}{hint}")
     if (found := binary_format(head)) is not None:
         return found
-    named = _EXTENSIONS.get(_extension(name)[0])
+    named = _EXTENSIONS.get(extension_of(name)[0])
     if named in ("parquet", "arrow"):
         raise DataFormatError(
             f"{name}: its name says {named.capitalize()}, but it begins with {head[:8]!r}: it is "
@@ -141,7 +132,7 @@ def target_format(path: str | os.PathLike[str], to: str | None = None) -> str:
         raise ValueError(
             f"standard output has no extension to tell the format by; say one of {files}"
         )
-    extension, is_compressed = _extension(name)
+    extension, is_compressed = extension_of(name)
     is_folder = os.path.isdir(name)
     if to is not None:
         found = _OTHER_NAMES.get(to.lower(), to.lower())
@@ -174,4 +165,4 @@ def table_format(path: str) -> str | None:
     >>> table_format("scores.csv.gz"), table_format("scores.txt")
     ('csv', None)
     """
-    return target_format(path) if _EXTENSIONS.get(_extension(path)[0]) in TABLES else None
+    return target_format(path) if _EXTENSIONS.get(extension_of(path)[0]) in TABLES else None

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
+from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
-from linrank.io.comments import Words
 from linrank.io.trec import Qrels, load_qrels
 
 Array = NDArray[Any]
@@ -47,7 +47,7 @@ def judged(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
 
     Examples
     --------
-    >>> from linrank.io.comments import Comments
+    >>> from linrank.data.words import Comments
     >>> text = np.frombuffer(b"ab", np.uint8)
     >>> data = Dataset.of([[1.0], [2.0]], [0, 0], qid=[7, 7])
     >>> data = replace(data, comments=Comments(text, np.array([0, 1, 2])))
@@ -171,83 +171,63 @@ def load_preferences(source: Any, *, n_rows: int | None = None) -> Preferences:
     >>> found.pairs.tolist(), found.weight.tolist()
     ([[4, 0], [3, 1]], [1.0, 0.5])
     """
-    text = open_blocks(source)
-    reader = _Reader(text.name, n_rows)
+    text, n_lines = open_blocks(source), 0
+    pairs, weights, lines = array("q"), array("d"), array("q")
     for block, _ in text.blocks:
-        if isinstance(block, DataFormatError):
-            raise block
-        reader.read(bytes(block))
-    return reader.preferences()
-
-
-class _Reader:
-    """Collects the pairs of one text, line by line."""
-
-    def __init__(self, name: str, n_rows: int | None) -> None:
-        self.name = name
-        self.n_rows = n_rows
-        self.n_lines = 0
-        self.rows, self.weights, self.lines = array("q"), array("d"), array("q")
-
-    def read(self, block: bytes) -> None:
-        """The lines of a block of whole lines."""
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        for line in lines:
-            self.n_lines += 1
+        for line in bytes(block).removesuffix(b"\n").split(b"\n"):
+            n_lines += 1
             fields = line.partition(b"#")[0].split()
-            if fields:
-                self._add(fields)
-
-    def _add(self, fields: list[bytes]) -> None:
-        if not 2 <= len(fields) <= 3:
-            raise self._error(
-                f"expected 'winner loser [weight]', got {len(fields)} "
-                f"column{'s' if len(fields) > 1 else ''}"
-            )
-        winner, loser = self._row(fields[0], "winner"), self._row(fields[1], "loser")
-        if winner == loser:
-            raise self._error(f"row {winner} is compared with itself")
-        self.rows.extend((winner, loser))
-        self.weights.append(1.0 if len(fields) == 2 else self._weight(fields[2]))
-        self.lines.append(self.n_lines)
-
-    def _row(self, field: bytes, what: str) -> int:
-        if not field.isdigit():
-            raise self._error(f"the {what} is {_shown(field)}, not a row number (0, 1, 2, ...)")
-        row = int(field) if len(field) <= _MOST_DIGITS else 10**_MOST_DIGITS
-        if row >= (10**_MOST_DIGITS if self.n_rows is None else self.n_rows):
-            limit = "" if self.n_rows is None else f"; the data have rows 0 to {self.n_rows - 1}"
-            raise self._error(f"there is no row {_shown(field)} for the {what}{limit}")
-        return row
-
-    def _weight(self, field: bytes) -> float:
-        weight = float(field) if _NUMBER.fullmatch(field) else math.nan
-        if not math.isfinite(weight):
-            raise self._error(f"the weight is {_shown(field)}; weights are finite numbers >= 0")
-        return weight
-
-    def _error(self, message: str) -> DataFormatError:
-        return DataFormatError(f"{self.name}:{self.n_lines}: {message}")
-
-    def preferences(self) -> Preferences:
-        """All that was read."""
-        if not self.lines:
-            raise DataFormatError(
-                f"{self.name}: no preferences; expected lines 'winner loser [weight]'"
-            )
-        rows: Array = np.array(self.rows, dtype=np.int64).reshape(-1, 2)
-        weight: Array = np.array(self.weights)
-        if not weight.any():
-            raise DataFormatError(f"{self.name}: all weights are zero; at least one must be > 0")
-        return Preferences(
-            np.ascontiguousarray(rows[:, 0]),
-            np.ascontiguousarray(rows[:, 1]),
-            None if (weight == 1.0).all() else weight,
-            lines=np.array(self.lines),
-            source=self.name,
+            if not fields:
+                continue
+            try:
+                winner, loser, weight = _preference(fields, n_rows)
+            except ValueError as error:
+                raise DataFormatError(f"{text.name}:{n_lines}: {error}") from None
+            pairs.extend((winner, loser))
+            weights.append(weight)
+            lines.append(n_lines)
+    if not lines:
+        raise DataFormatError(
+            f"{text.name}: no preferences; expected lines 'winner loser [weight]'"
         )
+    rows: Array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    weighing: Array = np.array(weights)
+    if not weighing.any():
+        raise DataFormatError(f"{text.name}: all weights are zero; at least one must be > 0")
+    return Preferences(
+        *map(np.ascontiguousarray, rows.T),
+        None if (weighing == 1.0).all() else weighing,
+        lines=np.array(lines),
+        source=text.name,
+    )
+
+
+def _preference(fields: list[bytes], n_rows: int | None) -> tuple[int, int, float]:
+    """Winner, loser and weight of the fields of a line; ValueError without its place."""
+    if not 2 <= len(fields) <= 3:
+        raise ValueError(
+            f"expected 'winner loser [weight]', got {len(fields)} "
+            f"column{'s' if len(fields) > 1 else ''}"
+        )
+    winner, loser = _row(fields[0], "winner", n_rows), _row(fields[1], "loser", n_rows)
+    if winner == loser:
+        raise ValueError(f"row {winner} is compared with itself")
+    if len(fields) == 2:
+        return winner, loser, 1.0
+    weight = float(fields[2]) if _NUMBER.fullmatch(fields[2]) else math.nan
+    if not math.isfinite(weight):
+        raise ValueError(f"the weight is {_shown(fields[2])}; weights are finite numbers >= 0")
+    return winner, loser, weight
+
+
+def _row(field: bytes, what: str, n_rows: int | None) -> int:
+    if not field.isdigit():
+        raise ValueError(f"the {what} is {_shown(field)}, not a row number (0, 1, 2, ...)")
+    row = int(field) if len(field) <= _MOST_DIGITS else 10**_MOST_DIGITS
+    if row >= (10**_MOST_DIGITS if n_rows is None else n_rows):
+        limit = "" if n_rows is None else f"; the data have rows 0 to {n_rows - 1}"
+        raise ValueError(f"there is no row {_shown(field)} for the {what}{limit}")
+    return row
 
 
 def _shown(field: bytes) -> str:

@@ -12,18 +12,24 @@ from numpy.typing import DTypeLike, NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.frames import is_frame
 from linrank.data.rows import DenseRows
+from linrank.data.words import Words
 from linrank.errors import check_one_of
-from linrank.io.comments import Comments, Words
+from linrank.io.blocks import Progress, open_blocks
+from linrank.io.formats import extension_of, format_of, open_source, parquet_parts
+from linrank.io.judgements import judged
+from linrank.io.sidecars import attach
+from linrank.io.svmlight import ReadingOptions, read_blocks
 from linrank.io.trec import Run, load_run
 from linrank.options import MISSING
 from linrank.system.durable import recover
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from linrank.io.tables.roles import Choice, TableOptions
 
 
-Progress = Callable[[int, "int | None"], object]
 Note = Callable[[str], object]
 
 
@@ -209,16 +215,12 @@ def read(
         # With judgements, what stands in for missing values is learnt from the rows that stay.
         early = missing if qrels is None or missing == "error" else "keep"
         data = _read_rows(source, options, format=format, missing=early, **how)
-        return data if qrels is None else _judged(data, qrels, unjudged).filled(missing)
+        return data if qrels is None else judged(data, qrels, unjudged).filled(missing)
     _refuse(options, None, "this is a run")
-    data = load_runs(source, how["dtype"], how.get("progress"))
-    return retrieved(data if qrels is None else _judged(data, qrels, unjudged), missing)
-
-
-def _judged(data: Dataset, qrels: Any, unjudged: str) -> Dataset:
-    from linrank.io.judgements import judged
-
-    return judged(data, qrels, unjudged)
+    sources = source if isinstance(source, (list, tuple)) else [source]
+    runs = [load_run(one, progress=how.get("progress")) for one in sources]
+    data = fused(runs, "float64" if how["dtype"] is None else how["dtype"])
+    return retrieved(data if qrels is None else judged(data, qrels, unjudged), missing)
 
 
 def _read_rows(
@@ -231,61 +233,42 @@ def _read_rows(
     sidecars: bool = True,
     zero_based: Any = "auto",
     progress: Progress | None = None,
+    n_jobs: int | None = None,
     **how: Any,
 ) -> Dataset:
     """Rows of anything but runs; ``note`` is told what the user should know, such as columns left
     out.
 
-    ``how`` holds dtype, storage, n_features and n_jobs. ``zero_based`` is not looked at for what
-    has named columns.
+    ``how`` holds dtype, storage and n_features. ``zero_based`` is not looked at for what has named
+    columns.
     """
     check_one_of("missing", missing, (*MISSING, "keep"))
     if is_folder(source):
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
-        return _load_store(source, zero_based=zero_based, **how).filled(missing)
-    from linrank.data.frames import is_frame
-    from linrank.io.formats import format_of, open_source
-
-    opened: tuple[Any, str, bytes] = (source, "", b"")
-    kind = "frame"
-    if not is_frame(source):
-        opened = open_source(source)
-        kind = format_of(opened[1], opened[2], format)
+        return _load_store(source, zero_based=zero_based, n_jobs=n_jobs, **how).filled(missing)
+    opened, kind = open_rows(source, format)
+    n_threads = resolve(n_jobs)
     if kind == "svmlight":
         _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
-        data = _load_text(opened[0], zero_based=zero_based, progress=progress, **how)
+        as_told = ReadingOptions.of(zero_based=zero_based, **how)
+        data = read_blocks(open_blocks(opened[0]), as_told, n_threads, progress)
     else:
-        data = _load_table(opened, kind, options, missing, progress, note, **how)
-    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
-        from linrank.io.sidecars import attach
+        from linrank.io.tables.files import open_table
+        from linrank.io.tables.read import Form, read_table
 
+        table, form = open_table(*opened, kind, n_threads), Form.of(kind, missing, **how)
+        data = read_table(table, options, form, n_threads, progress, note)
+    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
         data = attach(data, source, note)
     return data.filled(missing)
 
 
-def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
-    from linrank.io import svmlight
-
-    return svmlight.load(source, dtype="float32" if dtype is None else dtype, **how)
-
-
-def _load_table(
-    opened: tuple[Any, str, bytes],
-    format: str,
-    options: TableOptions,
-    missing: str,
-    progress: Progress | None,
-    note: Note,
-    *,
-    n_jobs: int | None,
-    **how: Any,
-) -> Dataset:
-    from linrank.io.tables.files import open_table
-    from linrank.io.tables.read import Form, read_table
-    from linrank.system.resources import resolve
-
-    table, form = open_table(*opened, format, resolve(n_jobs)), Form.of(format, missing, **how)
-    return read_table(table, options, form, resolve(n_jobs), progress, note)
+def open_rows(source: Any, format: str | None) -> tuple[tuple[Any, str, bytes], str]:
+    """What `open_source` returns of a text or a table, and its format."""
+    if is_frame(source):
+        return (source, "", b""), "frame"
+    opened = open_source(source)
+    return opened, format_of(opened[1], opened[2], format)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:
@@ -302,38 +285,27 @@ def is_folder(source: Any) -> bool:
     recover(source)
     if not os.path.isdir(source):
         return False
-    from linrank.io.formats import parquet_parts
-
     return not parquet_parts(source)
 
 
 def _load_store(
     path: Any, dtype: Any, storage: Any, n_features: Any, zero_based: Any, n_jobs: int | None
 ) -> Dataset:
-    import numpy as np
-
     from linrank.io.store.store import Store
 
     store = Store(path)
-    found = {
-        "dtype": (dtype, None if dtype is None else np.dtype(dtype) == store.dtype),
-        "storage": (storage, storage in ("auto", store.storage)),
-        "n_features": (n_features, n_features in (None, store.n_features)),
-        "zero_based": (
-            zero_based,
-            zero_based == "auto" or store.index_base in (None, 0 if zero_based else 1),
-        ),
-    }
-    own = {
-        "dtype": store.dtype.name,
-        "storage": store.storage,
-        "n_features": store.n_features,
-        "zero_based": store.index_base == 0,
-    }
-    for name, (wanted, agrees) in found.items():
-        if agrees is False:
+    base = "auto" if zero_based == "auto" else 0 if zero_based else 1
+    found = (
+        ("dtype", dtype, store.dtype.name, dtype is None or np.dtype(dtype) == store.dtype),
+        ("storage", storage, store.storage, storage in ("auto", store.storage)),
+        ("n_features", n_features, store.n_features, n_features in (None, store.n_features)),
+        ("zero_based", zero_based, store.index_base == 0, base in ("auto", store.index_base)),
+    )
+    for name, wanted, own, agrees in found:
+        # A store that was not made of text has columns without a base: any will do.
+        if not agrees and (name != "zero_based" or store.index_base is not None):
             raise ValueError(
-                f"{store.path} is a store with {name}={own[name]!r}, which {name}={wanted!r} "
+                f"{store.path} is a store with {name}={own!r}, which {name}={wanted!r} "
                 f"cannot change; leave {name} out, or convert the text again with it"
             )
     return store.dataset(n_jobs=n_jobs)
@@ -385,13 +357,12 @@ def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
     for k, (place, run) in enumerate(zip(places, runs, strict=True)):
         scores[place, k] = run.scores
     order = np.argsort(query, kind="stable")
-    words = documents.tolist()
     return Dataset(
         DenseRows(scores[order]),
         np.zeros(len(query)),
         _ids(list(numbers))[query[order]],
         feature_names=_names(runs),
-        comments=Comments.of(f"docid = {words[i]}" for i in order.tolist()),
+        comments=documents.select(order),
         source=" ".join(run.source or "<run>" for run in runs),
     )
 
@@ -433,21 +404,12 @@ def is_run(source: Any, format: str | None = None) -> bool:
             )
         return True
     name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
-    stem, extension = os.path.splitext(str(name).lower())
-    if extension in (".gz", ".bz2", ".xz", ".zst"):
-        extension = os.path.splitext(stem)[1]
+    extension, _ = extension_of(str(name))
     if extension == ".qrels" and format is None:
         raise ValueError(
             f"{name}: holds judgements, not rows; give the rows, and these as their qrels"
         )
     return format == "run" or (format is None and extension == ".run")
-
-
-def load_runs(source: Any, dtype: DTypeLike | None, progress: Progress | None) -> Dataset:
-    """The documents of one run or several, as `fused` brings them together."""
-    sources = source if isinstance(source, (list, tuple)) else [source]
-    runs = [load_run(one, progress=progress) for one in sources]
-    return fused(runs, "float64" if dtype is None else dtype)
 
 
 def retrieved(data: Dataset, missing: str) -> Dataset:

@@ -35,10 +35,18 @@ def attach(data: Dataset, path: Any, note: Callable[[str], object]) -> Dataset:
         raise DataFormatError(f"{told[0]} and {told[1]} both tell the queries; {_IGNORE}")
     if told:
         data = _with_queries(data, told[0])
-    if ".weight" in found:
-        data = _with_weights(data, found[".weight"])
-    if ".position" in found:
-        data = _with_positions(data, found[".position"])
+    if name := found.get(".weight"):
+        data = _with_weights(data, name)
+    if name := found.get(".position"):
+        if data.position is not None:
+            raise DataFormatError(f"{name} tells positions, and {data.source} has some; {_IGNORE}")
+        positions = _numbers(name)
+        if len(positions) != data.n_rows:
+            raise DataFormatError(
+                f"{name}: {len(positions):,} positions for the {data.n_rows:,} rows of "
+                f"{data.source}"
+            )
+        data = replace(data, position=positions)
     for name in found.values():
         note(f"read beside {os.fsdecode(path)}: {name}")
     return data
@@ -94,17 +102,6 @@ def _with_weights(data: Dataset, name: str) -> Dataset:
     weighted = replace(data, weight=as_weights(weights, data.n_rows, name))
     weighted.__dict__["queries"] = queries  # weights do not change them
     return weighted
-
-
-def _with_positions(data: Dataset, name: str) -> Dataset:
-    if data.position is not None:
-        raise DataFormatError(f"{name} tells positions, and {data.source} has some; {_IGNORE}")
-    positions = _numbers(name)
-    if len(positions) != data.n_rows:
-        raise DataFormatError(
-            f"{name}: {len(positions):,} positions for the {data.n_rows:,} rows of {data.source}"
-        )
-    return replace(data, position=positions)
 
 
 def _numbers(name: str) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.queries import as_ids
+from linrank.data.words import Words
 from linrank.errors import DataFormatError
-from linrank.io.blocks import open_blocks
-from linrank.io.comments import Words
+from linrank.io.blocks import Progress, open_blocks
 
 Array = NDArray[Any]
 _BLOCK = 1 << 14  # lines formatted at a time
@@ -59,7 +59,6 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
         yield block
 
 
-Progress = Callable[[int, "int | None"], object]
 _Table = TypeVar("_Table", bound="_Documents")
 
 
@@ -284,8 +283,6 @@ def _read(source: Any, is_run: bool, progress: Progress | None) -> tuple[_Column
     text = open_blocks(source)
     reader = _core.TrecReader(is_run)
     for block, done in text.blocks:
-        if isinstance(block, DataFormatError):
-            raise block
         fault = reader.read(np.frombuffer(block, np.uint8))
         if fault is not None:
             raise DataFormatError(f"{text.name}:{fault[0]}: {fault[1]}")

@@ -5,21 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import IO, Any
 
-from linrank.data.dataset import Dataset
-from linrank.io.blocks import StandardOutput
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.dataset import Dataset, as_dense, as_sparse
+from linrank.data.rows import CsrRows
+from linrank.data.words import Comments, Words, naming_documents
+from linrank.io.blocks import Progress, StandardOutput, import_zstd
 from linrank.io.formats import TABLES, TEXTS
 from linrank.io.sidecars import ENDINGS
-from linrank.io.sinks import SINKS, Outline, table_writer
 from linrank.io.tables.columns import arrow
 from linrank.io.tables.roles import is_misleading
+from linrank.io.trec import Qrels, qrels_lines
 from linrank.system.durable import check_place, one_at_a_time, replacing, settle
 from linrank.system.resources import resolve
 
-Progress = Callable[[int, "int | None"], object]
+Array = NDArray[Any]
+Blocks = Iterator[Dataset]
 _BLOCK_BYTES, _BLOCK_ROWS = 32 << 20, 1 << 20
 
 
@@ -68,22 +76,11 @@ def compressed(file: IO[bytes], name: str) -> Any:
 
         return lzma.LZMAFile(file, "wb", preset=1)
     if extension == ".zst":
-        return _zstd_writer(file)
+        zstd = import_zstd("writing")
+        if hasattr(zstd, "ZstdFile"):
+            return zstd.ZstdFile(file, "w")
+        return zstd.ZstdCompressor().stream_writer(file, closefd=False)
     return nullcontext(file)
-
-
-def _zstd_writer(file: IO[bytes]) -> Any:
-    try:
-        from compression.zstd import ZstdFile  # Python 3.14 and later
-    except ImportError:
-        try:
-            import zstandard
-        except ImportError:
-            raise ImportError(
-                "writing .zst needs the zstandard package: pip install zstandard"
-            ) from None
-        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
-    return ZstdFile(file, "w")
 
 
 @dataclass(frozen=True)
@@ -184,16 +181,19 @@ def write(
             file, beside = stack.enter_context(_open_beside(name))
         else:
             file = stack.enter_context(open_output(name, format in TEXTS))
-        sink = SINKS[format](file, outline, resolve(n_jobs), _is_stream(name))
-        with _closing(sink):
+
+        def blocks() -> Iterator[Dataset]:
+            nonlocal done
             for block in _blocks(every, outline):
-                sink.add(block)
                 if beside is not None and block.position is not None:
                     beside.write("".join(map(_position_line, block.position.tolist())).encode())
                 done += block.n_rows
-                del block
+                yield block
+                del block  # not held while the next is read
                 if progress is not None:
                     progress(done, total)
+
+        SINKS[format](blocks(), file, outline, resolve(n_jobs), name)
     left_out = ["the features"] if format == "qrels" else []
     if outline.names is not None and (format == "svmlight" or outline.is_sparse) and not left_out:
         left_out.append("the names of the features")
@@ -217,9 +217,7 @@ def write_columns(columns: Mapping[str, Any], name: str, format: str) -> None:
     """Write a table of whole columns, as `write` writes data sets; a file there is replaced."""
     batch = arrow(f"writing {name}").RecordBatch.from_pydict(dict(columns))
     with open_output(name, format in TEXTS) as file:
-        writer = table_writer(format, file, batch.schema, _is_stream(name))
-        with _closing(writer):
-            writer.write(batch)
+        _write_batches(iter([batch]), format, file, name)
 
 
 def _check_place(name: str, format: str, has_positions: bool, overwrite: bool) -> None:
@@ -242,11 +240,6 @@ def _check_place(name: str, format: str, has_positions: bool, overwrite: bool) -
             )
 
 
-def _is_stream(name: str) -> bool:
-    """Whether Arrow data are a stream of batches, without the table at the end of a file."""
-    return name == "-" or name.lower().endswith(".arrows")
-
-
 def _blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
     """The rows of all parts, some at a time."""
     for part in parts:
@@ -260,17 +253,336 @@ def _blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
         del part  # not held while the next is read
 
 
-@contextmanager
-def _closing(sink: Any) -> Iterator[None]:
-    """Complete the file; after a fault let go of it, whatever that says."""
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):  # the fault that is under way says more
-            sink.close()
-        raise
-    sink.close()
-
-
 def _position_line(position: float) -> str:
     return f"{int(position) if float(position).is_integer() else position!r}\n"
+
+
+# ---- where blocks of rows go: a sink for each format, on a binary file ---------------------------
+
+
+_ROLES = ("label", "qid", "docid", "sample_weight", "position")  # columns of what is no feature
+
+
+@dataclass(frozen=True)
+class Outline:
+    """How rows are written.
+
+    Attributes
+    ----------
+    n_features : int
+    dtype : float32 or float64
+        Of the values.
+    is_sparse : bool
+        Whether only entries are written, or all values.
+    names : tuple of str or None
+        Of the features.
+    base : int
+        The number of the first feature where it has no name, 0 or 1.
+    id_type : dtype or None
+        Integers, floats, or object for strings; None without query ids.
+    has_weight, has_docids : bool
+    position_type : dtype or None
+    """
+
+    n_features: int
+    dtype: np.dtype[Any]
+    is_sparse: bool
+    names: tuple[str, ...] | None
+    base: int
+    id_type: np.dtype[Any] | None
+    has_weight: bool
+    has_docids: bool
+    position_type: np.dtype[Any] | None
+
+    @classmethod
+    def of(cls, data: Dataset, storage: str = "auto") -> Outline:
+        """The outline of a dataset; ``storage`` "dense" or "csr" overrides how it is stored."""
+        if storage not in ("auto", "dense", "csr"):
+            raise ValueError(f"storage must be 'auto', 'dense' or 'csr', got {storage!r}")
+        return cls(
+            data.n_features,
+            data.rows.dtype,
+            data.rows.is_sparse if storage == "auto" else storage == "csr",
+            data.feature_names,
+            _base(data),
+            None if data.qid is None else ids_of(data.qid).dtype,
+            data.weight is not None,
+            data.comments is not None,
+            None if data.position is None else data.position.dtype,
+        )
+
+    def check(self, data: Dataset) -> None:
+        """Raise ValueError where another part is not like the first."""
+        own = replace(Outline.of(data), is_sparse=self.is_sparse, base=self.base)
+        for name, value in vars(self).items():
+            if getattr(own, name) != value:
+                raise ValueError(
+                    f"{data.source}: {name} is {getattr(own, name)}, but {value} in the parts "
+                    "before; all parts must be alike"
+                )
+
+    def column_names(self) -> list[str]:
+        """A name for each feature, none twice, none that another column has."""
+        if self.names is None:
+            return [f"f{j}" for j in range(self.base, self.base + self.n_features)]
+        seen: set[str] = set()
+        for name in self.names:
+            if name in seen:
+                raise ValueError(
+                    f"two features are called {name!r}; the columns of a table need different "
+                    "names: rename one, or write SVMlight text, which has numbers only"
+                )
+            if name in _ROLES:
+                raise ValueError(
+                    f"a feature is called {name!r}, as the column of that name will be; rename it"
+                )
+            seen.add(name)
+        return list(self.names)
+
+
+def _base(data: Dataset) -> int:
+    """The number of the first feature: that of the file, or by names that are numbers; else 1."""
+    if data.index_base is not None:
+        return data.index_base
+    names = data.feature_names
+    if names is None or any(name != f"f{j}" for j, name in enumerate(names)):
+        return 1
+    return 0
+
+
+def ids_of(qid: Array) -> Array:
+    """Query ids as integers, floats or an object array of strings; TypeError for others.
+
+    Examples
+    --------
+    >>> ids_of(np.array(["a", "b"])).dtype, ids_of(np.array([3, 4], dtype=object)).dtype
+    (dtype('O'), dtype('int64'))
+    """
+    if qid.dtype.kind in "iuf":
+        return qid
+    if qid.dtype.kind in "bU":
+        return qid.astype(np.int64 if qid.dtype.kind == "b" else object)
+    kinds = {type(item) for item in qid.tolist()}
+    if kinds <= {str}:
+        return qid.astype(object)
+    if kinds <= {int, bool}:
+        return np.array(qid.tolist(), np.int64)
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise TypeError(
+        f"query ids are of type {names}; files hold all strings or all numbers: convert them, as "
+        "in qid.astype(str)"
+    )
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+
+def record_batch(data: Dataset, outline: Outline) -> Any:
+    """A block of rows as a record batch; missing values are null.
+
+    Columns are label, qid, docid, sample_weight and position where there are any, then features.
+    Sparse rows are one column of vectors as Spark ML stores them, ``{type, size, indices, values}``
+    with type 0.
+    """
+    pa = arrow("writing a table")
+    columns: dict[str, Any] = {"label": pa.array(data.labels)}
+    if data.qid is not None:
+        ids = ids_of(data.qid)
+        columns["qid"] = pa.array(ids, pa.string() if ids.dtype.kind == "O" else None)
+    if outline.has_docids:
+        columns["docid"] = pa.array(data.docids, pa.string())
+    if data.weight is not None:
+        columns["sample_weight"] = pa.array(data.weight)
+    if data.position is not None:
+        columns["position"] = pa.array(data.position)
+    if outline.is_sparse:
+        columns["features"] = _vectors(pa, as_sparse(data.rows))
+    else:
+        by_column = np.ascontiguousarray(as_dense(data.rows).values.T)
+        has_missing = bool(np.isnan(by_column).any())
+        arrays = (pa.array(column, from_pandas=has_missing) for column in by_column)
+        columns |= zip(outline.column_names(), arrays, strict=True)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _vectors(pa: Any, rows: CsrRows) -> Any:
+    """Sparse rows as a struct of lists, whose offsets are those of the rows."""
+    n_rows, n_columns = rows.shape
+    offsets = pa.array(rows.offsets.astype(np.int32))
+    columns = rows.columns.astype(np.int32, copy=False)
+    lists = (pa.ListArray.from_arrays(offsets, pa.array(a)) for a in (columns, rows.values))
+    sizes = np.zeros(n_rows, np.int8), np.full(n_rows, n_columns, np.int32)
+    parts = [*map(pa.array, sizes), *lists]
+    return pa.StructArray.from_arrays(parts, names=["type", "size", "indices", "values"])
+
+
+def _write_batches(batches: Iterator[Any], format: str, file: IO[bytes], name: str) -> None:
+    """Write record batches with the schema of the first; ``name`` is that of the file."""
+    writer = None
+    try:
+        for batch in batches:
+            if writer is None:
+                writer = _table_writer(format, file, batch.schema, name)
+            writer.write(batch)
+            del batch  # not held while the next is made
+    except BaseException:
+        if writer is not None:
+            with suppress(Exception):  # the fault that is under way says more
+                writer.close()
+        raise
+    if writer is not None:
+        writer.close()
+
+
+def _table_writer(format: str, file: IO[bytes], schema: Any, name: str) -> Any:
+    """What takes record batches by ``write``, until ``close``.
+
+    A batch is a row group of Parquet. An Arrow file has an index of its batches, a stream has none.
+    """
+    pa = arrow(f"writing {format}")
+    if format == "parquet":
+        from pyarrow import parquet
+
+        return parquet.ParquetWriter(file, schema)
+    if format == "arrow":
+        is_stream = name == "-" or name.lower().endswith(".arrows")
+        return (pa.ipc.new_stream if is_stream else pa.ipc.new_file)(file, schema)
+    return _Decimals(pa, "," if format == "csv" else "\t", file, schema)
+
+
+class _Decimals:
+    """Text with separators; the shortest decimals that read back to the same bits.
+
+    Readers take a decimal for a double first. Where that lands on the middle between two floats the
+    second rounding may go the other way; then the digits are those of the float as a double.
+    """
+
+    def __init__(self, pa: Any, delimiter: str, file: IO[bytes], schema: Any) -> None:
+        from pyarrow import csv
+
+        single, double = pa.float32(), pa.float64()
+        fields = [f.with_type(double) if f.type == single else f for f in schema]
+        self._pa, self._schema = pa, pa.schema(fields)
+        options = csv.WriteOptions(delimiter=delimiter)
+        self._writer = csv.CSVWriter(file, self._schema, write_options=options)
+        self.close = self._writer.close
+
+    def write(self, batch: Any) -> None:
+        columns = [self._doubles(column) for column in batch.columns]
+        self._writer.write(self._pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def _doubles(self, column: Any) -> Any:
+        pa = self._pa
+        if column.type != pa.float32():
+            return column
+        import pyarrow.compute as pc
+
+        read = column.cast(pa.string()).cast(pa.float64())
+        differs = pc.not_equal(read.cast(pa.float32(), safe=False), column)
+        return pc.if_else(differs, column.cast(pa.float64()), read)
+
+
+def _write_table(
+    format: str, blocks: Blocks, file: IO[bytes], outline: Outline, n_threads: int, name: str
+) -> None:
+    """Rows of a table."""
+    if outline.is_sparse and format in ("csv", "tsv"):
+        raise ValueError(
+            f"{format.upper()} has no place for sparse rows: write all values "
+            "(storage='dense'), or another format"
+        )
+    _write_batches((record_batch(block, outline) for block in blocks), format, file, name)
+
+
+# ---- text ---------------------------------------------------------------------------------------
+
+
+def _write_svmlight(
+    blocks: Blocks, file: IO[bytes], outline: Outline, n_threads: int, name: str
+) -> None:
+    """Lines of text.
+
+    Numbers are the shortest that read back to the same bits. Dense rows name all features, zeros
+    too; sparse ones their entries. The first line of a file names the last feature in any case,
+    and feature 0 where counting begins there, so that a reader finds the same columns.
+    """
+    base, first_row = outline.base, 0
+    for data in blocks:
+        rows = as_sparse(data.rows) if outline.is_sparse else as_dense(data.rows)
+        ids = None if data.qid is None else _id_words(data.qid, first_row)
+        comments = None if data.comments is None else _comments(data, first_row)
+        place = _core.first_non_finite(rows.core, n_threads)
+        if place is not None:
+            raise ValueError(
+                f"row {first_row + place[0]}, feature {base + place[1]} is missing, which "
+                "SVMlight text cannot say: fill it in (missing='zero', 'mean' or 'indicator'), or "
+                "write a table"
+            )
+        text: Array = _core.svmlight_text(
+            rows.core,
+            data.labels,
+            data.weight,
+            *((None, None) if ids is None else (ids.text, ids.offsets)),
+            *((None, None) if comments is None else (comments.text, comments.offsets)),
+            base,
+            first_row == 0,
+            n_threads,
+        )
+        file.write(text.data)
+        first_row += data.n_rows
+        del data, rows  # not held while the next is read
+
+
+def _id_words(qid: Array, first_row: int) -> Words:
+    ids = ids_of(qid)
+    words = ids.tolist() if ids.dtype.kind == "O" else list(map(str, ids.tolist()))
+    begins_run = np.concatenate([[True], np.asarray(ids[1:] != ids[:-1], bool)])[: len(ids)]
+    for i in np.flatnonzero(begins_run).tolist():
+        word = words[i]
+        if word.split() != [word] or "#" in word:
+            raise ValueError(
+                f"the query id of row {first_row + i} is {word!r}; in SVMlight text an id is one "
+                "word without blanks and '#': rename it, or write a table"
+            )
+    return Words.of(words)
+
+
+def _comments(data: Dataset, first_row: int) -> Comments:
+    """The comments of a text as they were; documents of a table as ``docid = ...``."""
+    if isinstance(data.comments, Comments):
+        return data.comments
+    return naming_documents(data.docids or (), first_row, "SVMlight text")
+
+
+def _write_qrels(
+    blocks: Blocks, file: IO[bytes], outline: Outline, n_threads: int, name: str
+) -> None:
+    """Labels as judgements ``qid 0 docid label``; held until the end, to find documents twice."""
+    for has, what in ((outline.id_type is not None, "query"), (outline.has_docids, "document")):
+        if not has:
+            raise ValueError(
+                f"the rows have no {what} ids, which judgements (qrels) need; read them from "
+                "data that has them"
+            )
+    qid: list[Any] = []
+    docids: list[Any] = []
+    labels: list[float] = []
+    for data in blocks:
+        found = data.docids or []
+        if None in found:
+            row = len(docids) + found.index(None)
+            raise ValueError(f"row {row} has no document id, which judgements (qrels) need")
+        docids += found
+        qid += [] if data.qid is None else ids_of(data.qid).tolist()
+        labels += data.labels.tolist()
+    qrels = Qrels.of(qid, docids, labels)
+    for block in qrels_lines(qrels.qid, qrels.docids.tolist(), qrels.relevance):
+        file.write(block.encode("utf-8", "surrogateescape"))
+
+
+# Each takes blocks of rows in order, and completes the file.
+SINKS: dict[str, Callable[[Blocks, IO[bytes], Outline, int, str], None]] = {
+    **{format: partial(_write_table, format) for format in TABLES},
+    "svmlight": _write_svmlight,
+    "qrels": _write_qrels,
+}

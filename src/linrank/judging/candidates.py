@@ -16,7 +16,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import accumulate, product
 from tempfile import TemporaryDirectory
@@ -29,12 +29,11 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
-from linrank.judging.inspect import best_feature, unit_model
+from linrank.judging.inspect import best_feature, judge, unit_model
 from linrank.methods.base import METHODS, Later, Task
 from linrank.methods.kernel import kernel_unit
 from linrank.methods.linear import settle
 from linrank.metrics import Convention, convention, parse
-from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.options import AUTO, N_FOLDS, PAPERS
@@ -92,7 +91,6 @@ class Trial:
     seed: int = 0
     n_folds: int = N_FOLDS
     last: dict[str, Any] = field(default_factory=dict, repr=False)
-    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def judge(self, scores: Any) -> float:
         """The measure of scores of the validation rows, signed so that higher is better.
@@ -102,15 +100,8 @@ class Trial:
         """
         measure = parse(self.scoring)
         data = self.train if self.valid is None else self.valid
-        result = evaluate_queries(
-            data.queries,
-            data.labels,
-            np.asarray(scores, dtype=np.float64),
-            metrics=measure,
-            convention=self.convention,
-            n_jobs=1,
-        )
-        value = next(iter(result.values()))
+        scores = np.asarray(scores, dtype=np.float64)
+        value = next(iter(judge(data, scores, measure, self.convention, 1).values()))
         if np.isnan(value):
             return -np.inf
         return value if measure.higher_is_better else 0.0 - value
@@ -123,20 +114,9 @@ class Trial:
         if self.valid is not None:
             return [(self, self.valid, slice(None))]
         data, folds = self.train, deal(self.train, self.n_folds)
-        trials = [replace(self.anew(), train=data.select(fold.train)) for fold in folds]
+        trials = [replace(self, train=data.select(fold.train), last={}) for fold in folds]
         held_out = [np.asarray(fold.valid) for fold in folds]
         return [(t, data.select(rows), rows) for t, rows in zip(trials, held_out, strict=True)]
-
-    def anew(self) -> Trial:
-        """The same without what candidates have left."""
-        return replace(self, last={}, _kept={})
-
-    def once(self, make: Callable[..., Any], *given: Any) -> Any:
-        """``make(trial, *given)``, made for the first candidate and kept for the others."""
-        key = (make, *given)
-        if key not in self._kept:
-            self._kept[key] = make(self, *given)
-        return self._kept[key]
 
 
 @dataclass(frozen=True)
@@ -303,16 +283,12 @@ def _named(where: str) -> Any:
 # ---- linrank's own methods ----------------------------------------------------------------------
 
 
-def _powers(base: float, first: int, last: int) -> tuple[float, ...]:
-    step = 1 if last >= first else -1
-    return tuple(float(base) ** k for k in range(first, last + step, step))
-
-
 # What a registered method is tried with, where its own grid and defaults do not suit a contest: by
 # name of the contestant, changes of the parameters, and the grid, which may be empty. The changes
 # alone are a candidate too.
 _HERE = __name__
 _C, _WARM = f"{_HERE}:usual_Cs", {"warm_start": True}
+_ALPHAS = tuple(10.0**k for k in range(3, -8, -1))
 # All pairs alike, beside a contestant whose pairs a measure weighs.
 _UNIFORM = {"pair_weighting": "uniform", "query_normalization": None}
 _BY_NDCG = {"pair_weighting": "ndcg@20", "C": "auto"}
@@ -326,7 +302,7 @@ _TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "curves": ({**_BY_NDCG, "curves": "quantile"}, _PER_QUERY),
         "interactions": ({**_BY_NDCG, "curves": "quantile", "interactions": 300}, _PER_QUERY),
     },
-    "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _powers(10, 3, -7)})},
+    "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _ALPHAS})},
     "domination": {
         f"domination-{penalty}": (
             {**_WARM, "penalty": penalty},
@@ -336,10 +312,7 @@ _TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     },
     "factorized": {"factorized": ({"tol": 1e-5}, {"C": _C, "n_components": (1, 5)})},
     "kernel": {
-        "kernel": (
-            {"approximation": "nystroem"},
-            {"gamma": f"{_HERE}:usual_gammas", "C": _C},
-        )
+        "kernel": ({"approximation": "nystroem"}, {"gamma": f"{_HERE}:usual_gammas", "C": _C})
     },
 }
 
@@ -420,8 +393,9 @@ def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
     """From the α that leaves no weight down to where the penalty hardly matters."""
     from linrank.domination.path import PathProblem, geometric_alphas
 
-    options: dict[str, Any] = {"scale": scale_of(trial), "seed": trial.seed, "n_jobs": 1}
-    path = PathProblem.of(trial.train, penalty=penalty, **options)
+    path = PathProblem.of(
+        trial.train, penalty=penalty, scale=scale_of(trial), seed=trial.seed, n_jobs=1
+    )
     alphas: list[float] = geometric_alphas(path.problem, 50, None).tolist()
     return alphas
 
@@ -448,7 +422,7 @@ def svr(trial: Trial, loss: str, C: float, epsilon: float) -> LinearModel:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVR
 
-    X, scaling = trial.once(_scaled)
+    X, scaling = _scaled(trial)
     is_dual = loss == "epsilon_insensitive"
     model = LinearSVR(
         C=C, epsilon=epsilon, loss=loss, dual=is_dual, max_iter=1000, random_state=trial.seed
@@ -459,6 +433,7 @@ def svr(trial: Trial, loss: str, C: float, epsilon: float) -> LinearModel:
     return LinearModel(scaling.fold(model.coef_))  # an intercept changes no order
 
 
+@cache
 def _scaled(trial: Trial) -> tuple[Any, Scaling]:
     """The rows, scaled, and how.
 
@@ -487,11 +462,12 @@ def _boosted(
     trial: Trial,
     given: dict[str, Any],
     train: Callable[..., Any],
-    predict: Callable[[Any, Dataset], Array],
-    stages: Callable[[Any, Dataset], Iterable[Array]],
+    stages: Callable[[Any, Any], Iterable[Array]],
     n_leaves: Callable[[Any], int],
+    rows: Callable[[Dataset], Any],
+    **threads: int,
 ) -> Model:
-    """The booster that ``train`` makes with the parameters given.
+    """The booster that ``train`` makes with the parameters given; it predicts from ``rows``.
 
     If these leave the rounds to validation, with those whose scores, the sums that ``stages``
     yields, are the best there.
@@ -500,10 +476,15 @@ def _boosted(
     if given.get("n_estimators") == BEST:
         assert trial.valid is not None
         longest = train(**{**given, "n_estimators": _ROUNDS})
-        judged = [trial.judge(scores) for scores in stages(longest, trial.valid)]
+        judged = [trial.judge(scores) for scores in stages(longest, rows(trial.valid))]
         found = {"n_estimators": int(np.argmax(judged)) + 1}
     model = train(**{**given, **found})
-    return Model.of(model, partial(predict, model), partial(n_leaves, model), found=found)
+    return Model.of(
+        model,
+        lambda data: np.asarray(model.predict(rows(data), **threads)),
+        partial(n_leaves, model),
+        found=found,
+    )
 
 
 def gbdt(trial: Trial, **given: Any) -> Model:
@@ -514,32 +495,26 @@ def gbdt(trial: Trial, **given: Any) -> Model:
         if n_estimators is not None:
             more |= {"max_iter": n_estimators, "early_stopping": False}
         model = HistGradientBoostingRegressor(random_state=trial.seed, **more)
-        return model.fit(trial.once(_dense_train), trial.train.labels)
+        return model.fit(dense(trial.train), trial.train.labels)
 
     return _boosted(
         trial,
         given,
         train,
-        lambda model, data: np.asarray(model.predict(dense(data))),
-        lambda model, data: model.staged_predict(dense(data)),
+        lambda model, X: model.staged_predict(X),
         lambda model: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
+        dense,
     )
 
 
-def _dense_train(trial: Trial) -> Array:
-    return dense(trial.train)
-
-
+@cache
 def dense(data: Dataset) -> Array:
     """The rows as an array; scikit-learn's histograms take no sparse ones."""
     X = data.X
     if isinstance(X, np.ndarray):
         return X
-    check_fits(
-        data.n_rows * data.n_features * 8,
-        f"{data.n_rows} sparse rows made dense, as some methods need them,",
-        "leave it out",
-    )
+    what = f"{data.n_rows} sparse rows made dense, as some methods need them,"
+    check_fits(data.n_rows * data.n_features * 8, what, "leave it out")
     rows: Array = X.toarray()
     return rows
 
@@ -549,32 +524,22 @@ def lightgbm(trial: Trial, **given: Any) -> Model:
     import lightgbm
 
     X, labels = _matrix(trial.train), _grades(trial.train)
-    fixed: dict[str, Any] = {
-        "n_jobs": 1,
-        "deterministic": True,
-        "random_state": trial.seed,
-        "verbose": -1,
-    }
+    fixed: dict[str, Any] = {"n_jobs": 1, "deterministic": True, "verbose": -1}
     if labels.max() > _HIGHEST:
         fixed["label_gain"] = np.arange(labels.max() + 1.0).tolist()
 
     def train(**more: Any) -> Any:
-        ranker = lightgbm.LGBMRanker(**fixed, **more)
+        ranker = lightgbm.LGBMRanker(random_state=trial.seed, **fixed, **more)
         return ranker.fit(X, labels, group=_sizes(trial.train)).booster_
 
-    def predict(model: Any, data: Dataset, **rounds: int) -> Array:
-        return np.asarray(model.predict(_matrix(data), num_threads=1, **rounds))
+    def stages(model: Any, X: Any) -> Iterable[Array]:
+        one = partial(model.predict, X, num_threads=1, num_iteration=1)
+        return accumulate(one(start_iteration=k) for k in range(_ROUNDS))
 
-    return _boosted(
-        trial,
-        given,
-        train,
-        predict,
-        lambda model, data: accumulate(
-            predict(model, data, start_iteration=k, num_iteration=1) for k in range(_ROUNDS)
-        ),
-        lambda model: sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"]),
-    )
+    def n_leaves(model: Any) -> int:
+        return sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"])
+
+    return _boosted(trial, given, train, stages, n_leaves, _matrix, num_threads=1)
 
 
 def xgboost(trial: Trial, objective: str, **given: Any) -> Model:
@@ -584,32 +549,22 @@ def xgboost(trial: Trial, objective: str, **given: Any) -> Model:
     data = trial.train
     # Pairs have an order whatever the labels are; gains need grades.
     labels = data.labels if objective == "rank:pairwise" else _grades(data)
-    fixed: dict[str, Any] = {
-        "objective": objective,
-        "n_jobs": 1,
-        "random_state": trial.seed,
-        "verbosity": 0,
-    }
+    fixed: dict[str, Any] = {"objective": objective, "n_jobs": 1, "verbosity": 0}
     if labels.max() > _HIGHEST:
         fixed["ndcg_exp_gain"] = False
 
     def train(**more: Any) -> Any:
-        ranker = xgboost.XGBRanker(**fixed, **more)
+        ranker = xgboost.XGBRanker(random_state=trial.seed, **fixed, **more)
         return ranker.fit(_matrix(data), labels, group=_sizes(data))
 
-    def predict(model: Any, data: Dataset, **rounds: Any) -> Array:
-        return np.asarray(model.predict(_matrix(data), **rounds))
+    def stages(model: Any, X: Any) -> Iterable[Array]:
+        rounds = ((k, k + 1) for k in range(_ROUNDS))
+        return accumulate(model.predict(X, iteration_range=one) for one in rounds)
 
-    return _boosted(
-        trial,
-        given,
-        train,
-        predict,
-        lambda model, data: accumulate(
-            predict(model, data, iteration_range=(k, k + 1)) for k in range(_ROUNDS)
-        ),
-        lambda model: sum(tree.count("leaf=") for tree in model.get_booster().get_dump()),
-    )
+    def n_leaves(model: Any) -> int:
+        return sum(tree.count("leaf=") for tree in model.get_booster().get_dump())
+
+    return _boosted(trial, given, train, stages, n_leaves, _matrix)
 
 
 def catboost(trial: Trial, **given: Any) -> Model:
@@ -627,9 +582,9 @@ def catboost(trial: Trial, **given: Any) -> Model:
         trial,
         given,
         train,
-        lambda model, data: np.asarray(model.predict(_matrix(data))),
-        lambda model, data: model.staged_predict(_matrix(data), thread_count=1),
+        lambda model, X: model.staged_predict(X, thread_count=1),
         lambda model: int(np.sum(model.get_tree_leaf_counts())),
+        _matrix,
     )
 
 
@@ -639,13 +594,10 @@ def _sizes(data: Dataset) -> Array:
 
 def _matrix(data: Dataset) -> Any:
     """The rows as the libraries take them: an array, or scipy's older sparse class."""
-    X = data.X
-    if isinstance(X, np.ndarray):
-        return X
     from scipy.sparse import csr_matrix
 
     # A copy: the arrays are maps of files that cannot be written, which CatBoost does not take.
-    return csr_matrix(X, copy=True)
+    return data.X if isinstance(data.X, np.ndarray) else csr_matrix(data.X, copy=True)
 
 
 def _grades(data: Dataset) -> Array:
@@ -702,7 +654,6 @@ def _boosting(
     fit: str,
     sizes: Mapping[str, Sequence[int]],
     gentle: Mapping[str, Any],
-    needs: str | None = None,
     **settings: Any,
 ) -> Contestant:
     """Boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults."""
@@ -712,7 +663,7 @@ def _boosting(
         description,
         f"{_HERE}:{fit}",
         {**sizes, **_SLOWLY},
-        needs,
+        None if family == _SKLEARN else fit,
         settings,
         f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
         also=[{**_GENTLE, **gentle}, {}],
@@ -727,12 +678,12 @@ RIVALS: tuple[Contestant, ...] = (
             _SKLEARN,
             f"LinearSVR on the labels, {errors} errors",
             f"{_HERE}:svr",
-            {"C": Cs, "epsilon": (0.0, 0.1)},
+            {"C": tuple(10.0**k for k in powers), "epsilon": (0.0, 0.1)},
             settings={"loss": loss},
         )
-        for norm, errors, Cs, loss in (
-            ("l1", "absolute", _powers(10, -6, 0), "epsilon_insensitive"),
-            ("l2", "squared", _powers(10, -7, 2), "squared_epsilon_insensitive"),
+        for norm, errors, powers, loss in (
+            ("l1", "absolute", range(-6, 1), "epsilon_insensitive"),
+            ("l2", "squared", range(-7, 3), "squared_epsilon_insensitive"),
         )
     ),
     Contestant(
@@ -758,7 +709,6 @@ RIVALS: tuple[Contestant, ...] = (
         "lightgbm",
         {"num_leaves": (7, 15, 31)},
         {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
-        "lightgbm",
     ),
     *(
         _boosting(
@@ -768,7 +718,6 @@ RIVALS: tuple[Contestant, ...] = (
             "xgboost",
             {"max_depth": (3, 4, 6)},
             {"max_depth": 3, **_HALF},
-            "xgboost",
             objective=f"rank:{pairs}",
         )
         for pairs in ("pairwise", "ndcg")
@@ -780,7 +729,6 @@ RIVALS: tuple[Contestant, ...] = (
         "catboost",
         {"depth": (4, 6)},
         {"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
-        "catboost",
     ),
     Contestant(
         "best-feature", "baseline", "the best single feature, up or down", f"{_HERE}:single_feature"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,65 +19,42 @@ from linrank.models.linear import LinearModel
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from linrank.data.rows import Rows
 
 Array = Any
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnTallies:
+def column_tallies(
+    rows: Rows, floor: Array, ceiling: Array, n_jobs: int | None = None
+) -> SimpleNamespace:
     """Missing values, mean, range, and what lies outside of a given range, of every column.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows.
-    n_missing, n_outside : int64 array (n_columns,)
-        Values that are NaN; values below ``floor`` or above ``ceiling``.
-    mean, low, high : float64 array (n_columns,)
-        Of the values that are there; 0 where there is none.
-    excess : float64 array (n_columns,)
-        How far outside the worst value lies, 0 where none does.
-    worst, worst_row : float64 and int64 array (n_columns,)
-        That value, and its row.
-    first_missing : int64 array (n_columns,)
-        The first row without a value, -1 where there is none.
+    ``n_missing`` and ``n_outside`` count values that are NaN, and values below ``floor`` or above
+    ``ceiling``; ``mean``, ``low`` and ``high`` are of the values that are there, 0 where there is
+    none; ``excess`` is how far outside the ``worst`` value lies, which is in row ``worst_row``;
+    ``first_missing`` is the first row without a value, or -1. What CSR leaves out is 0.
+
+    Examples
+    --------
+    >>> from linrank.data.rows import DenseRows
+    >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
+    >>> found = column_tallies(rows, np.zeros(2), np.full(2, 5.0))
+    >>> found.n_missing.tolist(), found.n_outside.tolist(), found.worst.tolist()[0]
+    ([0, 1], [1, 0], 9.0)
     """
-
-    n_rows: int
-    n_missing: NDArray[np.int64]
-    n_outside: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    excess: NDArray[np.float64]
-    worst: NDArray[np.float64]
-    worst_row: NDArray[np.int64]
-    first_missing: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls, rows: Rows, floor: Array, ceiling: Array, n_jobs: int | None = None
-    ) -> ColumnTallies:
-        """Count the values of all rows; what CSR leaves out is 0.
-
-        Examples
-        --------
-        >>> from linrank.data.rows import DenseRows
-        >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
-        >>> found = ColumnTallies.of(rows, np.zeros(2), np.full(2, 5.0))
-        >>> found.n_missing.tolist(), found.n_outside.tolist(), found.worst.tolist()[0]
-        ([0, 1], [1, 0], 9.0)
-        """
-        n_threads = resolve(n_jobs)
-        scan = Scan.of(rows, None, n_threads)
-        known = scan.statistics
-        is_there = scan.n_missing < known.n_rows
-        low, high = (np.where(is_there, edge, 0.0) for edge in (known.low, known.high))
-        strays = _core.find_strays(rows.core, floor, ceiling, n_threads)
-        return cls(known.n_rows, scan.n_missing, mean=known.mean, low=low, high=high, **strays)
+    n_threads = resolve(n_jobs)
+    scan = Scan.of(rows, None, n_threads)
+    known = scan.statistics
+    is_there = scan.n_missing < known.n_rows
+    strays = _core.find_strays(rows.core, floor, ceiling, n_threads)
+    return SimpleNamespace(
+        n_rows=known.n_rows,
+        n_missing=scan.n_missing,
+        mean=known.mean,
+        low=np.where(is_there, known.low, 0.0),
+        high=np.where(is_there, known.high, 0.0),
+        **strays,
+    )
 
 
 Severity = Literal["error", "warning", "note"]
@@ -110,24 +88,14 @@ class CheckFinding:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Findings(Sequence[CheckFinding]):
+class Findings(tuple[CheckFinding, ...]):
     """What `check` found, errors first, then by the importance of the feature."""
 
-    items: tuple[CheckFinding, ...]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __iter__(self) -> Iterator[CheckFinding]:
-        return iter(self.items)
+    __slots__ = ()
 
     def of(self, severity: Severity) -> list[CheckFinding]:
         """Those of one severity."""
-        return [item for item in self.items if item.severity == severity]
+        return [item for item in self if item.severity == severity]
 
     @property
     def ok(self) -> bool:
@@ -135,7 +103,7 @@ class Findings(Sequence[CheckFinding]):
         return not self.of("error")
 
     def __str__(self) -> str:
-        return "\n".join(f"{item.severity}: [{item.code}] {item.message}" for item in self.items)
+        return "\n".join(f"{item.severity}: [{item.code}] {item.message}" for item in self)
 
 
 FEW_ROWS = 0.01  # share of rows outside of the range of training that is no more than a note
@@ -193,8 +161,7 @@ def check(
     rows, names, base = _parts(data)
     check_positive("drift", drift)
     check_positive("outside", outside)
-    kind = _Comparison if isinstance(model, LinearModel) else _CurveComparison
-    return kind(model, rows, names, base, drift, outside).findings()
+    return _Comparison(model, rows, names, base, drift, outside).findings()
 
 
 def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
@@ -210,33 +177,39 @@ def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
     return rows, data.raw_feature_names, data.index_base
 
 
+@dataclass(eq=False)
 class _Comparison:
     """A model beside the columns of some data."""
 
-    def __init__(
-        self,
-        model: Any,
-        rows: Rows,
-        names: Sequence[str] | None,
-        base: int | None,
-        drift: float,
-        outside: float,
-    ) -> None:
-        self.drift, self.outside = drift, outside
-        self.model, self.rows, self.names, self.base = model, rows, names, base
-        self.by_name = names is not None and model.feature_names is not None
-        self.used = np.flatnonzero(self._is_used())
-        n_columns = rows.shape[1]
-        if names is not None and model.feature_names is not None:
-            place = {name: j for j, name in enumerate(names)}
+    model: Any
+    rows: Rows
+    names: Sequence[str] | None
+    base: int | None
+    drift: float
+    outside: float
+
+    def __post_init__(self) -> None:
+        model, known = self.model, self.model.statistics
+        if isinstance(model, LinearModel):
+            is_used, self.weights = model.missing.uses(model.coef), ("the weight", model.coef)
+            # |coef_j|·std_j, or |coef_j| where the deviations are not known.
+            self.sizes = abs(model.coef) * (1.0 if known is None else np.sqrt(known.variance))
+        else:
+            is_used = model.is_used | (model.interactions is not None)
+            # From the lowest point of each curve to the highest.
+            spans = [float(np.ptp(model.curve(j)[1])) for j in range(model.n_features)]
+            self.sizes = np.array(spans)
+            self.weights = ("a curve that spans", self.sizes)
+        self.used = np.flatnonzero(is_used)
+        self.column = np.where(self.used < self.rows.shape[1], self.used, -1)
+        self.by_name = self.names is not None and model.feature_names is not None
+        if self.by_name:
+            place = {name: j for j, name in enumerate(self.names or ())}
             columns = [place.get(model.feature_names[j], -1) for j in self.used.tolist()]
             self.column = np.array(columns, dtype=np.int64)
-        else:
-            self.column = np.where(self.used < n_columns, self.used, -1)
-        self._largest = float(self._sizes(self.used).max(initial=0.0))
 
     def findings(self) -> Findings:
-        found = [*self._index_base(), *self._absent(), *self._unknown(), *self._values()]
+        found = [*self._columns(), *self._values()]
         found += self._no_signal(found)
         if self.model.statistics is None:
             found.append(
@@ -248,7 +221,7 @@ class _Comparison:
                 )
             )
         order = {severity: k for k, severity in enumerate(SEVERITIES)}
-        return Findings(tuple(sorted(found, key=lambda item: order[item.severity])))
+        return Findings(sorted(found, key=lambda item: order[item.severity]))
 
     def _of(
         self, j: int, code: str, severity: Severity, message: str, **values: Any
@@ -261,53 +234,33 @@ class _Comparison:
         names, base = self.model.feature_names, self.model.training.get("index_base")
         return feature_name(names, j, base, alone=False)
 
-    def _index_base(self) -> Iterator[CheckFinding]:
-        trained = self.model.training.get("index_base")
-        if self.by_name or self.base is None or trained is None or trained == self.base:
-            return
-        yield CheckFinding(
-            "index-base",
-            "error",
-            f"the first feature of these data has number {self.base}, that of the training data "
-            f"{trained}: every feature meets the weight of its neighbour; read them with "
-            f"zero_based={trained == 0} (--index-base {trained})",
-            values={"data": self.base, "model": trained},
-        )
-
-    def _absent(self) -> Iterator[CheckFinding]:
-        """Features with a weight that the data lack."""
-        absent = self.used[self.column < 0]
-        for j in self._by_importance(absent):
-            # A text that leaves a feature out in every row has as many columns as it needs.
-            severity: Severity = "error" if self.by_name or self.base is None else "warning"
-            counts = "is not among the columns" if self.by_name else "is in no row"
-            what, weight = self._weight(j)
-            told = f"{counts}, and has {what} {weight:.6g}"
-            told += "" if severity == "error" else "; it counts as 0"
-            yield self._of(j, "missing-feature", severity, told, weight=weight)
-
-    def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
-        """Where most of what the model ranks by is not there, or the same in all rows."""
-        dead = {item.feature for item in found if _is_dead(item)}
-        is_dead = np.array([self._name(j) in dead for j in self.used.tolist()], dtype=bool)
-        sizes = self._sizes(self.used)
-        share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
-        if share > MOST:
+    def _columns(self) -> Iterator[CheckFinding]:
+        """Columns that count from another number, that the data lack, or that the model does."""
+        model, trained = self.model, self.model.training.get("index_base")
+        is_moved = None not in (self.base, trained) and trained != self.base
+        if is_moved and not self.by_name:
             yield CheckFinding(
-                "no-signal",
+                "index-base",
                 "error",
-                f"features that these data lack, or hold one value of, have {100 * share:.3g} % of "
-                "the importance of all: are these the data of another model?",
-                values={"share": share},
+                f"the first feature of these data has number {self.base}, that of the training "
+                f"data {trained}: every feature meets the weight of its neighbour; read them with "
+                f"zero_based={trained == 0} (--index-base {trained})",
+                values={"data": self.base, "model": trained},
             )
-
-    def _unknown(self) -> Iterator[CheckFinding]:
-        n_known = self.model.n_features
-        if self.names is not None and self.model.feature_names is not None:
-            known = set(self.model.feature_names)
-            unknown = [name for name in self.names if name not in known]
-        else:
-            unknown = [str(j + (self.base or 0)) for j in range(n_known, self.rows.shape[1])]
+        what, weights = self.weights
+        # A text that leaves a feature out in every row has as many columns as it needs.
+        severity: Severity = "error" if self.by_name or self.base is None else "warning"
+        counts = "is not among the columns" if self.by_name else "is in no row"
+        end = "" if severity == "error" else "; it counts as 0"
+        for j in self._by_importance(self.used[self.column < 0]):
+            weight = float(weights[j])
+            told = f"{counts}, and has {what} {weight:.6g}{end}"
+            yield self._of(j, "missing-feature", severity, told, weight=weight)
+        first = self.base or 0
+        unknown = [str(j + first) for j in range(model.n_features, self.rows.shape[1])]
+        if self.by_name:
+            known = set(model.feature_names)
+            unknown = [name for name in self.names or () if name not in known]
         if unknown:
             shown = ", ".join(unknown[:5])
             more = f" and {len(unknown) - 5:,} more" if len(unknown) > 5 else ""
@@ -318,25 +271,33 @@ class _Comparison:
                 values={"features": unknown},
             )
 
+    def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
+        """Where most of what the model ranks by is not there, or the same in all rows."""
+        dead = {item.feature for item in found if _is_dead(item)}
+        is_dead = np.array([self._name(j) in dead for j in self.used.tolist()], dtype=bool)
+        sizes = self.sizes[self.used]
+        share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
+        if share > MOST:
+            yield CheckFinding(
+                "no-signal",
+                "error",
+                f"features that these data lack, or hold one value of, have {100 * share:.3g} % of "
+                "the importance of all: are these the data of another model?",
+                values={"share": share},
+            )
+
     def _by_importance(self, features: Any) -> list[int]:
-        ordered: list[int] = features[np.argsort(-self._sizes(features), kind="stable")].tolist()
+        ordered: list[int] = features[np.argsort(-self.sizes[features], kind="stable")].tolist()
         return ordered
-
-    def _is_used(self) -> Any:
-        return self.model.missing.uses(self.model.coef)
-
-    def _weight(self, j: int) -> tuple[str, float]:
-        """How much a feature counts, and what that is."""
-        return "the weight", float(self.model.coef[j])
-
-    def _sizes(self, features: Any) -> Any:
-        """``|coef_j|·std_j``, or ``|coef_j|`` where the deviations are not known."""
-        known, size = self.model.statistics, abs(self.model.coef[features])
-        return size if known is None else size * np.sqrt(known.variance[features])
 
     def _moved(self, j: int, end: float, worst: float) -> float:
         """By how much a value changes a score that lies beyond an end of the range of training."""
-        return abs(float(self.model.coef[j])) * abs(worst - end)
+        if isinstance(self.model, LinearModel):
+            return abs(float(self.model.coef[j])) * abs(worst - end)
+        if self.model.interactions is not None:
+            return float("inf")  # what they do beyond the range is not looked at
+        _, heights = self.model.curves.polyline(j, *sorted((end, worst)))
+        return float(np.ptp(heights))
 
     def _values(self) -> Iterator[CheckFinding]:
         """What the columns hold, in order of importance."""
@@ -352,123 +313,94 @@ class _Comparison:
             with np.errstate(over="ignore"):
                 floor[columns] = low - ROUNDING * abs(low)
                 ceiling[columns] = high + ROUNDING * abs(high)
-        tallies = ColumnTallies.of(self.rows, floor, ceiling)
+        tallies = vars(column_tallies(self.rows, floor, ceiling))
+        n_rows = tallies.pop("n_rows")
         place = dict(zip(features.tolist(), columns.tolist(), strict=True))
         for j in self._by_importance(features):
-            yield from self._missing_values(j, place[j], tallies)
+            of_column = {name: values[place[j]].item() for name, values in tallies.items()}
+            found = SimpleNamespace(n_rows=n_rows, **of_column)
+            if found.n_missing:
+                yield self._missing_values(j, found)
             if known is not None:
-                yield from self._outside(j, place[j], tallies)
-                yield from self._constant(j, place[j], tallies)
-                yield from self._drift(j, place[j], tallies)
-
-    def _varied(self, j: int) -> bool:
-        known = self.model.statistics
-        return known is not None and bool(known.low[j] < known.high[j])
+                ends = float(known.low[j]), float(known.high[j])
+                if found.n_outside:
+                    yield from self._outside(j, found, *ends)
+                if found.low == found.high:
+                    yield from self._constant(j, found, *ends)
+                elif known.variance[j] > 0.0:
+                    yield from self._drift(j, found)
 
     def _fill(self, j: int) -> float:
         values = self.model.missing.values
         return 0.0 if values is None else float(values[j])
 
-    def _fills_in(self, j: int, value: float) -> bool:
-        """Whether a missing value counts the same as this one."""
-        weights = self.model.missing.weights
-        return self._fill(j) == value and (weights is None or weights[j] == 0.0)
-
-    def _missing_values(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
-        n_missing, row = int(tallies.n_missing[c]), int(tallies.first_missing[c])
-        if n_missing == 0:
-            return
-        missing = self.model.missing
-        text = f"is missing in {_share(n_missing, tallies.n_rows)}, first in row {row:,} (from 0)"
-        severity: Severity = "note"
+    def _missing_values(self, j: int, found: SimpleNamespace) -> CheckFinding:
+        known, missing = self.model.statistics, self.model.missing
+        share = _share(found.n_missing, found.n_rows)
+        text = f"is missing in {share}, first in row {found.first_missing:,} (from 0)"
+        severity: Severity = "warning"
         if not missing.is_filled:
             severity = "error"
             text += ", and the model refuses missing values; train with missing='mean' or fill them"
         elif missing.weights is not None and missing.weights[j] == 0.0:
-            severity = "warning"
             text += ", which never happened in training: it counts as 0"
-        elif n_missing == tallies.n_rows and self._varied(j):
-            severity = "warning"
+        elif found.n_missing == found.n_rows and known is not None and known.low[j] < known.high[j]:
             text += ", and was not in training: is it computed?"
-        share = n_missing / tallies.n_rows
-        yield self._of(
-            j, "missing-values", severity, text, rows=n_missing, share=share, first_row=row
-        )
+        else:
+            severity = "note"
+        values = {"rows": found.n_missing, "share": found.n_missing / found.n_rows}
+        values["first_row"] = found.first_missing
+        return self._of(j, "missing-values", severity, text, **values)
 
-    def _outside(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
-        n_outside, known = int(tallies.n_outside[c]), self.model.statistics
-        if n_outside == 0 or known is None:
-            return
-        low, high = float(known.low[j]), float(known.high[j])
-        worst, row = float(tallies.worst[c]), int(tallies.worst_row[c])
-        if self._moved(j, high if worst > high else low, worst) <= NEGLIGIBLE * self._largest:
+    def _outside(
+        self, j: int, found: SimpleNamespace, low: float, high: float
+    ) -> Iterator[CheckFinding]:
+        worst, row, largest = found.worst, found.worst_row, self.sizes[self.used].max()
+        if self._moved(j, high if worst > high else low, worst) <= NEGLIGIBLE * largest:
             return  # a constant of training whose weight is rounding, or a curve that ends flat
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
-        is_many = n_outside > self.outside * tallies.n_rows or tallies.excess[c] > high - low
+        is_many = found.n_outside > self.outside * found.n_rows or found.excess > high - low
         yield self._of(
             j,
             "outside-range",
             "warning" if is_many else "note",
             f"lies outside of its training range, {low:.6g} to {high:.6g}, in "
-            f"{_share(n_outside, tallies.n_rows)}; the worst value is {worst:.6g}{where}",
-            rows=n_outside,
-            share=n_outside / tallies.n_rows,
+            f"{_share(found.n_outside, found.n_rows)}; the worst value is {worst:.6g}{where}",
+            rows=found.n_outside,
+            share=found.n_outside / found.n_rows,
             low=low,
             high=high,
             worst=worst,
             worst_row=row if row >= 0 else None,
         )
 
-    def _constant(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
-        known, n_missing = self.model.statistics, int(tallies.n_missing[c])
-        if known is None or tallies.n_rows < 2 or n_missing == tallies.n_rows:
+    def _constant(
+        self, j: int, found: SimpleNamespace, low: float, high: float
+    ) -> Iterator[CheckFinding]:
+        missing, value = self.model.missing, found.low
+        if found.n_rows < 2 or found.n_missing == found.n_rows or not low < high:
             return
-        if n_missing and self.model.missing.is_filled and not self._fills_in(j, tallies.low[c]):
+        counts = missing.weights is None or missing.weights[j] == 0.0  # the same if it is missing
+        if found.n_missing and missing.is_filled and not (counts and self._fill(j) == value):
             return  # what is missing differs from the rest
-        if tallies.low[c] == tallies.high[c] and known.low[j] < known.high[j]:
-            value, ends = float(tallies.low[c]), f"{known.low[j]:.6g} to {known.high[j]:.6g}"
-            told = f"is {value:.6g} in all rows, and went from {ends} in training: is it computed?"
-            yield self._of(j, "constant", "warning", told, value=value)
+        ends = f"{low:.6g} to {high:.6g}"
+        told = f"is {value:.6g} in all rows, and went from {ends} in training: is it computed?"
+        yield self._of(j, "constant", "warning", told, value=value)
 
-    def _drift(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
-        known = self.model.statistics
-        if known is None or known.variance[j] <= 0.0 or tallies.low[c] == tallies.high[c]:
-            return
-        mean = float(tallies.mean[c])
+    def _drift(self, j: int, found: SimpleNamespace) -> Iterator[CheckFinding]:
+        known, mean = self.model.statistics, found.mean
         if self.model.missing.is_filled:  # so were the training rows that the other mean is of
-            share = float(tallies.n_missing[c] / tallies.n_rows)
-            mean += share * (self._fill(j) - mean)
-        shift = float((mean - known.mean[j]) / np.sqrt(known.variance[j]))
+            mean += found.n_missing / found.n_rows * (self._fill(j) - mean)
+        trained = float(known.mean[j])
+        shift = float((mean - trained) / np.sqrt(known.variance[j]))
         if abs(shift) > self.drift:
-            trained, side = float(known.mean[j]), "above" if shift > 0 else "below"
+            side = "above" if shift > 0 else "below"
             told = (
                 f"has the mean {mean:.6g}, {abs(shift):.2g} deviations {side} that of training, "
                 f"{trained:.6g}"
             )
-            yield self._of(
-                j, "drift", "warning", told, mean=mean, trained=trained, deviations=shift
-            )
-
-
-class _CurveComparison(_Comparison):
-    """The same of an additive model, whose curves have a span in place of a weight."""
-
-    def _is_used(self) -> Any:
-        has_all = self.model.interactions is not None
-        return np.ones(self.model.n_features, dtype=bool) if has_all else self.model.is_used
-
-    def _weight(self, j: int) -> tuple[str, float]:
-        return "a curve that spans", float(self._sizes(np.array([j]))[0])
-
-    def _sizes(self, features: Any) -> Any:
-        """From the lowest point of each curve to the highest."""
-        return np.array([float(np.ptp(self.model.curve(j)[1])) for j in features.tolist()])
-
-    def _moved(self, j: int, end: float, worst: float) -> float:
-        if self.model.interactions is not None:
-            return float("inf")  # what they do beyond the range is not looked at
-        _, heights = self.model.curves.polyline(j, *sorted((end, worst)))
-        return float(np.ptp(heights))
+            values = {"mean": mean, "trained": trained, "deviations": shift}
+            yield self._of(j, "drift", "warning", told, **values)
 
 
 def _is_dead(item: CheckFinding) -> bool:

@@ -12,20 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.errors import check_natural, check_one_of
-from linrank.judging.significance import (
-    CORRECTIONS,
-    EQUAL,
-    EXACT_UP_TO,
-    Correction,
-    Terms,
-    bootstrap_p,
-    bootstrap_sums,
-    corrected,
-    interval,
-    randomisation_p,
-    spread,
-    t_p,
-)
+from linrank.judging import significance
+from linrank.judging.significance import EQUAL, Correction, Terms, corrected
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.names import Metric, parse
@@ -162,19 +150,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
-    """How methods are compared; see `linrank.compare`."""
-
-    test: Test
-    correction: Correction | None
-    family: Family
-    confidence: float
-    n_resamples: int
-    seed: int
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Comparison(Plan, Tabled):
+class Comparison(Tabled):
     """Methods compared with a baseline over the same queries.
 
     ``print(comparison)`` shows it with a legend; a notebook shows it as HTML.
@@ -204,6 +180,12 @@ class Comparison(Plan, Tabled):
     baseline: str
     cells: dict[tuple[str, str], Cell]
     n_queries: int
+    test: Test
+    correction: Correction | None
+    family: Family
+    confidence: float
+    n_resamples: int
+    seed: int
     convention: Convention
 
     def higher_is_better(self, metric: str) -> bool:
@@ -228,10 +210,9 @@ class Comparison(Plan, Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
+        apart = ("methods", "metrics", "cells", "convention")
         return {
-            "baseline": self.baseline,
-            "n_queries": self.n_queries,
-            **{each.name: getattr(self, each.name) for each in dataclasses.fields(Plan)},
+            **{name: value for name, value in vars(self).items() if name not in apart},
             "convention": self.convention.describe(),
             "metrics": {
                 metric: {
@@ -283,34 +264,24 @@ def details(comparison: Comparison, metric: str) -> Table:
     """Everything on one metric, the best method first."""
     percent = f"{100 * comparison.confidence:g}%"
     columns = [Column("method", "left"), Column("mean"), Column(f"{percent} interval")]
-    alone = len(comparison.methods) == 1
-    if not alone:
+    if len(comparison.methods) > 1:
         p = "p" if comparison.correction is None else "corrected p"
         columns += [Column("difference"), Column(f"its {percent} interval"), Column(p)]
         columns += [Column("won/tied/lost"), Column("verdict", "left")]
-    rows = [_row(comparison, method, metric, alone) for method in best_first(comparison, metric)]
+    rows = []
+    for method in best_first(comparison, metric):
+        cell = comparison.cells[method, metric]
+        row = [_name(comparison, method), _number(cell.mean), _range(cell.low, cell.high)]
+        if method != comparison.baseline:
+            row += [_number(cell.difference, "+")]
+            row += [_range(cell.difference_low, cell.difference_high, "+"), _p(cell.p_corrected)]
+            row += [f"{cell.wins}/{cell.ties}/{cell.losses}", comparison.verdict(method, metric)]
+        rows.append(row + [""] * (len(columns) - len(row)))
     judged = max(comparison.cells[m, metric].n_queries for m in comparison.methods)
     direction = "higher" if comparison.higher_is_better(metric) else "lower"
     return Table(
         columns, rows, f"{metric}: {direction} is better; {count(judged, 'query', 'queries')}"
     )
-
-
-def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[str]:
-    cell = comparison.cells[method, metric]
-    row = [_name(comparison, method), _number(cell.mean), _range(cell.low, cell.high)]
-    if alone:
-        return row
-    if method == comparison.baseline:
-        return [*row, "", "", "", "", ""]
-    return [
-        *row,
-        _signed(cell.difference),
-        _range(cell.difference_low, cell.difference_high, signed=True),
-        _p(cell.p_corrected),
-        f"{cell.wins}/{cell.ties}/{cell.losses}",
-        comparison.verdict(method, metric),
-    ]
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -334,7 +305,7 @@ def _notes_on_tests(comparison: Comparison) -> list[str]:
     base, resamples = comparison.baseline, f"{comparison.n_resamples:,}"
     test = {
         "randomisation": f"randomisation test, {resamples} random exchanges of the two methods by "
-        f"query (all exchanges where at most {EXACT_UP_TO} queries differ)",
+        f"query (all exchanges where at most {significance.EXACT_UP_TO} queries differ)",
         "t": "paired t-test over queries",
         "bootstrap": f"bootstrap test over queries, {resamples} resamples",
     }[comparison.test]
@@ -376,20 +347,15 @@ def _name(comparison: Comparison, method: str) -> str:
     return method if alone or method != comparison.baseline else f"{method} (baseline)"
 
 
-def _number(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
+def _number(value: float, sign: str = "") -> str:
+    shown = f"{value:{sign}.4f}"
+    return "undefined" if math.isnan(value) else "0.0000" if float(shown) == 0.0 else shown
 
 
-def _signed(value: float) -> str:
-    text = f"{value:+.4f}"
-    return "undefined" if math.isnan(value) else "0.0000" if float(text) == 0.0 else text
-
-
-def _range(low: float, high: float, signed: bool = False) -> str:
+def _range(low: float, high: float, sign: str = "") -> str:
     if math.isnan(low) or math.isnan(high):
         return "undefined"
-    number = _signed if signed else _number
-    return f"{number(low)} to {number(high)}"
+    return f"{_number(low, sign)} to {_number(high, sign)}"
 
 
 def _p(value: float) -> str:
@@ -399,88 +365,62 @@ def _p(value: float) -> str:
 
 
 def cells(
-    evaluations: Sequence[Evaluation],
-    metrics: Sequence[str],
-    baseline: int,
-    plan: Plan,
-    n_jobs: int | None,
-) -> list[list[Cell]]:
-    """Return the cells of each method, one a metric; evaluations are of the same queries."""
-    terms = Terms.of(evaluations, metrics)
-    sums = bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
-    p = _p_values(terms, sums, baseline, plan, n_jobs)
-    p_corrected = _corrected(p, plan)
-    result = []
-    for i, evaluation in enumerate(evaluations):
-        row = []
-        for j, metric in enumerate(metrics):
-            numbers = _interval(terms, sums, i, j, plan.confidence)
-            numbers |= _difference(terms, sums, (i, j, baseline), plan.confidence)
-            numbers |= _outcomes(metric, evaluation, evaluations[baseline])
-            numbers |= {"p": float(p[i, j]), "p_corrected": float(p_corrected[i, j])}
-            row.append(Cell(mean=evaluation.means[metric], **numbers))
-        result.append(row)
-    return result
-
-
-def _interval(terms: Terms, sums: Array, i: int, j: int, confidence: float) -> dict[str, Any]:
-    n_queries = int(np.count_nonzero(terms.judged(j, i)))
-    low, high = interval(terms.ratio(sums, i, j), n_queries, confidence)
-    return {"low": low, "high": high, "n_queries": n_queries}
-
-
-def _difference(
-    terms: Terms, sums: Array, place: tuple[int, int, int], confidence: float
-) -> dict[str, Any]:
-    """Difference to the baseline, its interval, and its size in standard deviations."""
-    i, j, baseline = place
-    difference = terms.difference(terms.sums, *place)
-    deviation, n_queries = spread(terms, j, i, baseline)
-    low, high = interval(terms.difference(sums, *place), n_queries, confidence)
-    if deviation == 0.0:
-        effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
-    else:
-        effect = float(difference / deviation)
-    return {
-        "difference": float(difference),
-        "difference_low": low,
-        "difference_high": high,
-        "effect_size": effect,
-    }
-
-
-def _outcomes(metric: str, ours: Evaluation, theirs: Evaluation) -> dict[str, Any]:
-    """Queries won, tied and lost, of those that count for both."""
-    gain = ours.per_query[metric] - theirs.per_query[metric]
-    gain = gain[~np.isnan(gain)] * (1.0 if parse(metric).higher_is_better else -1.0)
-    wins, losses = (int(np.count_nonzero(side > EQUAL)) for side in (gain, -gain))
-    return {"wins": wins, "ties": len(gain) - wins - losses, "losses": losses}
-
-
-def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan, n_jobs: int | None) -> Array:
-    """p of each method and metric, NaN for the baseline."""
+    plan: Comparison, evaluations: Sequence[Evaluation], n_jobs: int | None
+) -> dict[tuple[str, str], Cell]:
+    """The cells of a comparison that has none yet; evaluations are of the same queries."""
+    terms = Terms.of(evaluations, plan.metrics)
+    sums = significance.bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
+    baseline = plan.methods.index(plan.baseline)
     p = np.full(terms.numerator.shape, np.nan)
-    places = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
     if plan.test == "randomisation":
-        found = randomisation_p(terms, places, plan.n_resamples, plan.seed, n_jobs)
-        for (j, i, _), value in zip(places, found, strict=True):
+        others = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
+        found = significance.randomisation_p(terms, others, plan.n_resamples, plan.seed, n_jobs)
+        for (j, i, _), value in zip(others, found, strict=True):
             p[i, j] = value
-        return p
-    for j, i, _ in places:
+    result = {}
+    for i, j in np.ndindex(p.shape):
+        metric = plan.metrics[j]
+        n_queries = int(np.count_nonzero(terms.judged(j, i)))
+        low, high = significance.interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
         difference = float(terms.difference(terms.sums, i, j, baseline))
-        deviation, n_queries = spread(terms, j, i, baseline)
-        if plan.test == "t":
-            p[i, j] = t_p(difference, deviation, n_queries)
+        draws = terms.difference(sums, i, j, baseline)
+        deviation, n_both = significance.spread(terms, j, i, baseline)
+        difference_low, difference_high = significance.interval(draws, n_both, plan.confidence)
+        if plan.test == "t" and i != baseline:
+            p[i, j] = significance.t_p(difference, deviation, n_both)
+        elif plan.test == "bootstrap" and i != baseline:
+            p[i, j] = significance.bootstrap_p(draws, difference, n_both)
+        if deviation == 0.0:
+            effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
         else:
-            draws = terms.difference(sums, i, j, baseline)
-            p[i, j] = bootstrap_p(draws, difference, n_queries)
-    return p
-
-
-def _corrected(p: Array, plan: Plan) -> Array:
+            effect = difference / deviation
+        # Queries won, tied and lost, of those that count for both.
+        gain = evaluations[i].per_query[metric] - evaluations[baseline].per_query[metric]
+        gain = gain[~np.isnan(gain)] * (1.0 if parse(metric).higher_is_better else -1.0)
+        wins, losses = (int(np.count_nonzero(side > EQUAL)) for side in (gain, -gain))
+        result[plan.methods[i], metric] = Cell(
+            evaluations[i].means[metric],
+            low,
+            high,
+            difference,
+            difference_low,
+            difference_high,
+            float(p[i, j]),
+            math.nan,
+            wins,
+            len(gain) - wins - losses,
+            losses,
+            effect,
+            n_queries,
+        )
     if plan.family == "table":
-        return corrected(p.ravel(), plan.correction).reshape(p.shape)
-    return np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
+        p = corrected(p.ravel(), plan.correction).reshape(p.shape)
+    else:
+        p = np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
+    return {
+        place: dataclasses.replace(cell, p_corrected=float(value))
+        for (place, cell), value in zip(result.items(), p.ravel(), strict=True)
+    }
 
 
 def compare(
@@ -529,7 +469,7 @@ def compare(
           T, by which this is the delta method).
         - ``"bootstrap"``: ``(1 + #{|T* - T| >= |T|}) / (1 + N)`` over resampled queries.
     correction : {"holm", "bonferroni", "bh"} or None, default="holm"
-        For several comparisons; see `linrank.judging.compare.corrected`.
+        For several comparisons; see `linrank.judging.significance.corrected`.
     family : {"metric", "table"}, default="metric"
         The p-values corrected together: those of the methods under one metric, for who decides by
         one metric and reads the others beside it; or all of the table.
@@ -634,7 +574,7 @@ def compare_evaluations(
     """
     check_methods(evaluations, "evaluations")
     check_one_of("test", test, get_args(Test))
-    check_one_of("correction", correction, (*CORRECTIONS, None))
+    check_one_of("correction", correction, (*significance.CORRECTIONS, None))
     check_one_of("family", family, get_args(Family))
     check_natural("n_resamples", n_resamples)
     if isinstance(confidence, bool) or not 0.0 < confidence < 1.0:
@@ -644,23 +584,19 @@ def compare_evaluations(
     if chosen not in methods:
         known = ", ".join(map(repr, methods))
         raise ValueError(f"baseline must be one of {known}; got {chosen!r}")
-    names = chosen_metrics(evaluations, metrics)
-    parts = aligned(evaluations)
-    plan = Plan(
+    names, parts = chosen_metrics(evaluations, metrics), aligned(evaluations)
+    plan = Comparison(
+        methods=methods,
+        metrics=names,
+        baseline=chosen,
+        cells={},
+        n_queries=parts[0].n_queries,
         test=test,
         correction=correction,
         family=family,
         confidence=confidence,
         n_resamples=n_resamples,
         seed=seed_of(random_state),
-    )
-    rows = cells(parts, names, methods.index(chosen), plan, n_jobs)
-    return Comparison(
-        **vars(plan),
-        methods=methods,
-        metrics=names,
-        baseline=chosen,
-        cells={(m, n): rows[i][j] for i, m in enumerate(methods) for j, n in enumerate(names)},
-        n_queries=parts[0].n_queries,
         convention=parts[0].convention,
     )
+    return dataclasses.replace(plan, cells=cells(plan, parts, n_jobs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -13,33 +13,17 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError, check_one_of, check_positive
+from linrank.judging import compare as comparing
+from linrank.judging import runner
 from linrank.judging.candidates import BASELINE, Contestant, chosen_methods, fair_convention
-from linrank.judging.compare import (
-    Comparison,
-    best_first,
-    compare_evaluations,
-    details,
-    notes,
-    overview,
-)
-from linrank.judging.inspect import Overlap, shared_queries
-from linrank.judging.runner import (
-    MANY,
-    SELECTIONS,
-    Fold,
-    Outcome,
-    Progress,
-    Protocol,
-    Rules,
-    one_split,
-    rotation,
-    run_all,
-)
+from linrank.judging.compare import Comparison, best_first, compare_evaluations
+from linrank.judging.inspect import judge, shared_queries
+from linrank.judging.runner import Outcome, Progress, Protocol, Rules
 from linrank.metrics import Convention, CustomMeasure, Evaluation, Measure, parse, parse_scoring
-from linrank.metrics.evaluate import evaluate_queries, measures_of
+from linrank.metrics.evaluate import measures_of
 from linrank.metrics.names import Metric
 from linrank.options import N_FOLDS
-from linrank.system.resources import bytes_text, resolve, seconds
+from linrank.system.resources import bytes_text, count, resolve, seconds
 from linrank.system.seeds import seed_of
 from linrank.system.tables import Column, Sheet, Table, Tabled
 
@@ -49,12 +33,17 @@ def check_protocol(
 ) -> list[str]:
     """Raise ValueError for parts that cannot be compared on; return what to warn of."""
     _check_features(protocol)
-    _check_pairs(protocol)
+    for name, data in zip(protocol.names, protocol.subsets, strict=True):
+        if data.queries.n_pairs == 0:
+            raise NoPairsError(
+                f"{name} has no pair to compare: in each of its {data.queries.n_queries:,} queries "
+                "all labels are equal; check labels and qid"
+            )
     for fold in protocol.folds:
         for part in fold.valid or fold.train:
             _check_measurable(protocol, part, (scoring,), convention, "choose by")
         _check_measurable(protocol, fold.test[0], metrics, convention, "test by")
-    return [*leaks(protocol), *_weights(protocol), *_single_query(protocol), *_lenient(metrics)]
+    return [*leaks(protocol), *_doubts(protocol, metrics)]
 
 
 def _check_features(protocol: Protocol) -> None:
@@ -76,28 +65,14 @@ def _check_features(protocol: Protocol) -> None:
         )
 
 
-def _check_pairs(protocol: Protocol) -> None:
-    for name, data in zip(protocol.names, protocol.subsets, strict=True):
-        if data.queries.n_pairs == 0:
-            raise NoPairsError(
-                f"{name} has no pair to compare: in each of its {data.queries.n_queries:,} queries "
-                "all labels are equal; check labels and qid"
-            )
-
-
 def _check_measurable(
     protocol: Protocol, part: int, metrics: Sequence[str], convention: Convention, what: str
 ) -> None:
     """Some query must count in every measure; negative labels and the like are found here too."""
     data = protocol.subsets[part]
     try:
-        result = evaluate_queries(
-            data.queries,
-            data.labels,
-            np.arange(float(data.n_rows)),  # all different: what ties leave undefined is no fault
-            metrics=[parse(metric) for metric in metrics],
-            convention=convention,
-        )
+        # All scores differ: what ties leave undefined is no fault.
+        result = judge(data, np.arange(float(data.n_rows)), list(metrics), convention)
     except ValueError as error:
         raise ValueError(f"{protocol.names[part]}, to {what}: {error}") from error
     for metric, mean in result.items():
@@ -112,66 +87,32 @@ def leaks(protocol: Protocol) -> list[str]:
     """A warning for each two subsets in different parts of a fold that have queries in common."""
     found = []
     for a, b in combinations(range(len(protocol.subsets)), 2):
-        if any(_apart(fold, a, b) for fold in protocol.folds):
-            shared = shared_queries(protocol.subsets[b], protocol.subsets[a])
-            if shared:
-                found.append(_leak(protocol.names[a], protocol.names[b], shared))
+        together = [any({a, b} <= set(part) for part in vars(f).values()) for f in protocol.folds]
+        shared = None if all(together) else shared_queries(protocol.subsets[b], protocol.subsets[a])
+        if shared:
+            found.append(shared.message(protocol.names[b], protocol.names[a]))
     return found
 
 
-def _apart(fold: Fold, a: int, b: int) -> bool:
-    parts = (fold.train, fold.valid, fold.test)
-    return not any(a in part and b in part for part in parts)
-
-
-def _leak(first: str, second: str, shared: Overlap) -> str:
-    """What the subsets share: the very rows, which proves it, or ids only."""
-    such = "" if shared.example is None else f", such as {shared.example}"
-    if shared.n_rows:
-        are = "is" if shared.n_rows == 1 else "are"
-        return (
-            f"{shared.n_rows:,} of the {shared.n_queries:,} queries of {second} {are} in {first} "
-            f"too, row by row{such}: what is learned leaks into what is measured, and the results "
-            "are too good"
-        )
-    occurs = "occurs" if shared.n_ids == 1 else "occur"
-    return (
-        f"{shared.n_ids:,} of the {shared.n_queries:,} query ids of {second} also {occurs} in "
-        f"{first}{such}, with other rows: if they are the same queries, what is learned leaks into "
-        "what is measured, and the results are too good; if every file numbers its own queries "
-        "from the beginning, there is no harm"
-    )
-
-
-def _weights(protocol: Protocol) -> list[str]:
+def _doubts(protocol: Protocol, metrics: Sequence[str]) -> Iterator[str]:
+    """Weights that are not used, a single test query, measures that favor ties."""
     for name, data in zip(protocol.names, protocol.subsets, strict=True):
         if data.weight is not None:
-            return [f"the weights of the rows of {name} are left out: not all methods take them"]
-    return []
-
-
-def _single_query(protocol: Protocol) -> list[str]:
-    """A test on one query says nothing about others; as a rule the file lacks its qid."""
+            yield f"the weights of the rows of {name} are left out: not all methods take them"
+            break
     tested = [protocol.subsets[fold.test[0]] for fold in protocol.folds]
-    if sum(data.queries.n_queries for data in tested) > 1:
-        return []
-    name = protocol.names[protocol.folds[0].test[0]]
-    why = " (it has no qid, so that all its rows are one)" if tested[0].queries.ids is None else ""
-    return [f"{name} has a single query{why}: no interval and no p can be had from it"]
-
-
-def _lenient(metrics: Sequence[str]) -> list[str]:
-    """Measures by which a model that ties all rows would be the best."""
-    found = []
+    if sum(data.queries.n_queries for data in tested) == 1:
+        name, has_ids = protocol.names[protocol.folds[0].test[0]], tested[0].queries.ids is not None
+        why = "" if has_ids else " (it has no qid, so that all its rows are one)"
+        yield f"{name} has a single query{why}: no interval and no p can be had from it"
     for metric in metrics:
         try:
             parse_scoring(metric)
-        except ValueError:
-            found.append(
+        except ValueError:  # a model that ties all rows would be the best
+            yield (
                 f"{metric} counts rows that are only tied as right, in favor of methods that tie "
                 f"many; {parse(metric).name}(ties=error) counts them as wrong"
             )
-    return found
 
 
 SCALES = ("auto", "standard", "minmax", "none")
@@ -267,7 +208,7 @@ def compare_methods(
     >>> [entry.name for entry in contest.entries], contest.comparison.baseline
     (['ranksvm', 'random'], 'ranksvm')
     """
-    check_one_of("selection", selection, SELECTIONS)
+    check_one_of("selection", selection, runner.SELECTIONS)
     if n_folds < 2:
         raise ValueError(f"n_folds must be >= 2, got {n_folds}")
     given = _protocol(train, valid, test, folds)
@@ -290,12 +231,13 @@ def compare_methods(
         float(budget),
         n_folds,
     )
-    measures = [str(measure) for measure in _measures(metrics, protocol)]
+    usual = usual_metrics(protocol.subsets)
+    measures = [str(measure) for measure in measures_of(usual if metrics is None else metrics)]
     remarks = check_protocol(protocol, rules.scoring, measures, rules.convention)
     for remark in remarks:
         warnings.warn(remark, stacklevel=2)
     start = time.monotonic()
-    outcomes = run_all(protocol, chosen, rules, resolve(n_jobs), progress)
+    outcomes = runner.run_all(protocol, chosen, rules, resolve(n_jobs), progress)
     entries = [_entry(m, outcomes[m.name], protocol, measures, rules) for m in chosen]
     comparison, more = _compared(
         entries,
@@ -335,12 +277,12 @@ def _protocol(
     # Rows may have been written to since anybody looked at them.
     train, valid, test = (part and part.unscanned() for part in (train, valid, test))
     if folds is not None and not parts:
-        return rotation([fold.unscanned() for fold in folds])
+        return runner.rotation([fold.unscanned() for fold in folds])
     if folds is not None or train is None or test is None:
         raise ValueError(
             "give the parts train, test and, to choose by, valid, or folds (a sequence of subsets)"
         )
-    return one_split(train, valid, test)
+    return runner.one_split(train, valid, test)
 
 
 def _left_aside(given: Protocol, protocol: Protocol) -> list[str]:
@@ -350,8 +292,8 @@ def _left_aside(given: Protocol, protocol: Protocol) -> list[str]:
         return []
     n_queries = min(given.n_queries(fold.valid) for fold in given.folds)
     return [
-        f"a validation part of {n_queries:,} queries, fewer than {MANY}, is left aside: it would "
-        "not tell candidates apart. To learn from its queries, join it to the training part"
+        f"a validation part of {n_queries:,} queries, fewer than {runner.MANY}, is left aside: it "
+        "would not tell candidates apart. To learn from its queries, join it to the training part"
     ]
 
 
@@ -362,10 +304,6 @@ def usual_metrics(subsets: Sequence[Dataset]) -> list[str]:
 
 def _has_gains(subsets: Sequence[Dataset]) -> bool:
     return min(float(data.labels.min()) for data in subsets) >= 0.0
-
-
-def _measures(metrics: Metric | Iterable[Metric] | None, protocol: Protocol) -> Sequence[Measure]:
-    return measures_of(usual_metrics(protocol.subsets) if metrics is None else metrics)
 
 
 def _entry(
@@ -381,16 +319,8 @@ def _entry(
         if outcome.scores is None:
             return Entry(method, tuple(outcomes), None)
         data = protocol.subsets[fold.test[0]]
-        parts.append(
-            evaluate_queries(
-                data.queries,
-                data.labels,
-                data.queries.scatter(outcome.scores),
-                metrics=list(measures),
-                convention=rules.convention,
-                docid=data.all_docids,
-            )
-        )
+        scores = data.queries.scatter(outcome.scores)
+        parts.append(judge(data, scores, list(measures), rules.convention))
     return Entry(method, tuple(outcomes), parts[0] if len(parts) == 1 else Evaluation.joined(parts))
 
 
@@ -401,11 +331,10 @@ def _compared(
     found = {entry.name: entry.evaluation for entry in entries if entry.evaluation is not None}
     if not found:
         return None, ["no method has come to a result; see what each says"]
-    if baseline in found:
-        return compare_evaluations(found, baseline=baseline, **options), []
-    first = next(iter(found))
+    first = baseline if baseline in found else next(iter(found))
     told = f"the baseline {baseline} has no result; compared with {first} instead"
-    return compare_evaluations(found, baseline=first, **options), [told]
+    comparison = compare_evaluations(found, baseline=first, **options)
+    return comparison, [] if first == baseline else [told]
 
 
 # ---- the result ---------------------------------------------------------------------------------
@@ -541,20 +470,27 @@ class Contest(Tabled):
 
     def sheet(self) -> Sheet:
         """Quality, cost, what went wrong, and a legend."""
-        return Sheet(_tables(self), legend_of(self), "linrank-contest")
+        tables, found = [], self.comparison
+        if found is not None:
+            tables.append(_quality(self, found))
+            if len(self.metrics) > 1:
+                tables.append(comparing.overview(found, best_first(found, self.metrics[0])))
+        tables.append(_cost(self))
+        lost = [entry for entry in self.entries if entry.remark]
+        if lost:
+            rows = [[e.name, "counts" if e.has_result else "no result", e.remark] for e in lost]
+            columns = [Column(name, "left") for name in ("method", "outcome", "why")]
+            tables.append(Table(columns, rows, "What went wrong"))
+        return Sheet(tables, legend_of(self), "linrank-contest")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
+        apart = ("entries", "rules")
+        told = {name: value for name, value in vars(self).items() if name not in apart}
         return {
-            "protocol": self.protocol,
-            "selection": self.selection,
-            "sources": list(self.sources),
-            "baseline": self.baseline,
-            "metrics": list(self.metrics),
+            **{n: list(v) if isinstance(v, tuple) else v for n, v in told.items()},
             **vars(self.rules),
             "convention": self.rules.convention.describe(),
-            "seconds": self.seconds,
-            "remarks": list(self.remarks),
             "methods": [entry.to_dict() for entry in self.entries],
             "comparison": None if self.comparison is None else self.comparison.to_dict(),
         }
@@ -567,25 +503,9 @@ class Contest(Tabled):
         )
 
 
-def _tables(contest: Contest) -> list[Table]:
-    tables = []
-    if contest.comparison is not None:
-        tables.append(_quality(contest, contest.comparison))
-        if len(contest.metrics) > 1:
-            ranked = best_first(contest.comparison, contest.metrics[0])
-            tables.append(overview(contest.comparison, ranked))
-    tables.append(_cost(contest))
-    lost = [entry for entry in contest.entries if entry.remark]
-    if lost:
-        rows = [[e.name, "counts" if e.has_result else "no result", e.remark] for e in lost]
-        columns = [Column(name, "left") for name in ("method", "outcome", "why")]
-        tables.append(Table(columns, rows, "What went wrong"))
-    return tables
-
-
 def _quality(contest: Contest, comparison: Comparison) -> Table:
     """The first metric, best method first; a row too for each method without a result."""
-    table = details(comparison, contest.metrics[0])
+    table = comparing.details(comparison, contest.metrics[0])
     empty = [""] * (len(table.columns) - 3)
     lost = [[e.name, "—", *empty, "no result"] for e in contest.entries if not e.has_result]
     chosen = f"the best {contest.selection} by {contest.rules.scoring}"
@@ -597,30 +517,28 @@ def _cost(contest: Contest) -> Table:
     """Time, size and parameters, in the order of the first table."""
     headings = ["one fit", "search", "candidates", "model", "made of"]
     columns = [Column("method", "left"), *map(Column, headings), Column("chosen", "left")]
-    best = contest.comparison
-    names = [] if best is None else best_first(best, contest.metrics[0])
-    rows = [_cost_row(contest[name]) for name in names]
+    best, rows = contest.comparison, []
+    for name in [] if best is None else best_first(best, contest.metrics[0]):
+        entry = contest[name]
+        sizes = [outcome.size for outcome in entry.outcomes if outcome.size is not None]
+        n_parts = round(sum(size.n_parts for size in sizes) / len(sizes))
+        rows.append(
+            [
+                entry.name + (" *" if entry.remark else ""),
+                "" if entry.fit_seconds is None else seconds(entry.fit_seconds),
+                seconds(entry.search_seconds),
+                f"{max(outcome.n_candidates for outcome in entry.outcomes)}",
+                bytes_text(round(entry.model_bytes or 0)),
+                count(n_parts, sizes[0].part.removesuffix("s")),
+                chosen(entry),
+            ]
+        )
     rows += [
         [e.name, *[""] * 5, "no result: see below"] for e in contest.entries if not e.has_result
     ]
     n_folds = max(len(entry.outcomes) for entry in contest.entries)
     of_folds = f", means of {n_folds} folds" if n_folds > 1 else ""
     return Table(columns, rows, f"Cost of a model{of_folds}; processor time, one thread")
-
-
-def _cost_row(entry: Entry) -> list[str]:
-    sizes = [outcome.size for outcome in entry.outcomes if outcome.size is not None]
-    n_parts = sum(size.n_parts for size in sizes) / len(sizes)
-    n_candidates = max(outcome.n_candidates for outcome in entry.outcomes)
-    return [
-        entry.name + (" *" if entry.remark else ""),
-        "" if entry.fit_seconds is None else seconds(entry.fit_seconds),
-        seconds(entry.search_seconds),
-        f"{n_candidates}",
-        bytes_text(round(entry.model_bytes or 0)),
-        _counted(n_parts, sizes[0].part),
-        chosen(entry),
-    ]
 
 
 def chosen(entry: Entry) -> str:
@@ -632,7 +550,7 @@ def chosen(entry: Entry) -> str:
     for names, found in alike.items():
         values = {name: list(dict.fromkeys(each[name] for each in found)) for name in names}
         told = ", ".join(f"{name} {_values(values[name])}" for name in names) or "defaults"
-        parts.append(told if len(alike) == 1 else f"{told} ({_counted(len(found), 'folds')})")
+        parts.append(told if len(alike) == 1 else f"{told} ({count(len(found), 'fold')})")
     return "; ".join(parts)
 
 
@@ -648,16 +566,12 @@ def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _counted(number: float, things: str) -> str:
-    return f"{number:,.0f} {things.removesuffix('s') if number == 1 else things}"
-
-
 def legend_of(contest: Contest) -> list[str]:
     """What the tables mean, and what to know before trusting them."""
     rules = contest.rules
     lines = [f"Note: {remark}." for remark in contest.remarks]
     if contest.comparison is not None:
-        lines += notes(contest.comparison)
+        lines += comparing.notes(contest.comparison)
     lines += [
         f"chosen: each method's candidate with the best {rules.scoring} {contest.selection}, the "
         "same for all methods; trained on the training part; the test part is looked at once, with "

@@ -9,7 +9,7 @@ import numpy as np
 
 from linrank.data.frames import feature_name
 from linrank.data.queries import varying_columns
-from linrank.data.rows import ColumnStatistics, CsrRows
+from linrank.data.rows import CsrRows
 from linrank.metrics import convention as named_convention
 from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.metrics import Convention
+    from linrank.metrics import Convention, Evaluation
 
 BLOCK = 1 << 20  # values looked at in one step
 WORK = 1 << 28  # values compared for the agreement of features with labels: seconds
@@ -42,11 +42,6 @@ class Columns:
         """One value in all rows."""
         same: NDArray[np.bool_] = self.minimum == self.maximum
         return same
-
-    @cached_property
-    def span(self) -> NDArray[np.float64]:
-        """Maximum minus minimum."""
-        return self.maximum - self.minimum
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class Profile:
     def columns(self) -> Columns:
         """Range and variation of every feature."""
         rows = self.data.rows
-        found = ColumnStatistics.of(rows, n_threads=resolve(None))
+        found = rows.scan(None, resolve(None)).statistics
         varies = varying_columns(rows, self.data.queries)
         return Columns(found.low, found.high, found.n_nonzero, varies)
 
@@ -85,17 +80,33 @@ class Profile:
 
     @cached_property
     def row_hashes(self) -> NDArray[np.uint64]:
-        """A number for the features of each row: the same for equal rows, however stored."""
-        return _row_hashes(self.data)
+        """A number for the features of each row: the same for equal rows, however stored.
+
+        ``Σ_j r_j·mix(x_ij)`` mod 2⁶⁴: different rows collide with probability about 2⁻⁶⁴.
+        """
+        rows = self.data.rows
+        multiplier = _mix(np.arange(1, rows.shape[1] + 1)) | np.uint64(1)
+        if isinstance(rows, CsrRows):
+            terms = _mix(rows.values) * multiplier[rows.columns]
+            total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)))
+            return total[rows.offsets[1:]] - total[rows.offsets[:-1]]  # modulo 2⁶⁴
+        hashes = np.empty(rows.shape[0], np.uint64)
+        for block in _blocks(*rows.shape):
+            hashes[block] = (_mix(rows.values[block]) * multiplier).sum(axis=1, dtype=np.uint64)
+        return hashes
 
     @cached_property
     def repeats(self) -> Repeats:
         """Repeated rows and document ids, query by query."""
-        query = self._query_of_row
-        n_rows, n_conflicts = _repeated(query, self.row_hashes, self.data.labels)
-        docids = self.data.docids
-        n_docids = 0 if docids is None else _repeated_docids(query, docids)
-        return Repeats(n_rows, n_conflicts, n_docids)
+        queries, docids = self.data.queries, self.data.docids or []
+        query = queries.scatter(np.repeat(np.arange(queries.n_queries), self.rows_per_query))
+        named = [(q, docid) for q, docid in zip(query.tolist(), docids, strict=False) if docid]
+        keys = (self.data.labels, self.row_hashes, query)
+        order = np.lexsort(keys)
+        is_new_label, is_new_row, is_new_query = (np.diff(key[order]) != 0 for key in keys)
+        same = ~(is_new_row | is_new_query)
+        n_rows, n_conflicts = int(same.sum()), int((same & is_new_label).sum())
+        return Repeats(n_rows, n_conflicts, len(named) - len(set(named)))
 
     def agreement(self, n_samples: int = 20_000) -> tuple[NDArray[np.float64], int]:
         """Per feature, the share of sampled pairs it orders as the label does; and their number.
@@ -103,40 +114,40 @@ class Profile:
         A pair that the feature ties counts for neither side; 1 or 0 means that the feature alone
         gives the label's order (or its reverse).
         """
-        rows = self.data.rows
-        n_values = rows.values.size // rows.shape[0]  # that a row has on average
-        upper, lower = self.sample_pairs(min(n_samples, max(1000, WORK // max(1, n_values))))
-        if not len(upper):
-            return np.full(self.data.n_features, 0.5), 0
-        return _share_above(self.data, upper, lower), len(upper)
+        data, values = self.data, self.data.rows.to_user()
+        per_row = data.rows.values.size // data.n_rows  # values that a row has on average
+        pairs = np.stack(self.sample_pairs(min(n_samples, max(1000, WORK // max(1, per_row)))))
+        n_pairs, balance = pairs.shape[1], np.zeros(data.n_features)  # in order less those against
+        # A pair that was drawn several times, as all are of few rows, is looked at once.
+        (upper, lower), times = np.unique(pairs, axis=1, return_counts=True)
+        for block in _blocks(len(upper), 2 * per_row if data.rows.is_sparse else per_row):
+            # NumPy and SciPy both have these comparisons.
+            up, down = values[upper[block]], values[lower[block]]
+            balance += times[block] @ (up > down) - times[block] @ (up < down)
+        return 0.5 + 0.5 * balance / max(1, n_pairs), n_pairs
 
     def sample_pairs(self, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Numbers of rows (upper, lower) of at most so many random pairs, the same every time."""
-        return _sample_pairs(self.data, n_samples)
+        """Numbers of rows (upper, lower) of at most so many random pairs, the same every time.
 
-    @cached_property
-    def _query_of_row(self) -> NDArray[np.int64]:
+        A random row, then another level of the same query.
+        """
         queries = self.data.queries
-        return np.asarray(
-            queries.scatter(np.repeat(np.arange(queries.n_queries), self.rows_per_query))
-        )
+        rng = np.random.default_rng(0)
+        one = rng.integers(0, queries.n_rows, n_samples)
+        query = np.searchsorted(queries.offsets, one, side="right") - 1
+        within = (rng.random(n_samples) * self.rows_per_query[query]).astype(np.int64)
+        two = queries.offsets[query] + within
+        differs = queries.levels[one] != queries.levels[two]
+        one, two = one[differs], two[differs]
+        swap = queries.levels[one] < queries.levels[two]
+        pair = np.where(swap, two, one), np.where(swap, one, two)
+        return pair if queries.order is None else (queries.order[pair[0]], queries.order[pair[1]])
 
 
 def _blocks(n_rows: int, width: int) -> Iterator[slice]:
     step = max(1, BLOCK // max(width, 1))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
-
-
-def _compared(
-    data: Dataset, one: NDArray[np.int64], two: NDArray[np.int64]
-) -> Iterator[tuple[slice, Any, Any]]:
-    """Blocks of rows to be compared, as NumPy or SciPy has them: ``>`` and ``!=`` do for both."""
-    values, width = data.rows.to_user(), data.n_features
-    if isinstance(data.rows, CsrRows):
-        width = 2 * data.rows.values.size // data.n_rows  # values that two rows have on average
-    for block in _blocks(len(one), width):
-        yield block, values[one[block]], values[two[block]]
 
 
 def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -147,61 +158,6 @@ def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
     bits *= np.uint64(0xBF58476D1CE4E5B9)
     bits ^= bits >> np.uint64(32)
     return bits
-
-
-def _row_hashes(data: Dataset) -> NDArray[np.uint64]:
-    """Σ_j r_j·mix(x_ij) mod 2⁶⁴ per row: different rows collide with probability about 2⁻⁶⁴."""
-    rows = data.rows
-    multiplier = _mix(np.arange(1, rows.shape[1] + 1)) | np.uint64(1)
-    if isinstance(rows, CsrRows):
-        terms = _mix(rows.values) * multiplier[rows.columns]
-        total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)))
-        return total[rows.offsets[1:]] - total[rows.offsets[:-1]]  # modulo 2⁶⁴
-    hashes = np.empty(rows.shape[0], np.uint64)
-    for block in _blocks(*rows.shape):
-        hashes[block] = (_mix(rows.values[block]) * multiplier).sum(axis=1, dtype=np.uint64)
-    return hashes
-
-
-def _repeated(
-    query: NDArray[np.int64], hashes: NDArray[np.uint64], labels: NDArray[np.float64]
-) -> tuple[int, int]:
-    order = np.lexsort((labels, hashes, query))
-    query, hashes, labels = query[order], hashes[order], labels[order]
-    same = (query[1:] == query[:-1]) & (hashes[1:] == hashes[:-1])
-    return int(same.sum()), int((same & (labels[1:] != labels[:-1])).sum())
-
-
-def _repeated_docids(query: NDArray[np.int64], docids: list[str | None]) -> int:
-    named = [(q, docid) for q, docid in zip(query.tolist(), docids, strict=True) if docid]
-    return len(named) - len(set(named))
-
-
-def _sample_pairs(data: Dataset, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows (upper, lower) of random pairs: a random row, then another level of the same query."""
-    queries = data.queries
-    rng = np.random.default_rng(0)
-    sizes = np.diff(queries.offsets)
-    one = rng.integers(0, queries.n_rows, n_samples)
-    query = np.searchsorted(queries.offsets, one, side="right") - 1
-    two = queries.offsets[query] + (rng.random(n_samples) * sizes[query]).astype(np.int64)
-    differs = queries.levels[one] != queries.levels[two]
-    one, two = one[differs], two[differs]
-    swap = queries.levels[one] < queries.levels[two]
-    upper, lower = np.where(swap, two, one), np.where(swap, one, two)
-    return (upper, lower) if queries.order is None else (queries.order[upper], queries.order[lower])
-
-
-def _share_above(
-    data: Dataset, upper: NDArray[np.int64], lower: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Per feature (pairs with x_upper > x_lower, plus half of the ties) / pairs."""
-    n_pairs, balance = len(upper), np.zeros(data.n_features)  # pairs in order less those against
-    # A pair that was drawn several times, as all are of few rows, is looked at once.
-    (upper, lower), times = np.unique(np.stack([upper, lower]), axis=1, return_counts=True)
-    for block, up, down in _compared(data, upper, lower):
-        balance += times[block] @ (up > down) - times[block] @ (up < down)
-    return 0.5 + 0.5 * balance / n_pairs
 
 
 SCALE_RATIO = 1e3  # ranges further apart than this make one C unfit for all features
@@ -275,7 +231,7 @@ def _label_like(profile: Profile) -> Iterator[Finding]:
 
 def _scales(profile: Profile) -> Iterator[Finding]:
     columns = profile.columns
-    span = columns.span[columns.varies_in_query]
+    span = (columns.maximum - columns.minimum)[columns.varies_in_query]
     if len(span) and span.max() > SCALE_RATIO * span.min():
         yield Finding(
             "scales-differ",
@@ -328,10 +284,7 @@ def _repeats(profile: Profile) -> Iterator[Finding]:
             "label: no model can order those pairs",
         )
     if repeats.n_docids:
-        yield Finding(
-            "repeated-docid",
-            f"{_rows(repeats.n_docids)} a document id of the query",
-        )
+        yield Finding("repeated-docid", f"{_rows(repeats.n_docids)} a document id of the query")
 
 
 def _rows(number: int) -> str:
@@ -373,6 +326,23 @@ class Overlap:
 
     def __bool__(self) -> bool:
         return bool(self.n_ids or self.n_rows)
+
+    def message(self, own: str, other: str) -> str:
+        """What the two share: the very rows, which proves it, or ids only."""
+        such = "" if self.example is None else f", such as {self.example}"
+        leak = "what is learned leaks into what is measured, and the results are too good"
+        if self.n_rows:
+            are = "is" if self.n_rows == 1 else "are"
+            return (
+                f"{self.n_rows:,} of the {self.n_queries:,} queries of {own} {are} in {other} "
+                f"too, row by row{such}: {leak}"
+            )
+        occurs = "occurs" if self.n_ids == 1 else "occur"
+        return (
+            f"{self.n_ids:,} of the {self.n_queries:,} query ids of {own} also {occurs} in "
+            f"{other}{such}, with other rows: if they are the same queries, {leak}; if every file "
+            "numbers its own queries from the beginning, there is no harm"
+        )
 
 
 def shared_queries(data: Dataset, other: Dataset) -> Overlap:
@@ -424,6 +394,19 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
         return sums
 
 
+def judge(
+    data: Dataset,
+    scores: Any,
+    metrics: Any,
+    rules: Convention,
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """The measures of scores of the rows of a dataset."""
+    docid = data.all_docids if rules.ties == "docid" else None
+    options: dict[str, Any] = {"convention": rules, "docid": docid, "n_jobs": n_jobs}
+    return evaluate_queries(data.queries, data.labels, scores, metrics=metrics, **options)
+
+
 # ---- features alone -----------------------------------------------------------------------------
 
 CANDIDATES = 200  # features that are tried as rankers; of more, those that agree most with labels
@@ -446,14 +429,7 @@ def best_feature(
     for j in candidates.tolist():
         for sign in (1.0, -1.0):
             scores = unit_model(train.n_features, j, sign).predict(rows, n_jobs=n_jobs)
-            result = evaluate_queries(
-                train.queries,
-                train.labels,
-                scores,
-                metrics=measure,
-                convention=rules,
-                n_jobs=n_jobs,
-            )
+            result = judge(train, scores, measure, rules, n_jobs)
             value = next(iter(result.values())) * (1.0 if measure.higher_is_better else -1.0)
             if value > best_value:
                 best, best_value = (j, sign), value

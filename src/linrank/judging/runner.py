@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
@@ -21,13 +20,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_rows
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import CsrRows, DenseRows
 from linrank.judging.candidates import Contestant, Model, Size, Trial
 from linrank.metrics import Convention
 from linrank.options import N_FOLDS
@@ -217,15 +218,11 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, without the scores."""
-        size = self.size
+        apart, size = ("score", "size", "scores"), self.size
         return {
-            "status": self.status,
+            **{name: value for name, value in vars(self).items() if name not in apart},
             "why": self.why or None,
-            "parameters": self.parameters,
             "validation_score": self.score,
-            "fit_seconds": self.fit_seconds,
-            "search_seconds": self.search_seconds,
-            "n_candidates": self.n_candidates,
             "model_bytes": None if size is None else size.n_bytes,
             "model_parts": None if size is None else {size.part: size.n_parts},
         }
@@ -235,7 +232,7 @@ class Outcome:
 
 
 class Worker:
-    """A job on its way: a process that tells in lines of JSON how it goes.
+    """A job on its way: a process that tells in lines of JSON how it goes, and who listens to it.
 
     Parameters
     ----------
@@ -249,18 +246,26 @@ class Worker:
         The folder of the data, and of one for its own files: the scores of the test rows.
     budget : float
         Seconds on the clock for the search.
+    ended : SimpleQueue
+        Where it is put when the process has ended.
     """
 
     def __init__(
-        self, fold: int, method: Contestant, job: dict[str, Any], data: str, budget: float
+        self,
+        fold: int,
+        method: Contestant,
+        job: dict[str, Any],
+        data: str,
+        budget: float,
+        ended: SimpleQueue[Worker],
     ) -> None:
         self.fold, self.method, self.budget = fold, method, budget
         name = f"fold{fold + 1}-{method.name.replace(os.sep, '_')}"
         self.folder = folder = os.path.join(data, name)
         self.began = time.monotonic()
         self.deadline = self.began + budget + _START_UP
-        self._said: dict[str, Any] = {}
-        self._rest = b""
+        self._said: dict[str, Any] = {"status": "", "why": ""}
+        self._is_killed = False
         os.mkdir(folder)
         path, self._log = os.path.join(folder, "job.json"), os.path.join(folder, "job.log")
         with open(path, "w", encoding="utf-8") as file:
@@ -276,56 +281,44 @@ class Worker:
                 env={**os.environ, **_ONE_THREAD, "TMPDIR": folder},
                 start_new_session=True,  # Ctrl-C is the parent's to answer
             )
+        self._listener = threading.Thread(target=self._listen, args=(ended,), daemon=True)
+        self._listener.start()
 
     @property
     def seconds(self) -> float:
         """Since its start, on the clock."""
         return time.monotonic() - self.began
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is over, or its time."""
-        return self.process.poll() is not None or time.monotonic() > self.deadline
-
-    def fileno(self) -> int:
-        """Of its messages, for a selector."""
+    def _listen(self, ended: SimpleQueue[Worker]) -> None:
         assert self.process.stdout is not None
-        return self.process.stdout.fileno()
-
-    def read(self) -> bool:
-        """Take in what has come; False at the end of the messages."""
-        block = os.read(self.fileno(), 1 << 16)
-        *lines, self._rest = (self._rest + block).split(b"\n")
-        for line in lines:
-            message = json.loads(line)
-            if message.pop("began", False):
-                self.deadline = time.monotonic() + self.budget
-            self._said |= message
-        return bool(block)
+        for line in self.process.stdout:
+            if line.endswith(b"\n"):  # else the process was ended in the middle of a message
+                message = json.loads(line)
+                if message.pop("began", False):
+                    self.deadline = time.monotonic() + self.budget
+                self._said |= message
+        self.process.wait()
+        ended.put(self)
 
     def kill(self) -> None:
-        """End the process, and all that it may have started; what it has said can be read."""
+        """End the process, and all that it may have started, if it still runs."""
         if self.process.poll() is None:
+            self._is_killed = True
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
     def stop(self) -> None:
-        """End the process, and listen no more."""
+        """End the process once it has been listened to, and free what it takes."""
         self.kill()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                stream.close()
+        self._listener.join()
+        with self.process:  # closes the pipes
+            pass
 
     def outcome(self) -> Outcome:
-        """What it has come to, ended if it still runs."""
-        is_over_budget = self.process.poll() is None
-        self.kill()
-        while self.read():  # what it said last
-            pass
+        """What it has come to."""
         self.stop()
-        said = {"status": "", "why": "", **self._said}
-        if is_over_budget and said["status"] != "done":
+        said = self._said
+        if self._is_killed and said["status"] != "done":
             said |= self._cut()
         elif not said["status"]:
             said |= {"status": "failed", "why": self._cause_of_death()}
@@ -363,103 +356,80 @@ def run_all(
     progress: Progress | None = None,
 ) -> dict[str, list[Outcome]]:
     """The outcomes of every method, by fold. However this ends, no process and no file is left."""
-    outcomes = {m.name: [_missing(m)] * len(protocol.folds) for m in methods}
+    outcomes: dict[str, list[Outcome]] = {}
+    for method in methods:
+        why = f"the package {method.needs} is not installed: pip install {method.needs}"
+        outcomes[method.name] = [Outcome("missing", why)] * len(protocol.folds)
     waiting = deque((k, m) for k in range(len(protocol.folds)) for m in methods if not m.is_missing)
     told = asdict(rules)
-    budget = told.pop("budget")
+    budget, n_total = told.pop("budget"), len(waiting)
     running: list[Worker] = []
+    ended: SimpleQueue[Worker] = SimpleQueue()
+    took: dict[str, list[float]] = {}
+
+    def tell(**state: Any) -> None:
+        if progress is not None:
+            n_done = n_total - len(waiting) - len(running)
+            progress({**state, "n_done": n_done, "n_total": n_total})
+
     with Scratch() as scratch:
         for number, data in enumerate(protocol.subsets):
             write_subset(scratch.path, number, data)
-        board = _Board(waiting, progress, rules.scoring)
         try:
             while waiting or running:
                 while waiting and len(running) < n_jobs:
                     k, method = waiting.popleft()
                     job = {"parts": list(vars(protocol.folds[k]).values()), "rules": told}
-                    running.append(Worker(k, method, job, scratch.path, budget))
-                _wait(running)
-                for worker in [worker for worker in running if worker.has_ended]:
-                    outcome = worker.outcome()
+                    running.append(Worker(k, method, job, scratch.path, budget, ended))
+                with suppress(Empty):
+                    worker = ended.get(timeout=_LOOK)
                     running.remove(worker)
+                    outcome = worker.outcome()
                     outcomes[worker.method.name][worker.fold] = outcome
-                    board.finished(worker, outcome)
-                board.show(running)
+                    took.setdefault(worker.method.name, []).append(worker.seconds)
+                    tell(
+                        event="finished",
+                        fold=worker.fold + 1,
+                        method=worker.method.name,
+                        status=outcome.status,
+                        why=outcome.why,
+                        scoring=rules.scoring,
+                        score=outcome.score,
+                        seconds=worker.seconds,
+                        parameters=outcome.parameters,
+                    )
+                for worker in running:
+                    if time.monotonic() > worker.deadline:
+                        worker.kill()
+                left = [(worker.method.name, worker.seconds) for worker in running]
+                left += [(method.name, 0.0) for _, method in waiting]
+                names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
+                seconds = time_left(took, left, max(1, len(running)))
+                tell(event="running", running=names, seconds_left=seconds)
         finally:
             for worker in running:
                 worker.stop()
     return outcomes
 
 
-def _missing(method: Contestant) -> Outcome:
-    return Outcome(
-        "missing", f"the package {method.needs} is not installed: pip install {method.needs}"
-    )
+def time_left(
+    took: Mapping[str, Sequence[float]], left: Sequence[tuple[str, float]], n_slots: int
+) -> float | None:
+    """Seconds that the jobs left may take: each as long as its method took on other folds.
 
-
-def _wait(workers: Sequence[Worker]) -> None:
-    """Until a worker says something, or a moment has passed; what was said is taken in."""
-    with selectors.DefaultSelector() as selector:
-        for worker in workers:
-            selector.register(worker, selectors.EVENT_READ, worker)
-        for key, _ in selector.select(_LOOK):
-            if not key.data.read():  # nothing more will come: it is about to end
-                with suppress(subprocess.TimeoutExpired):
-                    key.data.process.wait(1.0)
-
-
-class _Board:
-    """Tells of jobs that are done, and how long the others may take."""
-
-    def __init__(
-        self, waiting: deque[tuple[int, Contestant]], progress: Progress | None, scoring: str
-    ) -> None:
-        self._waiting, self._progress, self._scoring = waiting, progress, scoring
-        self._n_total, self._n_done = len(waiting), 0
-        self._seconds: dict[str, list[float]] = {}
-
-    def finished(self, worker: Worker, outcome: Outcome) -> None:
-        self._n_done += 1
-        self._seconds.setdefault(worker.method.name, []).append(worker.seconds)
-        self._tell(
-            event="finished",
-            fold=worker.fold + 1,
-            method=worker.method.name,
-            status=outcome.status,
-            why=outcome.why,
-            scoring=self._scoring,
-            score=outcome.score,
-            seconds=worker.seconds,
-            parameters=outcome.parameters,
-        )
-
-    def show(self, running: Sequence[Worker]) -> None:
-        names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
-        left = [(worker.method.name, worker.seconds) for worker in running]
-        left += [(method.name, 0.0) for _, method in self._waiting]
-        seconds = self.estimate(left, max(1, len(running)))
-        self._tell(event="running", running=names, seconds_left=seconds)
-
-    def estimate(self, left: Sequence[tuple[str, float]], n_slots: int) -> float | None:
-        """Seconds that the jobs left may take: each as long as its method took on other folds.
-
-        A method that has not ended yet is taken to need what the others did on average, and once
-        it has taken longer, as long again; None while there is nothing to go by.
-        """
-        if not self._seconds:
-            return None
-        means = {name: sum(times) / len(times) for name, times in self._seconds.items()}
-        usual = sum(means.values()) / len(means)
-        rest = 0.0
-        for name, spent in left:
-            expected = means.get(name, usual)
-            overdue = spent if name not in means and spent > expected else 0.0
-            rest += max(overdue, expected - spent)
-        return rest / n_slots
-
-    def _tell(self, **state: Any) -> None:
-        if self._progress is not None:
-            self._progress({**state, "n_done": self._n_done, "n_total": self._n_total})
+    A method that has not ended yet is taken to need what the others did on average, and once
+    it has taken longer, as long again; None while there is nothing to go by.
+    """
+    if not took:
+        return None
+    means = {name: sum(times) / len(times) for name, times in took.items()}
+    usual = sum(means.values()) / len(means)
+    rest = 0.0
+    for name, spent in left:
+        expected = means.get(name, usual)
+        overdue = spent if name not in means and spent > expected else 0.0
+        rest += max(overdue, expected - spent)
+    return rest / n_slots
 
 
 # ---- in the process of a job --------------------------------------------------------------------
@@ -469,47 +439,38 @@ def write_subset(folder: str, number: int, data: Dataset) -> None:
     """Write the subset with the rows of each query together, queries numbered from 0."""
     queries = data.queries
     rows = data.rows if queries.order is None else data.rows.take(queries.order)
-    arrays = {"labels": queries.gather(data.labels), "offsets": queries.offsets}
-    if isinstance(rows, CsrRows):
-        arrays |= {"values": rows.values, "columns": rows.columns, "starts": rows.offsets}
-    else:
-        arrays |= {"values": rows.values}
+    arrays = {"labels": queries.gather(data.labels), "sizes": np.diff(queries.offsets)}
+    for name in ("values", "columns", "offsets") if rows.is_sparse else ("values",):
+        arrays[name] = getattr(rows, name)
+    arrays["about"] = np.array(
+        [data.n_features, -1 if data.index_base is None else data.index_base]
+    )
+    os.mkdir(os.path.join(folder, f"subset{number}"))
     for name, array in arrays.items():
-        np.save(_path(folder, number, name), array)
-    with open(_path(folder, number, "about", "json"), "w", encoding="utf-8") as file:
-        json.dump({"n_features": data.n_features, "index_base": data.index_base}, file)
+        np.save(os.path.join(folder, f"subset{number}", f"{name}.npy"), array)
 
 
 def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
     """The subsets one after the other as one dataset; a single one is mapped, not read."""
-    with open(_path(folder, numbers[0], "about", "json"), encoding="utf-8") as file:
-        about = json.load(file)
-    rows = [_read_rows(folder, k, about["n_features"]) for k in numbers]
-    labels = [_read(folder, k, "labels") for k in numbers]
-    sizes = np.concatenate([np.diff(_read(folder, k, "offsets")) for k in numbers])
+    parts = [
+        # As plain arrays over the maps: some libraries look at the type.
+        {path.stem: np.asarray(np.load(path, mmap_mode="r")) for path in subset.iterdir()}
+        for subset in (Path(folder, f"subset{number}") for number in numbers)
+    ]
+    n_features, index_base = parts[0]["about"].tolist()
+    rows = [
+        CsrRows(part["values"], part["columns"], part["offsets"], n_features)
+        if "columns" in part
+        else DenseRows(part["values"])
+        for part in parts
+    ]
+    sizes = np.concatenate([part["sizes"] for part in parts])
     return Dataset(
         join_rows(rows),
-        np.concatenate(labels),
+        np.concatenate([part["labels"] for part in parts]),
         np.repeat(np.arange(len(sizes)), sizes),
-        index_base=about["index_base"],
+        index_base=None if index_base < 0 else index_base,
     )
-
-
-def _read_rows(folder: str, number: int, n_features: int) -> Rows:
-    values = _read(folder, number, "values")
-    if values.ndim == 2:
-        return DenseRows(values)
-    columns, starts = (_read(folder, number, name) for name in ("columns", "starts"))
-    return CsrRows(values, columns, starts, n_features)
-
-
-def _read(folder: str, number: int, name: str) -> Array:
-    # As a plain array over the map: some libraries look at the type.
-    return np.asarray(np.load(_path(folder, number, name), mmap_mode="r"))
-
-
-def _path(folder: str, number: int, name: str, extension: str = "npy") -> str:
-    return os.path.join(folder, f"{number}-{name}.{extension}")
 
 
 def main(path: str) -> None:
@@ -572,7 +533,7 @@ def search(
         raise ValueError("no candidate gives finite scores that the measure can judge")
     tell({"status": "done"})
     # One fit is one from the beginning, without what other candidates have left or looked for.
-    tell({"fit_seconds": _timed(method, trial.anew(), best)[1]})
+    tell({"fit_seconds": _timed(method, replace(trial, last={}), best)[1]})
 
 
 def _timed(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:

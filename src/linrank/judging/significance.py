@@ -80,11 +80,6 @@ class Terms:
                         kept.append(column)
         return cls(np.ascontiguousarray(np.stack(kept, axis=1)), place[0], place[1])
 
-    @property
-    def n_queries(self) -> int:
-        """Number of queries, those that a measure leaves out included."""
-        return int(self.columns.shape[0])
-
     @cached_property
     def sums(self) -> Array:
         """Σ over the queries of each column."""
@@ -320,7 +315,9 @@ def randomisation_p(
     result = []
     sampled: dict[int, list[Array]] = {}
     for k, pair in enumerate(pairs):
-        moved, weighed = _moves(terms, *pair)
+        # What exchanging query q adds to the method's sums: a_q - b_q and d_q - e_q.
+        ours, theirs = (terms.pair(which, pair[0]) for which in pair[1:])
+        moved, weighed = theirs[0] - ours[0], theirs[1] - ours[1]
         differing = (moved != 0.0) | (weighed != 0.0)
         if np.count_nonzero(differing) > EXACT_UP_TO:
             sampled[k] = [moved, weighed] if weighed.any() else [moved]
@@ -336,12 +333,6 @@ def randomisation_p(
             own = [np.append(0.0, next(sums)) for _ in columns]
             result[k] = _share_as_large(_differences(terms, pairs[k], *own))
     return result
-
-
-def _moves(terms: Terms, metric: int, method: int, baseline: int) -> tuple[Array, Array]:
-    """What exchanging query q adds to the method's sums: ``a_q - b_q`` and ``d_q - e_q``."""
-    ours, theirs = terms.pair(method, metric), terms.pair(baseline, metric)
-    return theirs[0] - ours[0], theirs[1] - ours[1]
 
 
 def _differences(

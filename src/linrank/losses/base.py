@@ -144,7 +144,44 @@ class ScoreLoss:
         raise NotImplementedError("a loss for preconditioned solvers defines hessian_diagonal")
 
 
-class PairLoss(ScoreLoss):
+class CoreLoss(ScoreLoss):
+    """A loss of the core, whose points multiply by the curvature that their sweep has found.
+
+    ``kind`` is how the functions of the core that take such points begin.
+    """
+
+    kind: ClassVar[str]
+    pairs: Any  # with the number and the total weight of those that the loss is a sum of
+
+    @property
+    def mean_weight(self) -> float:
+        return self.total_weight / max(1, self.pairs.n_pairs)
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.pairs.total_weight())
+
+    def curvature(self, point: Any, v: Array) -> Array:
+        product: Array = point.multiply(v, self.n_threads)
+        return product
+
+    def hessian_matrix(self, rows: Design, point: Any) -> Array:
+        """``Xᵀ∇²L(z)X`` in full."""
+        n, form = rows.shape[1], getattr(_core, f"{self.kind}hessian_matrix")
+        matrix: Array = form(rows.core, self.order, point, self.n_threads).reshape(n, n)
+        return matrix
+
+    def hessian_diagonal(self, rows: Design, point: Any) -> Array:
+        """The diagonal of ``Xᵀ∇²L(z)X`` from one pass over the non-zeros.
+
+        It is exact up to rounding where preferences are listed, and an estimate elsewhere.
+        """
+        form = getattr(_core, f"{self.kind}hessian_diagonal")
+        diagonal: Array = form(rows.core, self.order, point, self.n_threads)
+        return diagonal
+
+
+class PairLoss(CoreLoss):
     """``L(z) = Σ ω_ij l(1 - z_i + z_j)`` over the pairs of queries, never listed.
 
     Parameters
@@ -155,19 +192,13 @@ class PairLoss(ScoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
+    kind = ""
+
     def __init__(self, pairs: Pairs, n_threads: int = 1) -> None:
         super().__init__(pairs.queries.order, pairs.queries.n_rows, n_threads)
         self.pairs = pairs
         self.queries = pairs.queries
         self.problem = pairs.problem
-
-    @property
-    def mean_weight(self) -> float:
-        return self.total_weight / max(1, self.pairs.n_pairs)
-
-    @property
-    def total_weight(self) -> float:
-        return self.pairs.total_weight()
 
 
 class SweptLoss(PairLoss):
@@ -178,9 +209,6 @@ class SweptLoss(PairLoss):
     def at(self, z: Array, near: _core.PairPoint | None = None) -> _core.PairPoint:
         return _core.pair_point(self.problem, self.name, self.epsilon, z, near, self.n_threads)
 
-    def curvature(self, point: _core.PairPoint, v: Array) -> Array:
-        return point.multiply(v, self.n_threads)
-
     def hessian_product(
         self, rows: Design, point: _core.PairPoint, v: Array
     ) -> tuple[Array, Array]:
@@ -188,16 +216,6 @@ class SweptLoss(PairLoss):
         if isinstance(rows, StreamedRows):
             return super().hessian_product(rows, point, v)
         return _core.hessian_product(rows.core, self.order, point, v, self.n_threads)
-
-    def hessian_matrix(self, rows: Design, point: _core.PairPoint) -> Array:
-        """``Xᵀ∇²L(z)X`` in full."""
-        n = rows.shape[1]
-        flat = _core.hessian_matrix(rows.core, self.order, point, self.n_threads)
-        return flat.reshape(n, n)
-
-    def hessian_diagonal(self, rows: Design, point: _core.PairPoint) -> Array:
-        """An estimate of the diagonal of ``Xᵀ∇²L(z)X`` from one pass over the non-zeros."""
-        return _core.hessian_diagonal(rows.core, self.order, point, self.n_threads)
 
 
 class SquaredHingeKind:
@@ -240,11 +258,21 @@ class HuberKind:
     the hinge. Only pairs with ``0 < ξ < ε`` contribute, each at most ``ε/4``: it falls as ``ε²``
     while their number falls as ε, and as ε once they are only those that the optimum has at the
     kink, about as many as features.
+
+    Parameters
+    ----------
+    *given
+        What the other kinds of the same pairs take.
+    epsilon : float
+        ε, in (0, 1].
     """
 
     name = "huber"
     has_kink = True
-    epsilon: float
+
+    def __init__(self, *given: Any, epsilon: float) -> None:
+        super().__init__(*given)
+        self.epsilon = epsilon
 
     def primal(self, point: Any) -> float:
         """The hinge itself."""
@@ -263,27 +291,13 @@ class Hinge(HingeKind, SweptLoss):
 
 
 class Huber(HuberKind, SweptLoss):
-    """The hinge over the pairs of queries, smoothed within ε of its kink.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        Which rows are compared, and the weights ω.
-    epsilon : float
-        ε, in (0, 1].
-    n_threads : int
-        Threads of every sweep; the result does not depend on it.
-    """
-
-    def __init__(self, pairs: Pairs, epsilon: float, n_threads: int = 1) -> None:
-        super().__init__(pairs, n_threads)
-        self.epsilon = epsilon
+    """The hinge over the pairs of queries, smoothed within ε of its kink."""
 
 
 # ---- losses over preferences that are listed pair by pair ---------------------------------------
 
 
-class PreferenceLoss(ScoreLoss):
+class PreferenceLoss(CoreLoss):
     """``L(z) = Σ_t ω_t l(1 - z_win + z_lose)``: O(p) for p preferences, a point or a product.
 
     Only rows that some preference names have a position: the others are never touched.
@@ -298,14 +312,15 @@ class PreferenceLoss(ScoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    name: str
+    kind = "preference_"
+    name: ClassVar[str]
 
     def __init__(self, preferences: Preferences, n_rows: int, n_threads: int = 1) -> None:
         is_named = np.zeros(n_rows, dtype=bool)
         is_named[preferences.winners] = is_named[preferences.losers] = True
         order = None if is_named.all() else np.flatnonzero(is_named)
         super().__init__(order, n_rows if order is None else len(order), n_threads)
-        self.preferences = preferences
+        self.preferences = self.pairs = preferences
         position = np.cumsum(is_named) - 1
         self._list = _core.preference_list(
             position[preferences.winners],
@@ -318,25 +333,8 @@ class PreferenceLoss(ScoreLoss):
     def mean_weight(self) -> float:
         return self.total_weight / max(1, len(self.preferences))
 
-    @property
-    def total_weight(self) -> float:
-        return self.preferences.total_weight()
-
     def at(self, z: Array, near: Any = None) -> _core.PreferencePoint:
         return _core.preference_point(self._list, self.name, self.epsilon, z, self.n_threads)
-
-    def curvature(self, point: _core.PreferencePoint, v: Array) -> Array:
-        return point.multiply(v, self.n_threads)
-
-    def hessian_matrix(self, rows: Design, point: _core.PreferencePoint) -> Array:
-        """``XᵀΛX`` in full, Λ the Laplacian of the curved preferences."""
-        n = rows.shape[1]
-        flat = _core.preference_hessian_matrix(rows.core, self.order, point, self.n_threads)
-        return flat.reshape(n, n)
-
-    def hessian_diagonal(self, rows: Design, point: _core.PreferencePoint) -> Array:
-        """The diagonal of ``XᵀΛX``, exact up to rounding."""
-        return _core.preference_hessian_diagonal(rows.core, self.order, point, self.n_threads)
 
 
 class PreferenceSquaredHinge(SquaredHingeKind, PreferenceLoss):
@@ -348,22 +346,4 @@ class PreferenceHinge(HingeKind, PreferenceLoss):
 
 
 class PreferenceHuber(HuberKind, PreferenceLoss):
-    """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``.
-
-    Parameters
-    ----------
-    preferences : Preferences
-        Winners, losers and weights ω, by row.
-    n_rows : int
-        Rows of the matrix.
-    epsilon : float
-        ε, in (0, 1].
-    n_threads : int
-        Threads of every sweep; the result does not depend on it.
-    """
-
-    def __init__(
-        self, preferences: Preferences, n_rows: int, epsilon: float, n_threads: int = 1
-    ) -> None:
-        super().__init__(preferences, n_rows, n_threads)
-        self.epsilon = epsilon
+    """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``."""

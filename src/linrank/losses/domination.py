@@ -8,14 +8,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import Design
-from linrank.losses.base import Dual, Errors, ScoreLoss
+from linrank.losses.base import CoreLoss, Dual, Errors
 from linrank.pairs.layering import Layering
 
 Array = NDArray[Any]
 
 
-class DominationLoss(ScoreLoss):
+class DominationLoss(CoreLoss):
     """``L(z) = Σ_q c_q Σ_i u_i log(1 + Σ_(j in D(i)) u_j exp(m_j - m_i + Δ(i, j)))``.
 
     ``m = z - s``, and D(i) are the rows of lower layers in i's query; see `Layering`. A point costs
@@ -30,10 +29,12 @@ class DominationLoss(ScoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
+    kind = "domination_"
+
     def __init__(self, layering: Layering, n_threads: int = 1) -> None:
         queries = layering.queries
         super().__init__(queries.order, queries.n_rows, n_threads)
-        self.layering = layering
+        self.layering = self.pairs = layering
 
     def by_position(self) -> DominationLoss:
         """The same loss of rows that lie in the order of their positions."""
@@ -43,24 +44,6 @@ class DominationLoss(ScoreLoss):
 
     def at(self, z: Array, near: Any = None) -> _core.DominationPoint:
         return _core.domination_point(self.layering.core, z, self.n_threads)
-
-    def curvature(self, point: _core.DominationPoint, v: Array) -> Array:
-        return point.multiply(v, self.n_threads)
-
-    def hessian_matrix(self, rows: Design, point: _core.DominationPoint) -> Array:
-        """``Xᵀ∇²L(z)X`` in full."""
-        n = rows.shape[1]
-        flat = _core.domination_hessian_matrix(rows.core, self.order, point, self.n_threads)
-        return flat.reshape(n, n)
-
-    def hessian_diagonal(self, rows: Design, point: _core.DominationPoint) -> Array:
-        """The diagonal of ``Xᵀ∇²L(z)X``; an estimate in queries of more than 64 layers."""
-        return _core.domination_hessian_diagonal(rows.core, self.order, point, self.n_threads)
-
-    @property
-    def total_weight(self) -> float:
-        """``Σ ω`` over all rows."""
-        return self.layering.total_weight()
 
     def errors(self, point: _core.DominationPoint, z: Array | None) -> Errors:
         value = point.value_error

@@ -8,14 +8,14 @@ and stays: the problem is convex, and is solved and certified as any other.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.queries import Queries
-from linrank.losses.base import HingeKind, HuberKind, ScoreLoss, SquaredHingeKind
+from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics.measures import (
     ERR,
     NDCG,
@@ -28,9 +28,6 @@ from linrank.metrics.measures import (
 )
 from linrank.metrics.names import parse
 from linrank.system.resources import cached_property
-
-if TYPE_CHECKING:
-    from linrank.data.rows import Design
 
 Array = NDArray[Any]
 
@@ -346,7 +343,7 @@ _EFFECTS: dict[type[Measure], Any] = {
 }
 
 
-class SwapLoss(ScoreLoss):
+class SwapLoss(CoreLoss):
     """``L(z) = Σ ω l(1 - z_win + z_lose)`` over the pairs of a ranking, which are never listed.
 
     Parameters
@@ -357,34 +354,15 @@ class SwapLoss(ScoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    name: str
+    kind = "swap_"
+    name: ClassVar[str]
 
     def __init__(self, swaps: Swaps, n_threads: int = 1) -> None:
         super().__init__(swaps.queries.order, swaps.queries.n_rows, n_threads)
         self.pairs = swaps
 
-    @property
-    def mean_weight(self) -> float:
-        return self.total_weight / max(1, self.pairs.n_pairs)
-
-    @property
-    def total_weight(self) -> float:
-        return self.pairs.total_weight()
-
     def at(self, z: Array, near: Any = None) -> _core.SwapPoint:
         return _core.swap_point(self.pairs.problem, self.name, self.epsilon, z, self.n_threads)
-
-    def curvature(self, point: _core.SwapPoint, v: Array) -> Array:
-        return point.multiply(v, self.n_threads)
-
-    def hessian_matrix(self, rows: Design, point: _core.SwapPoint) -> Array:
-        """``XᵀΛX`` in full, Λ the Laplacian of the curved pairs."""
-        n = rows.shape[1]
-        return _core.swap_hessian_matrix(rows.core, self.order, point, self.n_threads).reshape(n, n)
-
-    def hessian_diagonal(self, rows: Design, point: _core.SwapPoint) -> Array:
-        """An estimate of the diagonal of ``XᵀΛX`` from one pass over the non-zeros."""
-        return _core.swap_hessian_diagonal(rows.core, self.order, point, self.n_threads)
 
 
 class SwapSquaredHinge(SquaredHingeKind, SwapLoss):
@@ -396,18 +374,4 @@ class SwapHinge(HingeKind, SwapLoss):
 
 
 class SwapHuber(HuberKind, SwapLoss):
-    """The hinge, smoothed within ε of its kink.
-
-    Parameters
-    ----------
-    swaps : Swaps
-        The ranking, and the weights ω.
-    epsilon : float
-        ε, in (0, 1].
-    n_threads : int
-        Threads of every sweep; the result does not depend on it.
-    """
-
-    def __init__(self, swaps: Swaps, epsilon: float, n_threads: int = 1) -> None:
-        super().__init__(swaps, n_threads)
-        self.epsilon = epsilon
+    """The hinge, smoothed within ε of its kink."""

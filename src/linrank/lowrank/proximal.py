@@ -23,7 +23,7 @@ from linrank.losses.base import Errors, PairLoss, SquaredHinge
 from linrank.lowrank.rectangles import Rectangles
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
-from linrank.solvers.conjugate import Directions, by_cholesky, half_square
+from linrank.solvers.conjugate import Directions, Preconditioner, half_square
 from linrank.solvers.newton import line_search
 
 Array = NDArray[Any]
@@ -63,40 +63,26 @@ class ProximalHinge(PairLoss):
         return np.asarray(core.curvature(point.z, self.y, self.rho, v, self.n_threads))
 
 
-class AllPairs:
+class AllPairs(Preconditioner):
     """``M = I + t K``, K the Hessian if all pairs were inside their bounds, t the share that is."""
 
     limit = 100
-    memory = 24
-    forcing = 0.1
-    is_exact = False
 
     def __init__(self, rows: Rows, pairs: Pairs, scale: Array | None, n_threads: int) -> None:
         # At w = 0 all pairs are violated, and half the squared hinge has the curvature 1.
         risk = Risk(rows, SquaredHinge(pairs, n_threads), 0.5, scale).at(np.zeros(rows.shape[1]))
         self._total = pairs.total_weight()
-        self._is_matrix = rows.shape[1] <= _MATRIX
-        self._hessian = 2.0 * (
-            risk.hessian_matrix() if self._is_matrix else risk.hessian_diagonal()
-        )
+        is_small = rows.shape[1] <= _MATRIX
+        self._identity = np.eye(rows.shape[1]) if is_small else np.ones(rows.shape[1])
+        self._hessian = 2.0 * (risk.hessian_matrix() if is_small else risk.hessian_diagonal())
         self._share = 0.0
 
     def matrix(self, point: Any, n_last: int) -> Array:
-        """``M``, or its diagonal."""
-        share = self._share
-        whole: Array = 1.0 + share * self._hessian
-        return np.eye(len(point.w)) + share * self._hessian if self._is_matrix else whole
-
-    def at(self, point: Any, n_last: int) -> Any:
         share = max(point.parts[1].loss.total_curvature / self._total, 1e-12)
         if not 0.7 < share / max(self._share, 1e-300) < 1.4:
             self._share = share
-            matrix = self.matrix(point, n_last)
-            self._solve = by_cholesky(matrix) if self._is_matrix else lambda r: r / matrix
-        return self._solve
-
-    def wants_hessian(self, n_last: int) -> bool:
-        return False
+            self._scaled: Array = self._identity + share * self._hessian
+        return self._scaled
 
 
 class ProximalProblem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from linrank.parts.search import tune_parts
 from linrank.ranksvm.path import PathResult, as_Cs, solve_path
 from linrank.ranksvm.settings import unit_in_memory
 from linrank.search.folds import affordable_folds
-from linrank.search.grids import as_algorithms, tune, tune_domination, tune_factorized, tune_sgd
+from linrank.search.grids import as_algorithms, tune, tune_domination, tune_sgd
 from linrank.search.grids import as_alphas as as_lambdas
 from linrank.search.kernel import as_gammas, tune_kernel
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
@@ -191,15 +191,14 @@ def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
 
 
 def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
-    """Every C of a fold by itself, and the chosen one on all data."""
+    """Every C of a fold by itself, from the start that the seed draws; as `search_grid`."""
     as_Cs(task.parameters.Cs)
     task, facts = settle(task)
     p, data = task.parameters, task.data
-    options = {**values_of(p, ("scale", *of.FACTORIZED)), **_common(task, data)}
+    options = {**values_of(p, ("scale", "query_normalization")), **_common(task, data)}
     plain: dict[str, Any] = {"pair_weighting": of.PAIR_WEIGHTINGS[0]}
     grid = as_Cs(p.Cs, lambda: unit_in_memory(data, facts, **options, **plain), step=2)
-    tuning = tune_factorized(data, folds, grid, **options, **_asked(p, judging))
-    return _on_all(FACTORIZED, task, tuning, options["seed"])
+    return _search_each(FACTORIZED, task, {"C": grid}, folds, judging)
 
 
 def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
@@ -216,51 +215,63 @@ def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     return _on_all(KERNEL, task, tuning, options["seed"])
 
 
-def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
-    """The model of the choice on all data, by the method itself, as the folds were trained."""
-    p = task.parameters
-    shared = tuple(name for name in defaults_of(method.parameters) if hasattr(p, name))
-    own = {"random_state": seed, "verbose": 0, **tuning.best_params}
-    asked = replace(task, parameters=method.parameters(**values_of(p, shared) | own))
-    trained = method.train(asked)
-    known = {**trained.model.training, "scoring": str(parse(p.scoring)), "score": tuning.score}
-    model = replace(trained.model, training=known)
-    return Found.of(tuning, replace(trained, model=model))
-
-
 def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found:
     """Every model of a fold by itself, whatever the method, and the chosen one on all data."""
     task, _ = settle(task)
-    p, data = task.parameters, task.data
-    names = {each.name for each in fields(method.parameters)}
-    shared = {name: getattr(p, name) for name in names - set(method.grid) if hasattr(p, name)}
-    given = {name: getattr(p, f"{name}s") for name in method.grid}
+    given = {name: getattr(task.parameters, f"{name}s") for name in method.grid}
     grid = {
         name: values if isinstance(values[0], str) else np.array(values)
         for name, values in given.items()
     }
-    weights = query_weights(task.query_weight, data.queries)
+    return _search_each(method, task, grid, folds, judging)
+
+
+def _search_each(
+    method: Method, task: Task, grid: dict[str, Any], folds: Any, judging: dict[str, Any]
+) -> Found:
+    """The models of a grid, each trained by the method itself."""
+    data, p = task.data, task.parameters
+    weights, seed = query_weights(task.query_weight, data.queries), seed_of(p.random_state)
     asked = Judging(**_asked(p, judging))
     sweep = Sweep(grid, folds, asked, most=affordable_folds(data), n_jobs=p.n_jobs)
-
-    def fit(part: Dataset, weight: Any, n_jobs: int | None, point: dict[str, Any]) -> Trained:
-        chosen = method.parameters(**{**shared, **point, "n_jobs": n_jobs})
-        return method.train(Task(part, chosen, query_weight=weight))
 
     def train(run: FoldRun) -> Judged:
         part, weight = run.part(data, weights)
         valid = run.fold.valid
         held_out = valid if isinstance(valid, Dataset) else data.select(valid)
-        scores = []
-        for place in product(*given.values()):
-            point = dict(zip(given, place, strict=True))
-            model = fit(part, weight, run.n_threads, point).model
-            scores.append(model.predict(held_out, n_jobs=run.n_threads))
-            run.tell()
-        return run.judge_scores(np.array(scores), np.array(scores), held_out), {}
+        own = {"n_jobs": run.n_threads}
+        if "callback" in defaults_of(method.parameters):
+            own["callback"] = run.is_cancelled
+        scores, converged = [], []
+        for place in product(*(np.asarray(values).tolist() for values in grid.values())):
+            point = dict(zip(grid, place, strict=True))
+            trained = _train(method, Task(part, p, query_weight=weight), seed, **point, **own)
+            if run.is_cancelled():  # the fault of another fold is about to be told
+                break
+            scores.append(trained.model.predict(held_out, n_jobs=run.n_threads))
+            converged.append(trained.is_done)
+            run.report(trained.result)
+        facts = {"converged": np.array(converged)}
+        return run.judge_scores(np.array(scores), np.array(scores), held_out), facts
 
-    tuning = sweep.tuning(sweep.run(train))
-    return Found.of(tuning, fit(data, weights, p.n_jobs, tuning.best_params))
+    return _on_all(method, task, sweep.tuning(sweep.run(train)), seed)
+
+
+def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
+    """The model of the choice on all data, by the method itself, as the folds were trained."""
+    trained = _train(method, task, seed, **tuning.best_params)
+    known = {"scoring": str(parse(task.parameters.scoring)), "score": tuning.score}
+    model = replace(trained.model, training={**trained.model.training, **known})
+    return Found.of(tuning, replace(trained, model=model))
+
+
+def _train(method: Method, task: Task, seed: int, **own: Any) -> Trained:
+    """One model by the parameters that a search shares with the method, and its ``own``."""
+    shared = tuple(
+        name for name in defaults_of(method.parameters) if hasattr(task.parameters, name)
+    )
+    given = {**values_of(task.parameters, shared), "random_state": seed, "verbose": 0, **own}
+    return method.train(replace(task, parameters=method.parameters(**given)))
 
 
 def _columns(

@@ -24,8 +24,17 @@ Array = NDArray[Any]
 _OF_PAIRS = (PairwiseAccuracy, AllPairsError, ConcordanceIndex, Gamma, SomersD)
 
 
+class _Totals:
+    """Counts by query, and their sums."""
+
+    def totals(self) -> tuple[int, int, int]:
+        """Return the counts over all queries, as exact integers."""
+        first, second, third = map(_sum, vars(self).values())
+        return first, second, third
+
+
 @dataclass(frozen=True, eq=False)
-class PairCounts:
+class PairCounts(_Totals):
     """Pairs of each query by the order of their scores; int64 arrays (n_queries,).
 
     Attributes
@@ -38,13 +47,9 @@ class PairCounts:
     discordant: Array
     tied: Array
 
-    def totals(self) -> tuple[int, int, int]:
-        """Return the counts over all queries, as exact integers."""
-        return _sum(self.concordant), _sum(self.discordant), _sum(self.tied)
-
 
 @dataclass(frozen=True, eq=False)
-class RowCounts:
+class RowCounts(_Totals):
     """Rows of each query that have rows to stand above, or below; int64 arrays (n_queries,).
 
     Attributes
@@ -60,10 +65,6 @@ class RowCounts:
     total: Array
     wrong: Array
     tied: Array
-
-    def totals(self) -> tuple[int, int, int]:
-        """Return the counts over all queries, as exact integers."""
-        return _sum(self.total), _sum(self.wrong), _sum(self.tied)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,49 +93,47 @@ class Counts:
             RowCounts(*by_query[3:]) if rows.size else None,
         )
 
+    def shares(self, measure: Measure, chosen: Convention) -> tuple[Array, Array] | None:
+        """Twice the numerator of each query, and twice its denominator; None if not counted.
+
+        Twice: half a pair is then an integer, and sums are exact.
+        """
+        if isinstance(measure, RowError):
+            rows = self.dominating if isinstance(measure, DominationError) else self.dominated
+            if rows is None:
+                return None
+            wrong = rows.wrong + (rows.tied if measure.ties == "error" else 0)
+            return 2 * wrong, 2 * rows.total
+        if not isinstance(measure, _OF_PAIRS) or self.pairs is None:
+            return None
+        right, wrong, tied = self.pairs.concordant, self.pairs.discordant, self.pairs.tied
+        if isinstance(measure, Gamma):
+            return 2 * (right - wrong), 2 * (right + wrong)
+        if isinstance(measure, SomersD):
+            return 2 * (right - wrong), 2 * (right + wrong + tied)
+        if isinstance(measure, ConcordanceIndex):
+            return 2 * right + tied, 2 * (right + wrong + tied)
+        ties, is_error = measure.ties or chosen.pair_ties, isinstance(measure, AllPairsError)
+        credit = {"error": 2 * is_error, "half": 1, "skip": 0}[ties]
+        twice = 2 * (wrong if is_error else right) + credit * tied
+        return twice, 2 * (right + wrong + (ties != "skip") * tied)
+
     def measure(self, measure: Measure, chosen: Convention) -> tuple[float, Array] | None:
-        """Mean and values by query, NaN where nothing is to be judged; None if not counted."""
-        if isinstance(measure, _OF_PAIRS) and self.pairs is not None:
-            twice, total = pair_share(measure, self.pairs, chosen)
-            return _share(twice, 2 * total, measure.over)
-        if not isinstance(measure, RowError):
+        """Mean and values by query, NaN where nothing is to be judged; None if not counted.
+
+        The mean is pooled, or that of the queries' own shares.
+        """
+        shares = self.shares(measure, chosen)
+        if shares is None:
             return None
-        rows = self.dominating if isinstance(measure, DominationError) else self.dominated
-        if rows is None:
-            return None
-        wrong = rows.wrong + (rows.tied if measure.ties == "error" else 0)
-        return _share(wrong, rows.total, measure.over)
-
-
-def pair_share(measure: Measure, counts: PairCounts, chosen: Convention) -> tuple[Array, Array]:
-    """Twice the numerator of each query, and its denominator; int64.
-
-    Twice: half a pair is then an integer, and sums are exact.
-    """
-    right, wrong, tied = counts.concordant, counts.discordant, counts.tied
-    if isinstance(measure, Gamma):
-        return 2 * (right - wrong), right + wrong
-    if isinstance(measure, SomersD):
-        return 2 * (right - wrong), right + wrong + tied
-    if isinstance(measure, ConcordanceIndex):
-        return 2 * right + tied, right + wrong + tied
-    if not isinstance(measure, (PairwiseAccuracy, AllPairsError)):
-        raise TypeError(f"{measure} is no share of pairs")
-    ties, is_error = measure.ties or chosen.pair_ties, isinstance(measure, AllPairsError)
-    credit = {"error": 2 * is_error, "half": 1, "skip": 0}[ties]
-    twice = 2 * (wrong if is_error else right) + credit * tied
-    return twice, right + wrong + (ties != "skip") * tied
-
-
-def _share(part: Array, total: Array, over: str | None) -> tuple[float, Array]:
-    """``part/total``: pooled, or the mean of the queries' own shares; and these."""
-    values = np.full(len(total), np.nan)
-    np.divide(part, total, out=values, where=total > 0)
-    if over == "queries":
-        judged = values[total > 0]
-        return (float(np.sum(judged) / len(judged)) if len(judged) else float("nan")), values
-    pooled = _sum(total)
-    return (_sum(part) / pooled if pooled else float("nan")), values
+        part, total = shares
+        values = np.full(len(total), np.nan)
+        np.divide(part, total, out=values, where=total > 0)
+        if getattr(measure, "over", None) == "queries":
+            judged = values[total > 0]
+            return (float(np.sum(judged) / len(judged)) if len(judged) else float("nan")), values
+        pooled = _sum(total)
+        return (_sum(part) / pooled if pooled else float("nan")), values
 
 
 def _sum(counts: Array) -> int:

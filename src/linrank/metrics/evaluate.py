@@ -24,19 +24,9 @@ DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pa
 _PARALLEL_ROWS = 20_000  # below this the work takes about a millisecond: no threads
 _LONG_LIST = 1001  # rows: engines return no more, and judges see fewer
 _OF_LISTS = ("ndcg", "mean_ndcg", "map", "p", "recall", "mrr", "err", "rbp", "success")
-_KINDS = {
-    "ndcg": "ndcg",
-    "mean_ndcg": "mean_ndcg",
-    "map": "average_precision",
-    "p": "precision",
-    "recall": "recall",
-    "mrr": "reciprocal_rank",
-    "err": "err",
-    "auc": "auc",
-    "rbp": "rbp",
-    "success": "success",
-    "kendall_tau": "kendall_tau",
-}
+# What the core calls measures that have another name there.
+_KINDS = {"map": "average_precision", "p": "precision", "mrr": "reciprocal_rank"}
+_IN_CORE = (*_OF_LISTS, "auc", "kendall_tau")
 
 
 def evaluate(
@@ -137,7 +127,7 @@ def evaluate_queries(
     measures = measures_of(metrics)
     scores = as_scores(scores, len(labels), chosen)
     check_gains(measures, labels, chosen)
-    kernels = [m for m in measures if m.name in _KINDS]
+    kernels = [m for m in measures if m.name in _IN_CORE]
     y_max = max(0.0, float(labels.max()))  # of ERR, unless it names one
     with_pairs, with_rows = Counts.needed(measures)
     values, means, pairs, rows = _core.evaluate_queries(
@@ -254,7 +244,7 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
 
     empty = choose("empty", chosen.empty)
     return _core.Measure(
-        kind=_core.Kind[_KINDS[measure.name]],
+        kind=_core.Kind[_KINDS.get(measure.name, measure.name)],
         k=choose("k", 0),
         gain=_core.Gain[choose("gain", chosen.gain)],
         discount=_core.Discount[choose("discount", chosen.discount)],

@@ -10,60 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
-from linrank.metrics.counted import PairCounts, RowCounts
-from linrank.metrics.measures import CustomMeasure, Measure
+from linrank.metrics.counted import Counts, PairCounts, RowCounts
 from linrank.metrics.names import parse
 
 if TYPE_CHECKING:
     from linrank.system.tables import Table
 
 Array = NDArray[Any]
-Counted = tuple[PairCounts | None, RowCounts | None, RowCounts | None]
-# Measures over pairs, and what those of equal scores are to them; None: an option decides.
-_TIES_OF_PAIRS = {
-    "pairwise_accuracy": None,
-    "all_pairs_error": None,
-    "concordance_index": "half",
-    "somers_d": "half",
-    "gamma": "skip",
-}
-
-
-def terms_of(
-    measure: Measure, values: Array, counted: Counted, chosen: Convention
-) -> tuple[Array, Array]:
-    """Return (numerator, denominator) by query, float64, from the values and counts by query."""
-    judged = ~np.isnan(values)
-    pooled = _pooled_total(measure, counted, chosen)
-    if pooled is None:
-        return np.where(judged, values, 0.0), judged.astype(np.float64)
-    # The value is a share of counts, whose halves (a tie may count ½) are exact in float64:
-    # rounding to the nearest half takes back the rounding of the division.
-    total = pooled.astype(np.float64)
-    return np.rint(2.0 * np.where(judged, values, 0.0) * total) / 2.0, total
-
-
-def _pooled_total(measure: Measure, counted: Counted, chosen: Convention) -> Array | None:
-    """What a pooled measure divides by, of each query; None for a mean over queries."""
-    if getattr(measure, "over", None) == "queries":
-        return None
-    pairs, dominating, dominated = counted
-    if measure.name in _TIES_OF_PAIRS and pairs is not None:
-        ties = _TIES_OF_PAIRS[measure.name] or getattr(measure, "ties", None) or chosen.pair_ties
-        total: Array = pairs.concordant + pairs.discordant + (ties != "skip") * pairs.tied
-        return total
-    rows = {"domination_error": dominating, "dominated_error": dominated}.get(measure.name)
-    return None if rows is None else rows.total
-
-
-def joined_counts(parts: list[Any]) -> Any:
-    """Counts of several evaluations, one after the other; None unless all of them have some."""
-    if any(part is None for part in parts):
-        return None
-    kind = type(parts[0])
-    return kind(
-        **{name: np.concatenate([getattr(p, name) for p in parts]) for name in vars(parts[0])}
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +98,19 @@ class Evaluation(Mapping[str, float]):
         (array([2., 0.]), array([3., 1.]))
         """
         known = self._known(name)
-        counted = (self.pairs, self.dominating, self.dominated)
+        values = self.per_query[known]
         try:
             measure = parse(known)
         except ValueError:  # the user's, of another process
-            measure = CustomMeasure(lambda y, scores: np.nan, known)
-        return terms_of(measure, self.per_query[known], counted, self.convention)
+            shares = None
+        else:
+            counts = Counts(self.pairs, self.dominating, self.dominated)
+            shares = counts.shares(measure, self.convention)
+            shares = None if getattr(measure, "over", None) == "queries" else shares
+        if shares is None:
+            judged = ~np.isnan(values)
+            return np.where(judged, values, 0.0), judged.astype(np.float64)
+        return shares[0] / 2.0, shares[1] / 2.0
 
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
@@ -176,9 +136,10 @@ class Evaluation(Mapping[str, float]):
             {name: np.concatenate([p.per_query[name] for p in parts]) for name in names},
             _joined_ids(parts),
             parts[0].convention,
-            joined_counts([p.pairs for p in parts]),
-            joined_counts([p.dominating for p in parts]),
-            joined_counts([p.dominated for p in parts]),
+            *(
+                _join_counts([getattr(part, kind) for part in parts])
+                for kind in ("pairs", "dominating", "dominated")
+            ),
         )
         for name in names:
             numerator, denominator = whole.terms(name)
@@ -239,6 +200,14 @@ class Evaluation(Mapping[str, float]):
 
 def _plain(value: float) -> float | None:
     return None if value != value else float(value)
+
+
+def _join_counts(parts: list[Any]) -> Any:
+    """Counts of several evaluations, one after the other; None unless all of them have some."""
+    if any(part is None for part in parts):
+        return None
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return type(parts[0])(*map(np.concatenate, columns))
 
 
 def _check_alike(parts: Sequence[Evaluation]) -> None:

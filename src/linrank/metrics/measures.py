@@ -25,6 +25,29 @@ CHOICES: dict[str, tuple[str, ...]] = {
 # Of the errors that judge rows: one that is only tied with a row of the other side is right, as in
 # Stevens (2010), or an error.
 ROW_CHOICES = {"ties": ("right", "error"), "over": ("rows", "queries")}
+MEASURES: dict[str, type[Measure]] = {}  # by name, in the order of the classes below
+
+
+def check_option(option: str, value: Any, choices: Mapping[str, tuple[str, ...]] = CHOICES) -> None:
+    """Raise ValueError unless ``value`` is one that ``option`` can take."""
+    if option in choices:
+        if value not in choices[option]:
+            raise ValueError(f"{option} must be one of {', '.join(choices[option])}, got {value!r}")
+    elif option == "empty":
+        if isinstance(value, bool) or value not in (0, 1, "skip"):
+            raise ValueError(f"empty must be 0, 1 or 'skip', got {value!r}")
+    elif option == "p":
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise ValueError(f"p must be a number from 0 to below 1, got {value!r}")
+    elif not isinstance(value, (int, float)) or not abs(value) < float("inf"):
+        raise ValueError(f"{option} must be a finite number, got {value!r}")
+
+
+def _text(value: Any) -> str:
+    """2 for 2.0, 0.5 for 0.5: the shortest form that parses back."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 @dataclass(frozen=True)
@@ -35,6 +58,12 @@ class Measure:
     cutoff: ClassVar[Literal["none", "optional", "required"]] = "none"
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = CHOICES
     higher_is_better: ClassVar[bool] = True
+
+    def __init_subclass__(cls, name: str = "") -> None:
+        """A measure with a name can be parsed from it."""
+        if name:
+            cls.name = name
+            MEASURES[name] = cls
 
     def __post_init__(self) -> None:
         for option, value in self.options().items():
@@ -132,116 +161,155 @@ class RowError(Measure):
 
 
 @dataclass(frozen=True)
-class NDCG(TruncatedMeasure):
+class NDCG(TruncatedMeasure, name="ndcg"):
     """``DCG@k / IDCG@k`` with ``DCG@k = Σ_{i<=k} gain(y_i) · discount(i)``.
 
     ``gain`` is 2^y - 1 (exponential) or y (linear); ``discount`` is 1/log2(i+1) (standard) or
     1/log2(max(2, i)) (letor); ``empty`` is the value of a query without a positive gain.
     """
 
-    name: ClassVar[str] = "ndcg"
     gain: Gain | None = None
     discount: Discount | None = None
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
-class MeanNDCG(Measure):
+class MeanNDCG(Measure, name="mean_ndcg"):
     """``(1/l_q) Σ_{m=1..l_q} NDCG@m`` of a query of ``l_q`` rows."""
 
-    name: ClassVar[str] = "mean_ndcg"
     gain: Gain | None = None
     discount: Discount | None = None
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
-class AveragePrecision(TruncatedMeasure):
+class AveragePrecision(TruncatedMeasure, name="map"):
     """``(1/#relevant) Σ_{i<=k, relevant} (#relevant in the first i)/i``; relevant: y >= ``rel``."""
 
-    name: ClassVar[str] = "map"
     rel: float | None = None
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
-class Precision(MeasureAtDepth):
+class Precision(MeasureAtDepth, name="p"):
     """``(#relevant in the first k) / k``."""
 
-    name: ClassVar[str] = "p"
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class Recall(MeasureAtDepth):
+class Recall(MeasureAtDepth, name="recall"):
     """``(#relevant in the first k) / #relevant``."""
 
-    name: ClassVar[str] = "recall"
     rel: float | None = None
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
-class ReciprocalRank(TruncatedMeasure):
-    """``1 / rank of the first relevant row``, 0 if none is among the first k."""
+class Success(MeasureAtDepth, name="success"):
+    """1 if a relevant row is among the first k, else 0; also known as the hit rate."""
 
-    name: ClassVar[str] = "mrr"
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class ERR(TruncatedMeasure):
+class ReciprocalRank(TruncatedMeasure, name="mrr"):
+    """``1 / rank of the first relevant row``, 0 if none is among the first k."""
+
+    rel: float | None = None
+
+
+@dataclass(frozen=True)
+class ERR(TruncatedMeasure, name="err"):
     """``Σ_{i<=k} (1/i) R_i Π_{t<i} (1 - R_t)`` with ``R = (2^y - 1) / 2^y_max``.
 
     ``y_max`` is the highest grade there is; without it, the highest label of all queries.
     """
 
-    name: ClassVar[str] = "err"
     y_max: float | None = None
 
 
 @dataclass(frozen=True)
-class RankBiasedPrecision(TruncatedMeasure):
+class RankBiasedPrecision(TruncatedMeasure, name="rbp"):
     """``(1 - p) Σ_{i<=k, relevant} p^(i-1)``: what a reader finds who goes on with chance ``p``.
 
     Relevance is yes or no (y >= ``rel``), as in Moffat & Zobel (2008); ``p`` is 0.8 if not given. A
     list of n rows cannot reach more than 1 - p^n: what a longer one might add is not guessed.
     """
 
-    name: ClassVar[str] = "rbp"
     p: float | None = None
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class Success(MeasureAtDepth):
-    """1 if a relevant row is among the first k, else 0; also known as the hit rate."""
-
-    name: ClassVar[str] = "success"
-    rel: float | None = None
-
-
-@dataclass(frozen=True)
-class PairwiseAccuracy(PairMeasure):
+class PairwiseAccuracy(PairMeasure, name="pairwise_accuracy"):
     """Share of the pairs ``y_i > y_j`` of a query with ``s_i > s_j``.
 
     ``ties`` says what a pair with equal scores is: an error, half right, or skipped. ``over``
     pools all pairs ("pairs", Lee & Lin) or averages the values of the queries ("queries").
     """
 
-    name: ClassVar[str] = "pairwise_accuracy"
+
+@dataclass(frozen=True)
+class AUC(Measure, name="auc"):
+    """Share of the pairs (relevant, other) of a query in the right order, ties counting ½.
+
+    Queries without such a pair are left out of the mean.
+    """
+
+    rel: float | None = None
 
 
 @dataclass(frozen=True)
-class AllPairsError(PairMeasure):
+class ConcordanceIndex(Measure, name="concordance_index"):
+    """``(n_c + n_t/2) / p``: the pairwise accuracy with ties half right, whatever the convention.
+
+    Of two labels it is the area under the ROC curve; `linrank.concordance_index` is that of
+    censored times. ``over`` as in `Gamma`.
+    """
+
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class KendallTau(Measure, name="kendall_tau"):
+    """``τ_b = (n_c - n_d) / √(p · p_s)``, ``p_s`` being the pairs with different scores.
+
+    The mean over queries. One without a pair of different labels, or with all scores equal, has
+    no τ_b (0/0) and is left out.
+    """
+
+
+@dataclass(frozen=True)
+class Gamma(Measure, name="gamma"):
+    """Goodman and Kruskal's ``γ = (n_c - n_d) / (n_c + n_d)``: pairs of equal scores do not count.
+
+    ``over`` pools all pairs ("pairs", the default) or averages the values of the queries that have
+    such a pair ("queries").
+    """
+
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class SomersD(Measure, name="somers_d"):
+    """Somers' ``D = (n_c - n_d) / p`` of scores given labels: pairs of equal scores count 0.
+
+    ``over`` as in `Gamma`.
+    """
+
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class AllPairsError(PairMeasure, name="all_pairs_error"):
     """``1 - PairwiseAccuracy``, with the same options: lower is better."""
 
-    name: ClassVar[str] = "all_pairs_error"
     higher_is_better: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
-class DominationError(RowError):
+class DominationError(RowError, name="domination_error"):
     """Share of the rows with rows below them that are not above all of these: lower is better.
 
     ``#{i: max_{D(i)} s_j > s_i} / #{i: D(i) ≠ ∅}``, ``D(i)`` being the rows of lower label in i's
@@ -249,94 +317,11 @@ class DominationError(RowError):
     ``over`` pools all rows ("rows") or averages the values of the queries ("queries").
     """
 
-    name: ClassVar[str] = "domination_error"
-
 
 @dataclass(frozen=True)
-class DominatedError(RowError):
+class DominatedError(RowError, name="dominated_error"):
     """Share of the rows with rows above them that are not below all of these: lower is better.
 
     ``#{j: min_{i: j ∈ D(i)} s_i < s_j}`` over the number of rows with such an i; options as in
     `DominationError`.
     """
-
-    name: ClassVar[str] = "dominated_error"
-
-
-@dataclass(frozen=True)
-class AUC(Measure):
-    """Share of the pairs (relevant, other) of a query in the right order, ties counting ½.
-
-    Queries without such a pair are left out of the mean.
-    """
-
-    name: ClassVar[str] = "auc"
-    rel: float | None = None
-
-
-def check_option(option: str, value: Any, choices: Mapping[str, tuple[str, ...]] = CHOICES) -> None:
-    """Raise ValueError unless ``value`` is one that ``option`` can take."""
-    if option in choices:
-        if value not in choices[option]:
-            raise ValueError(f"{option} must be one of {', '.join(choices[option])}, got {value!r}")
-    elif option == "empty":
-        if isinstance(value, bool) or value not in (0, 1, "skip"):
-            raise ValueError(f"empty must be 0, 1 or 'skip', got {value!r}")
-    elif option == "p":
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-            raise ValueError(f"p must be a number from 0 to below 1, got {value!r}")
-    elif not isinstance(value, (int, float)) or not abs(value) < float("inf"):
-        raise ValueError(f"{option} must be a finite number, got {value!r}")
-
-
-def _text(value: Any) -> str:
-    """2 for 2.0, 0.5 for 0.5: the shortest form that parses back."""
-    if isinstance(value, str):
-        return value
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
-
-
-@dataclass(frozen=True)
-class KendallTau(Measure):
-    """``τ_b = (n_c - n_d) / √(p · p_s)``, ``p_s`` being the pairs with different scores.
-
-    The mean over queries. One without a pair of different labels, or with all scores equal, has
-    no τ_b (0/0) and is left out.
-    """
-
-    name: ClassVar[str] = "kendall_tau"
-
-
-@dataclass(frozen=True)
-class Gamma(Measure):
-    """Goodman and Kruskal's ``γ = (n_c - n_d) / (n_c + n_d)``: pairs of equal scores do not count.
-
-    ``over`` pools all pairs ("pairs", the default) or averages the values of the queries that have
-    such a pair ("queries").
-    """
-
-    name: ClassVar[str] = "gamma"
-    over: Literal["pairs", "queries"] | None = None
-
-
-@dataclass(frozen=True)
-class SomersD(Measure):
-    """Somers' ``D = (n_c - n_d) / p`` of scores given labels: pairs of equal scores count 0.
-
-    ``over`` as in `Gamma`.
-    """
-
-    name: ClassVar[str] = "somers_d"
-    over: Literal["pairs", "queries"] | None = None
-
-
-@dataclass(frozen=True)
-class ConcordanceIndex(Measure):
-    """``(n_c + n_t/2) / p``: the pairwise accuracy with ties half right, whatever the convention.
-
-    Of two labels it is the area under the ROC curve; `linrank.concordance_index` is that of
-    censored times. ``over`` as in `Gamma`.
-    """
-
-    name: ClassVar[str] = "concordance_index"
-    over: Literal["pairs", "queries"] | None = None

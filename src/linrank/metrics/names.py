@@ -9,6 +9,7 @@ from typing import Any
 
 from linrank.errors import nearest
 from linrank.metrics import measures
+from linrank.metrics.measures import MEASURES
 
 # Names in small letters, without cutoff and options.
 ALIASES = {
@@ -72,31 +73,6 @@ def respelt(text: str) -> str:
 _FORM = re.compile(
     r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\)\s*)?(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
 )
-MEASURES: dict[str, type[measures.Measure]] = {
-    kind.name: kind
-    for kind in (
-        measures.NDCG,
-        measures.MeanNDCG,
-        measures.AveragePrecision,
-        measures.Precision,
-        measures.Recall,
-        measures.Success,
-        measures.ReciprocalRank,
-        measures.ERR,
-        measures.RankBiasedPrecision,
-        measures.PairwiseAccuracy,
-        measures.AUC,
-        measures.ConcordanceIndex,
-        measures.KendallTau,
-        measures.Gamma,
-        measures.SomersD,
-        measures.AllPairsError,
-        measures.DominationError,
-        measures.DominatedError,
-    )
-}
-
-
 Metric = str | measures.Measure | Callable[[Any, Any], float]
 _CUSTOM: dict[str, measures.CustomMeasure] = {}  # by name: results go by names
 

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import __version__
 from linrank.data.curves import Curves, dense_blocks
 from linrank.data.dataset import Dataset
 from linrank.data.frames import feature_name
 from linrank.data.missing import Missing
-from linrank.data.rows import DenseRows
+from linrank.data.rows import ColumnStatistics, DenseRows, Rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_positive
 from linrank.kernels.functions import Kernel
-from linrank.models.kernel import vector
 from linrank.models.linear import (
     FeatureModel,
+    Scalar,
     check_scores,
-    checked_names,
     checked_pair,
-    checked_training,
     has_non_finite,
-    statistics_of,
-    written_statistics,
+    shared_fields,
+    vector,
 )
 from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.rows import ColumnStatistics, Rows
-    from linrank.models.linear import Scalar
 
 _BLOCK_ROWS = 1 << 13  # whose quantiles are held at a time
 INTERACTIONS = "interactions"  # what the term is called beside those of features
@@ -88,7 +79,7 @@ class Interactions:
         return scores
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AdditiveModel(FeatureModel):
     """An additive ranking function, ``score(x) = Σ_j f_j(x_j)``; higher is better.
 
@@ -127,31 +118,25 @@ class AdditiveModel(FeatureModel):
     statistics: ColumnStatistics | None = None
     interactions: Interactions | None = None
     scaling: ClassVar[Scaling] = Scaling()  # it is in the curves
+    kind = "additive"
+    told = ("curves", "C", "alpha", "n_pairs")
 
     def __post_init__(self) -> None:
         n_features = len(self.curves)
         if n_features == 0 or (self.curves.feature != np.arange(n_features)).any():
             raise ValueError("an additive model has one curve for each feature, in their order")
-        object.__setattr__(self, "feature_names", checked_names(self.feature_names, n_features))
-        object.__setattr__(self, "training", checked_training(self.training))
-        self.missing.check_size(n_features)
-        if self.statistics is not None and self.statistics.n_columns != n_features:
-            raise ValueError(
-                f"statistics of {self.statistics.n_columns} columns for {n_features} curves"
-            )
+        self._check_shared()
         if self.interactions is not None:
             of = self.interactions.quantiles.feature
             if len(of) and (of.min() < 0 or of.max() >= n_features):
                 raise ValueError(f"interactions are of features beyond the {n_features} there are")
 
-    def __repr__(self) -> str:
-        """Size and training in a line."""
-        told = [f"{self.n_features} features", f"{self.n_nonzero} with a curve"]
-        if self.interactions is not None:
-            told.append(f"{self.interactions.coef.size} landmarks")
-        kept = ("curves", "C", "alpha", "n_pairs")
-        told += [f"{key}={self.training[key]!r}" for key in kept if key in self.training]
-        return f"<AdditiveModel {', '.join(told)}>"
+    @property
+    def sizes(self) -> list[str]:
+        """What the short form says of the model itself."""
+        term = self.interactions
+        landmarks = [] if term is None else [f"{term.coef.size} landmarks"]
+        return [*super().sizes, f"{self.n_nonzero} with a curve", *landmarks]
 
     @property
     def n_features(self) -> int:
@@ -169,11 +154,6 @@ class AdditiveModel(FeatureModel):
     def n_nonzero(self) -> int:
         """Number of features that have a part in any score but for interactions."""
         return int(self.is_used.sum())
-
-    @property
-    def density(self) -> float:
-        """Their share of all features."""
-        return self.n_nonzero / self.n_features
 
     def curve(self, j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The points that ``f_j`` goes through over the range of the feature in training.
@@ -244,13 +224,7 @@ class AdditiveModel(FeatureModel):
             one more column; they sum to the scores along each row. With ``pair=(i, j)``, the row i
             less the row j, which sums to ``score(i) - score(j)``.
         """
-        if isinstance(X, Dataset) and X.filling is not None:
-            raise ValueError(
-                f"the missing values of {X.source} have been filled in; load it with "
-                "missing='keep' to have them explained too"
-            )
-        rows = self._raw_rows(X)
-        self._check_values(rows, None)
+        rows = self._explained_rows(X)
         if pair is None:
             return np.concatenate([self._terms(block) for _, block in dense_blocks(rows)])
         chosen = rows.take(np.array(checked_pair(pair, rows.shape[0])))
@@ -292,34 +266,21 @@ class AdditiveModel(FeatureModel):
             return terms
         return np.column_stack([terms, self.interactions.scores(rows)])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON with its arrays in base64, for :func:`linrank.load_model`."""
-        from linrank.models import file as model_file
-
-        own = {"curves": self.curves}
-        contents: dict[str, Any] = {
-            "linrank": self.linrank_version,
-            "n_features": self.n_features,
-            "scaling": self.scaling.kind,
-            "training": self.training,
-            "feature_names": self.feature_names,
-            **self.missing.contents,
-            **written_statistics(self.statistics),
-            "n_landmarks": 0,
-            "n_quantiles": 0,
-        }
-        if self.interactions is not None:
-            own["quantiles"] = self.interactions.quantiles
-            contents |= {
-                "n_landmarks": self.interactions.coef.size,
-                "n_quantiles": len(self.interactions.quantiles),
-                "gamma": self.interactions.gamma,
-                "landmarks": self.interactions.landmarks,
-                "coef": self.interactions.coef,
+    @property
+    def contents(self) -> dict[str, Any]:
+        """The fields of the model file."""
+        own, term = {"curves": self.curves}, self.interactions
+        found = super().contents | {"n_landmarks": 0, "n_quantiles": 0}
+        if term is not None:
+            own["quantiles"] = term.quantiles
+            found |= {
+                "n_landmarks": term.coef.size,
+                "n_quantiles": len(term.quantiles),
+                **{name: getattr(term, name) for name in ("gamma", "landmarks", "coef")},
             }
         for name, curves in own.items():
-            contents |= {f"{name}.{part}": getattr(curves, part) for part in _CURVES}
-        model_file.write("additive", contents, path)
+            found |= {f"{name}.{part}": getattr(curves, part) for part in _CURVES}
+        return found
 
     @classmethod
     def from_contents(cls, contents: dict[str, Any]) -> AdditiveModel:
@@ -339,15 +300,7 @@ class AdditiveModel(FeatureModel):
             if any(part is None for part in parts):
                 raise ValueError("interactions have landmarks and coefficients")
             interactions = Interactions(curves("quantiles"), *parts, contents["gamma"])
-        model = cls(
-            curves("curves"),
-            contents["feature_names"],
-            contents["training"],
-            contents["linrank"],
-            Missing.of_contents(contents),
-            statistics_of(contents),
-            interactions,
-        )
+        model = cls(curves("curves"), interactions=interactions, **shared_fields(contents))
         if model.n_features != contents["n_features"]:
             raise ValueError(f"{model.n_features} curves for {contents['n_features']} features")
         return model

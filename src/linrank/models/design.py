@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,13 @@ from linrank.data.curves import (
 )
 from linrank.data.dataset import Dataset
 from linrank.data.missing import Missing
-from linrank.data.rows import CsrRows, DenseRows, without_offsets
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offsets
 from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
-from linrank.models.linear import kept, known_of
+from linrank.models.linear import LinearModel, kept, known_of
 from linrank.options import CURVES
 from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
-
-if TYPE_CHECKING:
-    from linrank.data.rows import ColumnStatistics
-    from linrank.models.linear import LinearModel
 
 Array = NDArray[Any]
 

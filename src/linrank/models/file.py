@@ -12,25 +12,20 @@ import json
 import math
 import os
 import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank.errors import ModelFormatError
 from linrank.system import json_text
 from linrank.system.durable import check_place, name_beside, naming, one_at_a_time, replacing
 from linrank.system.json_text import Invalid, take
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import TypeVar
-
-    from numpy.typing import NDArray
-
-    T = TypeVar("T")
-
+T = TypeVar("T")
 
 MAX_JSON_BYTES = 2**28
 MAX_NAMES_BYTES = 8 * MAX_JSON_BYTES

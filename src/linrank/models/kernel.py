@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import __version__, _core
+from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
 from linrank.kernels.functions import Kernel
 from linrank.models import linear as linear_model
+from linrank.models.linear import Outcome, Scalar, vector
 from linrank.options import KERNELS
 from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-    from linrank.data.dataset import Dataset
-    from linrank.models.linear import Outcome, Scalar
 
 Array = NDArray[Any]
 
@@ -78,19 +73,6 @@ def check_kernel(kernel: Kernel) -> None:
         raise ValueError(f"the kernel {kernel.name!r} and its function do not go together")
 
 
-def vector(name: str, values: Any, size: int | None = None) -> NDArray[np.float64]:
-    """A copy of finite numbers that cannot be changed."""
-    vector = np.array(as_array(values, name), dtype=np.float64)
-    if vector.ndim != 1 or size not in (None, vector.size):
-        expected = "a vector" if size is None else f"the shape ({size},)"
-        raise ValueError(f"{name} must have {expected}, got shape {vector.shape}")
-    if not np.isfinite(vector).all():
-        j = int(np.flatnonzero(~np.isfinite(vector))[0])
-        raise ValueError(f"{name}[{j}] is {vector[j]}; it must be finite")
-    vector.flags.writeable = False
-    return vector
-
-
 def row_numbers(support: Any, n_support: int, n_train: int | None) -> NDArray[np.int64]:
     """Distinct numbers of training rows, a copy that cannot be changed."""
     given = as_array(support, "support")
@@ -136,11 +118,10 @@ def support_rows(given: Any, n_support: int) -> Rows:
 
 
 _SCALED_BYTES = 1 << 26  # of rows that are scaled at a time, a copy
-_TOLD = ("C", "loss", "pairs", "approximation", "n_pairs", "n_preferences")  # in the short form
 
 
-@dataclass(frozen=True, eq=False)
-class KernelModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelModel(linear_model.SavedModel):
     """A ranking function ``score(x) = Σ_i coef_i k(x_i, x)``; higher is better.
 
     Parameters
@@ -187,30 +168,25 @@ class KernelModel:
     scaling: Scaling = field(default_factory=Scaling)
     training: Mapping[str, Scalar] = field(default_factory=dict)
     linrank_version: str = __version__
+    kind = "kernel"
+    told = ("C", "loss", "pairs", "approximation", "n_pairs", "n_preferences")
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)
-        self._keep("coef", vector("coef", self.coef))
+        self._keep(coef=vector("coef", self.coef))
         n_support = self.coef.size
         if self.n_train is not None:
             check_natural("n_train", self.n_train)
-            self._keep("n_train", int(self.n_train))
+            self._keep(n_train=int(self.n_train))
         if self.support is not None:
-            self._keep("support", row_numbers(self.support, n_support, self.n_train))
+            self._keep(support=row_numbers(self.support, n_support, self.n_train))
         if (self.phases is not None) != (self.kernel.name == "fourier"):
             verb = "needs" if self.phases is None else "takes no"
             raise ValueError(f"a model with the kernel {self.kernel.name!r} {verb} phases")
         if self.phases is not None:
-            self._keep("phases", vector("phases", self.phases, n_support))
-        self._keep("rows", self._checked_rows())
-        self._keep("feature_names", linear_model.checked_names(self.feature_names, self.n_features))
-        self._keep("training", linear_model.checked_training(self.training))
-        factors = self.scaling.factors
-        if factors is not None and factors.size != self.n_features:
-            raise ValueError(f"{factors.size} scaling factors for {self.n_features} features")
-
-    def _keep(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+            self._keep(phases=vector("phases", self.phases, n_support))
+        self._keep(rows=self._checked_rows())
+        self._check_shared()
 
     def _checked_rows(self) -> Rows | None:
         if self.kernel.name != "precomputed":
@@ -261,14 +237,12 @@ class KernelModel:
             rows = None if kernel.name == "precomputed" else data.rows.take(support)
         return cls(rows, coef, kernel, scaling=scaling, training=training, **parts)
 
-    def __repr__(self) -> str:
-        """Kernel, size, scaling and training in a line."""
+    @property
+    def sizes(self) -> list[str]:
+        """What the short form says of the model itself."""
         what = "cosines" if self.kernel.name == "fourier" else "support rows"
         told = [self.kernel.name, *(f"{k}={v:g}" for k, v in self.kernel.parameters.items())]
-        told += [f"{self.n_support} {what}", f"{self.n_features} features"]
-        told += [f"scale={self.scaling.kind!r}"]
-        told += [f"{key}={self.training[key]!r}" for key in _TOLD if key in self.training]
-        return f"<KernelModel {', '.join(told)}>"
+        return [*told, f"{self.n_support} {what}", *super().sizes, f"scale={self.scaling.kind!r}"]
 
     @property
     def n_support(self) -> int:
@@ -330,10 +304,7 @@ class KernelModel:
                 "rows; a precomputed kernel needs K(rows, training rows), one column for each of "
                 "these, support row or not"
             )
-        raise ValueError(
-            f"the rows have {n_columns} features, the model {self.n_features}; when reading a "
-            f"file, pass n_features={self.n_features}"
-        )
+        raise self._of_other_size(n_columns)
 
     def _scores(self, rows: Rows, n_threads: int) -> NDArray[np.float64]:
         """The scores of scaled rows."""
@@ -358,28 +329,19 @@ class KernelModel:
             "export a LinearModel (RankSVM)"
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON with its arrays in base64, for :func:`linrank.load_model`.
-
-        The file is written whole or not at all. Arrays of more than about 190 MB go to a
-        safetensors file of the same name beside it (``pip install safetensors``).
-        A model with a callable as kernel cannot be saved: a file holds no code.
-        """
-        from linrank.models import file as model_file
-
+    @property
+    def contents(self) -> dict[str, Any]:
+        """The fields of the model file."""
         kernel, rows = self.kernel, self.rows
         if kernel.name == "callable":
             raise ValueError(
                 "a model whose kernel is a Python function cannot be saved, since a model file "
                 "holds no code; train with kernel='precomputed' on the matrix of that function"
             )
-        contents: dict[str, Any] = {
+        contents = super().contents | {
             "kernel": kernel.name,
             **{name: getattr(kernel, name) for name in _PARAMETERS},
-            **{name: getattr(self, name) for name in (*_SAVED, "n_features", "n_support")},
-            "linrank": self.linrank_version,
-            "scaling": self.scaling.kind,
-            "factors": self.scaling.factors,
+            **{name: getattr(self, name) for name in (*_SAVED, "n_support")},
         }
         if isinstance(rows, DenseRows):
             contents["rows"] = rows.values
@@ -387,7 +349,7 @@ class KernelModel:
             contents |= {name: getattr(rows, name) for name in _CSR}
         for name in ("support", "offsets"):
             contents[name] = _narrow(contents.get(name))
-        model_file.write("kernel", contents, path)
+        return contents
 
     @classmethod
     def from_contents(cls, contents: Mapping[str, Any]) -> KernelModel:
@@ -398,6 +360,8 @@ class KernelModel:
             kernel=Kernel(contents["kernel"], **{name: contents[name] for name in _PARAMETERS}),
             scaling=Scaling(contents["scaling"], contents["factors"]),
             linrank_version=contents["linrank"],
+            feature_names=contents["feature_names"],
+            training=contents["training"],
             **{name: contents[name] for name in _SAVED},
         )
         if model.n_features != contents["n_features"]:
@@ -410,7 +374,7 @@ class KernelModel:
 
 # What a file has under the names that the kernel, the model and sparse rows give it.
 _PARAMETERS = ("gamma", "degree", "coef0")
-_SAVED = ("coef", "support", "n_train", "phases", "feature_names", "training")
+_SAVED = ("coef", "support", "n_train", "phases")
 _CSR = ("values", "columns", "offsets")
 
 

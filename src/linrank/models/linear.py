@@ -5,43 +5,55 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import __version__, _core
 from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array, check_names, column_names
-from linrank.data.missing import Missing, contributions, dense_contributions, scores_with_missing
+from linrank.data.missing import (
+    Filling,
+    Missing,
+    contributions,
+    dense_contributions,
+    scores_with_missing,
+)
 from linrank.data.queries import Queries
-from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows, check_values
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows, as_rows, check_values
 from linrank.data.scaling import Scaling
 from linrank.pairs import chosen_sizes
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.missing import Filling
-    from linrank.data.rows import Rows
     from linrank.export.artefact import Artefact
     from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
 
     Model: TypeAlias = "LinearModel | AdditiveModel | KernelModel"
 
-
 Scalar = str | int | float | bool | None
 
 
-def checked_names(names: Any, n_features: int) -> list[str] | None:
+def vector(name: str, values: Any, size: int | None = None) -> NDArray[np.float64]:
+    """A copy of finite numbers that cannot be changed."""
+    vector = np.array(as_array(values, name), dtype=np.float64)
+    if vector.ndim != 1 or size not in (None, vector.size):
+        expected = "a vector" if size is None else f"the shape ({size},)"
+        raise ValueError(f"{name} must have {expected}, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        j = int(np.argmin(np.isfinite(vector)))
+        raise ValueError(f"{name}[{j}] is {vector[j]}; it must be finite")
+    vector.flags.writeable = False
+    return vector
+
+
+def _checked_names(names: Any, n_features: int) -> list[str]:
     """Feature names as a list, one for each feature: a frame selects its columns by it."""
-    if names is None:
-        return None
     checked = list(names)
     for name in checked:
         if not isinstance(name, str):
@@ -50,11 +62,6 @@ def checked_names(names: Any, n_features: int) -> list[str] | None:
     if len(checked) != n_features:
         raise ValueError(f"{len(checked)} feature names for {n_features} features")
     return checked
-
-
-def checked_training(training: Mapping[Any, Any]) -> dict[str, Scalar]:
-    """The summary of a training run as plain Python values."""
-    return {str(key): _scalar(key, value) for key, value in training.items()}
 
 
 def _scalar(key: Any, value: Any) -> Scalar:
@@ -194,13 +201,6 @@ def fingerprint(data: Dataset) -> str:
 
 _BLOCK_ROWS = 1 << 14  # of rows with missing values that are scored at a time
 
-# What the short form of a model says of its training, where it applies.
-_TOLD = (
-    *("method", "n_components", "constraint", "gamma", "lam"),
-    *("C", "solver", "algorithm", "penalty", "alpha", "n_steps", "n_pairs"),
-    "n_preferences",
-)
-
 
 class Outcome(Protocol):
     """What a training run hands over."""
@@ -214,16 +214,109 @@ class Outcome(Protocol):
         """What there is to say of the run."""
 
 
-class FeatureModel:
-    """What linear and additive models share: rows of raw features come in, engines get them."""
+class SavedModel:
+    """What all models share: names and a history that are checked, a size, a file."""
 
+    kind: ClassVar[str]  # of the file
+    told: ClassVar[tuple[str, ...]]  # what the short form says of the training, where it applies
     feature_names: Sequence[str] | None
-    missing: Missing
+    scaling: Scaling
+    training: Mapping[str, Scalar]
+    linrank_version: str
 
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
         raise NotImplementedError(f"{type(self).__name__} does not say how many features it has")
+
+    @property
+    def sizes(self) -> list[str]:
+        """What the short form says of the model itself."""
+        return [f"{self.n_features} features"]
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """The fields of the model file."""
+        return {
+            "linrank": self.linrank_version,
+            "n_features": self.n_features,
+            "scaling": self.scaling.kind,
+            "factors": self.scaling.factors,
+            "training": self.training,
+            "feature_names": self.feature_names,
+        }
+
+    def __repr__(self) -> str:
+        """Size and training in a line."""
+        history = [f"{key}={self.training[key]!r}" for key in self.told if key in self.training]
+        return f"<{type(self).__name__} {', '.join([*self.sizes, *history])}>"
+
+    def _keep(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check_shared(self) -> None:
+        """Keep names and training as plain values, and check that sizes agree."""
+        if self.feature_names is not None:
+            self._keep(feature_names=_checked_names(self.feature_names, self.n_features))
+        training = {str(key): _scalar(key, value) for key, value in self.training.items()}
+        self._keep(training=training)
+        factors = self.scaling.factors
+        if factors is not None and factors.shape != (self.n_features,):
+            raise ValueError(f"{factors.size} scaling factors for {self.n_features} features")
+
+    def _of_other_size(self, n_features: int) -> ValueError:
+        return ValueError(
+            f"the rows have {n_features} features, the model {self.n_features}; when reading a "
+            f"file, pass n_features={self.n_features}"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, to be read by :func:`load_model`.
+
+        The file is written whole or not at all. Of mostly zeros only the others are written, and
+        the arrays of additive and kernel models are in base64. Beyond a million numbers or names
+        of a linear model, or about 190 MB of arrays, these go to a safetensors file of the same
+        name beside it (``pip install safetensors``). A model with a callable as kernel cannot be
+        saved: a file holds no code.
+        """
+        from linrank.models import file as model_file
+
+        model_file.write(self.kind, self.contents, path)
+
+
+class FeatureModel(SavedModel):
+    """What linear and additive models share: rows of raw features come in, engines get them."""
+
+    missing: Missing
+    statistics: ColumnStatistics | None
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features that have a part in any score."""
+        raise NotImplementedError(f"{type(self).__name__} does not say which features it uses")
+
+    @property
+    def density(self) -> float:
+        """Share of the features that have a part in any score but for interactions."""
+        return self.n_nonzero / self.n_features
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """The fields of the model file."""
+        shared, known = super().contents | self.missing.contents, self.statistics
+        if known is None:
+            return shared
+        found = {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
+        return shared | found | {"statistics.n_nonzero": known.n_nonzero.astype(np.float64)}
+
+    def _check_shared(self) -> None:
+        super()._check_shared()
+        self.missing.check_size(self.n_features)
+        if self.statistics is not None and self.statistics.n_columns != self.n_features:
+            raise ValueError(
+                f"statistics of {self.statistics.n_columns} columns for {self.n_features} features"
+            )
 
     def export(
         self,
@@ -289,18 +382,22 @@ class FeatureModel:
             raise self._of_other_size(rows.shape[1])
         return rows
 
-    def _of_other_size(self, n_features: int) -> ValueError:
-        return ValueError(
-            f"the rows have {n_features} features, the model {self.n_features}; when reading a "
-            f"file, pass n_features={self.n_features}"
-        )
+    def _explained_rows(self, X: Any) -> Rows:
+        if isinstance(X, Dataset) and X.filling is not None:
+            raise ValueError(
+                f"the missing values of {X.source} have been filled in; load it with "
+                "missing='keep' to have them explained too"
+            )
+        rows = self._raw_rows(X)
+        self._check_values(rows, None)
+        return rows
 
     def _check_values(self, rows: Rows, n_jobs: int | None) -> None:
         missing = self.missing.is_filled
         check_values(rows, self.feature_names, missing=missing, n_jobs=n_jobs)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(FeatureModel):
     """A linear ranking function, ``score(x) = x·coef``; higher is better.
 
@@ -339,28 +436,19 @@ class LinearModel(FeatureModel):
     linrank_version: str = __version__
     missing: Missing = field(default_factory=Missing)
     statistics: ColumnStatistics | None = None
+    kind = "linear"
+    told = (
+        *("method", "n_components", "constraint", "gamma", "lam", "C", "solver", "algorithm"),
+        *("penalty", "alpha", "n_steps", "n_pairs", "n_preferences"),
+    )
 
     def __post_init__(self) -> None:
-        coef = np.array(as_array(self.coef, "coef"), dtype=np.float64)
-        if coef.ndim != 1 or coef.size == 0:
-            raise ValueError(f"coef must be a non-empty vector, got shape {coef.shape}")
-        if not np.isfinite(coef).all():
-            j = int(np.flatnonzero(~np.isfinite(coef))[0])
-            raise ValueError(f"coef[{j}] is {coef[j]}; coefficients must be finite")
-        coef.flags.writeable = False
-        object.__setattr__(self, "coef", coef)
-        object.__setattr__(self, "feature_names", checked_names(self.feature_names, coef.size))
-        object.__setattr__(self, "training", checked_training(self.training))
-        factors = self.scaling.factors
-        if factors is not None and factors.shape != coef.shape:
-            raise ValueError(f"{factors.size} scaling factors for {coef.size} coefficients")
-        self.missing.check_size(coef.size)
+        self._keep(coef=vector("coef", self.coef))
+        if self.coef.size == 0:
+            raise ValueError("coef must be a non-empty vector, got shape (0,)")
+        self._check_shared()
         if self.missing.weights is not None:
             self.scaling.check_indicators()
-        if self.statistics is not None and self.statistics.n_columns != coef.size:
-            raise ValueError(
-                f"statistics of {self.statistics.n_columns} columns for {coef.size} coefficients"
-            )
 
     @property
     def importances(self) -> NDArray[np.float64] | None:
@@ -427,23 +515,6 @@ class LinearModel(FeatureModel):
             statistics = statistics.of_first(self.n_features)
         return replace(self, statistics=kept(statistics, self.missing.uses(self.coef)))
 
-    def moved_to(self, result: Outcome, data: Dataset, scaling: Scaling) -> LinearModel:
-        """The same model with the weights of another iterate of its training."""
-        training = {**self.training, **result.summary}
-        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
-        moved = replace(self, coef=coef, missing=missing, training=training)
-        is_known = not (missing.uses(coef) & ~self.missing.uses(self.coef)).any()
-        return moved if is_known else replace(moved, statistics=None)
-
-    def __repr__(self) -> str:
-        """Size, scaling and training in a line; the coefficients are in ``coef``."""
-        told = [f"{self.n_features} features"]
-        told += [f"{self.n_nonzero} with a weight"] if self.n_nonzero < self.n_features else []
-        told += [f"scale={self.scaling.kind!r}"]
-        for key in _TOLD:
-            told += [f"{key}={self.training[key]!r}"] if key in self.training else []
-        return f"<LinearModel {', '.join(told)}>"
-
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
@@ -455,9 +526,15 @@ class LinearModel(FeatureModel):
         return int(np.count_nonzero(self.coef))
 
     @property
-    def density(self) -> float:
-        """Share of the features whose coefficient is not 0."""
-        return self.n_nonzero / self.n_features
+    def sizes(self) -> list[str]:
+        """What the short form says of the model itself."""
+        weights = [f"{self.n_nonzero} with a weight"] * (self.n_nonzero < self.n_features)
+        return [*super().sizes, *weights, f"scale={self.scaling.kind!r}"]
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """The fields of the model file."""
+        return super().contents | {"coef": self.coef}
 
     def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.
@@ -507,13 +584,7 @@ class LinearModel(FeatureModel):
             row. With ``pair=(i, j)``, the vector ``(x_i - x_j) ∘ coef``, which sums to
             ``score(i) - score(j)``. A missing value contributes what `missing` says.
         """
-        if isinstance(X, Dataset) and X.filling is not None:
-            raise ValueError(
-                f"the missing values of {X.source} have been filled in; load it with "
-                "missing='keep' to have them explained too"
-            )
-        rows = self._raw_rows(X)
-        self._check_values(rows, None)
+        rows = self._explained_rows(X)
         if self.scaling.needs_queries:
             rows = self._scaled_rows(rows, X, qid, None)
         if pair is None:
@@ -525,35 +596,11 @@ class LinearModel(FeatureModel):
         )
         return difference[0]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON, to be read by :func:`load_model`.
-
-        The file is written whole or not at all. Of mostly zeros only the others are written.
-        Beyond a million numbers or names the arrays go to a safetensors file of the same name
-        beside it (``pip install safetensors``).
-        """
-        from linrank.models import file as model_file
-
-        model_file.write("linear", self._contents(), path)
-
     def to_json(self) -> bytes | None:
         """The bytes of the file that `save` would write; None where it would be two."""
         from linrank.models import file as model_file
 
-        return model_file.to_json("linear", self._contents())
-
-    def _contents(self) -> dict[str, Any]:
-        return {
-            "linrank": self.linrank_version,
-            "n_features": self.n_features,
-            "scaling": self.scaling.kind,
-            "factors": self.scaling.factors,
-            "training": self.training,
-            "feature_names": self.feature_names,
-            **self.missing.contents,
-            "coef": self.coef,
-            **written_statistics(self.statistics),
-        }
+        return model_file.to_json(self.kind, self.contents)
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""
@@ -613,24 +660,23 @@ def _from_contents(contents: dict[str, Any]) -> Model:
         return AdditiveModel.from_contents(contents)
     return LinearModel(
         contents["coef"],
-        contents["feature_names"],
-        Scaling(contents["scaling"], contents["factors"]),
-        contents["training"],
-        contents["linrank"],
-        Missing.of_contents(contents),
-        statistics_of(contents),
+        scaling=Scaling(contents["scaling"], contents["factors"]),
+        **shared_fields(contents),
     )
 
 
-def written_statistics(known: ColumnStatistics | None) -> dict[str, Any]:
-    """The statistics as a file has them."""
-    if known is None:
-        return {}
-    found = {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
-    return {**found, "statistics.n_nonzero": known.n_nonzero.astype(np.float64)}
+def shared_fields(contents: dict[str, Any]) -> dict[str, Any]:
+    """What the file of a linear or additive model says of names, training and missing values."""
+    return {
+        "feature_names": contents["feature_names"],
+        "training": contents["training"],
+        "linrank_version": contents["linrank"],
+        "missing": Missing.of_contents(contents),
+        "statistics": _statistics_of(contents),
+    }
 
 
-def statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
+def _statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
     """The statistics of a file, if it has them."""
     found = {f.name: contents[f"statistics.{f.name}"] for f in fields(ColumnStatistics)}
     absent = [name for name, value in found.items() if value is None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -95,23 +95,18 @@ class Pairs:
         queries = self.queries
         if self.row_weight is None and self.gain is None and not self.adjacent:
             return queries.pairs_per_query.astype(np.float64)
-        first_cell = np.concatenate([[0], np.cumsum(queries.n_levels)])
-        cell = queries.levels
-        if queries.n_queries > 1:
-            cell = cell + np.repeat(first_cell[:-1], np.diff(queries.offsets))
+        cell = layer_numbers(queries)
         u = np.ones(queries.n_rows) if self.row_weight is None else self.row_weight
-        U = np.bincount(cell, weights=u, minlength=int(first_cell[-1]))
-        head = np.repeat(first_cell[:-1], queries.n_levels)
+        n_cells = int(queries.n_levels.sum())
+        U = np.bincount(cell, weights=u, minlength=n_cells)
+        head = np.repeat(np.cumsum(queries.n_levels) - queries.n_levels, queries.n_levels)
         with np.errstate(over="ignore", invalid="ignore"):  # `check_total` refuses such weights
             per_cell = U * self._below(U, head)
             if self.gain is not None:
-                G = np.bincount(cell, weights=u * self.gain, minlength=int(first_cell[-1]))
+                G = np.bincount(cell, weights=u * self.gain, minlength=n_cells)
                 per_cell = G * self._below(U, head) - U * self._below(G, head)
-        by_query = np.bincount(
-            np.repeat(np.arange(queries.n_queries), queries.n_levels),
-            weights=per_cell,
-            minlength=queries.n_queries,
-        )
+        of_query = np.repeat(np.arange(queries.n_queries), queries.n_levels)
+        by_query = np.bincount(of_query, weights=per_cell, minlength=queries.n_queries)
         weight: Array = np.maximum(by_query, 0.0)
         return weight
 
@@ -135,25 +130,21 @@ class Pairs:
         return float(total)
 
 
-def choose_pairs(
-    data: Dataset,
-    *,
-    pairs: str = "all",
-    pair_weighting: str = "uniform",
-    query_weight: Array | None = None,
-    query_normalization: str | None = None,
-) -> Pairs:
-    """The pairs of the labels and their weights; `NoPairsError` if there are none to learn from."""
-    if data.queries.n_pairs == 0:
-        raise NoPairsError(no_pairs_message(data.queries))
-    chosen = replace(plain_pairs(data, pair_weighting), adjacent=pairs == "adjacent")
-    factors = query_factors(chosen.weight_by_query, query_weight, query_normalization)
-    chosen = replace(chosen, query_weight=factors)
-    check_total(chosen.total_weight(), pair_weighting)
-    return chosen
+def layer_numbers(queries: Queries) -> Array:
+    """Number of the level of each position, levels counted query by query."""
+    first = np.cumsum(queries.n_levels, dtype=np.int64) - queries.n_levels
+    numbers: Array = np.repeat(first, np.diff(queries.offsets)) + queries.levels
+    return numbers
 
 
-def plain_pairs(data: Dataset, pair_weighting: str = "uniform") -> Pairs:
+def choose_pairs(data: Dataset, **weighing: Any) -> Pairs:
+    """The swept pairs of `chosen`, whose options these are, where ``pairs`` lists none."""
+    swept, _ = chosen(data, **weighing)
+    assert swept is not None
+    return swept
+
+
+def _plain_pairs(data: Dataset, pair_weighting: str) -> Pairs:
     """All pairs of the labels with ``ω_ij = u_i u_j (g_i - g_j)``: without factors of queries."""
     if pair_weighting not in PAIR_WEIGHTINGS:
         raise ValueError(
@@ -199,18 +190,6 @@ def _gain(data: Dataset, pair_weighting: str) -> Array:
     lowest = np.minimum.reduceat(grade, queries.offsets[:-1])
     gain: Array = grade - np.repeat(lowest, np.diff(queries.offsets))
     return gain
-
-
-def query_factors(
-    totals: Callable[[], Array], query_weight: Array | None, normalization: str | None
-) -> Array | None:
-    """The factors c_q; ``totals`` gives ``Σ ω_ij / c_q`` of each query, to be divided by."""
-    weight = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
-    if normalization == "pairs":
-        total = totals()
-        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        weight = inverse if weight is None else weight * inverse
-    return weight
 
 
 def no_pairs_message(queries: Queries) -> str:
@@ -284,13 +263,10 @@ class Cells:
     @classmethod
     def of(cls, queries: Queries) -> Cells:
         """The cells of these queries; levels are dense, so that none is empty."""
-        n_levels = queries.n_levels.astype(np.int64)
-        first = np.cumsum(n_levels) - n_levels
-        cell = queries.levels + np.repeat(first, np.diff(queries.offsets))
+        cell = layer_numbers(queries)
         order = np.argsort(cell, kind="stable")
-        n_cells = int(n_levels.sum())
-        start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=n_cells))])
-        level = np.arange(n_cells) - np.repeat(first, n_levels)
+        start = np.concatenate([[0], np.cumsum(np.bincount(cell))])
+        level = queries.levels[order[start[:-1]]].astype(np.int64)
         return cls(order if queries.order is None else queries.order[order], start, level)
 
     @cached_property
@@ -299,9 +275,12 @@ class Cells:
         size: Array = np.diff(self.start)
         return size
 
-    def at(self, difference: int) -> Blocks:
-        """The pairs whose levels differ by exactly this much, >= 1."""
-        return self._below(np.flatnonzero(self.level >= difference), difference)
+    def at(self, difference: int, winner: Array | None = None) -> Blocks:
+        """The pairs whose levels differ by exactly this much, >= 1; of these cells, or of all."""
+        if winner is None:
+            winner = np.flatnonzero(self.level >= difference)
+        loser, size = winner - difference, self.size
+        return Blocks(self.start[winner], size[winner], self.start[loser], size[loser])
 
     def by_difference(self) -> Iterator[Blocks]:
         """The pairs whose levels differ by 1, by 2, and so on; a step costs no more than its pairs.
@@ -311,14 +290,9 @@ class Cells:
         """
         winner, difference = np.flatnonzero(self.level >= 1), 1
         while len(winner):
-            yield self._below(winner, difference)
+            yield self.at(difference, winner)
             difference += 1
             winner = winner[self.level[winner] >= difference]
-
-    def _below(self, winner: Array, difference: int) -> Blocks:
-        """The pairs of these cells with those a difference below."""
-        loser, size = winner - difference, self.size
-        return Blocks(self.start[winner], size[winner], self.start[loser], size[loser])
 
     def beyond(self, difference: int) -> Blocks:
         """The pairs whose levels differ by more; all pairs for 0.
@@ -535,66 +509,51 @@ class Selection:
         """Whether every pair is chosen."""
         return self.n_chosen == self.n_pairs
 
-    def listed(self) -> Preferences:
-        """The pairs chosen, the closest first."""
-        self._check_memory(self.n_chosen)
-        rng = np.random.default_rng(self.seed)
-        parts, difference, cut = self._closest(rng)
-        if self.n_random:
-            parts.append(self._others(difference, cut, rng))
-        return self._preferences(parts)
+    def listed(self, only_random: bool = False) -> Preferences:
+        """The pairs chosen, the closest first.
 
-    def listed_random(self) -> Preferences:
-        """The random pairs alone, where the closest are all those of neighbouring levels."""
-        self._check_memory(self.n_random)
-        none_cut = np.zeros(0, dtype=np.int64)
-        return self._preferences([self._others(1, none_cut, np.random.default_rng(self.seed))])
-
-    def _closest(self, rng: np.random.Generator) -> tuple[list[tuple[Array, Array]], int, Array]:
-        """Places of the closest pairs, the last difference of levels, and its numbers if cut."""
-        parts, difference, left = [], 0, self.n_closest
-        cut = np.zeros(0, dtype=np.int64)
-        for blocks in self.cells.by_difference() if left else ():
-            difference += 1
-            if blocks.n_pairs <= left:
-                chosen = np.arange(blocks.n_pairs)
-            else:
-                chosen = cut = distinct(blocks.n_pairs, left, rng)
-            parts.append(blocks.pairs(chosen))
-            left -= len(chosen)
-            if left == 0:
-                break
-        return parts, difference, cut
-
-    def _others(self, difference: int, cut: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Places of the random pairs.
-
-        They are drawn from the pairs beyond ``difference`` and, where that one was cut, from what
-        was left of it.
+        ``only_random``: the random ones alone, where the closest are all those of neighboring
+        levels.
         """
-        far = self.cells.beyond(difference)
-        near = self.cells.at(difference) if len(cut) else None
-        n_near = 0 if near is None else near.n_pairs - len(cut)
-        drawn = distinct(far.n_pairs + n_near, self.n_random, rng)
-        n_far = int(np.searchsorted(drawn, far.n_pairs))
-        winners, losers = far.pairs(drawn[:n_far])
-        if near is None:
-            return winners, losers
-        more = near.pairs(without(cut, drawn[n_far:] - far.n_pairs))
-        return np.concatenate([winners, more[0]]), np.concatenate([losers, more[1]])
-
-    def _preferences(self, parts: list[tuple[Array, Array]]) -> Preferences:
-        """Rows of the pairs of places."""
-        rows = self.cells.rows
-        winners, losers = (np.concatenate(side) for side in zip(*parts, strict=True))
-        return Preferences(rows[winners], rows[losers])
-
-    def _check_memory(self, n: int) -> None:
+        n = self.n_random if only_random else self.n_chosen
         check_fits(
             n * _BYTES_OF_A_PAIR,
             f"a list of {n} pairs",
             "choose fewer of them, or use pairs='all' or 'adjacent', which list none",
         )
+        rng, cut = np.random.default_rng(self.seed), np.zeros(0, dtype=np.int64)
+        parts, difference, left = [], int(only_random), self.n_closest
+        for blocks in () if only_random or not left else self.cells.by_difference():
+            difference += 1
+            if blocks.n_pairs <= left:
+                taken = np.arange(blocks.n_pairs)
+            else:
+                taken = cut = distinct(blocks.n_pairs, left, rng)
+            parts.append(blocks.pairs(taken))
+            left -= len(taken)
+            if left == 0:
+                break
+        if self.n_random:
+            parts += self._others(difference, cut, rng)
+        winners, losers = (
+            self.cells.rows[np.concatenate(side)] for side in zip(*parts, strict=True)
+        )
+        return Preferences(winners, losers)
+
+    def _others(
+        self, difference: int, cut: Array, rng: np.random.Generator
+    ) -> list[tuple[Array, Array]]:
+        """Places of the random pairs.
+
+        They are drawn from the pairs beyond ``difference`` and, where that one was cut, from what
+        was left of it.
+        """
+        far, near = self.cells.beyond(difference), self.cells.at(max(difference, 1))
+        n_near = near.n_pairs - len(cut) if len(cut) else 0
+        drawn = distinct(far.n_pairs + n_near, self.n_random, rng)
+        n_far = int(np.searchsorted(drawn, far.n_pairs))
+        more = without(cut, drawn[n_far:] - far.n_pairs)
+        return [far.pairs(drawn[:n_far]), near.pairs(more)]
 
 
 def _size(name: str, n: Any, auto: int, total: int) -> int:
@@ -647,21 +606,31 @@ def chosen(
     listed : Preferences or None
         At least one of the two; no pair is in both.
     """
-    _check_sizes(pairs, n_closest, n_random)
+    if n_closest != "auto" and pairs not in SELECTED_PAIRS:
+        raise ValueError(
+            f"n_closest={n_closest} belongs to pairs='closest' and 'pruned', got pairs={pairs!r}"
+        )
+    if n_random != "auto" and pairs != "pruned":
+        raise ValueError(f"n_random={n_random} belongs to pairs='pruned', got pairs={pairs!r}")
     queries = data.queries
     if queries.n_pairs == 0:
         raise NoPairsError(no_pairs_message(queries))
-    swept, listed = _select(data, pairs, n_closest, n_random, seed, pair_weighting)
-
-    def totals() -> Array:
+    every = _plain_pairs(data, pair_weighting)
+    swept, listed = _select(every, pairs, n_closest, n_random, seed)
+    if listed is not None:
+        by_position = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+        query = queries.scatter(by_position)[listed.winners]
+    c = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
+    if query_normalization == "pairs":
         total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query()
-        return total if listed is None else total + _weight_by_query(listed, queries)
-
-    weight = query_factors(totals, query_weight, query_normalization)
+        if listed is not None:
+            total = total + np.bincount(query, listed.weight, queries.n_queries)
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        c = inverse if c is None else c * inverse
     if swept is not None:
-        swept = replace(swept, query_weight=weight)
-    if listed is not None and weight is not None:
-        listed = _times(listed, weight[_query_by_row(queries)[listed.winners]])
+        swept = replace(swept, query_weight=c)
+    if listed is not None and c is not None:
+        listed = _times(listed, c[query])
     parts = (part.total_weight() for part in (swept, listed) if part is not None)
     check_total(sum(parts), pair_weighting)
     return swept, listed
@@ -689,37 +658,21 @@ def chosen_sizes(
     return {**sizes, "n_pairs": selection.n_chosen}
 
 
-def _check_sizes(pairs: str, n_closest: int | str, n_random: int | str) -> None:
-    """Raise ValueError for a number of pairs that the choice of pairs does not take."""
-    if n_closest != "auto" and pairs not in SELECTED_PAIRS:
-        raise ValueError(
-            f"n_closest={n_closest} belongs to pairs='closest' and 'pruned', got pairs={pairs!r}"
-        )
-    if n_random != "auto" and pairs != "pruned":
-        raise ValueError(f"n_random={n_random} belongs to pairs='pruned', got pairs={pairs!r}")
-
-
 def _select(
-    data: Dataset,
-    pairs: str,
-    n_closest: int | str,
-    n_random: int | str,
-    seed: int,
-    pair_weighting: str,
+    every: Pairs, pairs: str, n_closest: int | str, n_random: int | str, seed: int
 ) -> tuple[Pairs | None, Preferences | None]:
-    """The two parts without the factors of the queries."""
-    every = plain_pairs(data, pair_weighting)
+    """The two parts of `chosen` without the factors of the queries."""
     adjacent = replace(every, adjacent=True)
     if pairs not in SELECTED_PAIRS:
         return (adjacent if pairs == "adjacent" else every), None
-    selection = _selection(data.queries, pairs, n_closest, n_random, seed)
+    selection = _selection(every.queries, pairs, n_closest, n_random, seed)
     if selection.is_all:
         return every, None
     if selection.n_closest != selection.n_adjacent:
-        return None, _weighted_as(every, selection.listed())
+        return None, weighted_as(every, selection.listed())
     if selection.n_random == 0:
         return adjacent, None
-    return adjacent, _weighted_as(every, selection.listed_random())
+    return adjacent, weighted_as(every, selection.listed(only_random=True))
 
 
 def _selection(
@@ -730,8 +683,8 @@ def _selection(
     return Selection.of(queries, closest=("n_closest", n_closest), drawn=drawn, seed=seed)
 
 
-def _weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
-    """The listed pairs with ``u_i u_j (g_i - g_j)`` of ``pairs``."""
+def weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
+    """The listed pairs with the weights ``c_q u_i u_j (g_i - g_j)`` of ``pairs``."""
     queries = pairs.queries
     if pairs.row_weight is not None:
         u = queries.scatter(pairs.row_weight)
@@ -740,20 +693,12 @@ def _weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
     if pairs.gain is not None:
         g = queries.scatter(pairs.gain)
         listed = _times(listed, g[listed.winners] - g[listed.losers])
+    if pairs.query_weight is not None:
+        c = queries.scatter(np.repeat(pairs.query_weight, np.diff(queries.offsets)))
+        listed = _times(listed, c[listed.winners])
     return listed
 
 
 def _times(listed: Preferences, factor: Array) -> Preferences:
     weight = factor if listed.weight is None else listed.weight * factor
     return replace(listed, weight=weight)
-
-
-def _weight_by_query(listed: Preferences, queries: Queries) -> Array:
-    """``Σ ω_ij`` over the listed pairs of each query."""
-    query = _query_by_row(queries)[listed.winners]
-    total: Array = np.bincount(query, weights=listed.weight, minlength=queries.n_queries)
-    return total.astype(np.float64)
-
-
-def _query_by_row(queries: Queries) -> Array:
-    return queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))

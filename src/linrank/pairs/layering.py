@@ -15,7 +15,7 @@ from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.options import LAYERS
-from linrank.pairs import Pairs, no_pairs_message
+from linrank.pairs.choice import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
@@ -372,13 +372,6 @@ def margin_of_part(margin: Any, layers: Any, data: Dataset, rows: Array) -> Any:
     distinct = np.unique(layer[counts])
     is_kept = np.isin(distinct, layer[rows])
     return margin_table(margin, distinct)[np.ix_(is_kept, is_kept)]
-
-
-def layer_numbers(queries: Queries) -> Array:
-    """Number of the layer of each position, layers counted query by query."""
-    first = np.cumsum(queries.n_levels, dtype=np.int64) - queries.n_levels
-    numbers: Array = np.repeat(first, np.diff(queries.offsets)) + queries.levels
-    return numbers
 
 
 def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:

@@ -439,10 +439,7 @@ class Problem:
         of_pairs = partial(loss_of_pairs, self.loss, epsilon)
         if self.loss != "hinge":
             return self._losses_of(of_pairs, PreferenceSquaredHinge)
-        return self._losses_of(
-            of_pairs,
-            lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
-        )
+        return self._losses_of(of_pairs, partial(PreferenceHuber, epsilon=epsilon))
 
     def unsmoothed(self) -> Sum:
         """``F`` with its kinks, for a method that does not need curvature."""
@@ -542,11 +539,10 @@ class Problem:
 
 def loss_of_pairs(kind: str, epsilon: float, pairs: Pairs | Swaps, n_threads: int = 1) -> ScoreLoss:
     """The loss of swept pairs, the hinge smoothed within ``epsilon`` of its kink."""
-    if isinstance(pairs, Swaps):
-        if kind == "hinge":
-            return SwapHuber(pairs, epsilon, n_threads)
-        return SwapSquaredHinge(pairs, n_threads)
-    return Huber(pairs, epsilon, n_threads) if kind == "hinge" else SquaredHinge(pairs, n_threads)
+    is_swap = isinstance(pairs, Swaps)
+    if kind == "hinge":
+        return (SwapHuber if is_swap else Huber)(pairs, n_threads, epsilon=epsilon)
+    return SwapSquaredHinge(pairs, n_threads) if is_swap else SquaredHinge(pairs, n_threads)
 
 
 def _place(kept: Array, rows: Array) -> Array:

@@ -7,28 +7,27 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from types import SimpleNamespace
 from typing import Any
 
 from linrank.data.dataset import Dataset
 from linrank.metrics.names import Metric
+from linrank.reports import sections
 from linrank.reports.diagnosis import failures
 from linrank.reports.html import document
-from linrank.reports.material import Material, Options, gather
-from linrank.reports.model import data as data_section
-from linrank.reports.model import fitting, footer, method, weights
-from linrank.reports.quality import by_query, header, measures, summary_dict
+from linrank.reports.material import Material, gather
 from linrank.system.durable import replacing
 from linrank.system.resources import cached_property
 
 # (id, entry of the contents, heading, what makes its sentence and the rest of it)
 SECTIONS: tuple[tuple[str, str, str, Callable[[Material], tuple[str, ...]]], ...] = (
-    ("measures", "How good", "How good is it?", measures),
-    ("queries", "Query by query", "Query by query", by_query),
+    ("measures", "How good", "How good is it?", sections.measures),
+    ("queries", "Query by query", "Query by query", sections.by_query),
     ("worst", "Where it goes wrong", "Where it goes wrong", failures),
-    ("weights", "What it learned", "What it learned", weights),
-    ("training", "How it was trained", "How it was trained", fitting),
-    ("data", "Data", "The data", data_section),
-    ("method", "Method", "How this page was made", method),
+    ("weights", "What it learned", "What it learned", sections.weights),
+    ("training", "How it was trained", "How it was trained", sections.fitting),
+    ("data", "Data", "The data", sections.data),
+    ("method", "Method", "How this page was made", sections.method),
 )
 
 
@@ -54,9 +53,9 @@ class Report:
 
     @cached_property
     def _html(self) -> str:
-        sections = [(a, b, c, make(self.material)) for a, b, c, make in SECTIONS]
-        head = header(self.material, self.title)
-        return document(self.title, head, sections, footer(self.material, self.date))
+        made = [(a, b, c, make(self.material)) for a, b, c, make in SECTIONS]
+        head = sections.header(self.material, self.title)
+        return document(self.title, head, made, sections.footer(self.material, self.date))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
@@ -66,7 +65,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the top of the page says as plain values, ready for JSON."""
-        return summary_dict(self.material)
+        return sections.summary_dict(self.material)
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: its style is not to touch the notebook's."""
@@ -165,23 +164,9 @@ def report(
     >>> page = linrank.report(data.select(data.qid >= 40), train=data.select(data.qid < 40))
     >>> page.save("report.html")
     """
-    parts = _parts(train, valid, test)
-    options = Options(
-        scoring=scoring,
-        metrics=metrics,
-        convention=convention,
-        Cs=Cs,
-        scale=scale,
-        n_folds=n_folds,
-        feature_names=feature_names,
-        n_worst=n_worst,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        seed=random_state,
-        n_jobs=n_jobs,
-        tell=progress or (lambda text: None),
-    )
-    material = gather(parts, model, against, (model_name, against_name), options)
+    options = SimpleNamespace(**locals())
+    options.tell = progress or (lambda text: None)
+    material = gather(_parts(train, valid, test), options)
     today = datetime.date.today().isoformat()
     return Report(material, title or f"How well does {material.ranking.name} rank?", today)
 

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.data.rows import DenseRows
 from linrank.judging.inspect import Profile
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.additive import INTERACTIONS, AdditiveModel
-from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
-from linrank.reports.html import (
-    absent,
-    bar,
-    beside,
-    columns,
-    details,
-    paragraph,
-    percent,
-    push,
-    row,
-    rows_table,
-    short,
-    text,
-    value,
-)
+from linrank.reports import html
+from linrank.reports.html import paragraph, push, short, table, text, value, wide
 from linrank.system.resources import count
+from linrank.system.tables import Column, Markup, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.data.rows import Rows
     from linrank.reports.material import Material
 
     Array = NDArray[np.float64]
@@ -171,78 +155,54 @@ def worst_queries(
     >>> worst[0].pairs[0].contributions  # the second feature is to blame
     array([ 1., -3.])
     """
-    counts = _wrong_counts(data, scores)
+    judged = evaluate_queries(data.queries, data.labels, scores, metrics="pairwise_accuracy").pairs
+    assert judged is not None
+    counts = np.asarray(judged.discordant + judged.tied, dtype=np.int64)
     open_ = np.flatnonzero((counts > 0) & ~np.isnan(values))
     signed = values if higher_is_better else -values
     order = open_[np.lexsort((open_, -counts[open_], signed[open_]))][:n_queries]
-    return tuple(
-        _diagnose(
-            data, scores, int(q), float(values[q]), int(counts[q]), model, n_documents, n_pairs
-        )
-        for q in order
-    )
-
-
-def _wrong_counts(data: Dataset, scores: Array) -> NDArray[np.int64]:
-    """Pairs of each query in the wrong order, ties included."""
-    pairs = evaluate_queries(data.queries, data.labels, scores, metrics="pairwise_accuracy").pairs
-    if pairs is None:
-        raise RuntimeError("pairs were not counted")
-    return np.asarray(pairs.discordant + pairs.tied, dtype=np.int64)
-
-
-def _diagnose(
-    data: Dataset,
-    scores: Array,
-    query: int,
-    value: float,
-    n_wrong: int,
-    model: LinearModel | AdditiveModel | None,
-    n_documents: int,
-    n_pairs: int,
-) -> QueryDiagnosis:
     queries = data.queries
-    places = np.arange(queries.offsets[query], queries.offsets[query + 1])
-    rows = places if queries.order is None else queries.order[places]
-    rows = rows[np.argsort(-scores[rows], kind="stable")]  # by rank
-    labels = data.labels[rows]
-    part = data.select(rows)  # the whole query: a scaling by query looks at all of it
-    chosen, shown = _worst_pairs(labels, n_pairs), _shown(labels, n_documents)
-    named = {*shown, *(place for i, j, _ in chosen for place in (i, j))}
-    documents = _documents(data, rows, labels, scores, sorted(named))
-    return QueryDiagnosis(
-        query,
-        None if queries.ids is None else queries.ids.tolist()[query],
-        value,
-        len(rows),
-        int(queries.pairs_per_query[query]),
-        n_wrong,
-        tuple(documents[k] for k in shown),
-        tuple(_explained(part, documents, i, j, loss, model) for i, j, loss in chosen),
-    )
 
+    def diagnose(query: int) -> QueryDiagnosis:
+        rows = _rows_of(data, query)
+        rows = rows[np.argsort(-scores[rows], kind="stable")]  # by rank
+        labels = data.labels[rows]
+        part = data.select(rows)  # the whole query: a scaling by query looks at all of it
+        best = np.searchsorted(np.sort(-labels), -labels, side="left") + 1
 
-def _documents(
-    data: Dataset,
-    rows: NDArray[np.int64],
-    labels: Array,
-    scores: Array,
-    places: Sequence[int],
-) -> dict[int, Document]:
-    """The documents at some places of the ranking; a query may have a million."""
-    best = np.searchsorted(np.sort(-labels), -labels, side="left") + 1
-    comments = data.comments
-    return {
-        k: Document(
-            int(rows[k]),
-            None if comments is None else comments.docid(int(rows[k])),
-            k + 1,
-            int(best[k]),
-            float(labels[k]),
-            float(scores[rows[k]]),
+        def document(k: int) -> Document:
+            row, comments = int(rows[k]), data.comments
+            docid = None if comments is None else comments.docid(row)
+            label, score = float(labels[k]), float(scores[row])
+            return Document(row, docid, k + 1, int(best[k]), label, score)
+
+        def explained(better: int, worse: int, loss: float) -> WrongPair:
+            two = document(better), document(worse)
+            if model is None:
+                return WrongPair(*two, loss, None, None)
+            X = part.select([better, worse]).X
+            x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+            shares = np.asarray(model.explain(part, pair=(better, worse)), dtype=np.float64)
+            return WrongPair(*two, loss, shares, (x[0], x[1]))
+
+        return QueryDiagnosis(
+            query,
+            None if queries.ids is None else queries.ids.tolist()[query],
+            float(values[query]),
+            len(rows),
+            int(queries.pairs_per_query[query]),
+            int(counts[query]),
+            tuple(map(document, _shown(labels, n_documents))),
+            tuple(explained(*pair) for pair in _worst_pairs(labels, n_pairs)),
         )
-        for k in places
-    }
+
+    return tuple(map(diagnose, order.tolist()))
+
+
+def _rows_of(data: Dataset, query: int) -> NDArray[np.int64]:
+    """The numbers of the rows of a query."""
+    places = np.arange(data.queries.offsets[query], data.queries.offsets[query + 1])
+    return places if data.queries.order is None else data.queries.order[places]
 
 
 def _shown(labels: Array, n_documents: int) -> list[int]:
@@ -267,9 +227,13 @@ def _worst_pairs(labels: Array, n_pairs: int) -> list[tuple[int, int, float]]:
     For two labels the costliest pair is the last document of the higher one and the first of the
     lower one: so the first and the last ``n_pairs`` of each label are all that need be compared.
     """
-    gain = gains(labels)
-    places = _candidates(labels, n_pairs)
-    g, discount = gain[places], 1.0 / np.log2(places + 2.0)
+    found: list[int] = []
+    for label in np.unique(labels)[::-1][: CANDIDATES // (2 * n_pairs)]:
+        same = np.flatnonzero(labels == label)
+        found += [*same[:n_pairs].tolist(), *same[-n_pairs:].tolist()]
+    first = range(min(len(labels), CANDIDATES // 2))  # many labels: the top of the list as well
+    places = np.array(sorted({*found, *first}), dtype=np.int64)
+    g, discount = gains(labels)[places], 1.0 / np.log2(places + 2.0)
     loss = np.subtract.outer(g, g) * -np.subtract.outer(discount, discount)
     loss[np.subtract.outer(labels[places], labels[places]) <= 0] = 0.0
     chosen: list[tuple[int, int, float]] = []
@@ -280,31 +244,6 @@ def _worst_pairs(labels: Array, n_pairs: int) -> list[tuple[int, int, float]]:
         chosen.append((int(places[i]), int(places[j]), float(loss[i, j])))
         loss[[i, j], :] = loss[:, [i, j]] = 0.0
     return chosen
-
-
-def _candidates(labels: Array, n_pairs: int) -> NDArray[np.int64]:
-    found: list[int] = []
-    for label in np.unique(labels)[::-1][: CANDIDATES // (2 * n_pairs)]:
-        places = np.flatnonzero(labels == label)
-        found += [*places[:n_pairs].tolist(), *places[-n_pairs:].tolist()]
-    first = range(min(len(labels), CANDIDATES // 2))  # many labels: the top of the list as well
-    return np.array(sorted({*found, *first}), dtype=np.int64)
-
-
-def _explained(
-    part: Dataset,
-    documents: Mapping[int, Document],
-    better: int,
-    worse: int,
-    loss: float,
-    model: LinearModel | AdditiveModel | None,
-) -> WrongPair:
-    if model is None:
-        return WrongPair(documents[better], documents[worse], loss, None, None)
-    two = part.select([better, worse])
-    rows = np.asarray(two.X.toarray() if hasattr(two.X, "toarray") else two.X, dtype=np.float64)
-    contributions = np.asarray(model.explain(part, pair=(better, worse)), dtype=np.float64)
-    return WrongPair(documents[better], documents[worse], loss, contributions, (rows[0], rows[1]))
 
 
 # ---- all pairs ----------------------------------------------------------------------------------
@@ -338,10 +277,7 @@ class Pushes:
 
 
 def pushes(
-    data: Dataset,
-    scores: Array,
-    model: LinearModel | AdditiveModel,
-    n_samples: int = SAMPLE,
+    data: Dataset, scores: Array, model: LinearModel | AdditiveModel, n_samples: int = SAMPLE
 ) -> Pushes:
     """The pushes of all features of a model that shares its scores out.
 
@@ -365,10 +301,11 @@ def pushes(
 
 def _shared_out(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
     """``Σ_i c_i·explain(x_i)``."""
+    counted = np.flatnonzero(net)
     if isinstance(model, LinearModel):
         rows = model.scaling.transform(data.rows, data.queries)
-        return model.coef * _product(rows, net)
-    total, counted = np.zeros(model.n_terms), np.flatnonzero(net)
+        return np.asarray(model.coef * (net[counted] @ rows.take(counted).to_user()))
+    total = np.zeros(model.n_terms)
     for begin in range(0, len(counted), BLOCK):
         part = counted[begin : begin + BLOCK]
         total += net[part] @ model.explain(data.select(part))
@@ -380,11 +317,9 @@ def _all_pairs(data: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     Rows of a query by falling label: each pairs with all that follow its own label, a run.
     """
-    queries = data.queries
     better, worse = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for start, stop in pairwise(queries.offsets.tolist()):
-        places = np.arange(start, stop)
-        rows = places if queries.order is None else queries.order[places]
+    for query in range(data.queries.n_queries):
+        rows = _rows_of(data, query)
         rows = rows[np.argsort(-data.labels[rows], kind="stable")]
         first = np.searchsorted(-data.labels[rows], -data.labels[rows], side="right")
         lower = len(rows) - first  # how many are worse than each
@@ -392,17 +327,6 @@ def _all_pairs(data: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         within = np.arange(int(lower.sum())) - np.repeat(np.cumsum(lower) - lower, lower)
         worse.append(rows[np.repeat(first, lower) + within])
     return np.concatenate(better), np.concatenate(worse)
-
-
-def _product(rows: Rows, net: Array) -> Array:
-    """``Xᵀc`` in float64, over the rows that count."""
-    used = np.flatnonzero(net)
-    if isinstance(rows, DenseRows):
-        total: Array = net[used] @ rows.values[used].astype(np.float64)
-        return total
-    weights = np.repeat(net, np.diff(rows.offsets)) * rows.values
-    sums = np.bincount(rows.columns, weights=weights, minlength=rows.shape[1])
-    return np.asarray(sums, dtype=np.float64)
 
 
 # ---- the section --------------------------------------------------------------------------------
@@ -428,11 +352,18 @@ def failures(material: Material) -> tuple[str, ...]:
             " Features that push the wrong way in many of them are the place to look: is the "
             "feature broken, or is the label?"
         )
-    shown = [
-        details(_heading(material, one), _body(material, one), is_open=k == 0)
-        for k, one in enumerate(material.worst)
-    ]
-    return lede, _why_unexplained(material), *shown, _misleading(material)
+    shown = []
+    for k, one in enumerate(material.worst):
+        name = "All rows" if one.id is None else f"Query {text(one.id)}"
+        wrong = f"{one.n_wrong:,} of {count(one.n_pairs, 'pair')} wrong"
+        measured = f"{text(material.scoring)} {value(one.value)}"
+        sizes = f"{measured} · {wrong} · {count(one.n_rows, 'document')}"
+        heading = f'{name} <span class="small num">{sizes}</span>'
+        shown.append(html.details(heading, _body(material, one), is_open=k == 0))
+    why = material.ranking.why_unexplained
+    if why:
+        why = html.absent(f"Pairs are shown without the share of each feature. {text(why)}")
+    return lede, why, *shown, _misleading(material)
 
 
 def _misleading(material: Material) -> str:
@@ -444,16 +375,8 @@ def _misleading(material: Material) -> str:
     order = [j for j in order if found.wrong[j] < 0]
     if not order:  # all weights are 0
         return ""
-    largest = float(max(np.abs(found.wrong[order]).max(), np.abs(found.right[order]).max()))
-    rows = [
-        row(
-            ("wide", text(_term(material, j))),
-            *_cells(float(found.wrong[j]), largest),
-            *_cells(float(found.right[j]), largest),
-        )
-        for j in order
-    ]
-    headings = [("", "feature"), ("bars", ""), ("right", "in wrong pairs"), ("bars", "")]
+    rows = _bar_rows(material, order, (found.wrong, found.right))
+    headings = ["", "in wrong pairs", "", "in right pairs"]
     which = "a sample of" if found.is_sample else "all"
     which += f" {found.n_wrong + found.n_right:,} test pairs"
     said = (
@@ -465,7 +388,7 @@ def _misleading(material: Material) -> str:
     return (
         "<h3>Features that mislead most</h3>"
         + paragraph(said, "small")
-        + rows_table([*headings, ("right", "in right pairs")], rows)
+        + table(Table([Column("feature", "left"), *map(Column, headings)], rows))
     )
 
 
@@ -483,67 +406,49 @@ def _push_of(material: Material) -> str:
     return "weight × difference" if is_linear else "difference of its curve"
 
 
-def _value(values: Array, j: int) -> str:
-    """A value of a row; interactions have none."""
-    if j >= len(values):
-        return ""
-    return "missing" if np.isnan(values[j]) else short(values[j])
-
-
-def _cells(share: float, largest: float) -> list[tuple[str, str]]:
-    """A bar and its number."""
-    return [("", bar(share, largest)), ("right", push(share, largest))]
-
-
-def _why_unexplained(material: Material) -> str:
-    if material.ranking.explained is not None:
-        return ""
-    if isinstance(material.ranking.model, KernelModel):
-        why = (
-            "this is a kernel model: its score is a sum over support documents, which does not "
-            "fall apart into features"
-        )
-    else:
-        why = "scores were given, not the model; <code>--model</code> explains linear and additive"
-    return absent(f"Pairs are shown without the share of each feature: {why}.")
-
-
-def _heading(material: Material, one: QueryDiagnosis) -> str:
-    name = "All rows" if one.id is None else f"Query {text(one.id)}"
-    wrong = f"{one.n_wrong:,} of {count(one.n_pairs, 'pair')} wrong"
-    return (
-        f'{name} <span class="small num">{text(material.scoring)} {value(one.value)} · {wrong} · '
-        f"{count(one.n_rows, 'document')}</span>"
-    )
+def _bar_rows(
+    material: Material, order: Sequence[int], pushes: Sequence[Array], *values: Array
+) -> list[list[str]]:
+    """For each feature its name, a bar and a number of each kind of push, and values of rows."""
+    largest = max((abs(float(one[j])) for one in pushes for j in order), default=0.0)
+    rows = []
+    for j in order:
+        row: list[str] = [wide(_term(material, j))]
+        for one in pushes:
+            row += [html.bar(float(one[j]), largest), push(float(one[j]), largest)]
+        for x in values:  # interactions have none
+            row.append("" if j >= len(x) else "missing" if np.isnan(x[j]) else short(x[j]))
+        rows.append(row)
+    return rows
 
 
 def _body(material: Material, one: QueryDiagnosis) -> str:
-    headings = [("right", "rank"), ("", "label"), ("right", "ideal"), ("right", "score")]
-    documents = rows_table([*headings, ("", "document")], _document_rows(one), RANKED)
+    headings = [Column("rank"), Column("label", "left"), Column("ideal"), Column("score")]
+    content = Table([*headings, Column("document", "left")], [*_document_rows(one)], RANKED)
     pairs = [_pair(material, pair, k) for k, pair in enumerate(one.pairs, start=1)]
-    return beside(documents, "".join(pairs[:1])) + columns(*pairs[1:])
+    return html.beside(table(content), "".join(pairs[:1])) + html.columns(*pairs[1:])
 
 
-def _document_rows(one: QueryDiagnosis) -> Iterator[str]:
+def _document_rows(one: QueryDiagnosis) -> Iterator[list[str]]:
     last, top = 0, max(document.label for document in one.documents)
     for document in one.documents:
         if document.rank > last + 1:
-            yield _gap(document.rank - last - 1, 5)
+            yield _gap(document.rank - last - 1)
         last = document.rank
         kind = "grade high" if document.label == top and top > 0 else "grade"
-        yield row(
-            ("right", f"{document.rank:,}"),
-            ("", f'<span class="{kind}">{document.label:g}</span>'),
-            ("right", f"{document.best_rank:,}"),
-            ("right", short(document.score)),
-            ("", _name(document)),
-        )
+        yield [
+            f"{document.rank:,}",
+            Markup(f'<span class="{kind}">{document.label:g}</span>'),
+            f"{document.best_rank:,}",
+            short(document.score),
+            Markup(_name(document)),
+        ]
     if last < one.n_rows:
-        yield _gap(one.n_rows - last, 5)
+        yield _gap(one.n_rows - last)
 
 
-def _gap(n_rows: int, n_columns: int) -> str:
-    return f'<tr class="gap"><td colspan="{n_columns}">{n_rows:,} more</td></tr>'
+def _gap(n_rows: int) -> list[str]:
+    return ["⋮", "", "", "", Markup(f'<span class="gap">{n_rows:,} more</span>')]
 
 
 def _name(document: Document) -> str:
@@ -568,43 +473,30 @@ def _blame(material: Material, shares: Array) -> str:
     if not against.size:
         return "No feature tells the two apart: the model gives them equal scores."
     worst = int(np.argmin(shares))
+    share = html.percent(-float(shares[worst]), -float(against.sum()))
     return (
         f"Difference of scores {push(float(shares.sum()))}. Most to blame: <strong>"
-        f"{text(_term(material, worst))}</strong>, "
-        f"{percent(-float(shares[worst]), -float(against.sum()))} of all that pushes the wrong way."
+        f"{text(_term(material, worst))}</strong>, {share} of all that pushes the wrong way."
     )
 
 
-def _shares(
-    material: Material,
-    shares: Array,
-    better: Array,
-    worse: Array,
-) -> str:
+def _shares(material: Material, shares: Array, better: Array, worse: Array) -> str:
     """The largest shares on both sides, and the rest of each in a row."""
     order = np.argsort(shares, kind="stable")
     chosen = [int(j) for j in order[:SHOWN] if shares[j] < 0]
     chosen += [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
     largest = float(np.abs(shares).max(initial=0.0))
-    rows = [
-        row(
-            ("wide", text(_term(material, j))),
-            *_cells(float(shares[j]), largest),
-            ("right", _value(better, j)),
-            ("right", _value(worse, j)),
-        )
-        for j in chosen
-    ]
+    rows = _bar_rows(material, chosen, (shares,), better, worse)
     rest = np.setdiff1d(np.flatnonzero(shares), chosen)
     if rest.size:
         name = f"{count(rest.size, 'other feature')} together"
         total = push(float(shares[rest].sum()), largest)
         # No bar: a sum of many is not to be compared with bars of one.
-        rows.append(row(("wide", name), ("", ""), ("right", total), ("", ""), ("", "")))
-    headings = [("", "feature"), ("bars", ""), ("right", _push_of(material))]
-    headings += [("right", "value below"), ("right", "value above")]
+        rows.append([wide(name), "", total, "", ""])
+    headings = ["", _push_of(material), "value below", "value above"]
     key = (
         '<p class="small"><span class="key against">pushes the wrong way</span> &nbsp; '
         '<span class="key for">pushes the right way</span></p>'
     )
-    return rows_table(headings, rows) + key
+    content = Table([Column("feature", "left"), *map(Column, headings)], rows)
+    return table(content) + key

@@ -10,10 +10,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linrank.system.tables import Markup, Table
+
 if TYPE_CHECKING:
     from linrank.displays import Display
     from linrank.judging.inspect import Finding
-    from linrank.system.tables import Table
 
 
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
@@ -128,44 +129,26 @@ def notices(caveats: Sequence[Finding]) -> str:
     return f'<ul class="notices">{items}</ul>'
 
 
-# What the keyboard can scroll has a name for those who hear the page.
-_SCROLL = '<div class="scroll" tabindex="0" role="group" aria-label="table">'
-
-
 def table(content: Table) -> str:
     """A table that scrolls in its own box; its notes stay outside."""
     markup, _, notes = content.to_html().partition("</table>")
-    return f"{_SCROLL}{markup}</table></div>{notes}"
+    # What the keyboard can scroll has a name for those who hear the page.
+    scroll = '<div class="scroll" tabindex="0" role="group" aria-label="table">'
+    return f"{scroll}{markup}</table></div>{notes}"
 
 
-def rows_table(headings: Sequence[tuple[str, str]], rows: Iterable[str], caption: str = "") -> str:
-    """A table of rows that `row` made; ``headings`` are (class, text)."""
-    head = "".join(
-        f'<th scope="col" class="{kind}">{text(label)}</th>' if label else "<td></td>"
-        for kind, label in headings
-    )
-    title = f"<caption>{text(caption)}</caption>" if caption else ""
-    return (
-        f"{_SCROLL}<table>{title}<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+def wide(name: Any) -> Markup:
+    """A name in a cell, in several lines where it is long."""
+    return Markup(f'<div class="wide">{text(name)}</div>')
 
 
-def row(*cells: tuple[str, str]) -> str:
-    """A row of a table: (class, HTML) of each cell."""
-    shown = (
-        f'<td class="{kind}">{markup}</td>' if kind else f"<td>{markup}</td>"
-        for kind, markup in cells
-    )
-    return f"<tr>{''.join(shown)}</tr>"
-
-
-def bar(value: float, largest: float) -> str:
+def bar(value: float, largest: float) -> Markup:
     """A bar to the right of the middle for a positive value, to the left for a negative one."""
     width = 100.0 * min(1.0, abs(value) / largest) if largest > 0 else 0.0
     piece = f'<i class="{"for" if value > 0 else "against"}" style="width:{width:.1f}%"></i>'
     left, right = ("", piece) if value > 0 else (piece, "")
-    return f'<div class="bar" aria-hidden="true"><span>{left}</span><span>{right}</span></div>'
+    spans = f"<span>{left}</span><span>{right}</span>"
+    return Markup(f'<div class="bar" aria-hidden="true">{spans}</div>')
 
 
 MISSING = absent("No picture: they need Matplotlib, <code>pip install matplotlib</code>.")
@@ -200,22 +183,16 @@ def details(summary: str, body: str, *, is_open: bool = False) -> str:
 ROUNDING = 1e-15  # shares below it are the rounding of the sums they come from
 
 
-def value(number: float) -> str:
-    """A measure: three digits, or a dash for what is undefined."""
-    return "–" if math.isnan(number) else f"{number:.3f}"
+def value(number: float, sign: str = "") -> str:
+    """A measure, or with ``sign="+"`` a difference: three digits, or a dash where undefined."""
+    return "–" if math.isnan(number) else f"{number:{sign}.3f}".replace("-", "−")
 
 
-def signed(number: float) -> str:
-    """A difference, with its sign."""
-    return "–" if math.isnan(number) else f"{number:+.3f}".replace("-", "−")
-
-
-def interval(low: float, high: float, *, difference: bool = False) -> str:
+def interval(low: float, high: float, sign: str = "") -> str:
     """``[0.692, 0.763]``; nothing where there is none, as of a single query."""
     if math.isnan(low) or math.isnan(high):
         return ""
-    show = signed if difference else value
-    return f"[{show(low)}, {show(high)}]"
+    return f"[{value(low, sign)}, {value(high, sign)}]"
 
 
 def p_value(p: float) -> str:

@@ -1,60 +1,283 @@
-"""Everything that a report says, computed once; no HTML here."""
+"""Everything that a report says, computed once; no HTML here.
+
+What is judged are scores of the test rows, and the model behind them, given or trained here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.frames import feature_name
-from linrank.data.rows import DenseRows, resized
+from linrank.data.frames import as_array, feature_name
+from linrank.data.missing import Filling, Missing
+from linrank.data.rows import CsrRows, DenseRows, resized
 from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
-from linrank.judging.inspect import Finding, Overlap, Profile, findings, shared_queries
+from linrank.judging.inspect import (
+    Finding,
+    Overlap,
+    Profile,
+    best_feature,
+    findings,
+    judge,
+    shared_queries,
+    unit_model,
+)
+from linrank.methods.base import Task, Trained, method_named
 from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
-from linrank.metrics.evaluate import evaluate_queries
-from linrank.metrics.names import Metric
-from linrank.reports.diagnosis import (
-    LARGEST_GRADE,
-    Pushes,
-    QueryDiagnosis,
-    pushes,
-    worst_queries,
-)
-from linrank.reports.rankings import (
-    Ranking,
-    Training,
-    best_single_feature,
-    filled_in,
-    fitted_to,
-    ranking_of,
-    train,
-)
+from linrank.models.additive import AdditiveModel
+from linrank.models.kernel import KernelModel
+from linrank.models.linear import LinearModel
+from linrank.reports.diagnosis import LARGEST_GRADE, Pushes, QueryDiagnosis, pushes, worst_queries
+from linrank.search.folds import Fold, deal
+from linrank.system.resources import count
 
-SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels are no grades
+if TYPE_CHECKING:
+    from linrank.models.linear import Model
+    from linrank.ranksvm.path import PathResult
+    from linrank.search.tuning import Tuning
+    from linrank.solvers.result import Result
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
-    """How a report is computed; see `linrank.report` for each."""
+class Ranking:
+    """Scores of the test rows.
 
-    scoring: Metric | None = None
-    metrics: Sequence[Metric] | None = None
-    convention: str = "linrank"
-    Cs: Any = "auto"
-    scale: str = "auto"
-    n_folds: int = 5
-    feature_names: Sequence[str] | None = None
-    n_worst: int = 5
-    confidence: float = 0.95
-    n_resamples: int = 10_000
-    seed: int = 0
-    n_jobs: int | None = None
-    tell: Callable[[str], None] = lambda text: None
+    Attributes
+    ----------
+    name : str
+        What tables and pictures call it.
+    scores : float64 array (n_rows,)
+        Higher is better.
+    model : LinearModel, AdditiveModel, KernelModel or None
+        What computed them; None for scores that were given.
+    about : str
+        Where it comes from, in a sentence without a full stop.
+    """
+
+    name: str
+    scores: NDArray[np.float64]
+    model: Model | None
+    about: str
+
+    @property
+    def linear(self) -> LinearModel | None:
+        """The model if it has weights of features."""
+        return self.model if isinstance(self.model, LinearModel) else None
+
+    @property
+    def explained(self) -> LinearModel | AdditiveModel | None:
+        """The model if it shares a score out among features."""
+        return self.model if isinstance(self.model, (LinearModel, AdditiveModel)) else None
+
+    @property
+    def why_unexplained(self) -> str:
+        """What keeps a score from falling apart into features; empty where nothing does."""
+        if self.explained is not None:
+            return ""
+        if isinstance(self.model, KernelModel):
+            support = count(self.model.coef.size, "support document")
+            return (
+                f"A kernel model ({self.model.kernel.name}) has no weights of features: its score "
+                f"is a sum over {support}, which does not fall apart into features."
+            )
+        return "Scores were given, not the model behind them; --model explains linear and additive."
+
+
+def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | None) -> Ranking:
+    """The ranking of a model, a fitted estimator or scores, one a row."""
+    model = getattr(source, "model_", source)
+    if isinstance(model, (LinearModel, AdditiveModel, KernelModel)):
+        scores = model.predict(fitted_to(data, model), n_jobs=n_jobs)
+        return Ranking(name, scores, model, about)
+    if hasattr(model, "predict"):
+        raise TypeError(
+            f"cannot ask a {type(source).__name__} for its scores without knowing how; compute "
+            "them and pass the array, one score for each test row"
+        )
+    given = as_array(source, name)
+    try:
+        scores = given.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be a model, a fitted estimator or scores, got {type(source).__name__}"
+        ) from None
+    if scores.shape != (data.n_rows,):
+        raise ValueError(
+            f"{name} has scores of shape {scores.shape}, the test data {data.n_rows:,} rows; one "
+            "score per row is needed, in the same order"
+        )
+    if np.isnan(scores).any():
+        row = int(np.argmax(np.isnan(scores)))
+        raise ValueError(f"the score of row {row} of {name} is NaN, which cannot be ranked")
+    return Ranking(name, scores, None, about)
+
+
+def fitted_to(data: Dataset, model: Model) -> Dataset:
+    """The data with as many features as the model: files may lack some, others count nothing."""
+    if isinstance(model, KernelModel) and model.kernel.name == "precomputed":
+        return data
+    return _with_features(data, model.n_features)
+
+
+def _with_features(data: Dataset, number: int) -> Dataset:
+    rows = resized(data.rows, number)
+    return data if rows is data.rows else replace(data, rows=rows, feature_names=None)
+
+
+def best_single_feature(
+    train: Dataset,
+    test: Dataset,
+    names: Sequence[str],
+    scoring: str,
+    convention: str,
+    n_jobs: int | None,
+) -> Ranking:
+    """The ranking of the feature that alone ranks the training queries best."""
+    place, sign = best_feature(train, scoring, convention, n_jobs)
+    model = unit_model(train.n_features, place, sign)
+    name = f"{names[place]} alone" + (", lowest first" if sign < 0 else "")
+    about = "the one feature that ranks the training queries best without learning"
+    return Ranking(name, model.predict(fitted_to(test, model), n_jobs=n_jobs), model, about)
+
+
+# ---- a model that is trained here ---------------------------------------------------------------
+
+
+METHOD = "ranksvm"  # of those that are registered, one with a path over C
+
+# Of the chosen model: its certificate is shown. The solver stops by an estimate, which the bound
+# that is proven may lag behind: then it goes on to the next tolerance, a step or two further.
+TOLERANCES = (1e-6, 1e-9, 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """How the model came to be.
+
+    Attributes
+    ----------
+    model : LinearModel
+        Trained on all training data with the chosen C.
+    tuning : Tuning
+        The measure of every C on unseen queries.
+    path : PathResult
+        The models of all C on all training data.
+    result : Result
+        The fit of the chosen C from zero: its history is the convergence that is shown.
+    C : float
+        The chosen one.
+    judged_on : str
+        What C was chosen on, in words.
+    """
+
+    model: LinearModel
+    tuning: Tuning
+    path: PathResult
+    result: Result
+    C: float
+    judged_on: str
+
+
+def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
+    """Train a linear RankSVM (squared hinge, all pairs) for every C and take the best one."""
+    if "train" not in parts:
+        raise ValueError("give a model, or training data to learn one from")
+    data, valid, scale, tell = parts["train"], parts.get("valid"), options.scale, options.tell
+    n_folds, scoring, n_jobs = options.n_folds, str(options.scoring), options.n_jobs
+    method = method_named(METHOD)
+    assert method.search is not None
+    assert method.path is not None
+    folds = deal(data, n_folds) if valid is None else [Fold(None, valid)]
+    search = method.search(Cs=options.Cs, scale=scale, scoring=scoring, n_jobs=n_jobs)
+    found = method.path(
+        Task(data, search),
+        folds,
+        convention=options.convention,
+        progress=lambda state: tell(
+            f"training: {state['n_done']} of {state['n_total']} models, C {state['C']:.6g}"
+        ),
+    )
+    tell("training: the chosen model")
+
+    trained: Trained | None = None
+    for tol in TOLERANCES:
+        chosen = method.parameters(**found.best_params, tol=tol, scale=scale, n_jobs=n_jobs)
+        fit = method.train(Task(data, chosen))
+        trained = fit if trained is None or fit.is_done else trained
+        result = trained.result
+        if result.gap <= TOLERANCES[0] * result.value or not result.converged:
+            break
+    assert trained is not None
+    known = {**trained.model.training, "scoring": scoring, "score": found.score}
+    model: Any = replace(trained.model, training=known)
+    where = f"{n_folds} folds of the training queries" if valid is None else "the validation data"
+    return Training(model, found, found.path, trained.result, found.C, where)
+
+
+# ---- missing values -----------------------------------------------------------------------------
+
+
+def filled_in(parts: dict[str, Dataset], model: Any) -> tuple[dict[str, Dataset], Any]:
+    """The parts with their missing values filled in, and the model of the filled columns.
+
+    They are filled in as the model does it or, where one is to be trained, as those of the training
+    data were. An indicator is a column like any other then, with a weight of its own.
+    """
+    linear = getattr(model, "model_", model)
+    filling: Filling | None
+    if isinstance(linear, LinearModel) and linear.missing.is_filled:
+        missing, n = linear.missing, linear.n_features
+        weights = np.zeros(n) if missing.weights is None else missing.weights
+        filling = Filling(missing.kind, n, missing.values, np.flatnonzero(weights))
+        parts = {name: fitted_to(data, linear) for name, data in parts.items()}
+        model = _plain(linear, filling)
+    else:
+        filling = parts.get("train", parts["test"]).filling
+    if filling is None:
+        return parts, model
+    return {name: _filled(data, filling) for name, data in parts.items()}, model
+
+
+def _plain(model: LinearModel, filling: Filling) -> LinearModel:
+    """The model as one of the filled columns, of which nothing is missing."""
+    scaling, names = model.scaling, model.feature_names
+    n_added = len(filling.columns)
+    if scaling.factors is not None:
+        factors = np.pad(scaling.factors, (0, n_added), constant_values=1.0)
+        scaling = replace(scaling, factors=factors)
+    return replace(
+        model,
+        coef=model.missing.joined(model.coef, filling),
+        feature_names=None if names is None else filling.names(names),
+        scaling=scaling,
+        missing=Missing(),
+        statistics=None if n_added else model.statistics,
+    )
+
+
+def _filled(data: Dataset, filling: Filling) -> Dataset:
+    if data.filling is None and isinstance(data.rows, CsrRows):
+        # Text leaves zeros out, and so the last features.
+        data = _with_features(data, filling.n_features)
+    data = filling.dataset(data)
+    plain = replace(data, filling=None)
+    if "queries" in data.__dict__:  # which the rows have no part in
+        plain.__dict__["queries"] = data.queries
+    return plain
+
+
+# ---- everything that a report says --------------------------------------------------------------
+
+
+SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels are no grades
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +324,6 @@ class Material:
     training: Training | None
     overlaps: dict[tuple[str, str], Overlap]
     caveats: tuple[Finding, ...]
-    options: Options
 
     @property
     def test(self) -> Dataset:
@@ -114,46 +336,64 @@ class Material:
         return self.evaluations[self.ranking.name]
 
 
-def gather(
-    parts: dict[str, Dataset],
-    model: Any,
-    against: Any,
-    names: tuple[str | None, str | None],
-    options: Options,
-) -> Material:
+def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     """Train if there is no model, score, measure, compare, diagnose.
 
-    ``names`` are those of the model and of what it is compared with, where the caller has any.
+    ``options`` are the parameters of `linrank.report`, and ``tell``, which is told of progress.
     """
-    scoring, metrics = _measures(parts["test"], options)
-    options = replace(options, scoring=scoring, metrics=metrics)
+    against, n_jobs, tell = options.against, options.n_jobs, options.tell
+    scoring, options.metrics = _measures(parts["test"], options)
+    options.scoring = scoring
     test = parts["test"]  # as it was read: a rival has its own way with missing values
-    parts, model = filled_in(parts, model)
+    parts, model = filled_in(parts, options.model)
     parts = _aligned(parts)
     features = _feature_names(parts, model, options.feature_names)
     training = None if model is not None else train(parts, options)
-    ranking = _judged(parts["test"], model, names[0], training, options)
-    rival = _rival(parts, test, against, names[1], features, options)
+    name, about = options.model_name, "given"
+    if training is not None:
+        model, name = training.model, name or "RankSVM"
+        about = f"trained here, C = {training.C:.4g} chosen on {training.judged_on}"
+    ranking = ranking_of(model, parts["test"], name or "model", about, n_jobs)
+    rival = None
+    if against is not None:
+        rival = ranking_of(against, test, options.against_name or "against", "given", n_jobs)
+    elif "train" in parts:
+        tell("looking for the best single feature")
+        rival = best_single_feature(
+            parts["train"], parts["test"], features, scoring, options.convention, n_jobs
+        )
     if rival is not None and rival.name == ranking.name:
         rival = replace(rival, name=f"{rival.name} (against)")
-    options.tell("measuring")
+    tell("measuring")
+    rules = fair_convention(options.convention)  # a single feature ties many rows
     evaluations = {
-        one.name: _evaluate(parts["test"], one, options) for one in (ranking, rival) if one
+        one.name: judge(parts["test"], one.scores, options.metrics, rules, n_jobs)
+        for one in (ranking, rival)
+        if one
     }
     comparison = compare_evaluations(
         dict(reversed(evaluations.items())),
         confidence=options.confidence,
         n_resamples=options.n_resamples,
-        random_state=options.seed,
+        random_state=options.random_state,
     )
-    options.tell("looking for what went wrong")
+    tell("looking for what went wrong")
     profiles = {name: Profile(data) for name, data in parts.items()}
     overlaps = leakage(parts)
     scaled = training is not None and training.model.scaling.kind != "none"
-    found = [*data_caveats(parts, profiles, overlaps, scaled)]
-    found += training_caveats(training) if training is not None else []
+    found = [*data_caveats(parts, profiles, overlaps, scaled), *training_caveats(training)]
     found += _width_caveats(parts["test"], ranking)
     found += _width_caveats(parts["test"] if against is None else test, rival)
+    shared, own = ranking.explained, evaluations[ranking.name]
+    rows = parts["test"] if shared is None else fitted_to(parts["test"], shared)
+    worst = worst_queries(
+        rows,
+        ranking.scores,
+        np.asarray(own.per_query[scoring]),
+        model=shared,
+        n_queries=options.n_worst,
+        higher_is_better=parse(scoring).higher_is_better,
+    )
     return Material(
         parts,
         profiles,
@@ -163,16 +403,15 @@ def gather(
         scoring,
         evaluations,
         comparison,
-        _worst(parts["test"], ranking, evaluations[ranking.name], scoring, options),
-        _pushes(parts["test"], ranking),
+        worst,
+        None if shared is None else pushes(rows, ranking.scores, shared),
         training,
         overlaps,
         tuple(sorted(found, key=lambda caveat: not caveat.grave)),
-        options,
     )
 
 
-def _measures(test: Dataset, options: Options) -> tuple[str, list[str]]:
+def _measures(test: Dataset, options: SimpleNamespace) -> tuple[str, list[str]]:
     """The measure to choose and to begin with, and all of them; no NDCG of negative labels."""
     rules = named_convention(options.convention)
     gainless = float(test.labels.min()) < 0 and not rules.negative_is_zero
@@ -207,12 +446,7 @@ def _aligned(parts: dict[str, Dataset]) -> dict[str, Dataset]:
                 f"{known.n_features:,}; {name} and training data must have the same ones: are "
                 "these files of one data set?"
             )
-    return {
-        name: replace(data, rows=resized(data.rows, known.n_features))
-        if data.n_features != known.n_features
-        else data
-        for name, data in parts.items()
-    }
+    return {name: _with_features(data, known.n_features) for name, data in parts.items()}
 
 
 def _feature_names(
@@ -228,67 +462,6 @@ def _feature_names(
         )
     known = given or getattr(model, "feature_names", None) or data.feature_names
     return tuple(feature_name(known, j, data.index_base) for j in range(width))
-
-
-def _judged(
-    test: Dataset, model: Any, name: str | None, training: Training | None, options: Options
-) -> Ranking:
-    if training is None:
-        return ranking_of(model, test, name or "model", "given", options.n_jobs)
-    about = f"trained here, C = {training.C:.4g} chosen on {training.judged_on}"
-    name = name or "RankSVM"
-    return ranking_of(training.model, test, name, about, options.n_jobs)
-
-
-def _rival(
-    parts: dict[str, Dataset],
-    test: Dataset,
-    against: Any,
-    name: str | None,
-    names: tuple[str, ...],
-    options: Options,
-) -> Ranking | None:
-    if against is not None:
-        return ranking_of(against, test, name or "against", "given", options.n_jobs)
-    if "train" not in parts:
-        return None
-    options.tell("looking for the best single feature")
-    scoring, convention = str(options.scoring), options.convention
-    return best_single_feature(
-        parts["train"], parts["test"], names, scoring, convention, options.n_jobs
-    )
-
-
-def _evaluate(test: Dataset, ranking: Ranking, options: Options) -> Evaluation:
-    rules = fair_convention(options.convention)  # a single feature ties many rows
-    return evaluate_queries(
-        test.queries,
-        test.labels,
-        ranking.scores,
-        metrics=options.metrics or (),
-        convention=rules,
-        docid=test.all_docids if rules.ties == "docid" else None,
-        n_jobs=options.n_jobs,
-    )
-
-
-def _worst(
-    test: Dataset, ranking: Ranking, evaluation: Evaluation, scoring: str, options: Options
-) -> tuple[QueryDiagnosis, ...]:
-    model = ranking.explained
-    return worst_queries(
-        test if model is None else fitted_to(test, model),
-        ranking.scores,
-        np.asarray(evaluation.per_query[scoring]),
-        model=model,
-        n_queries=options.n_worst,
-        higher_is_better=parse(scoring).higher_is_better,
-    )
-
-
-def _pushes(test: Dataset, ranking: Ranking) -> Pushes | None:
-    model = ranking.explained
-    return None if model is None else pushes(fitted_to(test, model), ranking.scores, model)
 
 
 # ---- what a reader must know before believing the numbers ---------------------------------------
@@ -312,31 +485,19 @@ def leakage(parts: dict[str, Dataset]) -> dict[tuple[str, str], Overlap]:
     return {names: overlap for names, overlap in found.items() if overlap}
 
 
-def leakage_message(one: str, other: str, overlap: Overlap) -> str:
-    """The leak in a sentence or two; numbers, an example, and what they mean."""
-    n, of = max(overlap.n_ids, overlap.n_rows), overlap.n_queries
-    many = f"{n:,} of {of:,} {WORDS[one]} queries"
-    example = f" (query {overlap.example} is one)" if overlap.example is not None else ""
-    told = WORDS[other]
-    if not overlap.n_rows:
-        return (
-            f"{many} have the id of a {told} query{example}, but other rows. Where ids are "
-            "numbered anew in each file this means nothing; else the model "
-            "has been shown what it is judged by."
-        )
-    judged = "the numbers are too good" if one == "test" else "the choice of C is not to be trusted"
-    also = f"{overlap.n_rows:,} of {of:,} {WORDS[one]} queries are {told} queries, row by row"
-    return f"{also}{example}: {judged}. Split by query, each query into one part only."
-
-
 WORDS = {"train": "training", "valid": "validation", "test": "test"}
 
 
 def leakage_caveats(found: dict[tuple[str, str], Overlap]) -> Iterator[Finding]:
     """One for each two parts that share queries."""
     for (one, other), overlap in found.items():
+        told = overlap.message(f"the {WORDS[one]} data", f"the {WORDS[other]} data")
+        if overlap.n_rows and one == "valid":
+            told += ". The choice of C is not to be trusted"
+        if overlap.n_rows:
+            told += ". Split by query, each query into one part only"
         code = "leakage" if overlap.n_rows else "shared-ids"
-        yield Finding(code, leakage_message(one, other, overlap), grave=overlap.n_rows > 0)
+        yield Finding(code, f"{told}.", grave=overlap.n_rows > 0)
 
 
 def data_caveats(
@@ -373,8 +534,10 @@ def _said(messages: dict[str, str]) -> str:
     return f"{told} So it is in the {names} data{also}."
 
 
-def training_caveats(training: Training) -> Iterator[Finding]:
+def training_caveats(training: Training | None) -> Iterator[Finding]:
     """A grid whose end is the best, a fit that stopped early."""
+    if training is None:
+        return
     if training.tuning.edge is not None:
         told = training.tuning.edge
         yield Finding("edge-of-grid", f"{told[:1].upper()}{told[1:]}.")
@@ -384,22 +547,19 @@ def training_caveats(training: Training) -> Iterator[Finding]:
         )
 
 
-def _may_lack_zeros(test: Dataset, width: int) -> bool:
-    """Whether a file of text that leaves out zeros explains that the model knows more features."""
-    return width > test.n_features and not isinstance(test.rows, DenseRows)
-
-
 def _width_caveats(test: Dataset, one: Ranking | None) -> list[Finding]:
     """Features of the test data that a model does not know, or the other way round."""
     width = getattr(one.model, "n_features", test.n_features) if one else test.n_features
     if one is None or width == test.n_features:
         return []
     kind = "count nothing" if width < test.n_features else "are taken as 0"
+    # A file of text that leaves out zeros explains that the model knows more features.
+    may_lack_zeros = width > test.n_features and not isinstance(test.rows, DenseRows)
     return [
         Finding(
             "feature-counts",
             f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
             f"those that only one of them has {kind}. Is it a model of other data?",
-            grave=not _may_lack_zeros(test, width),
+            grave=not may_lack_zeros,
         )
     ]

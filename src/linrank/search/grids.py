@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.domination.path import PathProblem
-from linrank.lowrank.factorized import train_factorized
 from linrank.options import ALGORITHMS
 from linrank.pairs.layering import margin_of_part
 from linrank.ranksvm.path import as_grid, solve_path
 from linrank.search.folds import Fold, affordable_folds, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.solvers.result import Result
-from linrank.stochastic.descent import Rule, Run
+from linrank.stochastic.descent import Rule, course_over
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 
 Array = NDArray[Any]
@@ -119,47 +118,6 @@ def tune_domination(
     return sweep.tuning(sweep.run(train))
 
 
-def tune_factorized(
-    data: Dataset,
-    folds: Sequence[Fold],
-    Cs: Array,
-    *,
-    scale: str = "none",
-    query_weight: Array | None = None,
-    n_jobs: int | None = None,
-    **options: Any,
-) -> Tuning:
-    """Measure the models of every fold and C, each from the start that the seed draws.
-
-    Parameters
-    ----------
-    data, folds, Cs, query_weight, n_jobs
-        As in `linrank.search.grids.tune`.
-    scale : {"none", "standard", "minmax", "query"}
-        Feature scaling, fitted on the training part of each fold.
-    **options
-        Those of `Judging`, and of `train_factorized` for every model.
-    """
-    judging = Judging.taken_from(options)
-    sweep = Sweep({"C": Cs}, folds, judging, most=affordable_folds(data), n_jobs=n_jobs)
-
-    def train(run: FoldRun) -> Judged:
-        part, weight = run.part(data, query_weight)
-        scaling = Scaling.fit(scale, part.rows, weight=part.weight, n_jobs=run.n_threads)
-        scaled = scaling.transformed(part, n_jobs=run.n_threads)
-        how = {"scale": scaling.factors, "query_weight": weight, "n_jobs": run.n_threads, **options}
-
-        def fit(C: float, last: Result | None) -> Result:
-            return train_factorized(scaled, C=C, callback=run.is_cancelled, **how)
-
-        results = run.each(Cs, fit)
-        coefs = np.array([scaling.fold(result.w) for result in results])
-        facts = {"converged": np.array([r.converged for r in results])}
-        return run.judge(coefs, data, scaling), facts
-
-    return sweep.tuning(sweep.run(train))
-
-
 _CHUNK = 1 << 16  # steps between two looks at whether the search was called off
 
 
@@ -230,7 +188,7 @@ def tune_sgd(
     def train(run: FoldRun) -> Judged:
         part = _Part.of(data, run.fold, scale, query_weight, run.n_threads)
         sampler = part.sampler(sampling)
-        models = Run(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
+        models = course_over(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
         while models.n_steps < n_steps and not run.is_cancelled():
             models.until(min(n_steps, models.n_steps + _CHUNK), run.n_threads)
         coefs = np.array([part.scaling.fold(w) for w in models.weights()])

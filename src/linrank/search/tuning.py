@@ -395,9 +395,10 @@ class FoldRun:
             self.report(results[-1])
         return results
 
-    def report(self, result: Result, **more: Any) -> None:
-        """Tell of the model that comes next in the grid."""
-        self.tell(gap=result.gap, objective=result.value, **more)
+    def report(self, result: Result | None, **more: Any) -> None:
+        """Tell of the model that comes next in the grid; of some methods there is no result."""
+        told = {} if result is None else {"gap": result.gap, "objective": result.value}
+        self.tell(**told, **more)
 
     def tell(self, **state: Any) -> None:
         """The same in other words."""

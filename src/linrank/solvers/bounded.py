@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,21 +30,6 @@ Array = NDArray[Any]
 _FACES = 100  # faces that one model may visit; each is better than the last, so few are needed
 
 
-class Metric(Protocol):
-    """The preconditioner as a matrix that can be cut to a face."""
-
-    matrix: Array
-    diagonal: Array
-    depth: int  # products that a first face is worth
-    is_coupled: bool
-
-    def on(self, free: Array) -> Callable[[Array], Array]:
-        """``r -> M⁻¹ r`` on the face of the free variables, 0 for the others."""
-
-    def minimiser(self, w: Array, g: Array, box: Box) -> Move:
-        """The minimiser of ``g·d + ½ d·Md`` in the box; its image is missing."""
-
-
 def metric_of(matrix: Array, last: Metric | None) -> Metric:
     """The metric of a matrix or diagonal; the last one, with its factors, if it is the same."""
     if last is not None and last.matrix is matrix:
@@ -52,19 +38,21 @@ def metric_of(matrix: Array, last: Metric | None) -> Metric:
 
 
 class Separable:
-    """A diagonal ``M``."""
+    """A diagonal ``M``, a preconditioner that can be cut to a face."""
 
-    depth = 4
+    depth = 4  # products that a first face is worth
     is_coupled = False
 
     def __init__(self, diagonal: Array) -> None:
         self.matrix = self.diagonal = diagonal
 
     def on(self, free: Array) -> Callable[[Array], Array]:
+        """``r -> M⁻¹ r`` on the face of the free variables, 0 for the others."""
         inverse = free / self.diagonal
         return lambda r: inverse * r
 
     def minimiser(self, w: Array, g: Array, box: Box) -> Move:
+        """The minimiser of ``g·d + ½ d·Md`` in the box; its image is missing."""
         d = box.clip(w - g / self.diagonal) - w
         return Move(d, -g - self.diagonal * d, None, 0, 0.0)
 
@@ -82,13 +70,10 @@ class Coupled:
 
     def on(self, free: Array) -> Callable[[Array], Array]:
         key = free.tobytes()
-        if key not in self._factors:
-            if len(self._factors) == self.KEPT:
-                del self._factors[next(iter(self._factors))]
-            self._factors[key] = self._factor(free)
-        return self._factors[key]
-
-    def _factor(self, free: Array) -> Callable[[Array], Array]:
+        if key in self._factors:
+            return self._factors[key]
+        if len(self._factors) == self.KEPT:
+            del self._factors[next(iter(self._factors))]
         index = np.flatnonzero(free)
         solve = conjugate.by_cholesky(self.matrix[np.ix_(index, index)])
 
@@ -97,6 +82,7 @@ class Coupled:
             y[index] = solve(r[index])
             return y
 
+        self._factors[key] = restricted
         return restricted
 
     def minimiser(self, w: Array, g: Array, box: Box) -> Move:
@@ -107,6 +93,9 @@ class Coupled:
     def times(self, d: Array) -> Array:
         product: Array = np.einsum("ij,j->i", self.matrix, d)
         return product
+
+
+Metric = Separable | Coupled
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,29 +115,6 @@ class Move:
     def promise(self, g: Array) -> float:
         """The decrease of q at its minimiser."""
         return self.rest - self.value(g)
-
-
-class Model(Protocol):
-    """``½ d·Hd``, for the Hessian or for what stands for it."""
-
-    @property
-    def metric(self) -> Metric: ...
-
-    @property
-    def norm(self) -> float:
-        """The largest ``½‖r‖²`` on a face that may be left."""
-
-    def product(self, d: Array) -> tuple[Array, list[Any]]:
-        """``Hd`` and the image of ``d``."""
-
-    def on_face(self, r: Array, free: Array, goal: float) -> conjugate.Solution | None:
-        """A near solution of ``H s = r`` on a face; None if s would lower q by less than goal/2."""
-
-    def is_spent(self, n: int) -> bool:
-        """Whether ``n`` products are enough for one step."""
-
-    def learn(self, t: float) -> None:
-        """How far towards the last solution, brought into the box, q fell: 1 all the way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,40 +246,37 @@ class _Hessian:
     metric: Metric
     memory: conjugate.Memory
     limit: int
-    norm: float
+    norm: float  # the largest ``½‖r‖²`` on a face that may be left
 
     def __post_init__(self) -> None:
         self.depth = min(self.limit, self.metric.depth)
 
     def product(self, d: Array) -> tuple[Array, list[Any]]:
+        """``Hd`` and the image of ``d``."""
         hd, image = self.point.hvp(d)
         return hd, image
 
     def on_face(self, r: Array, free: Array, goal: float) -> conjugate.Solution | None:
+        """A near solution of ``H s = r`` on a face; None if s would lower q by less than goal/2."""
         solve = self.memory.improve(self.metric.on(free), free)
         if dot(solve(r), r) <= goal and conjugate.half_square(free * r) <= self.norm:
             return None
-        shifted = _Shifted(self, -r)
+        # The same quadratic model at another d: its products with the gradient that it has there.
+        shifted = SimpleNamespace(gradient=-r, hvp=self.product)
         return conjugate.solve_newton(
             shifted, solve, self.memory, 0.0, goal, self.depth, self.norm, free
         )
 
     def learn(self, t: float) -> None:
+        """How far towards the last solution, brought into the box, q fell: 1 all the way."""
         self.depth = min(self.limit, 2 * self.depth) if t > 0.5 else max(1, self.depth // 4)
 
     def is_spent(self, n: int) -> bool:
+        """Whether ``n`` products are enough for one step."""
         return n >= 2 * self.limit
 
 
-@dataclass(frozen=True, eq=False)
-class _Shifted:
-    """A quadratic model at another d, as conjugate gradients want to see it."""
-
-    model: _Hessian
-    gradient: Array
-
-    def hvp(self, v: Array) -> tuple[Array, list[Any]]:
-        return self.model.product(v)
+Model = Surrogate | _Hessian
 
 
 def _step(model: _Hessian, forcing: float, floor: float) -> Move:

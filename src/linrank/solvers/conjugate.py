@@ -17,7 +17,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,25 +31,46 @@ Solve = Callable[[Array], Array]
 _SMALLEST = 1e-290  # a share of it is still a normal number
 
 
-class Preconditioner(Protocol):
-    """Gives, at each outer iterate, a cheap approximation of the inverse Hessian."""
+class Preconditioner:
+    """Gives, at each outer iterate, a cheap approximation of the inverse Hessian.
 
-    limit: int  # products that one solve may take: beyond, a better approximation pays
-    memory: int  # earlier products that improve it
-    forcing: float  # residual, relative to the first, to which the first solve goes
-    is_exact: bool  # whether M is the Hessian of its point: earlier products cannot improve it
+    Attributes
+    ----------
+    limit : int
+        Products that one solve may take: beyond, a better approximation pays.
+    memory : int
+        Earlier products that improve it.
+    forcing : float
+        Residual, relative to the first, to which the first solve goes.
+    is_exact : bool
+        Whether M is the Hessian of its point: earlier products cannot improve it.
+    """
+
+    limit = 500
+    memory = 24
+    forcing = 0.1
+    is_exact = False
+    _matrix: Array | None = None  # the one that `_solve` belongs to
 
     def matrix(self, point: Any, n_last: int) -> Array:
         """``M``, or its diagonal; ``n_last`` is the number of products that the last solve took."""
+        raise NotImplementedError("a preconditioner defines matrix(point, n_last)")
 
     def at(self, point: Any, n_last: int) -> Solve:
-        """``r -> M⁻¹ r``."""
+        """``r -> M⁻¹ r``; a factor is kept while the matrix stays the same array."""
+        matrix = self.matrix(point, n_last)
+        if matrix.ndim == 1:
+            return lambda r: r / matrix
+        if matrix is not self._matrix:
+            self._matrix, self._solve = matrix, by_cholesky(matrix)
+        return self._solve
 
     def wants_hessian(self, n_last: int) -> bool:
         """Whether the next `at` will ask its point for the Hessian.
 
         A point that is told before it is evaluated can form the Hessian in the same pass.
         """
+        return False
 
 
 def by_cholesky(matrix: Array) -> Solve:
@@ -77,19 +98,7 @@ def by_cholesky(matrix: Array) -> Solve:
         matrix = matrix + np.diag(lift * diagonal)
 
 
-class _Factor:
-    """The factor of the last matrix, kept while that stays the same array."""
-
-    def __init__(self) -> None:
-        self._matrix: Array | None = None
-
-    def of(self, matrix: Array) -> Solve:
-        if matrix is not self._matrix:
-            self._matrix, self._solve = matrix, by_cholesky(matrix)
-        return self._solve
-
-
-class Diagonal:
+class Diagonal(Preconditioner):
     """``M`` = an estimate of ``diag(∇²F)`` at every iterate: one pass over the non-zeros.
 
     Parameters
@@ -99,10 +108,6 @@ class Diagonal:
         outweigh the product itself.
     """
 
-    limit = 500
-    forcing = 0.1
-    is_exact = False
-
     def __init__(self, memory: int = 24) -> None:
         self.memory = memory
 
@@ -110,24 +115,15 @@ class Diagonal:
         diagonal: Array = point.hessian_diagonal()
         return diagonal
 
-    def at(self, point: Any, n_last: int) -> Solve:
-        diagonal = point.hessian_diagonal()
-        return lambda r: r / diagonal
 
-    def wants_hessian(self, n_last: int) -> bool:
-        return False
-
-
-class Plain:
+class Plain(Preconditioner):
     """``M = 1``: where rows are few, ``∇²F`` is the identity but for a matrix of low rank.
 
     Conjugate gradients profit from the many equal eigenvalues, which a diagonal, or the memory of
     earlier products, would scatter.
     """
 
-    limit = 500
     memory = 0
-    is_exact = False
     forcing = 0.03  # the residual says less about the error than with a good M
 
     def matrix(self, point: Any, n_last: int) -> Array:
@@ -136,11 +132,8 @@ class Plain:
     def at(self, point: Any, n_last: int) -> Solve:
         return lambda r: r
 
-    def wants_hessian(self, n_last: int) -> bool:
-        return False
 
-
-class Explicit:
+class Explicit(Preconditioner):
     """``M = ∇²F`` at an earlier iterate, until a solve takes more than ``patience`` products.
 
     Parameters
@@ -151,35 +144,27 @@ class Explicit:
         What to begin with; well-behaved data never need the matrix itself.
     """
 
-    memory = 24
-    forcing = 0.1
-
     def __init__(self, patience: int, guess: Sampled | None = None) -> None:
         self.patience = patience
         self.limit = patience + 2
-        self.is_exact = False
         self._guess = guess
-        self._matrix: Array | None = None
-        self._factor = _Factor()
+        self._hessian: Array | None = None
 
     def matrix(self, point: Any, n_last: int) -> Array:
         if n_last > self.patience:
-            self._matrix = self._guess = None
+            self._hessian = self._guess = None
         if self._guess is not None:
             return self._guess.matrix(point, 0)
-        self.is_exact = self._matrix is None
-        if self._matrix is None:
-            self._matrix = point.hessian_matrix()
-        return self._matrix
-
-    def at(self, point: Any, n_last: int) -> Solve:
-        return self._factor.of(self.matrix(point, n_last))
+        self.is_exact = self._hessian is None
+        if self._hessian is None:
+            self._hessian = point.hessian_matrix()
+        return self._hessian
 
     def wants_hessian(self, n_last: int) -> bool:
-        return n_last > self.patience or (self._guess is None and self._matrix is None)
+        return n_last > self.patience or (self._guess is None and self._hessian is None)
 
 
-class Sampled:
+class Sampled(Preconditioner):
     """``M`` from the Hessian of a sample of queries, scaled to the curvature of the whole.
 
     Parameters
@@ -197,10 +182,6 @@ class Sampled:
         Whether the diagonal of the whole Hessian is to be had, to correct that of a sample.
     """
 
-    memory = 24
-    forcing = 0.1
-    is_exact = False
-
     def __init__(
         self,
         sample: Callable[[int], Any],
@@ -214,7 +195,6 @@ class Sampled:
         self._n_limit = n_limit
         self._sees_all = sees_all
         self.limit = 4 * n_limit
-        self._factor = _Factor()
         self._take(w)
 
     def _take(self, w: Array) -> None:
@@ -236,12 +216,6 @@ class Sampled:
             self._scaled: Array = np.eye(len(point.w)) + ratio * self._sampled
         return self._scaled
 
-    def at(self, point: Any, n_last: int) -> Solve:
-        return self._factor.of(self.matrix(point, n_last))
-
-    def wants_hessian(self, n_last: int) -> bool:
-        return False
-
     def _rescale(self, point: Any) -> None:
         """Give the columns that the sample sees too large or too small their size in the whole.
 
@@ -258,7 +232,7 @@ class Sampled:
         np.fill_diagonal(self._sampled, whole)
 
 
-class Carried:
+class Carried(Preconditioner):
     """``M = I + ρK``, K the Hessian of the losses at an earlier point, for all C of a path.
 
     ρ is C times the curvature of the violated pairs, over what it was where K was taken: along a
@@ -276,8 +250,6 @@ class Carried:
     # Each remembered product costs a few vector operations in every step of a solve. The last
     # solve's are the ones that matter: the next step has nearly its direction.
     memory = 3
-    forcing = 0.1
-    is_exact = False
 
     def __init__(self, take: Callable[[Any, int], Any], patience: int) -> None:
         self._take = take
@@ -285,7 +257,6 @@ class Carried:
         self.limit = 4 * patience + 12
         self._n_taken = 0
         self._ratio = 0.0
-        self._factor = _Factor()
 
     def matrix(self, point: Any, n_last: int) -> Array:
         if self._n_taken == 0 or n_last > self._patience:
@@ -299,12 +270,6 @@ class Carried:
             self._ratio = ratio
             self._scaled: Array = np.eye(len(point.w)) + ratio * self._carried
         return self._scaled
-
-    def at(self, point: Any, n_last: int) -> Solve:
-        return self._factor.of(self.matrix(point, n_last))
-
-    def wants_hessian(self, n_last: int) -> bool:
-        return False
 
 
 def _curved(point: Any) -> float:

@@ -25,8 +25,7 @@ from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, RiskPoint, SumPoint
 from linrank.solvers.result import duality_gap
 from linrank.stochastic import train
-from linrank.stochastic.descent import Course, Rule, needs_plan
-from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs, pair_sampler
+from linrank.stochastic.samplers import DrawnPairs, pair_sampler
 from linrank.system.reading import Plan, Reader
 from linrank.system.resources import resolve
 
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from linrank.data.scaling import Scaling
     from linrank.io.store.store import Store
     from linrank.stochastic.samplers import Draw, PairSampler
-    from linrank.stochastic.train import Callback, DescentResult
+    from linrank.stochastic.train import DescentResult
 
     Array = NDArray[Any]
 
@@ -138,8 +137,7 @@ def chunk_sampler(
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Loaded:
+class Loaded(NamedTuple):
     """A chunk that steps can be taken on."""
 
     rows: Rows
@@ -235,7 +233,7 @@ class ChunkedObjective:
         size, parts = np.abs(w), _Parts()
         for visit, loaded in visited(self._reader, _once(self._shares)):
             share = self._shares[visit.chunk] / loaded.sampler.total_weight
-            loss = Huber(loaded.sampler.pairs, train.BAND, self._n_threads)
+            loss = Huber(loaded.sampler.pairs, self._n_threads, epsilon=train.BAND)
             parts.add(Risk(loaded.rows, loss, float(share / self._alpha)).at(w), size)
         point = SumPoint(w, [Ridge().at(w), parts])
         return self._alpha * point.primal, self._alpha * duality_gap(point)
@@ -276,8 +274,7 @@ def _once(masses: Array) -> Iterator[Visit]:
     return (Visit(int(chunk), 0) for chunk in np.flatnonzero(masses))
 
 
-@dataclass(frozen=True, eq=False)
-class _Census:
+class _Census(NamedTuple):
     """What is known of the chunks without their features."""
 
     masses: Array
@@ -285,61 +282,40 @@ class _Census:
     n_pairs: int
     total_weight: float
 
-    @classmethod
-    def of(cls, loader: Loader) -> _Census:
-        source, n_pairs = loader.source, 0
-        masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
-        for i in range(source.n_chunks):
-            queries, weight = source.read_queries(i), source.read_weight(i)
-            n_levels[i] = queries.n_levels.sum(dtype=np.int64)
-            if (sampler := loader.sampler(i, queries, weight)) is not None:
-                masses[i], n_pairs = sampler.mass, n_pairs + sampler.n_pairs
-        if not masses.any():
-            raise NoPairsError(
-                f"none of the {source.n_chunks} chunks ({source.n_rows} rows) has a pair of "
-                "positive weight; check labels, qid and weights"
-            )
-        # The weights of "query-level" sum to 1, whatever the number of queries.
-        total = 1.0 if loader.sampling == "query-level" else float(masses.sum())
-        return cls(masses, n_levels, n_pairs, total)
+
+def _census(loader: Loader) -> _Census:
+    source, n_pairs = loader.source, 0
+    masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
+    for i in range(source.n_chunks):
+        queries, weight = source.read_queries(i), source.read_weight(i)
+        n_levels[i] = queries.n_levels.sum(dtype=np.int64)
+        if (sampler := loader.sampler(i, queries, weight)) is not None:
+            masses[i], n_pairs = sampler.mass, n_pairs + sampler.n_pairs
+    if not masses.any():
+        raise NoPairsError(
+            f"none of the {source.n_chunks} chunks ({source.n_rows} rows) has a pair of "
+            "positive weight; check labels, qid and weights"
+        )
+    # The weights of "query-level" sum to 1, whatever the number of queries.
+    total = 1.0 if loader.sampling == "query-level" else float(masses.sum())
+    return _Census(masses, n_levels, n_pairs, total)
 
 
 def descend_chunks(
     source: Store,
     *,
-    algorithm: str = "pegasos",
-    alpha: float | None = None,
-    C: float | None = None,
-    aggressiveness: float = 1.0,
-    n_steps: int = 100_000,
-    sampling: str = "pairs",
-    average: str | None = None,
-    tol: float | None = None,
-    record: str | None = None,
     passes: int | None = None,
     memory_limit: Any = None,
-    seed: int = 0,
-    w0: Array | None = None,
     query_weight: Array | None = None,
     scaling: Scaling | None = None,
-    validation: Dataset | None = None,
-    n_jobs: int | None = None,
-    callback: Callback | None = None,
+    **options: Any,
 ) -> DescentResult:
-    """Learn weights from `n_steps` pairs, sampled chunk by chunk.
+    """Learn weights from pairs that are sampled chunk by chunk.
 
     Parameters
     ----------
     source : Store
         The chunks.
-    algorithm, alpha, C, aggressiveness, n_steps, average, tol, seed, w0, n_jobs, callback
-        As in :func:`linrank.stochastic.train.descend`; the threads are those of the exact
-        objective.
-    sampling : str
-        The distribution of the pairs; not "roc", which compares rows of different chunks.
-    record : {None, "sampled", "exact"}
-        As there. An exact objective takes a pass over the chunks, a sampled one a pass before the
-        first step.
     passes : int, optional
         How often each chunk is visited; see :func:`linrank.stochastic.chunked.passes_for`.
     memory_limit : int, float or str, optional
@@ -349,76 +325,37 @@ def descend_chunks(
         Factors c of the pair weights.
     scaling : Scaling, optional
         Of the features, as from ``store.statistics``; chunks are scaled as they are read.
-    validation : Dataset, optional
-        Held-out data that `tol` looks at, scaled.
+    **options
+        As in :class:`linrank.stochastic.train.Order`; not the sampling "roc", which compares rows
+        of different chunks. An exact objective takes a pass over the chunks, a sampled one a pass
+        before the first step.
     """
-    train.check_descent(algorithm, n_steps, record, tol)
+    order = train.Order(**options)
     check_passes(passes)
-    if sampling == "roc":
+    if order.sampling == "roc":
         raise ValueError(
             "sampling='roc' compares rows of all queries, which are in different chunks of a "
             "store; use another sampling, or linrank.load(store) and its X and y"
         )
-    record = "sampled" if record is None and tol is not None else record
-    draws = _draws(algorithm, w0, record)
     is_scaled = scaling is not None and scaling.kind != "none"
     # One thread scales: another one is at work on the steps.
     prepare = partial(scaling.applied, n_jobs=1) if scaling is not None and is_scaled else None
-    loader = Loader(source, sampling, query_weight, prepare)
-    census = _Census.of(loader)
-    alpha = train.regularisation(alpha, C, census.total_weight)
+    loader = Loader(source, order.sampling, query_weight, prepare)
+    census = _census(loader)
+    alpha = train.regularisation(order.alpha, order.C, census.total_weight)
+    is_exact = order.record == "exact"
     plan = _plan(
-        memory_limit, source, census, draws, is_scaled=is_scaled, n_readers=1 + (record == "exact")
+        memory_limit, source, census, order.draws, is_scaled=is_scaled, n_readers=1 + is_exact
     )
     with Reader(loader.read, source.buffer, source.n_chunks, plan) as reader:
-        drawn = drawn_from_chunks(reader, census.masses, draws, seed)
-        objective: train.Objective | None = None
-        if record == "exact":
-            objective = ChunkedObjective(reader, census.masses, alpha, resolve(n_jobs))
-        elif record is not None:
-            is_logistic = algorithm == "logistic"
-            objective = train.SampledObjective(drawn[RECORDED], alpha, logistic=is_logistic)
-        watched = objective
-        if validation is not None and tol is not None:
-            watched = train.held_out(validation, sampling, alpha, algorithm, seed)
-        watch = train.Watch(objective, watched, tol, callback)
-        run = Course(
-            source.n_features,
-            [Rule(algorithm, alpha, aggressiveness)],
-            n_steps,
-            average=average,
-            seed=seed,
-            w0=w0,
-            planned=drawn.get(PLANNED),
-        )
-        n_passes = passes_for(n_steps, source.n_rows) if passes is None else int(passes)
-        is_watched = objective is not None or callback is not None
-        walk = visited(reader, visits(n_steps, census.masses, n_passes, seed))
-        verdict = _walk(run, walk, watch, train.milestones(n_steps) if is_watched else iter(()))
-        return train.finished(run, watch, verdict, alpha, census.n_pairs)
-
-
-def _walk(
-    run: Course, chunks: Iterator[tuple[Visit, Loaded]], watch: train.Watch, stops: Iterator[int]
-) -> tuple[str, str]:
-    """Take the steps of all visits, with a look at every milestone; say why it ended."""
-    taken, stop = 0, next(stops, None)
-    for visit, loaded in chunks:
-        run.move(loaded.rows, loaded.sampler)
-        taken += visit.n_steps
-        while stop is not None and stop <= taken:
-            run.until(stop)
-            if (ended := watch(run)) is not None:
-                return ended
-            stop = next(stops, None)
-        run.until(taken)
-    return "n_steps", f"took all {taken:,} steps"
-
-
-def _draws(algorithm: str, w0: Array | None, record: str | None) -> list[Draw]:
-    """The pairs that are drawn once, before the first step."""
-    planned = [PLANNED] if needs_plan([algorithm], w0) else []
-    return planned + ([RECORDED] if record == "sampled" else [])
+        drawn = drawn_from_chunks(reader, census.masses, order.draws, order.seed)
+        exact: train.Objective | None = None
+        if is_exact:
+            exact = ChunkedObjective(reader, census.masses, alpha, resolve(order.n_jobs))
+        n_passes = passes_for(order.n_steps, source.n_rows) if passes is None else int(passes)
+        course = visits(order.n_steps, census.masses, n_passes, order.seed)
+        walk = ((visit.n_steps, *loaded) for visit, loaded in visited(reader, course))
+        return order.carried_out(source.n_features, walk, drawn, exact, alpha, census.n_pairs)
 
 
 # Beside the features: label, level, weight and id of a row, and the tables of a sampler while they

@@ -371,34 +371,16 @@ class Course:
                 chunk *= 2
 
 
-class Run(Course):
-    """The course of models over the pairs of data in memory.
-
-    Parameters
-    ----------
-    rows, sampler
-        The rows, and what draws pairs of them.
-    rules, n_steps, average, seed, w0
-        As in `Course`.
-    """
-
-    def __init__(
-        self,
-        rows: Rows,
-        sampler: PairSampler,
-        rules: Sequence[Rule],
-        n_steps: int,
-        *,
-        average: str | None = None,
-        seed: int = 0,
-        w0: Array | None = None,
-    ) -> None:
-        is_planned = needs_plan([rule.algorithm for rule in rules], w0)
-        planned = DrawnPairs.of(rows, sampler, PLANNED, seed) if is_planned else None
-        super().__init__(
-            rows.shape[1], rules, n_steps, average=average, seed=seed, w0=w0, planned=planned
-        )
-        self.move(rows, sampler)
+def course_over(
+    rows: Rows, sampler: PairSampler, rules: Sequence[Rule], n_steps: int, **options: Any
+) -> Course:
+    """The course of models over the pairs of data in memory, from w = 0; options as in `Course`."""
+    planned = None
+    if needs_plan([rule.algorithm for rule in rules], None):
+        planned = DrawnPairs.of(rows, sampler, PLANNED, options.get("seed", 0))
+    course = Course(rows.shape[1], rules, n_steps, planned=planned, **options)
+    course.move(rows, sampler)
+    return course
 
 
 def needs_plan(algorithms: Sequence[str], w0: Array | None) -> bool:

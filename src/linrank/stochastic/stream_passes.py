@@ -7,17 +7,18 @@ from a file, a pipe or a decompressor, its batches are the same, and so are the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.dataset import as_dense
+from linrank.data.rows import CsrRows, Rows
 from linrank.errors import CheckpointError, DataFormatError
-from linrank.io.blocks import LONGEST_LINE, Block, LongLineError, open_blocks
-from linrank.io.svmlight import FORM, ReadingOptions, Survey
+from linrank.io.blocks import LONGEST_LINE, LongLineError, open_blocks
+from linrank.io.svmlight import FORM, ReadingOptions, Shape, Survey, read_rows
 from linrank.stochastic import checkpoint
 from linrank.stochastic.streaming import StreamTrainer, number_of_token
 
@@ -28,7 +29,9 @@ _PATIENCE = 1_000_000  # rows without a pair after which nobody hopes for one
 _COLUMNS = ("lowest", "highest", "has_query", "n_rows")  # what is known of the text, over passes
 
 
-def text_batches(blocks: Iterator[tuple[Block, int]], n_bytes: int) -> Iterator[tuple[bytes, int]]:
+def text_batches(
+    blocks: Iterator[tuple[memoryview, int]], n_bytes: int
+) -> Iterator[tuple[bytes, int]]:
     """The text of blocks of whole lines in batches, each with the bytes of the input so far.
 
     An error in the data is raised behind the batches before it.
@@ -36,17 +39,17 @@ def text_batches(blocks: Iterator[tuple[Block, int]], n_bytes: int) -> Iterator[
     held: list[bytes] = []
     n_held, n_read = 0, 0
     error: DataFormatError | None = None
-    for block, n_read in blocks:
-        if isinstance(block, DataFormatError):
-            error = block
-            break
-        rest = bytes(block)
-        while n_held + len(rest) >= n_bytes:
-            end = rest.find(b"\n", max(0, n_bytes - n_held - 1)) + 1 or len(rest)
-            yield b"".join([*held, rest[:end]]), n_read
-            held, n_held, rest = [], 0, rest[end:]
-        held.append(rest)
-        n_held += len(rest)
+    try:
+        for block, n_read in blocks:
+            rest = bytes(block)
+            while n_held + len(rest) >= n_bytes:
+                end = rest.find(b"\n", max(0, n_bytes - n_held - 1)) + 1 or len(rest)
+                yield b"".join([*held, rest[:end]]), n_read
+                held, n_held, rest = [], 0, rest[end:]
+            held.append(rest)
+            n_held += len(rest)
+    except DataFormatError as found:
+        error = found
     if n_held:
         yield b"".join(held), n_read
     if error is not None:
@@ -256,14 +259,12 @@ class Stream:
         return piece
 
     def _rows(self, piece: Any, has_new_columns: bool) -> Rows:
-        n_rows, n_entries, width = piece.n_rows, piece.n_entries, self.n_columns
+        n_rows, width = piece.n_rows, self.n_columns
+        shape = Shape(False, np.dtype(np.float32), 0, width, False, False)
         if self.storage == "dense" and not has_new_columns:
-            x = np.empty((n_rows, width), np.float32)
-            _core.fill_dense([piece], x, 0, 1)
-            return DenseRows(x)
-        values, columns = np.empty(n_entries, np.float32), np.empty(n_entries, np.int32)
-        offsets = np.empty(n_rows + 1, np.int64)
-        _core.fill_csr([piece], values, columns, offsets, width, 0, 1)
+            return read_rows([piece], n_rows, replace(shape, is_dense=True), 1)
+        rows: Any = read_rows([piece], n_rows, shape, 1)
+        values, columns, offsets = rows.values, rows.columns, rows.offsets
         kept = values != 0  # zeros that were written down take room and change nothing
         if not kept.all():
             offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
@@ -274,9 +275,7 @@ class Stream:
             self.storage = "csr"
             return CsrRows(values, columns, offsets, width)
         self.storage = "dense"
-        x = np.zeros((n_rows, width), np.float32)
-        x[np.repeat(np.arange(n_rows), np.diff(offsets)), columns] = values
-        return DenseRows(x)
+        return as_dense(CsrRows(values, columns, offsets, width))
 
     # ---- checkpoints ----------------------------------------------------------------------------
 

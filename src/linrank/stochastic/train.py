@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,8 +20,15 @@ from linrank.losses.base import Huber
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import ALGORITHMS, RECORDS
 from linrank.solvers.result import duality_gap
-from linrank.stochastic.descent import Course, Rule, Run
-from linrank.stochastic.samplers import RECORDED, DrawnPairs, PairSampler, pair_sampler
+from linrank.stochastic.descent import Course, Rule, needs_plan
+from linrank.stochastic.samplers import (
+    PLANNED,
+    RECORDED,
+    Draw,
+    DrawnPairs,
+    PairSampler,
+    pair_sampler,
+)
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
@@ -41,7 +48,7 @@ class ExactObjective:
     def __init__(self, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int) -> None:
         C = 1.0 / (alpha * sampler.total_weight)
         self._alpha = alpha
-        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, BAND, n_threads), C))
+        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, n_threads, epsilon=BAND), C))
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, certified bound on what it is above the minimum).
@@ -199,31 +206,12 @@ class DescentResult:
         return {name: getattr(self, name) for name in names}
 
 
-def descend(
-    data: Dataset,
-    *,
-    algorithm: str = "pegasos",
-    alpha: float | None = None,
-    C: float | None = None,
-    aggressiveness: float = 1.0,
-    n_steps: int = 100_000,
-    sampling: str = "pairs",
-    average: str | None = None,
-    tol: float | None = None,
-    record: str | None = None,
-    seed: int = 0,
-    w0: Array | None = None,
-    query_weight: Array | None = None,
-    validation: Dataset | None = None,
-    n_jobs: int | None = None,
-    callback: Callback | None = None,
-) -> DescentResult:
-    """Learn weights from `n_steps` sampled pairs.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Order:
+    """What a descent is asked for, on data in memory or in chunks.
 
-    Parameters
+    Attributes
     ----------
-    data : Dataset
-        The rows, scaled if they are to be.
     algorithm : {"pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"}
         See :mod:`linrank.stochastic.descent`; ``hybrid`` is ``pa`` first, ``pegasos`` after.
     alpha, C : float, optional
@@ -247,61 +235,147 @@ def descend(
         Of the pairs. The same seed gives the same bits, whatever `n_jobs`.
     w0 : array, optional
         Weights to start from, with step sizes that do not erase them.
-    query_weight : array by query, optional
-        Factors c of the pair weights.
     validation : Dataset, optional
-        Held-out data that `tol` looks at.
+        Held-out data that `tol` looks at, scaled.
     n_jobs : int, optional
         Threads of the exact objective; the steps of one model are taken one after another.
     callback : callable, optional
         Called with the state at every milestone; True stops.
     """
-    check_descent(algorithm, n_steps, record, tol)
+
+    algorithm: str = "pegasos"
+    alpha: float | None = None
+    C: float | None = None
+    aggressiveness: float = 1.0
+    n_steps: int = 100_000
+    sampling: str = "pairs"
+    average: str | None = None
+    tol: float | None = None
+    record: str | None = None
+    seed: int = 0
+    w0: Array | None = None
+    validation: Dataset | None = None
+    n_jobs: int | None = None
+    callback: Callback | None = None
+
+    def __post_init__(self) -> None:
+        check_descent(self.algorithm, self.n_steps, self.record, self.tol)
+
+    @property
+    def draws(self) -> list[Draw]:
+        """The pairs that are drawn once, before the first step."""
+        is_sampled = self.record == "sampled" or (self.record is None and self.tol is not None)
+        planned = [PLANNED] if needs_plan([self.algorithm], self.w0) else []
+        return planned + ([RECORDED] if is_sampled else [])
+
+    def carried_out(
+        self,
+        n_features: int,
+        visits: Iterable[tuple[int, Rows, PairSampler]],
+        drawn: Mapping[Draw, DrawnPairs],
+        exact: Objective | None,
+        alpha: float,
+        n_pairs: int,
+    ) -> DescentResult:
+        """The outcome of the descent.
+
+        Parameters
+        ----------
+        n_features : int
+            Of the rows.
+        visits : iterable of (steps, rows, sampler)
+            Where the steps are taken, one after the other.
+        drawn : mapping
+            The pairs of each of the `draws`.
+        exact : Objective or None
+            The objective, where it is recorded over all pairs.
+        alpha : float
+            λ.
+        n_pairs : int
+            Pairs that may be drawn.
+        """
+        logistic = self.algorithm == "logistic"
+        objective = exact
+        if RECORDED in drawn:
+            objective = SampledObjective(drawn[RECORDED], alpha, logistic=logistic)
+        watched, held_out = objective, self.validation
+        if held_out is not None and self.tol is not None:
+            sampler = pair_sampler(held_out.queries, self.sampling, labels=held_out.labels)
+            pairs = DrawnPairs.of(held_out.rows, sampler, RECORDED, self.seed)
+            watched = SampledObjective(pairs, alpha, logistic=logistic)
+        watch = Watch(objective, watched, self.tol, self.callback)
+        run = Course(
+            n_features,
+            [Rule(self.algorithm, alpha, self.aggressiveness)],
+            self.n_steps,
+            average=self.average,
+            seed=self.seed,
+            w0=self.w0,
+            planned=drawn.get(PLANNED),
+        )
+        is_watched = objective is not None or self.callback is not None
+        verdict = _walk(run, visits, watch, milestones(self.n_steps) if is_watched else iter(()))
+        last, w = watch.latest, run.weights()[0]
+        return DescentResult(
+            w,
+            alpha,
+            run.n_steps,
+            last.get("objective", math.nan),
+            last.get("gap", math.nan),
+            float(run.mean_losses()[0]),
+            *verdict,
+            n_pairs,
+            watch.history,
+        )
+
+
+def _walk(
+    run: Course,
+    visits: Iterable[tuple[int, Rows, PairSampler]],
+    watch: Watch,
+    stops: Iterator[int],
+) -> tuple[str, str]:
+    """Take the steps of all visits, with a look at every milestone; say why it ended."""
+    taken, stop = 0, next(stops, None)
+    for n_steps, rows, sampler in visits:
+        run.move(rows, sampler)
+        taken += n_steps
+        while stop is not None and stop <= taken:
+            run.until(stop)
+            if (ended := watch(run)) is not None:
+                return ended
+            stop = next(stops, None)
+        run.until(taken)
+    return "n_steps", f"took all {taken:,} steps"
+
+
+def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any) -> DescentResult:
+    """Learn weights from sampled pairs.
+
+    Parameters
+    ----------
+    data : Dataset
+        The rows, scaled if they are to be.
+    query_weight : array by query, optional
+        Factors c of the pair weights.
+    **options
+        As in `Order`.
+    """
+    order = Order(**options)
     sampler = pair_sampler(
         data.queries,
-        sampling,
+        order.sampling,
         labels=data.labels,
         row_weight=data.weight,
         query_weight=query_weight,
     )
-    alpha = regularisation(alpha, C, sampler.total_weight)
-    rule = Rule(algorithm, alpha, aggressiveness)
-    run = Run(data.rows, sampler, [rule], n_steps, average=average, seed=seed, w0=w0)
-    if record is None and tol is not None:
-        record = "sampled"
-    objective = _objective(data.rows, sampler, alpha, record, algorithm, seed, n_jobs)
-    watched = objective
-    if validation is not None and tol is not None:
-        watched = held_out(validation, sampling, alpha, algorithm, seed)
-    watch = Watch(objective, watched, tol, callback)
-    verdict = ("n_steps", f"took all {n_steps:,} steps")
-    if objective is None and callback is None:
-        run.until(n_steps)
-    else:
-        for milestone in milestones(n_steps):
-            run.until(milestone)
-            if (ended := watch(run)) is not None:
-                verdict = ended
-                break
-    return finished(run, watch, verdict, alpha, sampler.n_pairs)
-
-
-def finished(
-    run: Course, watch: Watch, verdict: tuple[str, str], alpha: float, n_pairs: int
-) -> DescentResult:
-    """The outcome of a run that has come to its end."""
-    last, w = watch.latest, run.weights()[0]
-    return DescentResult(
-        w,
-        alpha,
-        run.n_steps,
-        last.get("objective", math.nan),
-        last.get("gap", math.nan),
-        float(run.mean_losses()[0]),
-        *verdict,
-        n_pairs,
-        watch.history,
-    )
+    alpha = regularisation(order.alpha, order.C, sampler.total_weight)
+    drawn = {draw: DrawnPairs.of(data.rows, sampler, draw, order.seed) for draw in order.draws}
+    exact: Objective | None = None
+    if order.record == "exact":
+        exact = ExactObjective(data.rows, sampler, alpha, resolve(order.n_jobs))
+    visits = [(order.n_steps, data.rows, sampler)]
+    return order.carried_out(data.n_features, visits, drawn, exact, alpha, sampler.n_pairs)
 
 
 def regularisation(
@@ -333,29 +407,3 @@ def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float |
         )
     if tol is not None and not (tol > 0 and math.isfinite(tol)):
         raise ValueError(f"tol must be finite and > 0, got {tol}")
-
-
-def held_out(
-    validation: Dataset, sampling: str, alpha: float, algorithm: str, seed: int
-) -> Objective:
-    """The objective over pairs drawn from validation data."""
-    sampler = pair_sampler(validation.queries, sampling, labels=validation.labels)
-    drawn = DrawnPairs.of(validation.rows, sampler, RECORDED, seed)
-    return SampledObjective(drawn, alpha, logistic=algorithm == "logistic")
-
-
-def _objective(
-    rows: Rows,
-    sampler: PairSampler,
-    alpha: float,
-    record: str | None,
-    algorithm: str,
-    seed: int,
-    n_jobs: int | None,
-) -> Objective | None:
-    if record is None:
-        return None
-    if record == "exact":
-        return ExactObjective(rows, sampler, alpha, resolve(n_jobs))
-    drawn = DrawnPairs.of(rows, sampler, RECORDED, seed)
-    return SampledObjective(drawn, alpha, logistic=algorithm == "logistic")

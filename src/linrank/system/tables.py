@@ -21,6 +21,12 @@ _STYLE = """<style>
 </style>"""
 
 
+class Markup(str):
+    """A cell that is HTML already."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Column:
     """A column: its heading, and the side that its cells lean to (numbers to the right)."""
@@ -98,7 +104,7 @@ class Table:
         return "\n".join([*title, *lines, *notes])
 
     def to_html(self) -> str:
-        """Return a ``<table class="linrank">``, every cell escaped; notes become a list."""
+        """Return a ``<table class="linrank">``, every cell escaped that is no `Markup`."""
         title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         heading = self._html_row("th", [column.heading for column in self.columns])
         body = "\n".join(self._html_row("td", row) for row in self.rows)
@@ -110,7 +116,8 @@ class Table:
 
     def _html_row(self, tag: str, row: Sequence[str]) -> str:
         cells = "".join(
-            f'<{tag} style="text-align:{column.align}">{escape(cell)}</{tag}>'
+            f'<{tag} style="text-align:{column.align}">'
+            f"{cell if isinstance(cell, Markup) else escape(cell)}</{tag}>"
             for column, cell in zip(self.columns, row, strict=True)
         )
         return f"<tr>{cells}</tr>"

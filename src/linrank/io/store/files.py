@@ -12,10 +12,10 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -27,11 +27,9 @@ from linrank.system.durable import (
     REMOVED,
     Scratch,
     naming,
-    new_file,
     recover,
     replace_folder,
     replacing,
-    sweep,
     sync_folder,
     token_of,
 )
@@ -135,8 +133,7 @@ class Files:
 
         def read(part: tuple[str, int]) -> None:
             name, begin = part
-            data = found[name][begin : begin + _PART]
-            self._whole(name, data, self._read(name, data, begin, len(data)))
+            self._fill(name, found[name][begin : begin + _PART], begin)
 
         parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
         from concurrent.futures import ThreadPoolExecutor
@@ -172,11 +169,15 @@ class Files:
                 return data
         else:
             data = np.empty(n_bytes, np.uint8)
-        return self._whole(name, data, self._read(name, data, begin, n_bytes))
+        return self._fill(name, data, begin)
 
-    def _read(self, name: str, data: Array, begin: int, n_bytes: int) -> int:
+    def _fill(self, name: str, data: Array, begin: int) -> Array:
+        """All of `data`, read from a place of a file."""
         with naming(self.path(name)):
-            return _read_all(self._descriptor(name), data, begin, n_bytes)
+            n_read = _read_all(self._descriptor(name), data, begin, len(data))
+        if n_read < len(data):
+            raise self._shorter(name, len(data) - n_read)
+        return data
 
     def _read_direct(self, name: str, start: int, end: int, memory: Array) -> bool:
         """Whether the bytes from start to end were read past the cache into memory."""
@@ -188,7 +189,8 @@ class Files:
                 raise
             self._no_direct.add(name)
             return False
-        self._whole(name, memory[: end - start], n_read)
+        if n_read < end - start:
+            raise self._shorter(name, end - start - n_read)
         return True
 
     def _descriptor(self, name: str) -> int:
@@ -203,11 +205,6 @@ class Files:
                 source = f"/proc/self/fd/{self._descriptor(name)}"
                 self._direct[name] = os.open(source, os.O_RDONLY | os.O_CLOEXEC | _DIRECT)
             return self._direct[name]
-
-    def _whole(self, name: str, data: Array, n_read: int) -> Array:
-        if n_read < len(data):
-            raise self._shorter(name, len(data) - n_read)
-        return data
 
     def _shorter(self, name: str, n_missing: int) -> DataFormatError:
         return DataFormatError(
@@ -228,23 +225,10 @@ def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
     return done
 
 
-@contextmanager
-def _nameless(folder: str) -> Iterator[IO[bytes]]:
+def _nameless(folder: str) -> IO[bytes]:
     """A file that vanishes with the process, in a folder or where temporary files go."""
-    if not os.access(folder, os.W_OK | os.X_OK):
-        from tempfile import gettempdir
-
-        folder = gettempdir()
-    sweep(folder)
-    made: list[str] = []
-    try:
-        descriptor = new_file(folder, made, mode=0o600)
-    finally:
-        for path in made:
-            with suppress(OSError):
-                os.unlink(path)
-    with open(descriptor, "r+b", buffering=0) as file:
-        yield file
+    is_writable = os.access(folder, os.W_OK | os.X_OK)
+    return tempfile.TemporaryFile(buffering=0, dir=folder if is_writable else None)
 
 
 def _copy(source: int, target: int, n_bytes: int) -> int:

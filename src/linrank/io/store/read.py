@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -14,12 +15,12 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
-from linrank.io.comments import Comments, Words
 from linrank.io.store.files import Buffer, Files, aligned
 from linrank.io.store.manifest import AGAIN, STATISTICS, Manifest, Unit
 from linrank.system.durable import FULL_DISK
-from linrank.system.resources import available, cached_property, describe_bytes
+from linrank.system.resources import available, describe_bytes
 
 Array = NDArray[Any]
 
@@ -42,33 +43,28 @@ _FEATURES = ("values", "columns", "row_offsets")
 _BLOCK = 8 << 20  # bytes of a range that is checked without being kept
 
 
-class StoredComments:
+class StoredComments(Comments):
     """The comments of one chunk, read when they are first looked at."""
 
-    def __init__(self, reader: ChunkReader, chunk: int, verify: Verify) -> None:
-        self._reader, self._chunk, self._verify = reader, chunk, verify
+    def __init__(self, n_rows: int, read: Callable[[], Comments]) -> None:
+        self.__dict__.update(_n_rows=n_rows, _read=read)
 
-    @cached_property
-    def _found(self) -> Comments:
-        return self._reader.of_chunk(self._chunk, self._verify, self._reader.comments)
+    def __getattr__(self, name: str) -> Any:
+        """Text and offsets, which are not there before they were read."""
+        if name not in ("text", "offsets"):
+            raise AttributeError(name)
+        self.__dict__.update(vars(self.__dict__["_read"]()))
+        return self.__dict__[name]
 
     def __len__(self) -> int:
-        return self._reader.layout.counts["n_rows"][self._chunk]
-
-    def __getitem__(self, i: int) -> str:
-        """The comment of row ``i``."""
-        return self._found[i]
-
-    def docid(self, i: int) -> str | None:
-        """The document of row ``i``."""
-        return self._found.docid(i)
+        return int(self.__dict__["_n_rows"])
 
     def select(self, index: Any) -> Comments:
         """The comments of some rows."""
-        return self._found.select(index)
+        return Comments(self.text, self.offsets).select(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Comments, (self._found.text, self._found.offsets)
+        return Comments, (self.text, self.offsets)
 
 
 class ChunkReader:
@@ -76,7 +72,8 @@ class ChunkReader:
 
     def __init__(self, manifest: Manifest, files: Files) -> None:
         self.manifest, self.layout, self.files = manifest, manifest.layout, files
-        self._sound = {name: bytearray(self.layout.n_chunks) for name in self.layout.arrays}
+        # By array, the chunks whose checksums were compared.
+        self.sound = {name: bytearray(self.layout.n_chunks) for name in self.layout.arrays}
         # Chunks whose rows were looked through: a sound checksum says nothing of who wrote them.
         self._looked_through = bytearray(self.layout.n_chunks)
 
@@ -90,22 +87,15 @@ class ChunkReader:
         if buffer is not None and name in ("values", "columns"):
             out = buffer.part(name, begin, n_bytes)
         data = self.files.read(stored.file, begin, n_bytes, out)
-        if self._is_due(name, i, verify):
+        if verify == "always" or (verify is True and not self.sound[name][i]):
             self.check_sum(name, i, checksum(data))
         return data.view(stored.dtype)
-
-    def _is_due(self, name: str, i: int, verify: Verify) -> bool:
-        return verify == "always" or (verify is True and not self._sound[name][i])
 
     def check_sum(self, name: str, i: int, found: int) -> None:
         """Compare a checksum with that of the manifest, and remember that it was right."""
         if found != self.manifest.checksums[name][i]:
             raise self.damaged(name, i, "its checksum is wrong: bytes have changed")
-        self._sound[name][i] = 1
-
-    def is_sound(self, name: str, i: int) -> bool:
-        """Whether the checksum was compared already."""
-        return bool(self._sound[name][i])
+        self.sound[name][i] = 1
 
     def damaged(self, name: str, i: int | None, problem: str) -> DataFormatError:
         """The error of an array, with the place of the chunk in its file."""
@@ -148,14 +138,15 @@ class ChunkReader:
     def chunk(self, i: int, verify: Verify, buffer: Buffer, source: str) -> Dataset:
         """Chunk i, its features in the buffer; its comments are read when they are looked at."""
         is_new = verify == "always" or (verify is True and not self._looked_through[i])
-        arrays = self._arrays_of(i, verify, buffer)
-        comments = StoredComments(self, i, verify) if self.layout.has_comments else None
+        arrays = partial(self.array, i=i, verify=verify, buffer=buffer)
+        comments = None
+        if self.layout.has_comments:
+            n_rows = self.layout.counts["n_rows"][i]
+            read = partial(self.of_chunk, i, verify, self.comments)
+            comments = StoredComments(n_rows, read)
         data = self.dataset(i, arrays, comments, is_new, source)
         self._looked_through[i] |= is_new
         return data
-
-    def _arrays_of(self, i: int, verify: Verify, buffer: Buffer | None = None) -> Arrays:
-        return lambda name: self.array(name, i, verify, buffer)
 
     def dataset(
         self, i: int | None, arrays: Arrays, comments: Any, thoroughly: bool, source: str
@@ -228,11 +219,11 @@ class ChunkReader:
 
     def of_chunk(self, i: int, verify: Verify, read: Callable[[int, Arrays], T]) -> T:
         """What one of the methods above reads of chunk i."""
-        return read(i, self._arrays_of(i, verify))
+        return read(i, partial(self.array, i=i, verify=verify))
 
     def check_features(self, i: int) -> None:
         """Sum the features of chunk i block by block, without keeping them, if nobody has yet."""
-        names = [n for n in _FEATURES if n in self.layout.arrays and not self.is_sound(n, i)]
+        names = [n for n in _FEATURES if n in self.layout.arrays and not self.sound[n][i]]
         memory = aligned(2 * _BLOCK)
         for name in names:
             stored = self.layout.arrays[name]
@@ -301,7 +292,7 @@ def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -
 
     def check(i: int) -> None:
         for name, array in arrays.items():
-            if not reader.is_sound(name, i):
+            if not reader.sound[name][i]:
                 begin, n_bytes = reader.layout.place(name, i)
                 data = array.view(np.uint8)[begin : begin + n_bytes]
                 reader.check_sum(name, i, checksum(data))

@@ -15,12 +15,12 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID, Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
-from linrank.io.comments import naming_documents
 from linrank.io.store.files import Buffer, Files, span
 from linrank.io.store.manifest import AGAIN, MANIFEST, read_manifest
 from linrank.io.store.read import ChunkReader, Verify, read_rows, whole_dataset
-from linrank.io.store.writer import CHUNK_BYTES, write_dataset
+from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
 from linrank.options import MISSING
 from linrank.system.durable import recover
 from linrank.system.resources import cached_property, describe_bytes, resolve
@@ -116,10 +116,6 @@ class Store:
         """Rows of chunk i."""
         return self._layout.counts["n_rows"][i]
 
-    def bytes_of(self, i: int) -> int:
-        """Bytes of the features of chunk i."""
-        return self.chunks[i].nbytes
-
     @cached_property
     def statistics(self) -> ColumnStatistics:
         """Moments, ranges and non-zeros of the columns, merged chunk by chunk when written."""
@@ -127,16 +123,8 @@ class Store:
 
     def query_lengths(self, chunk: int | None = None) -> Array:
         """Rows of each query, of one chunk or of all, as int64."""
-        return self._by_chunk(chunk, lambda i: np.diff(self.read_queries(i).offsets))
-
-    def query_levels(self, chunk: int | None = None) -> Array:
-        """Number of different labels of each query, of one chunk or of all, as int32."""
-        return self._by_chunk(chunk, lambda i: self.read_queries(i).n_levels)
-
-    def _by_chunk(self, chunk: int | None, read: Any) -> Array:
-        if chunk is not None:
-            return np.asarray(read(chunk))
-        return np.concatenate([read(i) for i in range(self.n_chunks)])
+        chunks = range(self.n_chunks) if chunk is None else [chunk]
+        return np.concatenate([np.diff(self.read_queries(i).offsets) for i in chunks])
 
     # ---- reading ----------------------------------------------------------------------------
 
@@ -327,9 +315,20 @@ class Store:
             if isinstance(docids, str) or len(docids) != data.n_rows:
                 raise ValueError(f"docids must hold one id for each of the {data.n_rows} rows")
             data = replace(data, comments=naming_documents(docids, 0, "a store"))
-        return write_dataset(
-            path, data, chunk_bytes=chunk_bytes, overwrite=overwrite, n_jobs=n_jobs
-        )
+        offsets, order = data.queries.offsets, data.queries.order
+        n_rows = max(1, chunk_bytes * data.n_rows // max(1, data.rows.nbytes))
+        with StoreWriter(
+            path, chunk_bytes=chunk_bytes, overwrite=overwrite, n_jobs=n_jobs
+        ) as writer:
+            first, n_queries = 0, len(offsets) - 1
+            while first < n_queries:  # rows that do not lie together are gathered by chunks
+                begin = int(offsets[first])
+                last = int(np.searchsorted(offsets, begin + n_rows, "right")) - 1
+                first = max(first + 1, last)
+                end = int(offsets[first])
+                part = data.select(slice(begin, end) if order is None else order[begin:end])
+                writer.append(with_stored_comments(part, begin))
+            return writer.finish()
 
 
 # Stores of this process by path and digest: workers get the same one many times, and what was
@@ -374,38 +373,30 @@ def outline(store: Store) -> Dataset:
     What an estimator asks of its data beside the training itself needs no more; it takes some bytes
     a query, whatever the number of rows. Labels and levels are all 0.
     """
-    lengths, n_levels = [], []
-    names: list[Any] = []
+    n_rows, found = store.n_rows, []
     for i in range(store.n_chunks):
         part = store.read_queries(i)  # with a level for each row, which does not stay
-        lengths.append(np.diff(part.offsets))
-        n_levels.append(part.n_levels)
-        names.append(part.ids)
-    ids: Array | None = np.concatenate(names) if store.has_ids else None
-    n_rows, zero = store.n_rows, np.zeros(1)
-    rows = CsrRows(
-        np.empty(0, store.dtype),
-        np.empty(0, np.int32),
-        np.broadcast_to(np.zeros(1, np.int64), n_rows + 1),
-        store.n_features,
-    )
-    qid = None if ids is None else np.broadcast_to(ids[:1], n_rows)
-    data = Dataset(
-        rows,
-        np.broadcast_to(zero, n_rows),
-        qid,
-        feature_names=store.feature_names,
-        source=store.path,
-        index_base=store.index_base,
-        filling=store.filling,
-    )
-    data.__dict__["queries"] = Queries(
+        found.append((np.diff(part.offsets), part.n_levels, part.ids))
+    lengths, n_levels, ids = zip(*found, strict=True)
+
+    def zeros(dtype: Any, n: int = n_rows) -> Array:
+        return np.broadcast_to(np.zeros(1, dtype), n)
+
+    queries = Queries(
         np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
         None,
-        np.broadcast_to(np.zeros(1, np.int32), n_rows),
+        zeros(np.int32),
         np.concatenate(n_levels),
-        ids,
+        np.concatenate(ids) if store.has_ids else None,
     )
+    none, entries = np.empty(0, np.int32), np.empty(0, store.dtype)
+    data = replace(
+        columns_of(store),
+        rows=CsrRows(entries, none, zeros(np.int64, n_rows + 1), store.n_features),
+        labels=zeros(np.float64),
+        qid=None if queries.ids is None else np.broadcast_to(queries.ids[:1], n_rows),
+    )
+    data.__dict__["queries"] = queries
     return data
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.dataset import Dataset, join_ids
+from linrank.data.dataset import Dataset, join_datasets, join_ids
 from linrank.data.frames import as_array, as_labels, check_names
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
-from linrank.io.comments import Comments, Words, join_datasets, naming_documents
+from linrank.data.words import Comments, Words, naming_documents
 from linrank.io.store.files import NewFolder
 from linrank.io.store.manifest import STATISTICS, Layout, Manifest, StoredArray
 from linrank.io.store.read import checksum
@@ -104,11 +103,11 @@ class StoreWriter:
         return data
 
     @property
-    def folder(self) -> str:
+    def folder(self) -> NewFolder:
         """Where it is written meanwhile."""
         if self._folder is None:
             raise ValueError("the writer is finished or was given up; make another")
-        return self._folder.partial
+        return self._folder
 
     def append(self, data: Dataset, ids: Any = None) -> None:
         """Write whole queries.
@@ -196,9 +195,7 @@ class StoreWriter:
         self._n_pairs += sum(_core.count_pairs(levels, offsets, n_levels).tolist())
         if rows.shape[1] != self._layout.n_features:
             rows = resized(rows, self._layout.n_features)
-        self._statistics = self._statistics.merged(
-            ColumnStatistics.of(rows, data.weight, self._n_threads)
-        )
+        self._statistics += ColumnStatistics.of(rows, data.weight, self._n_threads)
         arrays: dict[str, Array] = {"values": rows.values, "labels": data.labels}
         units = {"n_queries": len(n_levels), "n_rows": len(levels)}
         if isinstance(rows, CsrRows):
@@ -222,13 +219,11 @@ class StoreWriter:
             self._totals[unit] += units.get(unit, 0)
 
     def _write(self, name: str, stored: StoredArray, array: Array) -> None:
-        if self._folder is None:
-            raise ValueError("the writer is finished or was given up; make another")
         data = np.ascontiguousarray(array, stored.dtype)
         before = self._checksums.setdefault(name, [])
         if stored.lead and not before:
-            self._folder.write(stored.file, np.zeros(stored.lead, stored.dtype))
-        self._folder.write(stored.file, data)
+            self.folder.write(stored.file, np.zeros(stored.lead, stored.dtype))
+        self.folder.write(stored.file, data)
         before.append(checksum(data))
 
     def _add_ids(self, ids: Array, arrays: dict[str, Array], units: dict[str, int]) -> None:
@@ -245,9 +240,9 @@ class StoreWriter:
     def _make_ids_text(self) -> None:
         """Rewrite the ids so far, which were integers, as text."""
         self._layout = replace(self._layout, ids="text")
-        if self._checksums.pop("ids", None) is None or self._folder is None:
+        if self._checksums.pop("ids", None) is None:
             return
-        ids = self._folder.take_back("ids.bin", np.dtype("<i8"))
+        ids = self.folder.take_back("ids.bin", np.dtype("<i8"))
         for chunk, part in enumerate(np.split(ids, np.cumsum(self._counts["n_queries"])[:-1])):
             arrays: dict[str, Array] = {}
             units: dict[str, int] = {}
@@ -270,9 +265,7 @@ class StoreWriter:
         try:
             if self._pending:
                 self._flush()
-            folder = self._folder
-            if folder is None:
-                raise ValueError("the writer is finished or was given up; make another")
+            folder = self.folder
             if self._like is None or not self._counts["n_rows"]:
                 raise ValueError("nothing was appended; a store has at least one row")
             s = self._statistics
@@ -369,24 +362,8 @@ def _as_ids(ids: Any) -> Array:
     return np.array(items, np.int64)
 
 
-def write_dataset(path: str | os.PathLike[str], data: Dataset, **options: Any) -> Store:
-    """Write all queries; rows that do not lie together are gathered a chunk at a time."""
-    offsets, order = data.queries.offsets, data.queries.order
-    n_rows = max(1, options["chunk_bytes"] * data.n_rows // max(1, data.rows.nbytes))
-    cuts = [0]
-    while cuts[-1] < len(offsets) - 1:
-        end = int(np.searchsorted(offsets, offsets[cuts[-1]] + n_rows, "right")) - 1
-        cuts.append(max(cuts[-1] + 1, end))
-    with StoreWriter(path, **options) as writer:
-        for begin, end in pairwise(offsets[cuts].tolist()):
-            part = data.select(slice(begin, end) if order is None else order[begin:end])
-            writer.append(with_stored_comments(part, begin))
-        return writer.finish()
-
-
 def with_stored_comments(data: Dataset, first_row: int) -> Dataset:
     """The data with comments as a store has them: documents of a table as LETOR files name them."""
-    found: Any = data.comments
-    if found is None or isinstance(found, Comments):
+    if data.comments is None or isinstance(data.comments, Comments):
         return data
     return replace(data, comments=naming_documents(data.docids or (), first_row, "a store"))

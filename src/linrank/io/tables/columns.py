@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.frames import check_apart, check_names
+from linrank.data.words import Words
 from linrank.errors import DataFormatError, did_you_mean
-from linrank.io.comments import Words
 
 Array = NDArray[Any]
 
@@ -201,38 +201,6 @@ def one_array(column: Any) -> Any:
 # ---- columns that have a role, as arrays ------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Docids:
-    """One id per row, in place of the comments of a text; an empty one is none.
-
-    Ids of a table may hold blanks, which those of a comment cannot.
-
-    Examples
-    --------
-    >>> ids = Docids(Words.of(["a b", "", "c"]))
-    >>> [ids.docid(i) for i in range(3)], ids[0], ids.select([2]).docid(0)
-    (['a b', None, 'c'], 'docid = a b', 'c')
-    """
-
-    words: Words
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __getitem__(self, i: int) -> str:
-        """The comment that a text would have for row ``i``."""
-        docid = self.docid(i)
-        return "" if docid is None else f"docid = {docid}"
-
-    def docid(self, i: int) -> str | None:
-        """The document of row ``i``, or None."""
-        return self.words[i] or None
-
-    def select(self, index: Any) -> Docids:
-        """Return the ids of the rows of ``index`` (integers, a boolean mask or a slice)."""
-        return Docids(self.words.select(index))
-
-
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as str() writes one
 _EXACT = 2.0**53  # integers below are float64 numbers, each by itself
 
@@ -334,8 +302,8 @@ def _no_id(row: int, name: str, source: str) -> DataFormatError:
     )
 
 
-def as_docids(column: Any, name: str, source: str) -> Docids:
-    """Document ids as text; a missing one is none."""
+def as_docids(column: Any, name: str, source: str) -> Words:
+    """Document ids as text; a missing one is empty."""
     pa = arrow()
     try:
         if pa.types.is_dictionary(column.type):
@@ -354,7 +322,7 @@ def as_docids(column: Any, name: str, source: str) -> Docids:
     _, offsets, text = whole.buffers()
     ends = np.frombuffer(offsets, np.int64, whole.offset + len(whole) + 1)[whole.offset :]
     data = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
-    return Docids(Words(data[ends[0] : ends[-1]], ends - ends[0]))
+    return Words(data[ends[0] : ends[-1]], ends - ends[0])
 
 
 def _are_whole(numbers: Any) -> bool:

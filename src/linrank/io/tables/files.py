@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import re
+import stat
 from collections.abc import Iterator
 from typing import Any
 
 from linrank.data.frames import sparse_part
 from linrank.errors import DataFormatError
+from linrank.io.blocks import LONGEST_LINE, LongLineError, OneWay, open_blocks
 from linrank.io.formats import is_arrow_stream, parquet_parts
 from linrank.io.tables.columns import arrow
-from linrank.io.tables.csv import reading
-from linrank.io.tables.read import Table
+from linrank.io.tables.read import ArrowBatches, Table
 from linrank.io.tables.roles import Roles
+from linrank.system.durable import naming
 
 
 def open_table(source: Any, name: str, head: bytes, format: str, n_threads: int) -> Table:
     """The table of a frame, or of a file or stream of one of the formats but SVMlight text."""
     if format == "frame":
-        return FrameTable(source)
+        name = f"<{type(source).__name__}>"
+        return ArrowBatches(name, _to_arrow(source, name))
     if format == "parquet":
         return ParquetTable(_seekable(source), name, n_threads)
     if format == "arrow":
         is_stream = is_arrow_stream(head)
         return ArrowTable(source if is_stream else _seekable(source), name, is_stream)
-    from linrank.io.tables.csv import CsvTable
-
     return CsvTable(source, name, "\t" if format == "tsv" else ",", n_threads)
 
 
@@ -73,11 +76,6 @@ class ParquetTable:
         """Row groups by bands of columns, or batches of rows where a column holds whole rows."""
         with reading(self.name, "Parquet"):
             yield from self._bands(roles) if roles.layout == "columns" else self._rows(roles)
-
-    def row_batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
-        """As `batches`, with all columns in each."""
-        with reading(self.name, "Parquet"):
-            yield from self._rows(roles)
 
     def _bands(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """All rows of a row group at once, some columns at a time.
@@ -184,29 +182,6 @@ class ArrowTable:
             yield reader.get_batch(i)
 
 
-_FRAME_ROWS = 65_536
-
-
-class FrameTable:
-    """A frame in memory; its columns are looked at where they are, if their types allow."""
-
-    is_text = False
-
-    def __init__(self, frame: Any) -> None:
-        self.name = f"<{type(frame).__name__}>"
-        self._table = _to_arrow(frame, self.name)
-        self.schema = self._table.schema
-        self.n_rows: int | None = self._table.num_rows
-        self.size: int | None = None
-
-    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
-        """The batches of the table, long ones in parts."""
-        n_rows = 0
-        for batch in self._table.select(roles.used).to_batches(max_chunksize=_FRAME_ROWS):
-            yield batch, n_rows, 0
-            n_rows += batch.num_rows
-
-
 def _to_arrow(frame: Any, name: str) -> Any:
     pa = arrow()
     library = type(frame).__module__.partition(".")[0]
@@ -228,3 +203,260 @@ def _to_arrow(frame: Any, name: str) -> Any:
             ) from None
         text = " ".join(str(error).split())
         raise DataFormatError(f"{name}: a column is not of one type: {text}") from None
+
+
+# ---- text with a header line and separators (CSV, TSV) -------------------------------------------
+
+
+# ---- errors of pyarrow as ours, with the name of the file ---------------------------------------
+
+_LONGEST = 300  # characters of a foreign message
+
+
+@contextlib.contextmanager
+def reading(source: str, what: str) -> Iterator[None]:
+    """Turn what pyarrow raises on bad contents into a DataFormatError; ``what`` is the format."""
+    pa = arrow()
+    try:
+        with naming(source):
+            yield
+    except DataFormatError:
+        raise
+    except pa.ArrowMemoryError as error:
+        raise MemoryError(f"{source}: reading this {what} file: {error}") from error
+    except UnicodeDecodeError as error:
+        raise DataFormatError(f"{source}: {what} data with text that is not UTF-8") from error
+    except (pa.ArrowException, OSError) as error:
+        # pyarrow reports contents it cannot make sense of as an OSError without a number.
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise damaged(source, what, error) from error
+
+
+def damaged(source: str, what: str, error: object) -> DataFormatError:
+    """A foreign message on the contents of a file, in one line and not too long."""
+    text = " ".join(str(error).split())
+    more = " ..." if len(text) > _LONGEST else ""
+    return DataFormatError(f"{source}: damaged {what} data: {text[:_LONGEST]}{more}")
+
+
+class TextStream(OneWay):
+    """Bytes of a text, the first of which can be looked at before they are read."""
+
+    def __init__(self, source: Any) -> None:
+        text = open_blocks(source)
+        self.name, self.size = text.name, text.size
+        self.n_done = 0  # bytes of the source, compressed if it is
+        self._blocks = text.blocks
+        self._ready = bytearray()
+        self._error: DataFormatError | None = None
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, at least ``size`` of them unless the text ends before."""
+        self._fill(size)
+        return bytes(self._ready)
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, at most ``size``; none at the end."""
+        self._fill(size if size >= 0 else 1 << 62)
+        data = bytes(self._ready if size < 0 else self._ready[:size])
+        del self._ready[: len(data)]
+        if not data and self._error is not None:
+            raise self._error
+        return data
+
+    def _fill(self, size: int) -> None:
+        try:
+            while len(self._ready) < size:
+                block, self.n_done = next(self._blocks)
+                self._ready += block
+        except StopIteration:
+            pass
+        except DataFormatError as error:  # raised when all before it was read
+            self._error = error
+
+
+_PROBE = 1 << 20  # bytes from which types are told
+_BLOCK = 1 << 20
+_ROOM = 8  # of a block: times the first two lines; a line longer than a block cannot be read
+_LOOKED_AT = 1000  # values of a column of words
+_MOSTLY = 0.9
+_ROW = re.compile(r"Row #(\d+): ")
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+): .*CSV conversion error to \w+: invalid value '(.*)'"
+)
+_SHAPE = re.compile(r"CSV parse error: .*Expected (\d+) columns, got (\d+)")
+
+
+_IDS = ("qid", "docid", "session", "query", "document")  # roles whose values stay text
+
+
+class CsvTable:
+    """Text whose first line names the columns.
+
+    Features, labels and weights are read as float64 numbers, ids as text; what type a column has
+    is told from the first megabyte. An empty field, ``NA``, ``NaN``, ``null`` and the like are a
+    missing number.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file object
+        Plain or compressed.
+    name : str
+        What it is called in messages.
+    separator : str
+        What stands between two fields: a comma or a tab.
+    n_threads : int
+        1 converts on this thread, more use those of pyarrow.
+    """
+
+    n_rows: int | None = None
+    is_text = True
+
+    def __init__(self, source: Any, name: str, separator: str, n_threads: int) -> None:
+        self.name, self._separator, self._n_threads = name, separator, n_threads
+        self._source = source if _can_reopen(source) else None
+        self._stream = TextStream(source)
+        self.size = self._stream.size
+        head, n_first = self._first_lines()
+        self._block = max(_BLOCK, _ROOM * n_first)
+        with reading(name, "CSV"):
+            reader = self._open(io.BytesIO(head), {}, None, 2 * len(head) + _BLOCK)
+            self.schema = _with_slips(reader)
+            self._check_header()
+
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
+        """Batches of the columns that are used, numbers as float64 and ids as strings."""
+        types = self._types(roles)
+        n_rows = 0
+        try:
+            for batch in self._open(self._stream, types, roles.used, n_threads=self._n_threads):
+                yield batch, n_rows, self._stream.n_done
+                n_rows += batch.num_rows
+        except arrow().ArrowException as error:
+            raise self._explained(error, types, roles) from None
+
+    def _types(self, roles: Roles) -> dict[str, Any]:
+        pa = arrow()
+        types = {
+            name: pa.bool_() if self.schema.field(name).type == pa.bool_() else pa.float64()
+            for name in (*roles.features, *roles.fields.values())
+        }
+        for role, name in roles.fields.items():
+            # A column of words is no number: said on reading its first value, with the value.
+            if role in _IDS or pa.types.is_string(self.schema.field(name).type):
+                types[name] = pa.string()
+        return types
+
+    def _open(
+        self,
+        stream: Any,
+        types: dict[str, Any],
+        columns: list[str] | None,
+        probe: int | None = None,
+        n_threads: int = 1,
+    ) -> Any:
+        from pyarrow import csv
+
+        return csv.open_csv(
+            arrow().PythonFile(stream, "r"),
+            read_options=csv.ReadOptions(
+                use_threads=n_threads > 1, block_size=probe or self._block
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self._separator,
+                newlines_in_values=True,
+                invalid_row_handler=None if probe is None else lambda row: "skip",
+            ),
+            convert_options=csv.ConvertOptions(column_types=types, include_columns=columns),
+        )
+
+    def _first_lines(self) -> tuple[bytes, int]:
+        """A megabyte of whole lines, or two lines if these are longer, and the bytes of the two."""
+        size = _PROBE
+        while True:
+            head = self._stream.peek(size)[:size]
+            if not head.strip():
+                raise DataFormatError(f"{self.name}: empty; the first line must name the columns")
+            is_all = len(head) < size
+            first = head.split(b"\n" if b"\n" in head else b"\r", 2)
+            if len(first) > 2 or is_all:
+                break
+            if size >= LONGEST_LINE:
+                raise LongLineError(self.name, LONGEST_LINE)
+            size *= 2
+        if is_all and len(head.strip().splitlines()) < 2:
+            raise DataFormatError(f"{self.name}: no rows")
+        end = len(head) if is_all else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
+        return head[:end], len(first[0]) + len(first[1])
+
+    def _check_header(self) -> None:
+        names = self.schema.names
+        numbers = [name for name in names if _is_number(name)]
+        # A number that comes twice is a value too, whatever words stand beside it.
+        if len(numbers) == len(names) or len(set(numbers)) < len(numbers):
+            raise DataFormatError(
+                f"{self.name}: the first line, {', '.join(names[:4])}, ..., holds numbers; it must "
+                "name the columns: put a line such as label,qid,f1,f2 in front"
+            )
+        if len(names) == 1:
+            other = next((c for c in ",\t;|" if c != self._separator and c in names[0]), None)
+            if other is not None:
+                raise DataFormatError(
+                    f"{self.name}: the first line has no {self._separator!r} but {other!r}; "
+                    "csv is separated by commas, tsv by tabs: say format='csv' or 'tsv', or "
+                    "write the file with one of them"
+                )
+
+    def _explained(self, error: Exception, types: dict[str, Any], roles: Roles) -> DataFormatError:
+        """The fault with its row: threads lose count, so the text is read again without."""
+        text = str(error)
+        if self._source is not None and "Row #" not in text:
+            try:
+                for _ in self._open(TextStream(self._source), types, roles.used):
+                    pass
+            except arrow().ArrowException as again:
+                text = str(again)
+        row = _ROW.search(text)
+        place = self.name if row is None else f"{self.name}:{row[1]}"
+        if found := _CONVERSION.search(text):
+            column = self.schema.names[int(found[1])]
+            return DataFormatError(
+                f"{place}: the column {column!r} holds {found[2][:60]!r}, which is no number; "
+                "correct it, or leave the column out with features="
+            )
+        if found := _SHAPE.search(text):
+            return DataFormatError(
+                f"{place}: a line with {found[2]} fields, the first line has {found[1]}"
+            )
+        return damaged(self.name, "CSV", text)
+
+
+def _with_slips(reader: Any) -> Any:
+    """The schema of a text; a column of numbers with a few words is one of numbers.
+
+    Then the words are faults, named with their line, and no feature goes missing for them.
+    """
+    pa, schema = arrow(), reader.schema
+    batch = next(iter(reader), None)
+    for i, field in enumerate(schema):
+        if batch is None or not pa.types.is_string(field.type):
+            continue
+        values = [v for v in batch.column(i).slice(0, _LOOKED_AT).to_pylist() if v]
+        if sum(map(_is_number, values)) > _MOSTLY * len(values):
+            schema = schema.set(i, pa.field(field.name, pa.float64()))
+    return schema
+
+
+def _can_reopen(source: Any) -> bool:
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        return False
+    return stat.S_ISREG(os.stat(source).st_mode)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, as_sparse, warn_of_leaks
 from linrank.data.frames import as_weights
-from linrank.data.rows import DenseRows, Rows
+from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
+from linrank.io.blocks import Progress
 from linrank.io.svmlight import ReadingOptions
-from linrank.io.tables.columns import arrow, as_docids, as_numbers, as_query_ids, columns_of
+from linrank.io.tables.columns import (
+    arrow,
+    as_docids,
+    as_numbers,
+    as_query_ids,
+    columns_of,
+    list_sizes,
+    missing_of,
+    plain_numbers,
+)
 from linrank.io.tables.roles import Roles, TableOptions, assign, tell
-from linrank.io.tables.rows import ColumnRows, ListRows, Matrix, VectorRows, float_for
+from linrank.system.resources import check_fits
 
 T = TypeVar("T")
 PART_BYTES = 16 << 20  # of batches that become one dataset; there are about six copies of it
@@ -37,7 +49,6 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 Note = Callable[[str], object]
-Progress = Callable[[int, "int | None"], object]
 
 
 class Table(Protocol):
@@ -120,9 +131,23 @@ def read_table(
 
     ``note`` is told which column is what; without it nobody is warned of any either.
     """
+    roles = _roles(table, options, note)
+    data = _read(table, roles, form, n_threads, progress)
+    if note is not None and "label" in roles.fields:
+        warn_of_leaks(data.rows, data.feature_names, data.labels, data.qid)
+    return data
+
+
+def _roles(table: Table, options: TableOptions, note: Note | None) -> Roles:
     roles = assign(columns_of(table.schema, table.name), options, table.name)
     if note is not None:
         tell(roles, options, note)
+    return roles
+
+
+def _read(
+    table: Table, roles: Roles, form: Form, n_threads: int, progress: Progress | None = None
+) -> Dataset:
     reader, fields = _rows_reader(table, roles, form, n_threads), _Fields(table, roles)
     n_rows = 0
     for batch, begin, done in ahead(table.batches(roles)):
@@ -141,10 +166,7 @@ def read_table(
     names = roles.features if roles.layout == "columns" else None
     if reader.has_missing and not form.keeps_missing:
         _refuse_missing(rows, names, table.name)
-    data = fields.dataset(_stored(rows, form.storage), names)
-    if note is not None and roles.label is not None:
-        warn_of_leaks(data.rows, names, data.labels, data.qid)
-    return data
+    return fields.dataset(_stored(rows, form.storage), names)
 
 
 def _rows_reader(table: Table, roles: Roles, form: Form, n_threads: int) -> _RowsReader:
@@ -153,9 +175,9 @@ def _rows_reader(table: Table, roles: Roles, form: Form, n_threads: int) -> _Row
         return VectorRows(table.name, roles.features[0], form.dtype or np.dtype(np.float64))
     if roles.layout == "list":
         dtype = form.dtype or float_for([types[0].value_type])
-        return ListRows(table.name, roles.features[0], dtype, table.n_rows, n_threads)
-    matrix = Matrix(table.name, len(types), form.dtype or float_for(types), table.n_rows)
-    return ColumnRows(matrix, roles.features, n_threads)
+        return ListRows(table.name, roles.features, dtype, table.n_rows, n_threads)
+    dtype = form.dtype or float_for(types)
+    return ColumnRows(table.name, roles.features, dtype, table.n_rows, n_threads)
 
 
 class _Fields:
@@ -182,7 +204,7 @@ class _Fields:
         n_rows, source = rows.shape[0], self._table.name
         found = {role: self._read(role, chunks) for role, chunks in self._parts.items()}
         if "weight" in found:
-            name = f"{source}: the weight column {self._roles.weight!r}"
+            name = f"{source}: the weight column {self._roles.fields['weight']!r}"
             found["weight"] = as_weights(found["weight"], n_rows, name)
         return Dataset(
             rows,
@@ -211,12 +233,7 @@ class _Fields:
 
 
 def _refuse_missing(rows: Rows, names: tuple[str, ...] | None, source: str) -> None:
-    if isinstance(rows, DenseRows):
-        row, column = (int(place[0]) for place in np.nonzero(np.isnan(rows.values)))
-    else:
-        entry = int(np.argmax(np.isnan(rows.values)))
-        row = int(np.searchsorted(rows.offsets, entry, "right")) - 1
-        column = int(rows.columns[entry])
+    row, column = first_place(rows, np.isnan) or (0, 0)
     where = f"column {names[column]!r}" if names else f"feature {column}"
     raise DataFormatError(
         f"{source}: the value of row {row}, {where} is missing; say what stands in for missing "
@@ -248,21 +265,20 @@ def table_parts(
     ``form.storage`` says otherwise: which storage is smaller is known at the end only. Query ids
     of a text may be integers in one and strings in the next, where only a later one shows it.
     """
-    roles = assign(columns_of(table.schema, table.name), options, table.name)
-    if note is not None:  # nobody is told again where the table is read again
-        tell(roles, options, note)
+    roles = _roles(table, options, note)
     if roles.layout == "vector" and form.storage == "auto":
         form = replace(form, storage="csr")
     n_rows = 0
     for batches, done in _gathered(table, roles):
-        one = _Batches(table.name, table.schema, batches, table.is_text)
+        held = arrow().Table.from_batches(batches)
+        one = ArrowBatches(table.name, held, table.is_text)
         try:
-            part = read_table(one, options, form, n_threads, None, None)
+            part = _read(one, roles, form, n_threads)
         except DataFormatError as error:
             where = f"; rows are counted from row {n_rows} of the table" if n_rows else ""
             raise DataFormatError(f"{error}{where}") from None
         n_rows += part.n_rows
-        del one, batches  # what is held while the next part is read
+        del one, held, batches  # what is held while the next part is read
         yield part
         del part
         if progress is not None:
@@ -274,10 +290,9 @@ def table_parts(
 def _gathered(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
     """Batches that together hold some ten megabytes, and the bytes gone through with them."""
     batches: list[Any] = []
-    # Of Parquet, batches may hold some columns of many rows.
-    source = getattr(table, "row_batches", table.batches)
     done = 0
-    for batch, _, done in ahead(source(roles)):
+    # Else batches of Parquet may hold some columns of many rows.
+    for batch, _, done in ahead(table.batches(replace(roles, layout="list"))):
         if batch.num_rows > 0:
             batches.append(batch)
         if sum(held.nbytes for held in batches) >= PART_BYTES:
@@ -288,18 +303,301 @@ def _gathered(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
         yield batches, done
 
 
-class _Batches:
-    """Some batches of a table, as a table."""
+_MOST_ROWS = 65_536  # of a batch
+
+
+class ArrowBatches:
+    """A table in memory; its columns are looked at where they are, if their types allow."""
 
     size: int | None = None
 
-    def __init__(self, name: str, schema: Any, batches: list[Any], is_text: bool) -> None:
-        self.name, self.schema, self.is_text = name, schema, is_text
-        self._batches = batches
-        self.n_rows: int | None = sum(batch.num_rows for batch in batches)
+    def __init__(self, name: str, table: Any, is_text: bool = False) -> None:
+        self.name, self.schema, self.is_text = name, table.schema, is_text
+        self._table = table
+        self.n_rows: int | None = table.num_rows
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
+        """The batches of the table, long ones in parts."""
         begin = 0
-        for batch in self._batches:
+        for batch in self._table.select(roles.used).to_batches(max_chunksize=_MOST_ROWS):
             yield batch, begin, 0
             begin += batch.num_rows
+
+
+# ---- rows from the columns of record batches, written where they stay ----------------------------
+
+
+Array = NDArray[Any]
+_FIRST_BYTES = 1 << 24  # of a matrix that grows
+_GROWTH = 1.4
+
+
+def float_for(types: Sequence[Any]) -> np.dtype[Any]:
+    """The type of a matrix of such columns: float32 if all of them fit, else float64."""
+    known = arrow().types
+    narrow = (known.is_float32, known.is_float16, known.is_boolean, known.is_null)
+    fits = all(any(is_kind(type) for is_kind in narrow) for type in types)
+    some = any(known.is_floating(type) for type in types)
+    return np.dtype(np.float32 if fits and some else np.float64)
+
+
+class _DenseReader:
+    """A row-major matrix that is written by parts, and grows if need be.
+
+    Parameters
+    ----------
+    source : str
+        Where the rows come from, for messages.
+    names : sequence of str
+        The columns that they come from.
+    dtype : dtype
+        float32 or float64.
+    n_rows : int or None
+        Rows to come, where that is known; else the matrix grows.
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        source: str,
+        names: Sequence[str],
+        dtype: np.dtype[Any],
+        n_rows: int | None,
+        n_threads: int,
+    ) -> None:
+        self.source, self.names, self.dtype, self.n_threads = source, names, dtype, n_threads
+        self.n_announced, self.n_rows, self.n_columns, self.has_missing = n_rows, 0, 0, False
+        self._values = np.empty((0, 0), dtype)
+
+    def start(self, n_columns: int) -> None:
+        """Have so many columns."""
+        self.n_columns, n_rows = n_columns, self.n_announced
+        self._check(n_rows or 0)
+        if n_rows is None:
+            n_rows = max(1, _FIRST_BYTES // max(1, n_columns * self.dtype.itemsize))
+        self._values = np.empty((n_rows, n_columns), self.dtype)
+
+    def rows(self, begin: int, n_rows: int) -> Array:
+        """Return these rows, to be written; no earlier view may be in use any more."""
+        end = begin + n_rows
+        if end > len(self._values):
+            if self.n_announced is not None:
+                raise DataFormatError(
+                    f"{self.source}: more rows than the {len(self._values):,} that it announces; "
+                    "the file is damaged"
+                )
+            wanted = max(end, int(_GROWTH * len(self._values)))
+            self._check(wanted)
+            # In place where the system can move pages: no second copy of what is there.
+            self._values.resize((wanted, self.n_columns), refcheck=False)
+        self.n_rows = max(self.n_rows, end)
+        return self._values[begin:end]
+
+    def write(
+        self, columns: list[Any], out: Array, place: Array, begin: int, name: Callable[[int], str]
+    ) -> None:
+        """Write columns of numbers to ``out``, which is ``place``, rows from ``begin`` on, in the
+        shape of the columns; ``name`` is that of a column of ``place``."""
+        parts = zip(*map(plain_numbers, columns), strict=True)
+        values, bits, first = ([*part] for part in parts)
+        missing, infinite = _core.interleave_columns(
+            values, bits, np.array(first, np.int64), out, self.n_threads
+        )
+        self.has_missing |= missing
+        if infinite:
+            row, column = (int(found[0]) for found in np.nonzero(np.isinf(place)))
+            narrow = self.dtype == np.float32
+            hint = ", or too large for it: read with dtype='float64'" if narrow else ""
+            raise DataFormatError(
+                f"{self.source}: the value of row {begin + row}, column {name(column)!r} is "
+                f"infinite as {self.dtype}{hint}; features must be finite"
+            )
+
+    def finish(self) -> DenseRows:
+        """Return all rows."""
+        n_rows = len(self._values)
+        if self.n_announced is not None and self.n_rows < n_rows:
+            raise DataFormatError(
+                f"{self.source}: {self.n_rows:,} rows where it announces {n_rows:,}; "
+                "the file is damaged"
+            )
+        if self.n_rows < n_rows:
+            self._values.resize((self.n_rows, self.n_columns), refcheck=False)
+        return DenseRows(self._values)
+
+    def _check(self, n_rows: int) -> None:
+        check_fits(
+            n_rows * self.n_columns * self.dtype.itemsize - self._values.nbytes,
+            f"{self.source}: {n_rows:,} × {self.n_columns:,} {self.dtype}",
+            "read fewer columns with features=, or as float32 with dtype='float32'",
+        )
+
+
+class ColumnRows(_DenseReader):
+    """Rows from one column for each feature."""
+
+    _n_values = 0
+
+    def add(self, batch: Any, begin: int) -> None:
+        """Write the rows of a record batch, which has some features that lie side by side."""
+        held = set(batch.schema.names)
+        places = [j for j, name in enumerate(self.names) if name in held]
+        if not places:
+            return
+        if self.n_columns == 0:
+            self.start(len(self.names))
+        columns = [batch.column(self.names[j]) for j in places]
+        out = self.rows(begin, batch.num_rows)[:, places[0] : places[-1] + 1]
+        self._n_values += out.size
+        self.write(columns, out, out, begin, lambda k: self.names[places[0] + k])
+
+    def finish(self) -> DenseRows:
+        """Return the rows."""
+        rows = super().finish()
+        if self._n_values != rows.values.size:
+            raise DataFormatError(
+                f"{self.source}: {self._n_values:,} values of features for "
+                f"{rows.shape[0]:,} × {rows.shape[1]:,}; the file is damaged"
+            )
+        return rows
+
+
+class ListRows(_DenseReader):
+    """Rows from one column that holds a list of all features in each row."""
+
+    def add(self, batch: Any, begin: int) -> None:
+        """Append the rows of a record batch."""
+        if batch.num_rows == 0:
+            return
+        name = self.names[0]
+        lists = batch.column(name)
+        if lists.null_count:
+            row = int(np.argmax(missing_of(lists)))
+            raise DataFormatError(
+                f"{self.source}: row {begin + row} has no list in the column {name!r}; every "
+                "row needs its features"
+            )
+        sizes = list_sizes(lists)
+        if sizes[0] < 1 and self.n_columns == 0:
+            raise DataFormatError(f"{self.source}: the list of row {begin} is empty")
+        if self.n_columns == 0:
+            self.start(int(sizes[0]))
+        is_other = sizes != self.n_columns
+        if is_other.any():
+            row = int(np.argmax(is_other))
+            raise DataFormatError(
+                f"{self.source}: the list of row {begin + row} in the column {name!r} has "
+                f"{sizes[row]} values, those before have {self.n_columns}; all rows have the same "
+                "features"
+            )
+        out = self.rows(begin, len(lists))
+        flat = [lists.flatten()]
+        self.write(flat, out.reshape(-1, 1), out, begin, lambda k: f"{name}[{k}]")
+
+
+_SPARSE, _DENSE = 0, 1  # the types of a vector
+
+
+class VectorRows:
+    """Rows from one column of structs ``{type, size, indices, values}``.
+
+    A vector of type 0 has ``values[k]`` at ``indices[k]``, ascending, of ``size`` features; one of
+    type 1 has all of its values.
+    """
+
+    def __init__(self, source: str, name: str, dtype: np.dtype[Any]) -> None:
+        self.source, self.name, self.dtype = source, name, dtype
+        self.n_rows, self.n_columns = 0, 0
+        self.has_missing = False
+        self._values: list[Array] = []
+        self._columns: list[Array] = []
+        self._sizes: list[Array] = []
+
+    def add(self, batch: Any, begin: int) -> None:
+        """Append the rows of a record batch."""
+        if batch.num_rows == 0:
+            return
+        column = batch.column(self.name)
+        fields = dict(zip([f.name for f in column.type], column.flatten(), strict=True))
+        kinds = _integers(fields["type"])
+        self._refuse(missing_of(column), lambda i: "is missing")
+        self._refuse(
+            (kinds != _SPARSE) & (kinds != _DENSE),
+            lambda i: f"is of type {kinds[i]}; known are 0, sparse, and 1, dense",
+        )
+        is_sparse = kinds == _SPARSE
+        n_values, values = self._lists(fields["values"], np.ones(len(kinds), bool), "values")
+        n_indices, indices = self._lists(fields["indices"], is_sparse, "indices")
+        self._refuse(
+            is_sparse & (n_values != n_indices),
+            lambda i: f"has {n_values[i]} values for {n_indices[i]} indices",
+        )
+        lengths = np.where(is_sparse, _integers(fields["size"]), n_values)
+        if self.n_rows == 0:
+            self.n_columns = n_columns = int(lengths[0])
+            has_size = 1 <= n_columns <= np.iinfo(np.int32).max
+            self._refuse(
+                ~np.array([has_size]), lambda i: f"has {n_columns} features; at least one is needed"
+            )
+        self._refuse(
+            lengths != self.n_columns,
+            lambda i: f"has {lengths[i]} features, those before {self.n_columns}",
+        )
+        # Feature k of a dense vector is value k; those of sparse ones are told.
+        starts = np.concatenate([[0], np.cumsum(n_values)])
+        columns = np.arange(starts[-1]) - np.repeat(starts[:-1], n_values)
+        columns[np.repeat(is_sparse, n_values)] = indices
+        follows = np.diff(columns, prepend=-1) > 0
+        follows[starts[:-1][n_values > 0]] = True  # what begins a row follows nothing
+        self._refuse(
+            ~follows | (columns < 0) | (columns >= self.n_columns),
+            lambda k: (
+                f"has the index {columns[k]}; indices increase and lie in [0, {self.n_columns})"
+            ),
+            starts,
+        )
+        self._refuse(
+            np.isinf(values), lambda k: f"has a value that is infinite as {self.dtype}", starts
+        )
+        self.has_missing |= bool(np.isnan(values).any())
+        self._values.append(values)
+        self._columns.append(columns.astype(np.int32))
+        self._sizes.append(n_values)
+        self.n_rows += len(kinds)
+
+    def finish(self) -> CsrRows:
+        """Return the rows."""
+        sizes = np.concatenate([np.zeros(1, np.int64), *self._sizes])
+        return CsrRows(
+            np.concatenate([np.empty(0, self.dtype), *self._values]),
+            np.concatenate([np.empty(0, np.int32), *self._columns]),
+            np.cumsum(sizes).astype(np.int64),
+            self.n_columns,
+        )
+
+    def _lists(self, lists: Any, needed: Array, what: str) -> tuple[Array, Array]:
+        """The lengths of the lists that are needed, and their elements one after the other."""
+        self._refuse(needed & missing_of(lists), lambda i: f"has no {what}")
+        flat = lists.filter(arrow().array(needed)).flatten()
+        is_index = what == "indices"
+        with np.errstate(over="ignore"):  # infinite, and refused as such
+            numbers = plain_numbers(flat)[0].astype(np.int64 if is_index else self.dtype)
+        numbers[missing_of(flat)] = -1 if is_index else np.nan
+        return np.where(needed, list_sizes(lists), 0), numbers
+
+    def _refuse(self, bad: Array, what: Callable[[int], str], starts: Array | None = None) -> None:
+        """Raise for the first that is bad of the rows, or of the entries of rows at ``starts``."""
+        if bad.any():
+            i = int(np.argmax(bad))
+            row = i if starts is None else int(np.searchsorted(starts, i, "right")) - 1
+            raise DataFormatError(
+                f"{self.source}: the vector of row {self.n_rows + row} in the column "
+                f"{self.name!r} {what(i)}"
+            )
+
+
+def _integers(column: Any) -> Array:
+    """Integers, -1 where there is none."""
+    integers = plain_numbers(column)[0].astype(np.int64)
+    integers[missing_of(column)] = -1
+    return integers

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from linrank.errors import DataWarning, warn
 from linrank.io.tables.columns import LISTED, Column, listed, nearest
@@ -43,7 +43,13 @@ def select(
     chosen: dict[str, None] = {}
     for item in _items(features, by_name):
         if item in by_name:
-            _check_new(item, chosen, taken, source)
+            if item in taken:
+                raise ValueError(
+                    f"{source}: the column {item!r} is the {taken[item]} and cannot be a feature "
+                    f"too; leave it out, or give another {taken[item]}="
+                )
+            if item in chosen:
+                raise ValueError(f"{source}: features= names the column {item!r} twice")
             chosen[item] = None
         elif item.startswith("!"):
             for name in _matching(item[1:], [*chosen, *doubtful], columns, source):
@@ -63,18 +69,6 @@ def _items(features: str | Sequence[str], by_name: Mapping[str, Column]) -> list
         if not isinstance(item, str):
             raise TypeError(f"features must be names of columns, got {item!r}")
     return items
-
-
-def _check_new(
-    name: str, chosen: Mapping[str, None], taken: Mapping[str, str], source: str
-) -> None:
-    if name in taken:
-        raise ValueError(
-            f"{source}: the column {name!r} is the {taken[name]} and cannot be a feature too; "
-            f"leave it out, or give another {taken[name]}="
-        )
-    if name in chosen:
-        raise ValueError(f"{source}: features= names the column {name!r} twice")
 
 
 def _matching(
@@ -188,8 +182,8 @@ class Roles:
 
     Attributes
     ----------
-    label, qid, docid, weight, position : str or None
-        The name of the column, None where there is none.
+    fields : mapping
+        Role (label, qid, docid, weight, position) to column, of the roles that have one.
     features : tuple of str
         The names of the features, in order; of one column, if it holds whole rows.
     layout : {"columns", "list", "vector"}
@@ -200,27 +194,17 @@ class Roles:
         Which of them are left out for their names alone, and how to have them; empty for none.
     """
 
-    label: str | None
-    qid: str | None
-    docid: str | None
-    weight: str | None
-    position: str | None
+    fields: Mapping[str, str]
     features: tuple[str, ...]
     layout: Literal["columns", "list", "vector"]
     left_out: Mapping[str, str]
     unsaid: str = ""
 
-    @property
-    def fields(self) -> dict[str, str]:
-        """Role to column, of the roles that have one."""
-        found = {role: getattr(self, role) for role in COLUMN_NAMES}
-        return {role: name for role, name in found.items() if name is not None}
-
     def __str__(self) -> str:
         """Every column in one line, or the first of those that were left out."""
         words = {"qid": "query", "docid": "document"}
-        found = {role: getattr(self, role) for role in COLUMN_NAMES}
-        told = [f"{words.get(r, r)} {'-' if n is None else repr(n)}" for r, n in found.items()]
+        fields = {role: repr(name) for role, name in self.fields.items()}
+        told = [f"{words.get(role, role)} {fields.get(role, '-')}" for role in COLUMN_NAMES]
         if self.layout == "columns":
             told.append(count(len(self.features), "feature"))
         else:
@@ -248,9 +232,10 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
     """
     features: tuple[str, ...]
     layout: Layout
-    found: dict[str, Any] = {role: _find(role, columns, options, source) for role in COLUMN_NAMES}
-    taken = {name: role for role, name in reversed(found.items()) if name is not None}
-    if len(taken) < sum(name is not None for name in found.values()):
+    named = {role: _find(role, columns, options, source) for role in COLUMN_NAMES}
+    found = {role: name for role, name in named.items() if name is not None}
+    taken = {name: role for role, name in reversed(found.items())}
+    if len(taken) < len(found):
         raise ValueError(f"{source}: one column cannot have two roles: {_pairs(found)}")
     rest = [c for c in columns if c.name not in taken]
     numbers = [c for c in rest if c.kind == "number"]
@@ -277,14 +262,15 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
             )
     reasons |= {c.name: "text" if c.kind == "text" else c.type for c in rest if c not in numbers}
     left_out = {c.name: reasons[c.name] for c in rest if c.name not in features}
-    return Roles(**found, features=features, layout=layout, left_out=left_out, unsaid=unsaid)
+    return Roles(found, features, layout, left_out, unsaid)
 
 
 def tell(roles: Roles, options: TableOptions, note: Callable[[str], object]) -> None:
     """Note which column is what, and that there are no queries, if nobody said so; warn of what is
     left out for its name alone."""
     note(f"columns: {roles}")
-    if roles.qid is None and options.qid is None and options.features is options.known is None:
+    asked = (options.qid, options.features, options.known)
+    if "qid" not in roles.fields and asked == (None, None, None):
         names = [name for name in COLUMN_NAMES["qid"] if "_column" not in name]
         note(f"no column holds query ids (by name {', '.join(names)}): all rows are one query")
     if roles.unsaid:
@@ -371,7 +357,7 @@ def _known(
 
 
 def _check_leaks(
-    numbers: Sequence[Column], found: dict[str, str | None], options: TableOptions, source: str
+    numbers: Sequence[Column], found: Mapping[str, str], options: TableOptions, source: str
 ) -> None:
     """Fail on a column that would be learnt from and may be something else, by its name."""
     for column in numbers:
@@ -384,19 +370,17 @@ def _check_leaks(
                 f"with features= ('*,!{name}' is all others)"
             )
         for role, names in COLUMN_NAMES.items():
-            if _plain(name) not in names or (role == "docid" and found[role] is not None):
+            if _plain(name) not in names or (role == "docid" and role in found):
                 continue  # a document may have several ids
             if role in ("weight", "position") and getattr(options, role) is False:
                 continue  # told that the column of that name is an ordinary one
-            chosen = found[role]
-            why = f"{role} is {chosen!r}" if chosen else f"{role}=False says there is none"
+            why = f" is {found[role]!r}" if role in found else "=False says there is none"
             raise ValueError(
                 f"{source}: the column {name!r} would be a feature, while it is named "
-                f"like a {role} and {why}: a leak; give {role}={name!r}, drop the "
+                f"like a {role} and {role}{why}: a leak; give {role}={name!r}, drop the "
                 f"column, or choose the features with features= ('*,!{name}' is all others)"
             )
 
 
-def _pairs(found: dict[str, str | None]) -> str:
-    told = [f"{role}={name!r}" for role, name in found.items() if name is not None]
-    return ", ".join(told) or "nothing"
+def _pairs(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{role}={name!r}" for role, name in found.items()) or "nothing"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset, join_offsets, join_optional, join_rows
 from linrank.data.rows import take_spans
 
 Array = NDArray[Any]
@@ -59,6 +58,10 @@ class Words:
             raise IndexError(f"row {i} of {len(self)} rows")
         i %= len(self)
         return bytes(self.text[self.offsets[i] : self.offsets[i + 1]].tobytes())
+
+    def docid(self, i: int) -> str | None:
+        """The document of row ``i``, where the words are those; an empty one is none."""
+        return self[i] or None
 
     def select(self: _Words, index: Any) -> _Words:
         """Return the words of the rows of ``index`` (integers, a boolean mask or a slice).
@@ -129,34 +132,3 @@ def naming_documents(docids: Iterable[str | None], first_row: int, where: str) -
         return "" if docid is None else f"docid = {docid}"
 
     return Comments.of(named(i, docid) for i, docid in enumerate(docids))
-
-
-def join_datasets(parts: Sequence[Dataset]) -> Dataset:
-    """All rows of data sets that follow one another; a single one is not copied.
-
-    A part without comments among others has empty ones.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    return replace(
-        parts[0],
-        rows=join_rows([part.rows for part in parts]),
-        labels=np.concatenate([part.labels for part in parts]),
-        qid=join_optional([part.qid for part in parts]),
-        weight=join_optional([part.weight for part in parts]),
-        comments=_join_comments(parts),
-    )
-
-
-def _join_comments(parts: Sequence[Dataset]) -> Comments | None:
-    if all(part.comments is None for part in parts):
-        return None
-    none = np.empty(0, np.uint8)
-    given = [
-        part.comments
-        if isinstance(part.comments, Comments)
-        else Comments(none, np.zeros(part.n_rows + 1, np.int64))
-        for part in parts
-    ]
-    texts = [comments.text[comments.offsets[0] : comments.offsets[-1]] for comments in given]
-    return Comments(np.concatenate(texts), join_offsets([comments.offsets for comments in given]))

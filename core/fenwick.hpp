@@ -1,0 +1,31 @@
+// Sums of numbers by place that change one at a time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace linrank {
+
+/// Numbers at the places 0..n-1, at first 0. Adding to one and summing those below a place take O(log n)
+/// additions each and no subtraction. Node m >= 1 holds the sum of the places m - (m & -m) .. m - 1.
+template <class Number>
+class FenwickTree {
+public:
+    explicit FenwickTree(std::int64_t n = 0) { reset(n); }
+    void reset(std::int64_t n) { nodes_.assign(std::size_t(n) + 1, Number(0)); }
+
+    void add(std::int64_t place, Number number) {
+        for (auto m = std::size_t(place) + 1; m < nodes_.size(); m += m & (~m + 1)) nodes_[m] += number;
+    }
+
+    Number sum_below(std::int64_t place) const {
+        Number sum = 0;
+        for (auto m = std::size_t(place); m > 0; m &= m - 1) sum += nodes_[m];
+        return sum;
+    }
+
+private:
+    std::vector<Number> nodes_;
+};
+
+}  // namespace linrank
