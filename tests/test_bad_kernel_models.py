@@ -372,7 +372,7 @@ def test_fuzzed_json(document, tmp_path):
     path, rng = tmp_path / "m.json", random.Random(11)
     seed = changed(document).encode()
     outcomes = []
-    for _ in range(8 * settings().max_examples):
+    for _ in range(10 * settings().max_examples):
         renew(path, mutate(rng, seed))
         outcomes.append(check_loads_or_refuses(path))
     # Most of the text is data, where an edit may well be another number.

@@ -58,6 +58,9 @@ def fitted(files, method, **params):
     ("method", "options", "params"),
     [
         *((method, "", {}) for method in FACES),
+        ("ranksvm", "--query-normalization pairs", {"query_normalization": "pairs"}),
+        ("ranksvm", "--query-normalization none", {"query_normalization": None}),
+        ("ranksvm", "--solver tron --scale minmax", {"solver": "tron", "scale": "minmax"}),
         ("sgd", "--algorithm pa --aggressiveness 0.5", {"algorithm": "pa", "aggressiveness": 0.5}),
         ("sgd", "--algorithm hybrid --alpha 1e-3", {"algorithm": "hybrid", "alpha": 1e-3}),
         ("sgd", "-c 0.1", {"C": 0.1}),
