@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 __all__ = ["examples", "register_profiles"]
 
 USUAL = 100  # of a law that does not say how many it needs
-QUICK, THOROUGH = 0.3, 5
+QUICK, THOROUGH = 0.2, 5
 
 
 def register_profiles() -> None:

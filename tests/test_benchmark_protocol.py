@@ -66,7 +66,10 @@ def test_no_difference_is_no_evidence():
     assert [one.p for one in protocol.compared(row, row)] == [1.0] * 4
 
 
-@pytest.mark.parametrize("name", list(protocol.SETS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (k > 0)) for k, n in enumerate(protocol.SETS)],
+)
 def test_a_query_is_tested_once(name):
     try:
         folds = protocol.SETS[name]()

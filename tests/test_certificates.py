@@ -26,12 +26,12 @@ pytestmark = pytest.mark.skipif(
 
 # How many of each kind make up the law, and how many of them are judged in every run.
 COUNTS = {
-    "linear": (90_000, 120),
-    "preferences": (30_000, 50),
-    "path": (25_000, 40),
-    "kernel": (20_000, 40),
-    "domination": (15_000, 30),
-    "published": (10_000, 30),
+    "linear": (90_000, 60),
+    "preferences": (30_000, 30),
+    "path": (25_000, 25),
+    "kernel": (20_000, 25),
+    "domination": (15_000, 20),
+    "published": (10_000, 20),
     "store": (6_000, 15),
     "stochastic": (5_000, 20),
     "factorized": (5_000, 20),
@@ -134,8 +134,14 @@ def test_an_offset_of_a_column_changes_nothing():
 
 
 @pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
-@pytest.mark.parametrize("out", [1e4, 1e6, 1e7, 1e8])
-@pytest.mark.parametrize("rows", [40, 131_100])
+@pytest.mark.parametrize(
+    ("rows", "out"),
+    [
+        *((40, out) for out in (1e4, 1e6, 1e7, 1e8)),
+        *(pytest.param(131_100, out, marks=pytest.mark.slow) for out in (1e4, 1e6, 1e7)),
+        (131_100, 1e8),
+    ],
+)
 def test_a_far_row_costs_the_objective_no_digits(out, rows):
     """About the mean of the scores, Σξ² of 16,893.94 was 16,893.24, and that certified."""
     rng = np.random.default_rng(0)

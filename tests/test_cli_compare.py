@@ -63,14 +63,14 @@ def test_the_number_of_folds_and_the_metric_that_chooses(subsets, capsys):
 
 
 def test_folds_as_json(subsets, capsys):
-    assert main(["compare", "--fold-files", *subsets, *FAST, "--json", "-q"]) == 0
+    assert main(["compare", "--fold-files", *subsets[:3], *FAST, "--json", "-q"]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert err == ""
     assert found["command"] == "compare"
-    assert found["comparison"]["n_queries"] == 50
+    assert found["comparison"]["n_queries"] == 30
     assert [m["method"] for m in found["methods"]] == ["best-feature", "random"]
-    assert len(found["methods"][0]["folds"]) == 5
+    assert len(found["methods"][0]["folds"]) == 3
     assert found["metrics"] == ["ndcg@10", "map", "pairwise_accuracy"]
 
 
@@ -253,7 +253,7 @@ def test_an_interrupt_ends_all_processes_and_leaves_nothing(long_contest, tmp_pa
     assert sorted(os.listdir(tmp_path)) == ["temporary"]
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGHUP", marks=pytest.mark.slow)])
 def test_who_is_told_to_end_cleans_up_too(long_contest, name):
     process, folder = long_contest
     number = getattr(signal, name)

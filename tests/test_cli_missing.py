@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import numpy as np
@@ -70,15 +69,6 @@ def test_features_do_not_matter_where_scores_are_given(folder, capsys):
 def test_nor_for_judgements(folder):
     run(folder, "convert", "test.parquet", "test.qrels", "-q")
     assert len((folder / "test.qrels").read_text().splitlines()) == 120
-
-
-@pytest.fixture
-def plain(monkeypatch):
-    """Pages without pictures, which take most of the time."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
-    )
 
 
 @pytest.mark.parametrize("policy", POLICIES)

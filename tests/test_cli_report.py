@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -15,15 +14,6 @@ from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
 
 QUICK = ["--Cs", "1e-4:1e-2:10"]
-
-
-@pytest.fixture
-def plain(monkeypatch):
-    """Pages without pictures, which take most of the time."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
-    )
 
 
 @pytest.fixture

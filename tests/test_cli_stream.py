@@ -204,7 +204,10 @@ def interrupted(arguments, saved, number, wait):
     return process.returncode, error
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize(
+    "packed",
+    [pytest.param(False, id="plain"), pytest.param(True, id="gzip", marks=pytest.mark.slow)],
+)
 def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, packed):
     """SIGKILL at random moments, in the middle of writing a checkpoint too."""
     saved, model, source = tmp_path / "c", tmp_path / "m", data
@@ -315,8 +318,11 @@ SPARSE = "".join(
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("block", "memory", "n_blocks"),
-    [(DENSE, 150, 45), (DENSE, 50, 20), (SPARSE, 150, 40)],
-    ids=["dense-150", "dense-50", "sparse-ids-that-never-repeat"],
+    [
+        pytest.param(DENSE, 150, 45, id="dense-150", marks=pytest.mark.slow),
+        pytest.param(DENSE, 50, 20, id="dense-50"),
+        pytest.param(SPARSE, 150, 40, id="sparse-ids-that-never-repeat", marks=pytest.mark.slow),
+    ],
 )
 def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
     """A pipe of several times the memory; in the sparse one every row has a query of its own,

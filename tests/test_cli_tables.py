@@ -58,7 +58,9 @@ def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):
         ["train", "{t}", "{out}.json"],
         ["tune", "{t}", "--folds", "2"],
         ["compare", "--methods", "ranksvm", "{t}", "{t}"],
-        ["report", "--train", "{t}", "{t}", "-o", "{out}.html"],
+        pytest.param(
+            ["report", "--train", "{t}", "{t}", "-o", "{out}.html"], marks=pytest.mark.slow
+        ),
     ],
     ids=lambda command: command[0],
 )

@@ -17,6 +17,7 @@ from linrank import load_model
 from linrank.cli.main import main
 from linrank.cli.options import margin, nonnegative, share
 from linrank.methods.base import METHODS
+from linrank.pairs import chosen_sizes
 
 # Of each method: its estimator, and what the tests give to the command and to the estimator.
 FACES = {
@@ -57,6 +58,9 @@ def fitted(files, method, **params):
     ("method", "options", "params"),
     [
         *((method, "", {}) for method in FACES),
+        ("ranksvm", "--query-normalization pairs", {"query_normalization": "pairs"}),
+        ("ranksvm", "--query-normalization none", {"query_normalization": None}),
+        ("ranksvm", "--solver tron --scale minmax", {"solver": "tron", "scale": "minmax"}),
         ("sgd", "--algorithm pa --aggressiveness 0.5", {"algorithm": "pa", "aggressiveness": 0.5}),
         ("sgd", "--algorithm hybrid --alpha 1e-3", {"algorithm": "hybrid", "alpha": 1e-3}),
         ("sgd", "-c 0.1", {"C": 0.1}),
@@ -330,15 +334,44 @@ def test_approximations_are_told(files, model, capsys):
     assert "rbf by nystroem" in captured.err
 
 
-def test_chosen_pairs(files, model, capsys):
+@pytest.mark.parametrize("method", ["ranksvm", "kernel"])
+def test_chosen_pairs(files, model, capsys, method):
     options = "--pairs pruned --n-closest 100 --n-random 50 --seed 3"
-    assert train(files, model, "kernel", options, "--json") == 0
+    assert train(files, model, method, options, "--json") == 0
     captured = capsys.readouterr()
     sizes = {"n_closest": 100, "n_random": 50}
-    twin = fitted(files, "kernel", pairs="pruned", random_state=3, **sizes)
-    assert_array_equal(load_model(model).coef, twin.dual_coef_)
-    assert json.loads(captured.out)["training"]["pairs_compared"] == twin.n_pairs_ == 150
+    twin = fitted(files, method, pairs="pruned", random_state=3, **sizes)
+    assert_array_equal(load_model(model).coef, twin.model_.coef)
+    report = json.loads(captured.out)
+    key = "n_pairs" if method == "ranksvm" else "pairs_compared"
+    assert report["training"][key] == twin.n_pairs_ == 150
+    expected = {"pairs": "pruned", "seed": 3, **sizes}
+    assert {name: report["training"][name] for name in expected} == expected
+    assert report["data"]["pairs"] == files["train_data"].queries.n_pairs
     assert "100 closest and 50 random of the labels, seed 3" in captured.err
+
+
+def test_sizes_of_chosen_pairs_are_automatic_and_the_seed_is_0(files, model, capsys):
+    assert train(files, model, "ranksvm", "--pairs pruned --n-closest auto --json -q") == 0
+    told = json.loads(capsys.readouterr().out)["training"]
+    sizes = chosen_sizes(files["train_data"].queries, "pruned")
+    assert {name: told[name] for name in (*sizes, "seed")} == sizes | {"seed": 0}
+    assert main(["inspect", model]) == 0
+    card = capsys.readouterr().out
+    shown = [line.split()[:2] for line in card.splitlines()]
+    assert ["pairs", "pruned"] in shown
+    assert all([name, str(sizes[name])] in shown for name in ("n_closest", "n_random"))
+    assert f"{sizes['n_pairs']:,} pairs" in card
+
+
+def test_all_pairs_have_no_sizes(files, model, capsys):
+    assert train(files, model, "ranksvm", "--json") == 0
+    out, err = capsys.readouterr()
+    told = json.loads(out)["training"]
+    assert told["n_closest"] is told["n_random"] is told["seed"] is None
+    assert "closest" not in err
+    assert main(["inspect", model]) == 0
+    assert "n_closest" not in capsys.readouterr().out
 
 
 def test_preferences_of_a_kernel(files, model, tmp_path, capsys):

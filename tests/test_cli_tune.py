@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cli_files import write_svmlight
-from linrank import AutoRanker, RankSVMCV
+from linrank import AutoRanker
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
 from linrank.io.load import load
@@ -33,62 +33,10 @@ def report(capsys, *arguments):
 
 
 @pytest.mark.filterwarnings("ignore:the best C")
-def test_it_does_what_the_estimator_does(files, tmp_path, capsys):
-    model = str(tmp_path / "m.json")
-    told = report(capsys, files["train"], *GRID, "--folds", "3", "-o", model)
-    data = load(files["train"])
-    truth = RankSVMCV([1e-4, 1e-3, 1e-2, 1e-1, 1], cv=3).fit(data.X, data.y, qid=data.qid)
-    assert_allclose(told["path"]["C"], truth.Cs_)
-    assert_allclose(told["path"]["scores"], truth.scores_)
-    assert told["C"] == pytest.approx(truth.C_)
-    assert told["score"] == pytest.approx(truth.best_score_)
-    assert told["folds"] == 3
-    assert all(told["path"]["converged"])
-    written = load_model(model)
-    assert_allclose(written.coef, truth.coef_, rtol=1e-9)
-    assert written.training["C"] == told["C"]
-    assert written.training["scoring"] == "ndcg@10"
-    assert main(["evaluate", files["valid"], "--model", model]) == 0
-
-
-@pytest.mark.filterwarnings("ignore:the best C")
-def test_options_go_through(files, tmp_path, capsys):
-    model = str(tmp_path / "m.json")
-    options = ["--loss", "hinge", "--pairs", "adjacent", "--pair-weighting", "grade-diff"]
-    told = report(capsys, files["train"], *GRID, "--folds", "2", *options, "-o", model)
-    data = load(files["train"])
-    truth = RankSVMCV(
-        [1e-4, 1e-3, 1e-2, 1e-1, 1], cv=2, loss="hinge", pairs="adjacent",
-        pair_weighting="grade_diff",
-    ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
-    assert_allclose(told["path"]["scores"], truth.scores_)
-    training = load_model(model).training
-    assert (training["loss"], training["pairs"]) == ("hinge", "adjacent")
-
-
-@pytest.mark.filterwarnings("ignore:the best C")
 def test_the_report_names_the_options(files, capsys):
     told = report(capsys, files["train"], *GRID, "--loss", "hinge", "--pairs", "adjacent")
     assert (told["loss"], told["pairs"], told["solver"]) == ("hinge", "adjacent", "newton")
     assert told["data"]["rows"] > 0
-
-
-@pytest.mark.filterwarnings("ignore:the best C")
-def test_bounds_go_through(files, tmp_path, capsys):
-    model = str(tmp_path / "m.json")
-    options = ["--positive", "--bounds", "1::0.01"]
-    told = report(capsys, files["train"], *GRID, "--folds", "2", *options, "-o", model)
-    data = load(files["train"])
-    bounds = {"positive": True, "coef_bounds": {0: (None, 0.01)}}
-    truth = RankSVMCV([1e-4, 1e-3, 1e-2, 1e-1, 1], cv=2, **bounds)
-    truth.fit(data.X, data.y, qid=data.qid)
-    assert_allclose(told["path"]["scores"], truth.scores_)
-    assert (told["positive"], told["bounds"]) == (True, "1::0.01")
-    written = load_model(model)
-    assert_allclose(written.coef, truth.coef_, rtol=1e-9)
-    assert (written.coef >= 0).all()
-    assert written.coef[0] <= 0.01
-    assert (written.training["positive"], written.training["bounded"]) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -106,19 +54,6 @@ def test_options_that_do_not_go_together_are_refused(files, capsys, options, mes
         code = stop.code
     assert code != 0
     assert message in capsys.readouterr().err
-
-
-def test_a_validation_file(files, tmp_path, capsys):
-    model = str(tmp_path / "m.json")
-    options = ["--valid", files["valid"], "--scoring", "map", "--scale", "standard", "-o", model]
-    told = report(capsys, files["train"], *GRID, *options)
-    best = int(np.argmax(told["path"]["mean_scores"]))
-    assert told["C"] == told["path"]["C"][best]
-    valid = files["valid_data"]
-    scores = load_model(model).predict(valid.X)
-    value = evaluate(valid.y, scores, qid=valid.qid, metrics="map")["map"]
-    assert told["score"] == pytest.approx(value)
-    assert told["folds"] == 1
 
 
 def test_a_validation_file_with_other_features(files, tmp_path, capsys):
@@ -146,36 +81,11 @@ def test_a_validation_file_with_other_features(files, tmp_path, capsys):
         assert ("they count nothing" in captured.err) == (name == "many")
 
 
-def test_table_and_summary(files, capsys):
-    assert main(["tune", files["train"], *GRID]) == 0
-    captured = capsys.readouterr()
-    lines = captured.out.splitlines()
-    assert lines[0].split() == ["C", "ndcg@10", "deviation", "norm", "objective"]
-    assert [float(line.lstrip("* ").split()[0]) for line in lines[1:]] == [1e-4, 1e-3, 1e-2, 0.1, 1]
-    assert sum(line.startswith("*") for line in lines) == 1
-    for word in ("read", "30 models", "chosen", "over 5 folds", "certified by the dual"):
-        assert word in captured.err
-
-
 def test_the_edge_is_a_note(files, capsys):
     assert main(["tune", files["train"], "--Cs", "1e-9,1e-8", "--folds", "2"]) == 0
     assert "every C of the grid scores" in capsys.readouterr().err
     assert main(["tune", files["train"], "--Cs", "1e-4,1e2", "--folds", "2"]) == 0
     assert "of the grid; try" in capsys.readouterr().err
-
-
-def test_the_model_goes_to_standard_output(files, capsys):
-    assert main(["tune", files["train"], "--Cs", "0.1,1", "-q", "-o", "-"]) == 0
-    captured = capsys.readouterr()
-    assert len(json.loads(captured.out)["coef"]) == 6
-    assert captured.err == ""
-
-
-def test_verbose_lists_the_models(files, capsys):
-    assert main(["tune", files["train"], *GRID, "--folds", "2", "-v"]) == 0
-    err = capsys.readouterr().err
-    assert "1 of 10 models  fold " in err
-    assert "10 of 10 models" in err
 
 
 def test_the_number_of_threads_changes_nothing(files, capsys):

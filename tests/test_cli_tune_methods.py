@@ -1,4 +1,4 @@
-"""``linrank tune --method`` other than ranksvm: the choice of the estimator, told and written."""
+"""``linrank tune --method``: the choice of the estimator, told and written."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from linrank.cli.main import NOT_CONVERGED, main
 pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every alpha")
 # Of each method: its estimator, and the grid that the tests give to the command and to it.
 FACES = {
+    "ranksvm": (linrank.RankSVMCV, "--Cs 0.01,0.1,1", {"Cs": [0.01, 0.1, 1.0]}),
     "sgd": (
         linrank.SGDRankerCV,
         "--alphas 0.001:0.1:10 --n-steps 3000",
@@ -47,6 +48,22 @@ def fitted(files, method, **params):
 @pytest.mark.parametrize(
     ("method", "options", "params"),
     [
+        ("ranksvm", "", {}),
+        (
+            "ranksvm",
+            "--loss hinge --pairs adjacent --pair-weighting grade-diff",
+            {"loss": "hinge", "pairs": "adjacent", "pair_weighting": "grade_diff"},
+        ),
+        (
+            "ranksvm",
+            "--positive --bounds 1::0.01",
+            {"positive": True, "coef_bounds": {0: (None, 0.01)}},
+        ),
+        (
+            "ranksvm",
+            "--pairs pruned --n-closest 20 --n-random 7 --seed 3",
+            {"pairs": "pruned", "n_closest": 20, "n_random": 7, "random_state": 3},
+        ),
         (
             "sgd",
             "--algorithms pegasos,hybrid --scale standard",
@@ -91,7 +108,7 @@ def test_it_does_what_the_estimator_does(files, model, capsys, method, options, 
     captured, twin = capsys.readouterr(), fitted(files, method, **params)
     told, training = json.loads(captured.out), load_model(model).training
     assert captured.err == ""
-    found = told["path" if method == "domination" else "grid"]
+    found = told["path" if method in ("ranksvm", "domination") else "grid"]
     # The estimator ends the kernels of a path at another tolerance.
     rtol = 0.02 if method == "kernel" else 1e-9
     assert_allclose(found["scores"], twin.scores_, rtol=rtol)
@@ -105,7 +122,8 @@ def test_it_does_what_the_estimator_does(files, model, capsys, method, options, 
         assert told["memory_limit"] == (5_000_000 if "memory" in options else None)
     else:
         assert_allclose(load_model(model).coef, twin.coef_, rtol=1e-9)
-        assert told["alpha"] == training["alpha"] == twin.alpha_
+        chosen = "C" if method == "ranksvm" else "alpha"
+        assert told[chosen] == training[chosen] == getattr(twin, f"{chosen}_")
     assert main(["evaluate", files["valid"], "--model", model, "-q"]) == 0
 
 
@@ -123,6 +141,7 @@ def test_a_validation_file(files, capsys, method):
 @pytest.mark.parametrize(
     ("method", "columns", "n_models"),
     [
+        ("ranksvm", ["C", "ndcg@10", "deviation", "norm", "objective"], 3),
         ("sgd", ["algorithm", "alpha", "ndcg@10", "deviation"], 3),
         ("domination", ["alpha", "weights", "ndcg@10", "deviation", "norm", "objective"], 6),
         ("kernel", ["gamma", "C", "ndcg@10", "deviation"], 4),
@@ -138,7 +157,8 @@ def test_table_summary_progress_and_picture(files, tmp_path, capsys, method, col
     assert len(lines) == n_models
     (starred,) = [line.lstrip("*").split() for line in lines if line.startswith("*")]
     assert float(starred[columns.index("ndcg@10")]) == pytest.approx(twin.best_score_, abs=6e-5)
-    models, trained = 3 * n_models, 3 * n_models + (n_models if method == "domination" else 1)
+    has_path = method in ("ranksvm", "domination")
+    models, trained = 3 * n_models, 3 * n_models + (n_models if has_path else 1)
     for words in (f"{models} of {models} models", f"{trained} models by {method}", "over 3 folds"):
         assert words in captured.err
     if method == "domination":
@@ -171,12 +191,15 @@ def test_a_kernel_without_gamma_has_no_column_of_it(files, capsys):
     assert "is the " in captured.err  # one of two values is always an edge
 
 
-def test_a_model_on_standard_output(files, capsys):
-    assert tune(files, "domination", "-o - -q") == 0
-    assert json.loads(capsys.readouterr().out)["training"]["method"] == "domination"
+@pytest.mark.parametrize("method", FACES)
+def test_a_model_on_standard_output(files, capsys, method):
+    assert tune(files, method, "-o - -q") == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["training"]["score"] > 0.5
+    assert captured.err == ""
 
 
-@pytest.mark.parametrize("method", ["domination", "kernel"])
+@pytest.mark.parametrize("method", ["ranksvm", "domination", "kernel"])
 def test_what_did_not_converge_is_told(files, capsys, method):
     normalized = "--query-normalization none" if method == "kernel" else ""
     assert tune(files, method, "--max-iter 1 -e 1e-12", normalized) == NOT_CONVERGED

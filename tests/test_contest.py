@@ -450,6 +450,7 @@ def test_an_outcome_without_a_model_is_told_in_plain_values():
 # ---- real data ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mq2008_has_the_picture_of_lee_and_lin():
     """Fold 1: RankSVM orders 82.70 % of the test pairs, a regression on the labels fewer."""
     contest = compare_methods(

@@ -385,7 +385,7 @@ print(peak[0] - before, store.nbytes)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
-@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("shuffled", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_memory_limit_holds(tmp_path, shuffled):
     """A store more than twice the limit: peak of the anonymous memory of a process."""
     lines = lines_of(2000, 2000, 300, shuffled=False)

@@ -615,6 +615,7 @@ def model_range(model, j):
     return heights.min(), heights.max()
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [RankSVM(curves="quantile"), DominationRanker(curves="step")],
     expected_failed_checks=lambda ranker: {

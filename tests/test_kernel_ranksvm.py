@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.svm import SVC
 
@@ -215,13 +214,6 @@ def test_query_weights_enter_as_documented(loss):
     assert not np.isin(ranker.support_, np.flatnonzero(data.weight == 0.0)).any()
 
 
-def test_the_order_of_rows_does_not_matter():
-    order = np.random.default_rng(0).permutation(DATA.n_rows)
-    mixed, plain = fit(data=DATA.select(order)), fit()
-    assert_allclose(mixed.predict(OTHER.X), plain.predict(OTHER.X), atol=1e-6)
-    assert_allclose(mixed.objective_, plain.objective_, rtol=1e-9)
-
-
 def test_every_row_twice_is_four_times_C():
     twice = DATA.select(np.repeat(np.arange(DATA.n_rows), 2))
     a, b = fit(C=1.0, data=twice), fit(C=4.0)
@@ -313,14 +305,6 @@ def test_scaling_is_part_of_the_model():
     assert_allclose(ranker.predict(OTHER.X, qid=OTHER.qid), expected, atol=1e-8)
     with pytest.raises(ValueError, match="needs qid"):
         ranker.predict(OTHER.X)
-
-
-@pytest.mark.parametrize("convert", [sparse.csr_array, np.float32, np.asfortranarray])
-def test_storage_does_not_matter(convert):
-    data = replace(DATA, rows=DATA.rows)
-    rounded = np.float32(data.X).astype(np.float64)
-    plain = fit(X=rounded)
-    assert_allclose(fit(X=convert(rounded)).predict(OTHER.X), plain.predict(OTHER.X), atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])

@@ -38,12 +38,6 @@ ASKED = (
 GRID = {"C": [0.01, 0.1]}
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def data_warnings(act) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

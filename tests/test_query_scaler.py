@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -83,12 +82,6 @@ def test_a_constant_feature_is_zero_although_its_mean_rounds():
 def data():
     data = make_ranking(n_queries=30, n_features=5, n_levels=3, random_state=1)
     return data.select(np.random.default_rng(0).permutation(data.n_rows))
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 @pytest.mark.parametrize("kind", ["range", "minmax"])

@@ -15,8 +15,8 @@ def n_killed(counts):
 
 def test_a_few_kills(tmp_path):
     names = ["predict", "convert csv", "convert store, apart"]
-    counts = kill_all(str(tmp_path), 12, seed=1, names=names, n_rows=3000)
-    assert n_killed(counts) == 12
+    counts = kill_all(str(tmp_path), 6, seed=1, names=names, n_rows=3000)
+    assert n_killed(counts) == 6
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def test_one_query_longer_than_a_thread_takes_alone():
     [
         make_ranking(300, (5, 60), 40, random_state=12),
         make_ranking(2000, (5, 60), 46, random_state=12),
-        make_ranking(150, (5, 60), 5000, density=0.01, random_state=12),
+        make_ranking(100, (5, 60), 2000, density=0.01, random_state=12),
     ],
 )
 def test_the_same_bits_on_any_number_of_threads(data, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import re
@@ -38,15 +37,6 @@ def data():
 @pytest.fixture(scope="module")
 def page(data):
     return linrank.report(data[1], train=data[0], **QUICK)
-
-
-@pytest.fixture
-def plain(monkeypatch):
-    """Pages without pictures, which take most of the time."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
-    )
 
 
 class Reader(HTMLParser):

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from html import escape
+from itertools import product
 
 import numpy as np
 import pytest
@@ -82,8 +83,14 @@ def browse(page, folder, *options, width, scheme="light"):
     return done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        pytest.param(width, scheme, marks=[] if same else pytest.mark.slow)
+        for (k, width), (m, scheme) in product(enumerate(WIDTHS), enumerate(SCHEMES))
+        for same in [k == m]
+    ],
+)
 def test_it_is_drawn_in_its_colours_without_a_complaint(page, tmp_path, width, scheme):
     from matplotlib.image import imread
 

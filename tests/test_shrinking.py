@@ -48,14 +48,18 @@ READERS = {
 
 @pytest.fixture(scope="module")
 def formats(tmp_path_factory):
-    """One data set in all formats, large enough to be read for a while."""
+    """The path of one data set in a format, which is written when it is first asked for."""
     folder, rng = tmp_path_factory.mktemp("formats"), np.random.default_rng(0)
-    n = 60_000
+    n = 60_000  # large enough to be read for a while
     X = rng.normal(size=(n, 40)).astype(np.float32).round(3)
     data = Dataset.of(X, rng.integers(0, 3, n), qid=np.arange(n) // 20)
-    for name in ("d.txt", "d.csv", "d.parquet", "d.arrow", "d.store"):
-        linrank.convert(data, folder / name)
-    return folder
+
+    def written(name):
+        if not (folder / name).exists():
+            linrank.convert(data, folder / name)
+        return folder / name
+
+    return written
 
 
 def shrink_once(formats, folder, name, rng, seconds=None):
@@ -63,8 +67,8 @@ def shrink_once(formats, folder, name, rng, seconds=None):
     source, victim, reader = READERS[name]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    copy = shutil.copytree if os.path.isdir(formats / source) else shutil.copyfile
-    copy(formats / source, folder / source)
+    copy = shutil.copytree if os.path.isdir(formats(source)) else shutil.copyfile
+    copy(formats(source), folder / source)
     if isinstance(reader, str):
         command = ["-c", API.format(code=CODES[reader]), str(folder / source)]
     else:

@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pytest
-import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
@@ -25,12 +24,6 @@ def data():
     data = make_ranking(n_queries=40, n_features=6, n_levels=3, random_state=5)
     order = np.random.default_rng(0).permutation(data.n_rows)
     return data.select(order)
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 def by_hand(data, cv, fit, measure="ndcg@10"):

@@ -195,7 +195,8 @@ def large(tmp_path_factory) -> Store:
     return Store.write(path, X, y, qid=qid, chunk_bytes=4 << 20)
 
 
-@pytest.mark.parametrize("scale", [pytest.param("none", marks=pytest.mark.slow), "standard"])
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", ["none", "standard"])
 def test_a_store_of_three_times_the_limit_is_trained_on(large, scale):
     """The address space is limited: an array of the size of the store could not be made."""
     run = subprocess.run(

@@ -256,6 +256,7 @@ print(ranker.fit(store).coef_.tobytes().hex())
 """
 
 
+@pytest.mark.slow
 def test_the_system_enforces_the_limit(tmp_path: Path) -> None:
     """A store that is larger than what a process may add to its address space."""
     rng = np.random.default_rng(0)
@@ -312,7 +313,7 @@ print(parse_bytes(limit), in_memory("VmHWM") - before)
     ("n_rows", "n_features", "options"),
     [
         (200_000, 100, {"scale": "query", "pair_weighting": "uniform"}),
-        (1_000_000, 4, {}),
+        pytest.param(1_000_000, 4, {}, marks=pytest.mark.slow),
     ],
     ids=["wide rows, scaled by query", "narrow rows, by a measure"],
 )

@@ -426,7 +426,7 @@ REAL = [
 
 
 @pytest.mark.parametrize("name", REAL)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
 def test_real_files_equal_scikit_learn(name: str, dtype: str) -> None:
     from sklearn.datasets import load_svmlight_file
 

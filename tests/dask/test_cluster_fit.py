@@ -132,7 +132,13 @@ def test_options_mean_what_they_mean_in_memory(client, options):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("form", [as_dask_arrays, as_delayed, sparse_arrays])
+@pytest.mark.parametrize(
+    "form",
+    [
+        as_dask_arrays,
+        *(pytest.param(f, marks=pytest.mark.slow) for f in (as_delayed, sparse_arrays)),
+    ],
+)
 def test_curves_are_those_in_memory(client, form, options):
     data, options = ranking(40, seed=6), {"tol": 1e-8, **options}
     parts = form(data) if form is sparse_arrays else form(data, 4)
