@@ -14,6 +14,7 @@ from unittest import mock
 import problems
 from linrank import RankSVM, _core
 from linrank.ranksvm.train import train
+from linrank.system.resources import all_threads
 from race import GAP, Run, as_published, bound, median, optimum, run, runs, times
 from report import Table, main, ratio, seconds, spread
 
@@ -138,15 +139,20 @@ def threads(fraction: float) -> Table:
 def public_fit(fraction: float) -> Table:
     table = Table(
         "RankSVM().fit(X, y, qid=qid), and the share of the scan of its rows",
-        ["set", "rows × features", "threads", "fit, seconds", "scan, seconds", "share of the fit"],
+        [
+            *("set", "rows × features", "threads", "fit, seconds", "ratio to one thread"),
+            *("scan, seconds", "share of the fit"),
+        ],
         notes=[
             "the scan finds values that are not finite, the statistics of all columns and the "
             "fingerprint of the data; a fit makes one"
         ],
     )
-    for name in ("b20", "y20"):
+    counts = [2**k for k in range(all_threads().bit_length())]
+    for name in ("b20", "y20", "c"):
         data = problems.load(name, fraction)
-        runs_of = {n_jobs: [timed_fit(data, n_jobs) for _ in range(5)] for n_jobs in (1, 2)}
+        runs_of = {n_jobs: [timed_fit(data, n_jobs) for _ in range(5)] for n_jobs in counts}
+        alone = statistics.median(fit for fit, _ in runs_of[1])
         for n_jobs, taken in runs_of.items():
             fits, scans = zip(*taken, strict=True)
             share = statistics.median(scan / fit for fit, scan in taken)
@@ -156,6 +162,7 @@ def public_fit(fraction: float) -> Table:
                 f"{data.n_rows} × {data.n_features}",
                 n_jobs,
                 spread(fits),
+                f"{alone / statistics.median(fits):.2f}",
                 spread(scans),
                 f"{100 * share:.2g} %" + (target if fraction == 1.0 else ""),
             )

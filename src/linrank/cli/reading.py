@@ -318,12 +318,12 @@ def read_and_score(
     of a table are taken by the names that the model knows, in whatever order they come.
     """
     counted = counted_from(model.training.get("index_base"), args)
-    how = {"missing": kept_missing(args, model), "labelled": labelled, **counted}
+    how: dict[str, Any] = {"missing": kept_missing(args, model), "labelled": labelled, **counted}
     data = read_data(path, args, console, known=model.feature_names, **how)
     return data, score_rows(model, data, args, console)
 
 
-def counted_from(base: int | None, args: Namespace) -> dict[str, bool]:
+def counted_from(base: Any, args: Namespace) -> dict[str, bool]:
     """How features are counted: from the base that is known, unless the options say another."""
     return {} if base is None or args.index_base != "auto" else {"zero_based": base == 0}
 
