@@ -100,11 +100,11 @@ def test_the_card_of_a_kernel_model(saved, capsys):
     assert main(["inspect", path, "--top", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(maxsplit=1) == ["model", "kernel, trained with linrank 0.1.0"]
-    assert lines[1].split(maxsplit=1) == ["kernel", "rbf: exp(-γ‖a - b‖²), γ = 0.5"]
-    assert lines[2].split() == ["features", "3"]
-    assert lines[3].split(maxsplit=1)[1] == "6 rows of 12 (50 %); dense float32, 6 × 3, 72 B"
-    assert lines[4].split() == ["scale", "minmax"]
-    assert lines[5].split()[:2] == ["file", f"{path},"]
+    assert lines[1].split()[:2] == ["file", f"{path},"]
+    assert lines[2].split(maxsplit=1) == ["kernel", "rbf: exp(-γ‖a - b‖²), γ = 0.5"]
+    assert lines[3].split() == ["features", "3"]
+    assert lines[4].split(maxsplit=1)[1] == "6 rows of 12 (50 %); dense float32, 6 × 3, 72 B"
+    assert lines[5].split() == ["scale", "minmax"]
     assert lines[6].split() == ["C", "2"]
     assert lines[7].split(maxsplit=1) == [
         "coefficient",

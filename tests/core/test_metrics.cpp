@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "partition.hpp"
 #include "metrics.hpp"
 
 using namespace linrank;

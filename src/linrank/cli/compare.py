@@ -43,15 +43,6 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 """
 
 
-def check_output(path: str, parser: ArgumentParser) -> None:
-    """Fail on a file that could not be written, or whose format its name does not tell."""
-    if path == streams.STANDARD:
-        parser.error("-o needs the name of a file; the tables are on standard output anyway")
-    if not path.lower().endswith(FORMATS):
-        parser.error(f"--output {path}: the name must end in {', '.join(FORMATS)}")
-    streams.check_writable(path)
-
-
 def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
     """What is shown of a contest on its way."""
 
@@ -259,9 +250,11 @@ def _check(args: Namespace, parser: ArgumentParser) -> None:
     if not at_hand and streams.STANDARD in inputs:
         parser.error("the files cannot be standard input: there are several")
     streams.check_inputs(*inputs)
-    if args.output is not None:
-        check_output(args.output, parser)
-        streams.check_apart(args.output, *inputs)
+    if args.output == streams.STANDARD:
+        parser.error("-o needs the name of a file; the tables are on standard output anyway")
+    if args.output is not None and not args.output.lower().endswith(FORMATS):
+        parser.error(f"--output {args.output}: the name must end in {', '.join(FORMATS)}")
+    streams.check_output(args.output, *inputs)
     reading.check_metrics(args.metrics, args.convention, selects=not at_hand)
 
 

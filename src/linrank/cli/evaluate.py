@@ -21,9 +21,6 @@ from linrank.system.resources import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from linrank.data.dataset import Dataset
     from linrank.metrics import Evaluation
     from linrank.metrics.runs import JudgedRun
@@ -51,21 +48,17 @@ def evaluate_files(args: Namespace, parser: ArgumentParser) -> tuple[JudgedRun, 
     run = load_run(args.run, progress=console.reading(args.run))
     console.clear()
     judged = JudgedRun(qrels, run, complete=args.complete, n_jobs=args.jobs)
-    _say_what_is_left_out(judged, args.complete, console)
-    result = judged.evaluate(
-        metrics=args.metrics or RUN_METRICS, convention=args.convention, n_jobs=args.jobs
-    )
-    return judged, result
-
-
-def _say_what_is_left_out(judged: JudgedRun, complete: bool, console: Console) -> None:
     if judged.n_not_judged:
         what = count(judged.n_not_judged, "query", "queries")
         console.say("note", f"{what} of the run without judgements left out")
     if judged.n_not_retrieved:
         what = count(judged.n_not_retrieved, "query", "queries")
-        how = "counted as found nothing" if complete else "left out; --complete counts them"
+        how = "counted as found nothing" if args.complete else "left out; --complete counts them"
         console.say("note", f"{what} of the qrels not in the run: {how}")
+    result = judged.evaluate(
+        metrics=args.metrics or RUN_METRICS, convention=args.convention, n_jobs=args.jobs
+    )
+    return judged, result
 
 
 RUN = """
@@ -144,7 +137,11 @@ def _evaluate_data(args: Namespace, parser: ArgumentParser) -> tuple[Dataset, Ev
     check_metrics(args.metrics, args.convention)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data, scores = _read(args, console)
+    if args.model is not None:
+        data, scores = read_and_score(streams.read_model(args.model), args.data, args, console)
+    else:
+        data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
+        scores = read_scores_of(args.scores, data)
     result = evaluate(
         data.labels,
         scores,
@@ -155,13 +152,6 @@ def _evaluate_data(args: Namespace, parser: ArgumentParser) -> tuple[Dataset, Ev
         n_jobs=args.jobs,
     )
     return data, result
-
-
-def _read(args: Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
-    if args.model is not None:
-        return read_and_score(streams.read_model(args.model), args.data, args, console)
-    data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
-    return data, read_scores_of(args.scores, data)
 
 
 def _csv(result: Evaluation) -> Iterator[str]:

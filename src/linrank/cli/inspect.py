@@ -209,11 +209,11 @@ def _describe_model(model: Model, top: int | None, path: str) -> tuple[dict[str,
     # A model itself has no date, so that training twice gives the same bytes.
     written = time.gmtime(os.stat(path).st_mtime)
     if isinstance(model, LinearModel):
-        family, own, lines = "linear", _linear_report(model, top), _linear_lines
+        family, own, told = "linear", _linear_report(model, top), _linear_lines
     elif isinstance(model, AdditiveModel):
-        family, own, lines = "additive", _additive_report(model, top), _additive_lines
+        family, own, told = "additive", _additive_report(model, top), _additive_lines
     else:
-        family, own, lines = "kernel", _kernel_report(model, top), _kernel_lines
+        family, own, told = "kernel", _kernel_report(model, top), _kernel_lines
     report = {
         "kind": "model",
         "family": family,
@@ -225,7 +225,12 @@ def _describe_model(model: Model, top: int | None, path: str) -> tuple[dict[str,
         "file": path,
         "written": time.strftime("%Y-%m-%d %H:%M UTC", written),
     }
-    return report, lines(report)
+    rows = {
+        "model": f"{family}, trained with linrank {report['trained_with']}",
+        "file": f"{path}, of {report['written']}",
+    }
+    own_rows, table = told(report)
+    return report, [*_card({**rows, **own_rows}, report["training"]), table]
 
 
 def _largest(coef: Any, top: int | None) -> list[int]:
@@ -240,6 +245,8 @@ def _largest(coef: Any, top: int | None) -> list[int]:
 
 def _card(rows: dict[str, Any], training: dict[str, Any]) -> list[str]:
     """The lines on a model: what is known of all, then what its training says."""
+    training = dict(training)
+    rows |= _data_rows(training)
     objective, gap = training.get("objective"), training.get("gap")
     if isinstance(objective, float) and isinstance(gap, float) and isfinite(gap):
         from linrank.solvers.result import distance_text
@@ -314,21 +321,16 @@ MISSING_TEXT = {
 }
 
 
-def _linear_lines(report: dict[str, Any]) -> list[str]:
-    training = dict(report["training"])
+def _linear_lines(report: dict[str, Any]) -> tuple[dict[str, str], str]:
     rows = {
-        "model": f"linear, trained with linrank {report['trained_with']}",
-        "file": f"{report['file']}, of {report['written']}",
         "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight "
         f"({100 * report['density']:.3g} %)",
         "scale": report["scale"],
         "missing values": MISSING_TEXT[report["missing"]],
-        **_data_rows(training),
     }
-    lines = _card(rows, training)
     if report["used_features"] == 0:
-        return [*lines, "no feature has a weight: all rows score 0"]
-    return lines + _weight_lines(report)
+        return rows, "no feature has a weight: all rows score 0"
+    return rows, _weight_table(report)
 
 
 def _data_rows(training: dict[str, Any]) -> dict[str, str]:
@@ -352,7 +354,7 @@ def _data_rows(training: dict[str, Any]) -> dict[str, str]:
 _SIZES = {"rows": ("row",), "queries": ("query", "queries"), "pairs": ("pair",)}
 
 
-def _weight_lines(report: dict[str, Any]) -> list[str]:
+def _weight_table(report: dict[str, Any]) -> str:
     """A table of the weights, by importance where that is known."""
     items = report["weights"]
     has_missing = any(item.get("if_missing") for item in items)
@@ -363,7 +365,7 @@ def _weight_lines(report: dict[str, Any]) -> list[str]:
     rows = [
         [
             *(kind.format(**item) for kind in kinds.values()),
-            item["feature"] if item["feature"].isprintable() else repr(item["feature"]),
+            _printable(item["feature"]),
         ]
         for item in items
     ]
@@ -371,7 +373,11 @@ def _weight_lines(report: dict[str, Any]) -> list[str]:
     if "importance" in kinds:
         notes.append("importance: share of |weight| x deviation of the feature, of all features")
     last = Column(f"feature, {_which(len(items), report['used_features'])}", "left")
-    return [Table([*map(Column, kinds), last], rows, notes=notes).to_text()]
+    return Table([*map(Column, kinds), last], rows, notes=notes).to_text()
+
+
+def _printable(name: str) -> str:
+    return name if name.isprintable() else repr(name)
 
 
 # ---- additive models ----------------------------------------------------------------------------
@@ -413,33 +419,29 @@ def _direction(y: Any) -> str:
     return "both" if rises and falls else "rises" if rises else "falls" if falls else "constant"
 
 
-def _additive_lines(report: dict[str, Any]) -> list[str]:
-    training = dict(report["training"])
+def _additive_lines(report: dict[str, Any]) -> tuple[dict[str, str], str]:
     more = f", and interactions of {report['landmarks']:,} landmarks" * bool(report["landmarks"])
     rows = {
-        "model": f"additive, trained with linrank {report['trained_with']}",
-        "file": f"{report['file']}, of {report['written']}",
         "features": f"{report['features']:,}, {report['nonzero_curves']:,} with a curve "
         f"({100 * report['density']:.3g} %){more}",
         "missing values": MISSING_TEXT[report["missing"]],
-        **_data_rows(training),
     }
-    lines, items = _card(rows, training), report["curves"]
+    items = report["curves"]
     if not items:
-        return [*lines, "no feature has a curve"]
+        return rows, "no feature has a curve"
     rows_of_table = [
         [
             f"{item['span']:.6g}",
             item["direction"],
             f"{item['x'][0]:.4g} to {item['x'][-1]:.4g}",
-            item["feature"] if item["feature"].isprintable() else repr(item["feature"]),
+            _printable(item["feature"]),
         ]
         for item in items
     ]
     last = Column(f"feature, {_which(len(items), report['nonzero_curves'])}", "left")
     columns = [Column("span"), Column("direction", "left"), Column("training range"), last]
     notes = ["span: largest less least value of the curve over the training range"]
-    return [*lines, Table(columns, rows_of_table, notes=notes).to_text()]
+    return rows, Table(columns, rows_of_table, notes=notes).to_text()
 
 
 # ---- kernel models ------------------------------------------------------------------------------
@@ -468,23 +470,20 @@ def _kernel_report(model: KernelModel, top: int | None) -> dict[str, Any]:
     }
 
 
-def _kernel_lines(report: dict[str, Any]) -> list[str]:
+def _kernel_lines(report: dict[str, Any]) -> tuple[dict[str, str], str]:
     name = report["kernel"]
     greek = {"gamma": "γ", "coef0": "c"}
     values = [f"{greek.get(k, k)} = {v:.6g}" for k, v in report["parameters"].items()]
     rows = {
-        "model": f"kernel, trained with linrank {report['trained_with']}",
         "kernel": ", ".join([f"{name}: {FORMULAS[name]}", *values]),
         "features": f"{report['features']:,}",
         "support": _support_text(report),
         "scale": report["scale"],
-        "file": f"{report['file']}, of {report['written']}",
     }
     if name == "precomputed":
         rows["features"] = f"{report['features']:,} columns, one for each training row"
-    lines = _card(rows, report["training"])
     if report["nonzero_coefficients"] == 0:
-        return [*lines, "no row has a coefficient: all rows score 0"]
+        return rows, "no row has a coefficient: all rows score 0"
     what = "cosine feature" if name == "fourier" else "training row, counted from 0"
     if name != "fourier" and report["coefficients"][0]["training_row"] is None:
         what = "support row, counted from 0"
@@ -497,7 +496,7 @@ def _kernel_lines(report: dict[str, Any]) -> list[str]:
         for item in report["coefficients"]
     ]
     last = Column(f"{what}, {which}", "left")
-    return [*lines, Table([Column("coefficient"), last], terms).to_text()]
+    return rows, Table([Column("coefficient"), last], terms).to_text()
 
 
 def _support_text(report: dict[str, Any]) -> str:

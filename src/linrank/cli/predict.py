@@ -62,15 +62,6 @@ def _documents(data: Dataset, n_before: int = 0) -> list[str]:
     return [docid or str(row) for row, docid in enumerate(docids, n_before + 1)]
 
 
-def write_scores(data: Dataset, scores: NDArray[np.float64], path: str, format: str) -> None:
-    """A table of query, document and score, in the order of the rows."""
-    from linrank.io.write import write_columns
-
-    qid = [1] * data.n_rows if data.qid is None else data.qid.tolist()
-    columns = {"qid": qid, "docid": _documents(data), "score": scores}
-    write_columns(columns, path, format)
-
-
 def can_stream(model: Model) -> bool:
     """Whether rows need nothing but their query to be scored: not for a precomputed kernel, whose
     columns are the training rows, all of them and no others."""
@@ -187,7 +178,11 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
         ids = data.queries.ids
         streams.write_lines(output, run_lines_of(data, scores, [1] if ids is None else ids, args))
     elif table is not None:
-        write_scores(data, scores, output, table)
+        from linrank.io.write import write_columns
+
+        qid = [1] * data.n_rows if data.qid is None else data.qid.tolist()
+        columns = {"qid": qid, "docid": _documents(data), "score": scores}
+        write_columns(columns, output, table)
     else:
         streams.write_lines(output, score_lines(scores))
     if output != streams.STANDARD:

@@ -269,9 +269,8 @@ def resolve_bounds(parameters: Any, data: Dataset | Store) -> None:
     columns = columns_of(data) if isinstance(data, Store) else data
     for name, features in zip(names[1:], listed, strict=True):
         if features:
-            setattr(
-                parameters, name, [_column(feature, columns, flag_of(name)) for feature in features]
-            )
+            found = [_column(feature, columns, flag_of(name)) for feature in features]
+            setattr(parameters, name, found)
     if entries is None:
         return
     bounds = dict.fromkeys(range(columns.n_features), entries.get("*", (None, None)))
@@ -301,9 +300,10 @@ def check_text(path: str) -> None:
     """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
     if not os.path.isfile(path):
         return
-    from linrank.io.formats import open_rows
+    from linrank.io.formats import format_of, open_source
 
-    _, found = open_rows(path, None)
+    _, name, head = open_source(path)
+    found = format_of(name, head, None)
     if found != "svmlight":
         raise ValueError(f"{path}: is {found}, and --stream reads SVMlight text; leave it out")
 
@@ -318,12 +318,12 @@ def read_and_score(
     of a table are taken by the names that the model knows, in whatever order they come.
     """
     counted = counted_from(model.training.get("index_base"), args)
-    how: dict[str, Any] = {"missing": kept_missing(args, model), "labelled": labelled, **counted}
-    data = read_data(path, args, console, known=model.feature_names, **how)
+    counted |= {"missing": kept_missing(args, model), "known": model.feature_names}
+    data = read_data(path, args, console, labelled=labelled, **counted)
     return data, score_rows(model, data, args, console)
 
 
-def counted_from(base: Any, args: Namespace) -> dict[str, bool]:
+def counted_from(base: Any, args: Namespace) -> dict[str, Any]:
     """How features are counted: from the base that is known, unless the options say another."""
     return {} if base is None or args.index_base != "auto" else {"zero_based": base == 0}
 

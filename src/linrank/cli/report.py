@@ -97,8 +97,9 @@ def _check(args: Namespace, parser: ArgumentParser) -> None:
         parser.error("give --model MODEL to judge, or --train DATA to learn one from")
     if args.valid is not None and args.train is None:
         parser.error("--valid is what C is chosen on; it needs --train")
-    if given := flags.given(args, ("Cs", "folds", "scale", "save_model")) if args.model else []:
-        told = flags.flag(given[0])
+    training = () if args.model is None else ("Cs", "folds", "scale", "save_model")
+    for name in flags.given(args, training):
+        told = flags.flag(name)
         parser.error(f"{told} is for a model that is trained here; leave out --model")
     if args.valid is not None and args.folds is not None:
         parser.error("--folds and --valid exclude each other: C is chosen on one of them")
@@ -169,7 +170,7 @@ def _read_parts(
     test = read_data(args.test, args, console, **options)
     parts = [part for part in (train, valid, test) if part is not None]
     for part in parts:
-        check_qids(train or part, part)
+        check_qids(part if train is None else train, part)
     for part in parts:
         queries = f"{part.queries.n_queries:,} queries"
         console.say("read", f"{part.source}: {part.n_rows:,} rows, {queries}")

@@ -204,9 +204,9 @@ def _validation(data: Dataset, args: Namespace, console: Console) -> Fold:
     from linrank.search.folds import Fold
 
     # Features are counted as in the training data, whatever this file happens to lack.
-    how: dict[str, Any] = {"known": data.raw_feature_names}
+    how: dict[str, Any] = {"known": data.raw_feature_names, "filling": data.filling}
     how |= reading.counted_from(data.index_base, args)
-    valid = reading.read_data(args.valid, args, console, filling=data.filling, **how)
+    valid = reading.read_data(args.valid, args, console, **how)
     reading.check_qids(data, valid)
     if valid.n_features > data.n_features:
         console.warn(
