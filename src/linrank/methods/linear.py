@@ -141,7 +141,11 @@ def model_of(
     if isinstance(place, Dataset):
         model = LinearModel.of(result, columns, scaling, **settings)
         return model if design is None else design.model(model, place)
-    sizes = {"n_rows": place.n_rows, "n_queries": place.n_queries, "n_pairs": n_pairs}
+    sizes: dict[str, Any] = {
+        "n_rows": place.n_rows,
+        "n_queries": place.n_queries,
+        "n_pairs": n_pairs,
+    }
     model = LinearModel.of_sizes(
         result, columns if design is None else None, scaling, **settings, **sizes
     )

@@ -239,7 +239,7 @@ def _search_each(
         part, weight = run.part(data, weights)
         valid = run.fold.valid
         held_out = valid if isinstance(valid, Dataset) else data.select(valid)
-        own = {"n_jobs": run.n_threads}
+        own: dict[str, Any] = {"n_jobs": run.n_threads}
         if "callback" in defaults_of(method.parameters):
             own["callback"] = run.is_cancelled
         scores, converged = [], []
@@ -260,7 +260,8 @@ def _search_each(
 def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
     """The model of the choice on all data, by the method itself, as the folds were trained."""
     trained = _train(method, task, seed, **tuning.best_params)
-    known = {"scoring": str(parse(task.parameters.scoring)), "score": tuning.score}
+    scoring = str(parse(task.parameters.scoring))
+    known: dict[str, Any] = {"scoring": scoring, "score": tuning.score}
     model = replace(trained.model, training={**trained.model.training, **known})
     return Found.of(tuning, replace(trained, model=model))
 

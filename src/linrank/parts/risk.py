@@ -244,7 +244,8 @@ def curvature(
         return np.zeros((n, n) if name == "hessian_matrix" else n)
     state = chunk.at(w, epsilon, n_threads)
     found = getattr(state.loss, name)(chunk.rows, state.point, *args)
-    return found[0] if isinstance(found, tuple) else found  # of a product, without its image
+    matrix: Array = found[0] if isinstance(found, tuple) else found  # a product has an image
+    return matrix
 
 
 LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians

@@ -539,10 +539,12 @@ class Problem:
 
 def loss_of_pairs(kind: str, epsilon: float, pairs: Pairs | Swaps, n_threads: int = 1) -> ScoreLoss:
     """The loss of swept pairs, the hinge smoothed within ``epsilon`` of its kink."""
-    is_swap = isinstance(pairs, Swaps)
     if kind == "hinge":
-        return (SwapHuber if is_swap else Huber)(pairs, n_threads, epsilon=epsilon)
-    return SwapSquaredHinge(pairs, n_threads) if is_swap else SquaredHinge(pairs, n_threads)
+        loss = SwapHuber if isinstance(pairs, Swaps) else Huber
+        return loss(pairs, n_threads, epsilon=epsilon)
+    if isinstance(pairs, Swaps):
+        return SwapSquaredHinge(pairs, n_threads)
+    return SquaredHinge(pairs, n_threads)
 
 
 def _place(kept: Array, rows: Array) -> Array:
