@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "partition.hpp"
 #include "metrics.hpp"
+#include "partition.hpp"
 
 using namespace linrank;
 

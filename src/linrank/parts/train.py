@@ -24,9 +24,8 @@ from linrank.parts.chunk import Gathering
 from linrank.parts.parts import Parts
 from linrank.parts.recipes import RankRecipe, Recipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
-from linrank.ranksvm.path import one_by_one
-from linrank.ranksvm.train import FIRST, START, Balance, by_newton, carried
-from linrank.solvers.continuation import follow
+from linrank.ranksvm.path import follow_path, one_by_one
+from linrank.ranksvm.train import FIRST, START, Balance, by_newton
 from linrank.solvers.result import Callback, Result
 
 Array = NDArray[Any]
@@ -181,12 +180,4 @@ def train_path_chunks(
         return one_by_one(fit, values, tol, callback, by_gap=recipe.loss == "hinge")
     problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), float(values[0]), **how)
     problem.check()
-    found = follow(
-        problem.objective().at(np.zeros(problem.rows.shape[1])),
-        values,
-        preconditioner=carried(problem),
-        tol=tol,
-        max_iter=100 if max_iter is None else max_iter,
-        callback=callback,
-    )
-    return map(problem.conclude, found)
+    return map(problem.conclude, follow_path(problem, values, tol, max_iter, callback))

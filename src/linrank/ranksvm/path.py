@@ -94,8 +94,15 @@ def train_path(
         fit = partial(ranksvm.train, data, **options)
         return one_by_one(fit, Cs, tol, callback, by_gap=by_gap)
     problem = Problem.of(data, Cs[0], **options)
+    return follow_path(problem, Cs, tol, max_iter, callback)
+
+
+def follow_path(
+    problem: Any, Cs: Sequence[float], tol: float, max_iter: int | None, callback: Callback | None
+) -> Iterator[Result]:
+    """The minimisers of a problem of the squared hinge, wherever its rows are, for every C."""
     return follow(
-        problem.objective().at(np.zeros(data.n_features)),
+        problem.objective().at(np.zeros(problem.rows.shape[1])),
         Cs,
         preconditioner=carried(problem),
         tol=tol,
