@@ -98,8 +98,8 @@ class Plannable(Protocol):
 def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Preconditioner]:
     """Start and preconditioner for the regime of the data.
 
-    While the explicit Hessian costs no more than some tens of products it is the safest choice and
-    needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
+    While the explicit Hessian costs no more than a dozen products, or thirty where a narrow band of
+    the hinge makes each solve long, it is the safest choice and needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
     factor, ``n³/6``, is out of proportion, the diagonal, or nothing if rows are few. Where a
     twentieth of the rows still determines the features, the optimum on them is a first guess that
     saves outer iterations, and their Hessian comes before all others but the diagonal.
@@ -109,10 +109,10 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Precond
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
     price = _hessian_price(problem.rows)
-    patience, guess = price // 2 + 2, None
+    patience, guess, most = price // 2 + 2, None, 12
     n_sample = min(n_rows // 20, problem.capacity)
     if problem.loss == "hinge":
-        patience = 2  # the Hessian of a narrow band ages within a step
+        patience, most = 2, 30  # the Hessian of a narrow band ages within a step
     if isinstance(problem.rows, StreamedRows):
         if not problem.rows.has_matrix:
             return start, conjugate.Plain()
@@ -125,7 +125,7 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Precond
         start, guess = _from_sample(problem, n_sample, w0, patience)
     if guess is not None and problem.longest_query >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
-    if n <= problem.largest_matrix and (price <= 30 or n_rows < 100 * n):
+    if n <= problem.largest_matrix and (price <= most or n_rows < 100 * n):
         return start, conjugate.Explicit(patience, guess)
     return start, guess or conjugate.Sampled(
         lambda m: problem.sample(m).objective(_WIDE), 50 * n, start
