@@ -99,10 +99,11 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Precond
     """Start and preconditioner for the regime of the data.
 
     While the explicit Hessian costs no more than a dozen products, or thirty where a narrow band of
-    the hinge makes each solve long, it is the safest choice and needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
-    factor, ``n³/6``, is out of proportion, the diagonal, or nothing if rows are few. Where a
-    twentieth of the rows still determines the features, the optimum on them is a first guess that
-    saves outer iterations, and their Hessian comes before all others but the diagonal.
+    the hinge makes each solve long, it is the safest choice and needs no tuning; beyond, the
+    Hessian of a sample of 50 rows per feature; where even a Cholesky factor, ``n³/6``, is out of
+    proportion, the diagonal, or nothing if rows are few. Where a twentieth of the rows still
+    determines the features, the optimum on them is a first guess that saves outer iterations, and
+    their Hessian comes before all others but the diagonal.
 
     Where rows are computed for every product, a sample is all that can be stored, and worth it.
     """
