@@ -14,7 +14,7 @@ from dominations import TIES
 from linrank.data.dataset import Dataset
 from linrank.displays import QueryScatterDisplay
 from linrank.metrics import evaluate
-from sparsity import Fits
+from reproduce.stevens.sparsity import Fits
 
 Array = NDArray[np.float64]
 Fit = Callable[[Dataset], Fits]

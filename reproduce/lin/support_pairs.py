@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import problems
-from halves import split
 from linrank import SupportDistributionDisplay, support_distribution
 from linrank.data.dataset import Dataset
 from linrank.duals.closeness import SupportDistribution
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
-from report import Table, main
+from report import Table
+from reproduce.lin.halves import split
 
 Array = NDArray[Any]
 
@@ -98,7 +98,3 @@ def shown(
         )
     table.pictures[picture] = figure
     return table
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

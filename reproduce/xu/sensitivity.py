@@ -18,8 +18,8 @@ from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.options import PAPERS
 from linrank.ranksvm.train import train
-from protocol import MEASURES, PARTS, Array, Parts, measured
-from report import Table, main
+from report import Table
+from reproduce.xu.protocol import MEASURES, PARTS, Array, Parts, measured
 
 SEEDS = (1, 2, 3)
 RANKS = (1, 3, 5, 10, 20)
@@ -243,7 +243,3 @@ def energies(parts: Parts, Cs: Sequence[float]) -> Table:
                     f"{np.median(profile.ratios('possible')[:, k]):.1%}",
                 )
     return table
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -19,7 +19,7 @@ from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted
 from linrank.ranksvm.train import train
 from race import GAP, as_published, follow
-from report import Table, main, ratio, seconds
+from report import Table, ratio, seconds
 
 LIMITS = {"a": 10.0, "mq": 10.0, "c": 20.0}  # seconds that a way may take
 
@@ -83,7 +83,3 @@ def _product_seconds(loss: Any, z: Any, limit: float) -> float:
 
 def _relative(state: dict[str, Any], best: float) -> float:
     return max(state["objective"] / best - 1, 1e-12)
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from letor import SETS, Parts, each_set, path
 from linrank.data.dataset import Dataset
 from linrank.domination.train import make_problem, train
 from linrank.metrics import evaluate
 from paired import interval
-from report import Table, main
+from report import Table
+from reproduce.sculley.letor import SETS, Parts, each_set, path
 
 Array = NDArray[np.float64]
 
@@ -146,7 +146,3 @@ def _add(
         f"{np.mean([one.n_nonzero for one in found]):.3g}",
         "; ".join(one.chosen for one in found),
     )
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agreement import COLUMNS, NOTE, Figure, compared, count, in_processes, published
 from linrank import pairs
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.metrics import evaluate
 from linrank.ranksvm.train import train
-from report import Table, main
+from report import Table
+from reproduce.lin.agreement import COLUMNS, NOTE, Figure, compared, count, in_processes, published
 
 Array = NDArray[Any]
 Part = tuple[Array, Array]  # rows, labels
@@ -223,7 +223,3 @@ def losses_table(values: Any) -> Table:
         row.append(values(noise, SVR, "accuracy"))
         table.add(noise, *(Figure.of(one).shown() for one in row))
     return table
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 import problems
 from curves import draw
-from descents import COMPARED, half_decades, weights_at
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
 from linrank.ranksvm.train import train
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 from linrank.stochastic.train import ExactObjective
-from report import Table, main
+from report import Table
+from reproduce.sculley.descents import COMPARED, half_decades, weights_at
 
 Array = NDArray[np.float64]
 Curves = dict[tuple[str, int], dict[str, list[float]]]  # by algorithm and seed, then by part
@@ -153,7 +153,3 @@ def _ends(excess: Array, steps: list[int]) -> tuple[str, str, str]:
     median = np.median(excess, axis=0)
     k = int(np.argmin(median))
     return start, f"{median[k]:.3g} at {steps[k]:.0e}", f"{median[-1]:.3g}"
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 import problems
 from auc import split
-from descents import COMPARED, half_decades
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
@@ -28,7 +27,8 @@ from linrank.ranksvm.train import train
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import descend
-from report import Table, main, ratio, spread
+from report import Table, ratio, spread
+from reproduce.sculley.descents import COMPARED, half_decades
 
 Array = NDArray[Any]
 
@@ -281,7 +281,3 @@ def choose(case: Case, weights: Array, values: Sequence[float]) -> tuple[float, 
     """Test AUC of the parameter with the best validation AUC, and that parameter."""
     best = int(np.argmax([auc(case.vali, w) for w in weights]))
     return auc(case.test, weights[best]), values[best]
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

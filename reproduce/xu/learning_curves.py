@@ -21,7 +21,7 @@ from linrank.lowrank.regularized import train_regularized
 from linrank.pairs import choose_pairs
 from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
-from report import Table, main
+from report import Table
 
 C = 1.0
 N_ITER = {"factorized": 1000, "regularized": 300}
@@ -119,7 +119,3 @@ def hinge_value(data: Dataset, w: Any) -> float:
     """``½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))`` over all pairs."""
     z = data.queries.gather(np.asarray(data.X @ w, dtype=np.float64))
     return float(0.5 * w @ w + C * Hinge(choose_pairs(data)).at(z).value)
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -18,7 +18,7 @@ from linrank.metrics import evaluate
 from linrank.pairs import choose_pairs
 from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
-from report import Table, main, ratio, seconds
+from report import Table, ratio, seconds
 
 SEED = 2014
 # C times the number of pairs, so that both sides see the same range of regularisation.
@@ -136,7 +136,3 @@ def compare(table: Table, name: str, parts: dict[str, Dataset], totals: list[flo
             "" if side is whole else ratio(whole.seconds / side.seconds),
             "" if side is whole else ratio(whole.seconds / side.same),
         )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

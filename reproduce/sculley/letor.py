@@ -23,7 +23,7 @@ from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import descend
 from paired import interval, sign_flip, t_test
-from report import Table, main
+from report import Table
 
 Array = NDArray[np.float64]
 Parts = dict[str, Dataset]
@@ -200,7 +200,3 @@ def verdict(low: float, high: float) -> str:
     if low > 0:
         return "better"
     return "worse" if high < 0 else "open"
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

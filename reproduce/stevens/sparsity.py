@@ -26,8 +26,8 @@ from linrank.ranksvm.train import train as train_ranksvm
 from linrank.stochastic.descent import Descent as Stochastic
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.samplers import pair_sampler
-from report import Table, main
-from tasks import TASKS, Parts, Task
+from report import Table
+from reproduce.stevens.tasks import TASKS, Parts, Task
 
 Array = NDArray[Any]
 Fits = list[tuple[str, Array]]  # parameter and weights, the same parameters for all models
@@ -235,7 +235,3 @@ def picture(lines: dict[str, list[tuple[float, float, float]]]) -> Figure:
         ax.set(xscale="log", xlabel="non-zero weights", ylabel=title)
     ax.legend(fontsize=8)
     return figure
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

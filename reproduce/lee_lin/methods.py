@@ -14,7 +14,7 @@ from curves import draw, thinned
 from linrank.metrics import evaluate
 from linrank.ranksvm.train import train
 from race import as_published, follow
-from report import Table, main
+from report import Table
 
 SETS = ("mq", "ohsumed", "msn", "bio", "c")
 CS = (1e-4, 1.0, 100.0)
@@ -118,7 +118,3 @@ def _measure(test: Any, w: Any) -> tuple[float, ...]:
     names = MEASURES if test.labels.max() <= 30 else ("pairwise_accuracy", "ndcg(gain=linear)@10")
     result = evaluate(test.labels, test.X @ w, qid=test.qid, metrics=names)
     return tuple(float(value) for value in result.values())
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

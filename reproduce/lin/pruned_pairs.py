@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import problems
-from agreement import COLUMNS, NOTE, Figure, compared, count, in_processes
-from halves import (
+from linrank import pairs
+from linrank.data.queries import Queries
+from report import Table
+from reproduce.lin.agreement import COLUMNS, NOTE, Figure, compared, count, in_processes
+from reproduce.lin.halves import (
     CS,
     GAMMAS,
     TOL,
@@ -29,9 +32,6 @@ from halves import (
     table,
     tuned,
 )
-from linrank import pairs
-from linrank.data.queries import Queries
-from report import Table, main
 
 ROUNDS = 20
 FEWER = {("rbf", "mg"): 8, ("rbf", "space_ga"): 4}  # rounds of what takes minutes each
@@ -193,7 +193,3 @@ def others(kernel: str, sets: Sequence[str], found: dict[Any, Any], rounds: rang
         )
         result.add(name, *(Figure.of(values).shown() for values in runs))
     return result
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -20,8 +20,18 @@ from linrank.judging.significance import corrected
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm.train import train
-from protocol import MEASURES, SETS, Array, Candidate, Outcome, Parts, Row, choose, compared
-from report import Table, main
+from report import Table
+from reproduce.xu.protocol import (
+    MEASURES,
+    SETS,
+    Array,
+    Candidate,
+    Outcome,
+    Parts,
+    Row,
+    choose,
+    compared,
+)
 
 SEEDS = (1, 2, 3)
 # Of C times the number of pairs of the training part, so that a value means the same on every
@@ -233,7 +243,3 @@ def tests(name: str, rows: Sequence[Row]) -> Table:
 
 def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:g}" for value in values)
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
 import problems
-from agreement import Figure, in_processes
-from halves import Choose, Linear, accuracy, every_pair, split, tuned
 from linrank import pairs
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from report import Table, main
+from report import Table
+from reproduce.lin.agreement import Figure, in_processes
+from reproduce.lin.halves import Choose, Linear, accuracy, every_pair, split, tuned
 
 Array = NDArray[Any]
 
@@ -92,7 +92,3 @@ def of_set(name: str, found: dict[Any, tuple[float, int]], rounds: range) -> Tab
     ax.legend(frameon=False)
     table.pictures[f"pair_accuracy_{name}"] = figure
     return table
-
-
-if __name__ == "__main__":
-    main(measure, __doc__)
