@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = [str(ROOT), str(ROOT / "benchmarks")]
 sys.path += FOLDERS
 try:
-    import paired
+    from reproduce import paired
     from reproduce.xu import protocol
 finally:
     for folder in FOLDERS:

@@ -22,8 +22,8 @@ from linrank.ranksvm.train import train
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import descend
-from paired import interval, sign_flip, t_test
 from report import Table
+from reproduce.paired import interval, sign_flip, t_test
 
 Array = NDArray[np.float64]
 Parts = dict[str, Dataset]

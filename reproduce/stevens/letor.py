@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.domination.train import make_problem, train
 from linrank.metrics import evaluate
-from paired import interval
 from report import Table
+from reproduce.paired import interval
 from reproduce.sculley.letor import SETS, Parts, each_set, path
 
 Array = NDArray[np.float64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import curves
 import problems
-from dominations import measured
+from domination import measured
 from linrank.data.dataset import Dataset
 from linrank.domination.descent import Descent
 from linrank.domination.induction import induce

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dominations
+import domination
 import problems
 from linrank.data.dataset import Dataset
 from linrank.io.load import load as read_svmlight
@@ -39,7 +39,7 @@ def complaints(quick: bool) -> Task:
     """One model: reviews of one or two stars, among those of the same class of garment."""
     data = _reviews(quick)
     labels = (data.labels <= COMPLAINT).astype(np.float64)
-    part = dominations.part_of(data)
+    part = domination.part_of(data)
     parts = [
         Dataset.of(data.X[part == k], labels[part == k], qid=data.qid[part == k]) for k in range(3)
     ]
@@ -53,7 +53,7 @@ def complaints(quick: bool) -> Task:
 def classes(quick: bool, fewest: int = FEWEST) -> Task:
     """A model for each class of garment: its reviews, among all, by their words alone."""
     data = _reviews(quick)
-    part = dominations.part_of(data)
+    part = domination.part_of(data)
     ids, counts = np.unique(data.qid, return_counts=True)
     topics = ids[counts >= (fewest // 10 if quick else fewest)]
     rows = [data.X[part == k] for k in range(3)]
@@ -74,7 +74,7 @@ def acquisitions(_: bool) -> Task:
     files = [f"text_binary/reuters_acq_{part}.svm.xz" for part in ("train", "test")]
     n_train = problems._read(files[0]).n_rows
     data = read_svmlight(io.BytesIO(problems.text_of(*files)))
-    part = dominations.part_of(data, (2 / 3, 1 / 3))
+    part = domination.part_of(data, (2 / 3, 1 / 3))
     part[n_train:] = 2
     labels = (data.labels > 0).astype(np.float64)
     parts = [Dataset.of(data.X[part == k], labels[part == k]) for k in range(3)]
@@ -83,8 +83,8 @@ def acquisitions(_: bool) -> Task:
 
 
 def _reviews(quick: bool) -> Dataset:
-    data = dominations.load("clothing")
-    return dominations.thinned(data, 3_000) if quick else data
+    data = domination.load("clothing")
+    return domination.thinned(data, 3_000) if quick else data
 
 
 TASKS: tuple[Callable[[bool], Task], ...] = (complaints, acquisitions, classes)

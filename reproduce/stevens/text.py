@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-import dominations
+import domination
 import problems
 from linrank.data.dataset import Dataset
 from reproduce import official
@@ -68,7 +68,7 @@ def topics(quick: bool) -> Task:
     names, counts = np.unique(
         np.concatenate([np.asarray(one) for one in labels]), return_counts=True
     )
-    part = dominations.part_of(Dataset.of(X, np.zeros(X.shape[0])))
+    part = domination.part_of(Dataset.of(X, np.zeros(X.shape[0])))
     rows = [X[part == k] for k in range(3)]
     models = []
     for name in names[counts >= FEWEST][: 2 if quick else None]:

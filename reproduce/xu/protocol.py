@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import problems
-from gains import mslr_folds
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
-from paired import interval, t_test
+from reproduce.gains import mslr_folds
+from reproduce.paired import interval, t_test
 
 Array = NDArray[np.float64]
 Parts = dict[str, Dataset]

@@ -18,8 +18,8 @@ from linrank.estimators.model_selection import QueryKFold
 from linrank.metrics import evaluate
 from linrank.options import PAIR_WEIGHTINGS
 from linrank.ranksvm.train import train
-from paired import N_FLIPS, N_RESAMPLES, SEED, interval, sign_flip
 from report import Table, main
+from reproduce.paired import N_FLIPS, N_RESAMPLES, SEED, interval, sign_flip
 
 Array = NDArray[np.float64]
 Parts = dict[str, Dataset]
