@@ -245,7 +245,8 @@ def program(fit: Callable[..., tuple[float, Array]], efforts: tuple[float, ...])
     return method
 
 
-NEWTON = ours(RankSVM)
+PLAIN = {"pair_weighting": "uniform", "query_normalization": None}  # all pairs weigh the same
+NEWTON = ours(RankSVM, **PLAIN)
 TRON = ours(PublishedRankSVM, prepare=as_published, solver="tron")
 
 
@@ -314,7 +315,7 @@ RACES = (
         {name: Entry(asked=10) for name in ("mq", "ohsumed", "a")},
         {
             "newton": NEWTON,
-            "bundle": ours(RankSVM, solver="bundle"),
+            "bundle": ours(RankSVM, solver="bundle", **PLAIN),
             "bmrm": planes,
             "SVM-rank": program(programs.svm_rank, (1e-2, 1e-3)),
         },
@@ -394,8 +395,8 @@ def make_task(race: Race, data: Dataset, entry: Entry, quick: bool) -> Task:
             strength *= make_problem(data, penalty="l1", alpha=1.0).largest_alpha()
         ranker: Any = DominationRanker(alpha=strength, scale="none", tol=1e-9, **options)
     else:
-        tol = 1e-6 if options.get("loss") == "hinge" else 1e-10
-        ranker = RankSVM(strength, scale="none", tol=tol, max_iter=1000, **options)
+        tol = race.gap / 10 if options.get("loss") == "hinge" else 1e-10
+        ranker = RankSVM(strength, scale="none", tol=tol, max_iter=1000, **PLAIN, **options)
     with warnings.catch_warnings():  # ten digits may be one more than double precision has
         warnings.simplefilter("ignore")
         ranker.fit(data)
