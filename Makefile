@@ -21,6 +21,7 @@ DEMO_DIR ?= demo-report
 PYTEST_ARGS ?=
 TEST_JOBS ?= 2
 BENCH_ARGS ?=
+RIVALS ?=
 REPRODUCE_ARGS ?=
 
 # What goes into the wheel. The list itself is a prerequisite, so a deleted file rebuilds as well.
@@ -60,7 +61,7 @@ fuzzers: $(VENV)/.fuzz  ## Install clang (Debian, Ubuntu; as root) and Atheris: 
 	    $$(apt-cache depends clang | sed -n 's/.*Depends: clang-\([0-9]*\)$$/libclang-rt-\1-dev/p'); }
 
 bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
-	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/run.py $(BENCH_ARGS) $(RIVALS:%=--rivals %)
 
 reproduce: $(VENV)/.linrank $(VENV)/.test  ## Measure the tables and figures of the papers again
 	$(BIN)/python reproduce/run.py $(REPRODUCE_ARGS)

@@ -1,4 +1,4 @@
-"""Coordinate descent for the domination loss: curvatures, and against L-BFGS-B of SciPy.
+"""Coordinate descent for the domination loss: curvatures, and against Newton's method.
 
 MQ2008, OHSUMED (fold 1, training parts), the MSLR sample, the last two normalised by query, and the
 tf-idf of the women's clothing reviews. l1: alpha is a share of the smallest one that leaves no
@@ -7,44 +7,143 @@ weight; l2: alpha itself. One thread, CPU seconds.
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-import dominations
 import problems
-from dominations import Timed, swept, timed
 from linrank.data.dataset import Dataset
-from linrank.domination.train import make_problem
+from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.train import make_problem, train
+from linrank.metrics import convention, evaluate
+from linrank.solvers.result import Result
 from report import Table, main, ratio
-from rivals import lbfgsb
+
+Array = NDArray[Any]
 
 SHARES = (0.1, 0.01)  # of l1
 ALPHAS = (1.0,)  # of l2
 GAP = 1e-6
 CURVATURES = ("local", "range", "paper")
 LIMIT = 8.0  # seconds of a fit with a curvature
-RIVAL_LIMIT = 30.0  # of one by L-BFGS-B
-FEWER, FASTER = 3.0, 10.0
+FEWER = 3.0
+
+
+SETS = ("mq", "ohsumed", "msn", "clothing")  # the dense ones normalised by query
+MEASURES = ("map", "p@10", "domination_error(ties=error)", "all_pairs_error")
+# A sparse model ties rows: AP and P@10 are then those of a random order, on average.
+TIES = convention("linrank", ties="average", empty="skip")
+
+
+def load(name: str) -> Dataset:
+    if name == "clothing":
+        return problems._read("text_graded/womens_clothing_tfidf.txt.xz")
+    return problems.load(name)
+
+
+def thinned(data: Dataset, n_rows: int) -> Dataset:
+    """Rows spread over the whole set, for a quick run."""
+    step = max(1, data.n_rows // n_rows)
+    return data.select(np.arange(data.n_rows) % step == 0)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A fit and the CPU seconds it took."""
+
+    result: Result
+    seconds: float
+    is_there: bool
+
+    @property
+    def n_nonzero(self) -> int:
+        return int(np.count_nonzero(self.result.w))
+
+    @property
+    def all_epochs(self) -> Array:
+        """Columns moved up to each certificate, by the number of features.
+
+        A sweep of l1 goes over a working set only.
+        """
+        history = self.result.history
+        moved = np.diff(history["n_sweeps"]) * np.array(history["n_working"][:-1])
+        return np.concatenate([[0.0], np.cumsum(moved)]) / len(self.result.w)
+
+    @property
+    def epochs(self) -> float:
+        return float(self.all_epochs[-1])
+
+    def epochs_to(self, value: float) -> float:
+        """Epochs until ``F <= value``; those of the first certificate after the start at least."""
+        there = np.flatnonzero(np.array(self.result.history["objective"]) <= value)
+        return float(self.all_epochs[max(1, there[0]) if len(there) else -1])
+
+
+def timed(data: Dataset, limit: float = np.inf, goal: float = -np.inf, **options: Any) -> Timed:
+    """Fit on one thread until the tolerance, ``F <= goal`` or the limit of CPU seconds."""
+    watch = Watch(limit, goal)
+    result = train(data, n_jobs=1, max_iter=10**6, callback=watch, **options)
+    return watch.timed(result)
+
+
+def swept(data: Dataset, limit: float, curvature: str, tol: float, **options: Any) -> Timed:
+    """The same by sweeps alone, without the Newton steps that `train` makes between them."""
+    watch = Watch(limit)
+    descent = Descent(make_problem(data, n_jobs=1, **options), curvature=curvature)
+    result = descend(descent, tol=tol, max_iter=10**6, log=Log(watch))
+    return watch.timed(result)
+
+
+class Watch:
+    """A callback that ends a fit at a goal or after so many CPU seconds."""
+
+    def __init__(self, limit: float, goal: float = -np.inf) -> None:
+        self.start, self.limit, self.goal = time.process_time(), limit, goal
+        self.reached = False
+
+    def __call__(self, state: dict[str, Any]) -> bool:
+        self.reached = state["objective"] <= self.goal
+        return self.reached or time.process_time() - self.start > self.limit
+
+    def timed(self, result: Result) -> Timed:
+        return Timed(result, time.process_time() - self.start, self.reached or result.converged)
+
+
+def part_of(data: Dataset, shares: tuple[float, ...] = (0.5, 0.25, 0.25)) -> Array:
+    """Part 0, 1, ... of every row, by a hash of its number: the same on every machine."""
+    digests = (hashlib.sha256(str(i).encode()).digest()[:8] for i in range(data.n_rows))
+    place = np.array([int.from_bytes(d, "big") / 2.0**64 for d in digests])
+    return np.searchsorted(np.cumsum(shares)[:-1], place, side="right")
+
+
+def measured(data: Dataset, w: Array) -> Array:
+    """The measures of a model, in the order of MEASURES."""
+    found = evaluate(
+        data.labels, data.X @ w, qid=data.qid, metrics=MEASURES, convention=TIES, n_jobs=1
+    )
+    return np.array([float(found[name]) for name in MEASURES])
 
 
 def measure(quick: bool) -> list[Table]:
-    tables = [curvature_table(), rival_table(), newton_table()]
-    limits = (1.0, 1.0) if quick else (LIMIT, RIVAL_LIMIT)
-    for name in dominations.SETS:
+    tables = [curvature_table(), newton_table()]
+    for name in SETS:
         try:
-            data = dominations.load(name)
+            data = load(name)
         except problems.Absent as absent:
             tables[0].notes.append(f"{name} skipped: {absent}")
             continue
         if quick:
-            data = dominations.thinned(data, 2_000)
+            data = thinned(data, 2_000)
         for penalty, alpha, label in cases(data):
             case = Case(name, data, penalty, alpha, label)
-            best = compare_curvatures(tables[0], case, limits[0])
-            compare_rivals(tables[1], case, best, limits)
+            compare_curvatures(tables[0], case, 1.0 if quick else LIMIT)
             if penalty == "l2":
-                compare_newton(tables[2], case, best)
+                compare_newton(tables[1], case)
     return tables
 
 
@@ -89,8 +188,8 @@ def curvature_table() -> Table:
     )
 
 
-def compare_curvatures(table: Table, case: Case, limit: float) -> Timed:
-    """A row of the table; the fit by the solver as it is."""
+def compare_curvatures(table: Table, case: Case, limit: float) -> None:
+    """A row of the table."""
     full = timed(case.data, 10 * limit, solver="coordinate", tol=GAP, **case.options)
     fits = {
         curvature: swept(case.data, limit, curvature, GAP, **case.options)
@@ -107,7 +206,6 @@ def compare_curvatures(table: Table, case: Case, limit: float) -> Timed:
     ratios.append(_ratio(fits["paper"], fits["local"], lowest, FEWER))
     shown = [f"{_sweeps(full)}", ("" if full.is_there else "> ") + f"{full.seconds:.3g}"]
     table.add(*case.cells, full.n_nonzero, *shown, *cells, *ratios)
-    return full
 
 
 def _sweeps(fit: Timed) -> int:
@@ -126,48 +224,6 @@ def _ratio(other: Timed, best: Timed, lowest: float, target: float | None) -> st
     return f"to F* + {value / lowest - 1:.0e}: {ratio(times, target)}"
 
 
-# ---- L-BFGS-B ---------------------------------------------------------------
-
-
-def rival_table() -> Table:
-    return Table(
-        f"Against L-BFGS-B: seconds until (F - F*)/F* <= {GAP:g}",
-        [
-            *("set", "penalty", "alpha", "coordinate: s", "auto: s", "NumPy: s", "evaluations"),
-            *("NumPy / auto", "kernel: s", "evaluations ", "kernel / auto"),
-        ],
-        notes=[
-            "F*: the certified lower bound of a fit to 1e-9; auto: newton with l2, coordinate "
-            "descent with l1; the matrix by columns, and the transpose of NumPy's, are made before",
-            "NumPy: value and gradient from whole arrays, running sums over layers, X and its "
-            "transpose both by rows; kernel: from linrank's kernel; l1 as w = u - v, u, v >= 0",
-            f">: not there within {RIVAL_LIMIT:g} s, how far F was above F* in brackets",
-        ],
-    )
-
-
-def compare_rivals(table: Table, case: Case, best: Timed, limits: tuple[float, float]) -> None:
-    data, options = case.data, case.options
-    penalty, alpha = case.cells[1], float(options["alpha"])
-    exact = timed(data, 4 * limits[0], tol=1e-9, w0=best.result.w, **options).result
-    bound = exact.value - exact.gap
-    goal = bound * (1 + GAP)
-    if exact.gap > 0.1 * GAP * exact.value:
-        width = exact.gap / exact.value
-        table.notes.append(f"{' '.join(case.cells)}: F* is known within {width:.1e} only")
-    ours = [timed(data, limits[1], goal, tol=1e-12, solver="coordinate", **options)]
-    ours.append(ours[0] if penalty == "l1" else timed(data, limits[1], goal, tol=1e-12, **options))
-    cells: list[object] = []
-    for oracle in (lbfgsb.by_numpy(data), lbfgsb.by_linrank(data)):
-        taken, n, value = lbfgsb.fit(oracle, data.n_features, penalty, alpha, goal, limits[1])
-        more = "" if value <= goal else "> "
-        cells += [f"{more}{taken:.3g}" + (f" ({value / bound - 1:.1e})" if more else ""), n]
-        target = FASTER if case.cells[0] == "clothing" else None
-        cells.append((">= " if more else "") + ratio(taken / ours[1].seconds, target))
-    shown = [("" if fit.is_there else "> ") + f"{fit.seconds:.3g}" for fit in ours]
-    table.add(*case.cells, *shown, *cells)
-
-
 # ---- newton -----------------------------------------------------------------
 
 
@@ -179,7 +235,7 @@ def newton_table() -> Table:
     )  # fmt: skip
 
 
-def compare_newton(table: Table, case: Case, best: Timed) -> None:
+def compare_newton(table: Table, case: Case) -> None:
     newton = timed(case.data, solver="newton", tol=1e-9, **case.options)
     descent = timed(case.data, 60.0, solver="coordinate", tol=1e-9, **case.options)
     one, two = newton.result, descent.result

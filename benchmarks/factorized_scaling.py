@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import curves
-from factorizations import K, labelled, ours, plain_rows
+from factorized import K, labelled, ours, plain_rows
 from linrank.data.dataset import Dataset
 from report import Table, main, ratio, spread
 

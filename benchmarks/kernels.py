@@ -1,4 +1,5 @@
-"""Exact kernel RankSVM against SVC on explicit pairs and scikit-survival; what no pairs can hold.
+"""Exact kernel RankSVM against SVC on pairs and scikit-survival; more pairs than can be listed;
+products with a kernel matrix, stored and in blocks; predictions against scikit-learn's.
 
 RBF kernel with γ = 1/number of features, and the estimator's own, "scale", where a table says so.
 """
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 
 import problems
 from linrank.data.dataset import Dataset
+from linrank.data.rows import DenseRows
 from linrank.kernels.functions import Kernel
-from linrank.kernels.matrices import BlockedMatrix, kernel_matrix
+from linrank.kernels.matrices import BlockedMatrix, StoredMatrix, kernel_matrix
 from linrank.kernels.train import KernelResult, train_kernel
+from linrank.models.kernel import KernelModel
 from race import TimeLimit, time_limit
 from report import Table, main, ratio, seconds
 from rivals import pair_svc, scikit_survival
@@ -39,10 +42,21 @@ SAME = 1e-3  # (F - F*)/F* that the rival has to reach
 EFFORTS = ((5, None), (10, None), (20, None), (40, 1e-7))  # of it: iterations, tolerance
 LIMIT = 45.0  # seconds of each
 LARGE = ("abalone", "cpusmall")
+# Of products and predictions.
+WIDTHS = (6, 12, 136)
+N_ROWS, N_SUPPORT, N_PREDICTED = 6000, 2000, 4000
+DTYPES = (np.float32, np.float64)
 
 
 def measure(quick: bool) -> list[Table]:
-    return [against_svc(quick), against_survival(quick), large(quick)]
+    shrink = 10 if quick else 1
+    return [
+        against_svc(quick),
+        against_survival(quick),
+        large(quick),
+        products(N_ROWS // shrink),
+        predictions(N_SUPPORT // shrink, N_PREDICTED // shrink),
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +102,12 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 def least(call: Callable[[], object], repeat: int = 7) -> float:
     return min(seconds(call, repeat, time.process_time))
+
+
+def least_after_first(call: Callable[[], object], repeat: int = 5) -> float:
+    """The same without the first call, which meets cold caches."""
+    call()
+    return least(call, repeat)
 
 
 # ---- SVC on pairs -----------------------------------------------------------
@@ -308,6 +328,100 @@ def stages_of(
     told = fit.history["seconds"]  # since `ready`: landmarks are drawn before the first iterate
     stages = (ready - start, told[0], told[-1] - told[0], end - ready - told[-1])
     return stages, fit, isinstance(matrix, BlockedMatrix)
+
+
+# ---- products and predictions ------------------------------------------------
+
+
+def products(n: int) -> Table:
+    table = Table(
+        f"Products Qv of {n} rows",
+        [
+            *("features", "dtype", "stored, ms", "GB/s of what is read", "GB/s of Q"),
+            *("NumPy's Q @ v, ms", "NumPy / stored", "in blocks, ms", "ns an entry of Q"),
+            *("blocks / stored", "making Q, ns an entry"),
+        ],
+        notes=[
+            "a stored product reads the entries on and above the diagonal, one in blocks computes "
+            "those; ns are of all n² entries; making Q: with the pages of fresh memory",
+        ],
+    )
+    rng = np.random.default_rng(0)
+    v = rng.standard_normal(n)
+    for width in WIDTHS:
+        for dtype in DTYPES:
+            rows = DenseRows(rng.standard_normal((n, width)).astype(dtype))
+            add_product(table, rows, Kernel.of("rbf", gamma=1.0 / width), v)
+    return table
+
+
+def add_product(table: Table, rows: DenseRows, kernel: Kernel, v: Array) -> None:
+    Q = kernel.matrix(rows, rows)
+    matrix, blocked = StoredMatrix(Q), BlockedMatrix(kernel, rows)
+    np.testing.assert_allclose(blocked.product(v), matrix.product(v), atol=1e-9)
+    stored = least_after_first(lambda: matrix.product(v), 15)
+    plain = least_after_first(lambda: Q @ v, 15)
+    tiles = least_after_first(lambda: blocked.product(v))
+    making = least_after_first(lambda: kernel.matrix(rows, rows), 3)
+    table.add(
+        rows.shape[1], np.dtype(rows.dtype).name, 1e3 * stored, 0.5 * Q.nbytes / stored / 1e9,
+        Q.nbytes / stored / 1e9, 1e3 * plain, ratio(plain / stored), 1e3 * tiles,
+        1e9 * tiles / Q.size, ratio(tiles / stored), 1e9 * making / Q.size,
+    )  # fmt: skip
+
+
+def predictions(n_support: int, n: int) -> Table:
+    table = Table(
+        f"Predictions with {n_support} support rows: rows a second",
+        [
+            *("features", "dtype", "linrank", "SVC.decision_function", "linrank / SVC"),
+            *("KernelRidge.predict", "linrank / KernelRidge", "largest difference"),
+        ],
+        notes=[
+            "the same support rows and coefficients in all three; the difference is of scores, "
+            "to either, by the largest score; SVC computes in double, KernelRidge in the dtype",
+        ],
+    )
+    rng = np.random.default_rng(0)
+    for width in WIDTHS:
+        for dtype in DTYPES:
+            support = rng.standard_normal((n_support, width)).astype(dtype)
+            add_prediction(table, support, rng.standard_normal((n, width)).astype(dtype), rng)
+    return table
+
+
+def add_prediction(table: Table, support: Array, X: Array, rng: np.random.Generator) -> None:
+    svc, ridge, rows, coef = rivals(support, rng)
+    model = KernelModel(rows, coef, Kernel.of("rbf", gamma=1.0 / X.shape[1]))
+    calls: list[Callable[[], Array]] = [
+        lambda: model.predict(X, n_jobs=1),
+        lambda: svc.decision_function(X),
+        lambda: ridge.predict(X),
+    ]
+    ours, *theirs = (np.asarray(call(), dtype=np.float64) for call in calls)
+    theirs[0] = theirs[0] - svc.intercept_[0]
+    worst = max(float(np.abs(ours - other).max()) for other in theirs) / float(np.abs(ours).max())
+    mine, libsvm, plain = (len(X) / least_after_first(call, 3) for call in calls)
+    table.add(
+        X.shape[1], X.dtype.name, mine, libsvm, ratio(mine / libsvm), plain, ratio(mine / plain),
+        f"{worst:.1e}",
+    )  # fmt: skip
+
+
+def rivals(support: Array, rng: np.random.Generator) -> tuple[Any, Any, Array, Array]:
+    """SVC with random labels, of which nearly every row supports it, and KernelRidge of its rows.
+
+    And those rows and their coefficients.
+    """
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.svm import SVC
+
+    gamma, n = 1.0 / support.shape[1], len(support)
+    svc = SVC(C=1e-3, gamma=gamma).fit(support, np.arange(n) % 2)
+    rows, coef = support[svc.support_], svc.dual_coef_[0].copy()
+    ridge = KernelRidge(kernel="rbf", gamma=gamma).fit(rows, rng.standard_normal(len(rows)))
+    ridge.dual_coef_ = coef.astype(support.dtype)
+    return svc, ridge, rows, coef
 
 
 if __name__ == "__main__":

@@ -1,21 +1,20 @@
-"""Metrics of 10^6 rows in 10^4 queries: linrank against what evaluates them query by query.
+"""Metrics of 10^6 rows in 10^4 queries, and comparisons of ten methods on 30,000 queries.
 
-The rivals: a Python loop over scikit-learn, and over plain NumPy, once per query and measure; and
-ir_measures (its pytrec_eval provider) and ranx, which take dictionaries of dictionaries. Loops and
-ir_measures are timed on a sample of the queries and extrapolated by their number, ranx on all.
-Turning arrays into dictionaries and objects is timed apart; ratios are given without it and with
-it. All run in one process, one after the other, on processor time, and the values are compared.
-Packages that are missing are skipped.
+The rivals of metrics: a Python loop over scikit-learn, and over plain NumPy, once per query and
+measure; and ir_measures (its pytrec_eval provider) and ranx, which take dictionaries of
+dictionaries. Loops and ir_measures are timed on a sample of the queries and extrapolated, ranx on
+all. Turning arrays into dictionaries and objects is timed apart.
 
-    python benchmarks/metrics.py [--rows N] [--queries N] [--sample N] [--repeat N] [--json FILE]
+The rival of `linrank.compare` is a loop over scipy.stats: permutation_test and bootstrap (in
+batches, to stay within memory) and ttest_rel for every method and metric. It is timed on one of the
+45 pairs with a part of the resamples, and extrapolated by both numbers: each costs the same.
+
+Processor time of one thread each, one after the other in one process.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
-import platform
 import statistics
 import time
 import warnings
@@ -25,9 +24,11 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-import linrank
-from linrank.metrics import evaluate
+from linrank.judging.compare import compare_evaluations
+from linrank.metrics import Evaluation, evaluate
+from report import Table, main, ratio, seconds, spread
 
 Rival = Callable[[Any, Any, Any, Any], dict[str, Any]]
 
@@ -154,84 +155,103 @@ RIVALS: dict[str, tuple[Rival, str, list[str], str]] = {
 }  # fmt: skip
 
 
-def against(name: str, data: tuple[Any, ...], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Times of one rival and of linrank for the same measures, and how far the values differ."""
-    y, s, qid, bounds, chosen = data
-    rival, package, metrics, convention = RIVALS[name]
-    run = partial(evaluate, y, s, qid=qid, metrics=metrics, convention=convention)
-    ours = [timed(partial(run, n_jobs=1))[0] for _ in range(arguments.repeat)]
-    theirs = rival(y, s, bounds, chosen)
-    scale = arguments.queries / len(chosen)
-    result = run()
-    difference = [
-        float(np.nanmax(np.abs(result.per_query[metric][chosen] - np.array(values))))
-        for metric, values in theirs["values"].items()
-    ]
-    whole, conversion = scale * theirs["seconds"], scale * theirs["conversion"]
-    own = statistics.median(ours)
-    return {
-        "metrics": metrics,
-        "version": version({"sklearn": "scikit-learn"}.get(package, package)),
-        "seconds": whole,
-        "conversion_seconds": conversion,
-        "linrank_seconds": ours,
-        "ratio": whole / own,
-        "ratio_with_conversion": (whole + conversion) / own,
-        "largest_difference": max(difference, default=None),
-    }
+def measure(quick: bool) -> list[Table]:
+    sizes = (100_000, 1_000, 100) if quick else (1_000_000, 10_000, 1_000)
+    return [against_rivals(*sizes), comparisons(quick)]
 
 
-def compare(arguments: argparse.Namespace) -> dict[str, Any]:
-    y, s, qid = problem(arguments.rows, arguments.queries)
-    bounds = np.searchsorted(qid, np.arange(arguments.queries + 1))
-    sample = min(arguments.sample, arguments.queries)
-    chosen = np.sort(np.random.default_rng(1).choice(arguments.queries, sample, replace=False))
-    data = (y, s, qid, bounds, chosen)
-    present = [n for n, rival in RIVALS.items() if importlib.util.find_spec(rival[1]) is not None]
-    return {
-        "rows": arguments.rows,
-        "queries": arguments.queries,
-        "machine": f"{platform.machine()}, one thread",
-        "versions": {"linrank": linrank.__version__},
-        "sample_queries": sample,
-        "rivals": {name: against(name, data, arguments) for name in present},
-        "missing": [name for name in RIVALS if name not in present],
-    }
-
-
-def show(result: dict[str, Any]) -> None:
-    print(f"{result['rows']} rows, {result['queries']} queries; {result['machine']}")
-    for name, one in result["rivals"].items():
-        difference = one["largest_difference"]
-        agreement = "" if difference is None else f"; largest difference {difference:.1e}"
-        apart = one["conversion_seconds"]
-        print(f"\n{name} {one['version']}: {', '.join(one['metrics'])}{agreement}")
-        print(f"  {one['seconds']:.2f} s" + (f", and {apart:.2f} s for objects" if apart else ""))
-        times = one["linrank_seconds"]
-        whole = f", {one['ratio_with_conversion']:.0f}x with the objects" if apart else ""
-        print(
-            f"  linrank: {statistics.median(times) * 1e3:.1f} ms "
-            f"({min(times) * 1e3:.1f} to {max(times) * 1e3:.1f}): {one['ratio']:.0f}x{whole}"
+def against_rivals(n_rows: int, n_queries: int, n_sampled: int) -> Table:
+    y, s, qid = problem(n_rows, n_queries)
+    bounds = np.searchsorted(qid, np.arange(n_queries + 1))
+    chosen = np.sort(np.random.default_rng(1).choice(n_queries, n_sampled, replace=False))
+    table = Table(
+        f"Metrics of {n_rows:,} rows in {n_queries:,} queries, processor seconds, one thread",
+        [
+            *("rival", "version", "metrics", "its seconds", "of them for objects"),
+            *("linrank, ms", "ratio without objects", "ratio", "largest difference"),
+        ],
+        notes=[f"loops and ir_measures: {n_sampled:,} queries, extrapolated by their number"],
+    )
+    for name, (rival, package, metrics, convention) in RIVALS.items():
+        if importlib.util.find_spec(package) is None:
+            table.notes.append(f"{name} skipped: not installed")
+            continue
+        run = partial(evaluate, y, s, qid=qid, metrics=metrics, convention=convention)
+        ours = [timed(partial(run, n_jobs=1))[0] for _ in range(5)]
+        theirs = rival(y, s, bounds, chosen)
+        result = run()
+        difference = [
+            float(np.nanmax(np.abs(result.per_query[metric][chosen] - np.array(values))))
+            for metric, values in theirs["values"].items()
+        ]
+        scale = n_queries / n_sampled
+        work, objects = scale * theirs["seconds"], scale * theirs["conversion"]
+        middle = statistics.median(ours)
+        table.add(
+            *(name, version({"sklearn": "scikit-learn"}.get(package, package))),
+            *(", ".join(metrics), work + objects, objects, spread(ours, 1e-3)),
+            *(ratio(work / middle), ratio((work + objects) / middle)),
+            f"{max(difference):.1e}" if difference else "",
         )
-    for name in result["missing"]:
-        print(f"\n{name}: not installed")
+    return table
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument("--sample", type=int, default=1_000, help="queries given to the loops")
-    parser.add_argument("--repeat", type=int, default=5, help="runs of linrank; the median counts")
-    parser.add_argument("--json", metavar="FILE", help="write the result there as well")
-    arguments = parser.parse_args()
-    result = compare(arguments)
-    show(result)
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=2)
-            file.write("\n")
+# ---- linrank.compare --------------------------------------------------------
+
+METRICS = ["ndcg@1", "ndcg@10", "map", "mrr", "pairwise_accuracy"]
+N_METHODS, N_RESAMPLES, BATCH = 10, 10_000, 50
+
+
+def noisy_methods(n_queries: int) -> dict[str, Evaluation]:
+    """Ten methods that see the labels through nearly the same noise."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(n_queries), rng.integers(5, 20, n_queries))
+    y = rng.integers(0, 5, len(qid)).astype(float)
+    return {
+        f"method {i}": evaluate(
+            y, y + (3.0 + 0.02 * i) * rng.normal(size=len(y)), qid=qid, metrics=METRICS
+        )
+        for i in range(N_METHODS)
+    }
+
+
+def difference(a: Any, b: Any, axis: int = -1) -> Any:
+    return np.mean(b, axis=axis) - np.mean(a, axis=axis)
+
+
+def scipy_loop(a: Any, b: Any, n_resamples: int) -> tuple[float, float]:
+    """p by the t-test and by permutation, after a bootstrap interval, of one pair."""
+    options = {"n_resamples": n_resamples, "batch": BATCH, "vectorized": True, "random_state": 0}
+    stats.bootstrap((a, b), difference, paired=True, method="percentile", **options)
+    found = stats.permutation_test((a, b), difference, permutation_type="samples", **options)
+    return float(stats.ttest_rel(b, a).pvalue), float(found.pvalue)
+
+
+def comparisons(quick: bool) -> Table:
+    n_queries, repeat, sampled = (3_000, 1, 50) if quick else (30_000, 3, 100)
+    evaluations = noisy_methods(n_queries)
+    table = Table(
+        f"{N_METHODS} methods, {len(METRICS)} metrics, {n_queries:,} queries, {N_RESAMPLES:,} "
+        "resamples: intervals, tests, corrections",
+        ["library", "seconds of processor time", "ratio"],
+    )
+    run = lambda: compare_evaluations(evaluations, n_resamples=N_RESAMPLES, n_jobs=1)  # noqa: E731
+    run()  # SciPy's functions are loaded on first use
+    ours = seconds(run, repeat, time.process_time)
+    a, b = (evaluations[f"method {i}"].per_query["ndcg@10"] for i in (0, 1))
+    theirs = seconds(lambda: scipy_loop(a, b, sampled), repeat, time.process_time)
+    whole = np.multiply(theirs, (N_METHODS - 1) * len(METRICS) * N_RESAMPLES / sampled)
+    table.add("linrank.compare", spread(ours), "1")
+    table.add("loop over scipy.stats", spread(whole), f"{np.median(whole) / np.median(ours):.0f}x")
+    t, _ = scipy_loop(a, b, sampled)
+    both = {n: evaluations[n] for n in ("method 0", "method 1")}
+    mine = compare_evaluations(both, test="t", n_resamples=10).cells["method 1", "ndcg@10"].p
+    table.notes += [
+        f"the loop on one pair with {sampled} resamples, extrapolated to 45 pairs with all",
+        f"p of the paired t-test of that pair: {mine:.6g}, by SciPy {t:.6g}",
+    ]
+    return table
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

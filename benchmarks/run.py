@@ -23,67 +23,45 @@ import report
 
 HERE = Path(__file__).resolve().parent
 
-# Name of the program, and its arguments for a quick run.
-SUBJECTS = {
-    "correctness": ["--quick"],
-    "solvers": ["--quick"],
-    "one_query": ["--quick"],
-    "giant": ["--quick"],
-    "auc": ["--quick"],
-    "path": ["--quick"],
-    "bounds": ["--quick"],
-    "counting": ["--quick"],
-    "methods": ["--quick"],
-    "bandwidth": ["--quick"],
-    "reader": ["--quick"],
-    "scoring": ["--quick"],
-    "tables": ["--quick"],
-    "convert": ["--quick"],
-    "out_of_core": ["--quick"],
-    "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
-    "comparison": ["--quick"],
-    "contest": ["--quick"],
-    "memory": ["--quick"],
-    "stream": ["--quick"],
-    "cluster": ["--quick"],
-    "scale": ["--quick"],
-    "startup": ["--quick"],
-    "hinge": ["--quick"],
-    "adjacent": ["--quick"],
-    "gains": ["--quick"],
-    "descent": ["--quick"],
-    "flat": ["--quick"],
-    "hybrid": ["--quick"],
-    "convergence": ["--quick"],
-    "letor": ["--quick"],
-    "table1": ["--quick"],
-    "domination": ["--quick"],
-    "domination_scaling": ["--quick"],
-    "sparsity": ["--quick"],
-    "letor_domination": ["--quick"],
-    "topics": ["--quick"],
-    "factorized": ["--quick"],
-    "factorized_scaling": ["--quick"],
-    "factorized_mslr": ["--quick"],
-    "lowrank_curves": ["--quick"],
-    "letor_lowrank": ["--quick"],
-    "lowrank_sensitivity": ["--quick"],
-    "kernels": ["--quick"],
-    "kernel_products": ["--quick"],
-    "closest_tables": ["--quick"],
-    "pruned_tables": ["--quick"],
-    "pair_curves": ["--quick"],
-    "support_figures": ["--quick"],
-    "nystroem": ["--quick"],
-}
+# Programs, in the order in which they run.
+SUBJECTS = (
+    "race",
+    "threads",
+    "giant",
+    "auc",
+    "path",
+    "bandwidth",
+    "reading",
+    "convert",
+    "out_of_core",
+    "metrics",
+    "contest",
+    "memory",
+    "stream",
+    "cluster",
+    "scale",
+    "startup",
+    "descent",
+    "flat",
+    "domination",
+    "domination_scaling",
+    "topics",
+    "factorized",
+    "factorized_scaling",
+    "kernels",
+    "nystroem",
+)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(SUBJECTS))
     parser.add_argument("--quick", action="store_true", help="small sets: checks the programs only")
+    parser.add_argument("--rivals", metavar="FOLDER", help="programs that you have built, for race")
     parser.add_argument("--out", metavar="FILE.json", type=Path, help="where results are kept")
     arguments = parser.parse_args()
+    if arguments.rivals:
+        os.environ["LINRANK_RIVALS"] = arguments.rivals
     unknown = set(arguments.names) - set(SUBJECTS)
     if unknown:
         parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; know {', '.join(SUBJECTS)}")
@@ -114,7 +92,7 @@ def measure(name: str, is_quick: bool, pictures: Path | None) -> dict[str, Any] 
     before, start = report.environment(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "result.json")
-        arguments = SUBJECTS[name] if is_quick else []
+        arguments = ["--quick"] if is_quick else []
         done = subprocess.run(
             [sys.executable, str(HERE / f"{name}.py"), *arguments, "--json", str(path)],
             stdout=subprocess.PIPE,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from distributed import wait
 
-from clusters import (
+from cluster import (
     N_FEATURES,
     ROWS_OF_A_QUERY,
     Timed,

@@ -1,4 +1,4 @@
-"""The tables and figures of five papers, measured again by the programs of ``benchmarks/``."""
+"""The tables and figures of five papers, measured again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The benchmarks are programs that import one another by their bare names.
+# They import the problems, races and tables of results of the benchmarks by their bare names.
 if str(ROOT / "benchmarks") not in sys.path:
     sys.path.append(str(ROOT / "benchmarks"))

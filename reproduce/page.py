@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import problems
 import report
 from linrank.system.tables import Column, Table
-from reproduce import ROOT
 
 RESULTS = Path(__file__).resolve().parent / "results"
-KEPT = ROOT / "benchmarks" / "results"
 # Below tables of ours on LETOR 2.0 beside those of papers that had LETOR 3.0.
 OTHER_FEATURES = (
     "OHSUMED with 25 features for the paper's 45: differences in level are owed to them as well"
@@ -55,10 +51,8 @@ class Page:
         Ours and the paper's numbers side by side, with their differences.
     differences : sequence of str
         In what our data and protocol differ from the paper's.
-    pictures : mapping of str to Figure or Path
-        Matplotlib figures, kept beside the page, or files that are linked.
-    kept : Measured, optional
-        Where the numbers come from, if they were not measured for this page.
+    pictures : mapping of str to Figure
+        Matplotlib figures, written beside the page.
     """
 
     title: str
@@ -66,7 +60,6 @@ class Page:
     tables: Sequence[Table]
     differences: Sequence[str]
     pictures: Mapping[str, Any] = field(default_factory=dict)
-    kept: Measured | None = None
 
     @property
     def verdict(self) -> str:
@@ -80,7 +73,7 @@ class Page:
 
     def markdown(self, name: str, citation: str, origin: Sequence[str]) -> str:
         """The page; ``origin`` says when, where and how long it was measured."""
-        shown = [f"![{picture}]({_link(name, picture, it)})" for picture, it in self._pictures()]
+        shown = [f"![{picture}]({_link(name, picture)})" for picture in self.pictures]
         parts = [
             f"# {citation}, {self.title}",
             f"Verdict: **{self.verdict}**",
@@ -98,20 +91,14 @@ class Page:
     def write(self, folder: Path, name: str, citation: str, origin: Sequence[str]) -> Path:
         """Keep the page as ``folder/name.md``, its new pictures beside it."""
         folder.mkdir(parents=True, exist_ok=True)
-        for picture, it in self._pictures():
-            if not isinstance(it, Path):
-                it.savefig(folder / _link(name, picture, it), metadata={"Date": None})
+        for picture, figure in self.pictures.items():
+            figure.savefig(folder / _link(name, picture), metadata={"Date": None})
         path = folder / f"{name}.md"
         path.write_text(self.markdown(name, citation, origin), encoding="utf-8")
         return path
 
-    def _pictures(self) -> list[tuple[str, Any]]:
-        return list(self.pictures.items())
 
-
-def _link(name: str, picture: str, it: Any) -> str:
-    if isinstance(it, Path):  # kept by a benchmark
-        return f"../../{it.relative_to(ROOT).as_posix()}"
+def _link(name: str, picture: str) -> str:
     return f"{name}-{picture}.svg" if picture not in name else f"{name}.svg"
 
 
@@ -145,20 +132,18 @@ def _are_words(cells: Sequence[str]) -> bool:
 
 
 def laid_out(one: report.Table) -> Table:
-    """A table of a benchmark, as it is."""
+    """A table of an experiment, as it is."""
     return table(one.title, one.columns, one.cells(), one.notes)
 
 
-# ---- measurements of the benchmarks -----------------------------------------
+# ---- measurements -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The tables of a benchmark, new or kept, and the circumstances of the kept ones."""
+    """The tables of an experiment."""
 
     tables: list[report.Table]
-    environment: Mapping[str, Any] | None
-    seconds: float | None
 
     @property
     def pictures(self) -> dict[str, Any]:
@@ -174,37 +159,3 @@ class Measured:
                 raise problems.Absent(one.rows[0][0])
         found = "; ".join(f"{one.title} {one.rows[:1]} {one.notes[:1]}" for one in self.tables)
         raise LookupError(f"no table {start!r} was measured; found: {found}")
-
-    @property
-    def source(self) -> Measured | None:
-        """Itself where it was kept: the ``kept`` of a page."""
-        return None if self.environment is None else self
-
-
-def measured(benchmark: str, quick: bool, kept: bool, **options: Any) -> Measured:
-    """Run a benchmark, or read the tables that its last run has left in ``benchmarks/results``.
-
-    Options go to its ``measure`` where it is run.
-    """
-    if not kept:
-        return Measured(import_module(benchmark).measure(quick, **options), None, None)
-    folder = _kept_folder()
-    found = json.loads((folder / "results.json").read_text(encoding="utf-8"))[benchmark]
-    tables = [
-        report.Table(
-            one["title"],
-            one["columns"],
-            one["rows"],
-            one["notes"],
-            {name: folder / f"{name}.svg" for name in one["pictures"]},
-        )
-        for one in found["measured"]["tables"]
-    ]
-    return Measured(tables, found["environment"], found["seconds"])
-
-
-def _kept_folder() -> Path:
-    folders = sorted(path.parent for path in KEPT.glob("*/results.json"))
-    if not folders:
-        raise FileNotFoundError(f"no kept results in {KEPT}: run without --kept")
-    return folders[0]

@@ -27,15 +27,12 @@ class Script:
         What a run takes on two idle cores.
     is_timed : bool
         Its numbers are times: worth something on an idle machine only.
-    benchmarks : tuple of str
-        The programs of ``benchmarks/`` whose kept tables can stand for a new measurement.
     """
 
     module: str
     about: str
     minutes: float
     is_timed: bool = False
-    benchmarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,9 +48,9 @@ class Paper:
         """``"lee-lin-table-6"``: what the command line and the page of results are called."""
         return f"{self.folder}-{script.module}".replace("_", "-")
 
-    def run(self, script: Script, *, quick: bool, kept: bool) -> Page:
+    def run(self, script: Script, *, quick: bool) -> Page:
         module = import_module(f"reproduce.{self.folder}.{script.module}")
-        page: Page = module.reproduce(quick, kept) if script.benchmarks else module.reproduce(quick)
+        page: Page = module.reproduce(quick)
         return page
 
 

@@ -1,4 +1,4 @@
-"""Measure tables and figures of the papers again: ``run.py [names] [--quick] [--kept] [--list]``.
+"""Measure tables and figures of the papers again: ``run.py [names] [--quick] [--list]``.
 
 Each page goes to results/NAME.md. Real data are looked for in ``../shared/data`` beside the
 repository, or where the environment variable LINRANK_DATA says.
@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from reproduce import ROOT
-from reproduce.page import RESULTS, Page
+from reproduce.page import RESULTS
 from reproduce.paper import Paper, Script, scripts
 
 DOCS = ROOT / "docs" / "reproduction.md"
@@ -48,9 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="name", help="all if none; see --list")
     parser.add_argument("--quick", action="store_true", help="small sizes: checks the scripts only")
-    parser.add_argument(
-        "--kept", action="store_true", help="lay out what the benchmarks have kept; no measuring"
-    )
     parser.add_argument("--timed", action="store_true", help="only those that measure time")
     parser.add_argument("--list", action="store_true", help="name the scripts and stop")
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="where pages go")
@@ -59,8 +56,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _is_chosen(name: str, script: Script, options: argparse.Namespace) -> bool:
     if options.names and name not in options.names:
-        return False
-    if options.kept and not script.benchmarks:
         return False
     return script.is_timed or not options.timed
 
@@ -82,14 +77,14 @@ def _run(name: str, paper: Paper, script: Script, options: argparse.Namespace) -
     before, start = report.environment(), time.perf_counter()
     try:
         with threadpool_limits(1):  # of BLAS: one thread must mean one
-            page = paper.run(script, quick=options.quick, kept=options.kept)
+            page = paper.run(script, quick=options.quick)
     except problems.Absent as absent:
         print(f"{name}: {absent}; reproduce/README.md lists the files", file=sys.stderr)
         return False
     except Exception:
         traceback.print_exc()
         return False
-    origin = _origin(name, page, before, time.perf_counter() - start, options.quick)
+    origin = _origin(name, before, time.perf_counter() - start, options.quick)
     folder = options.out or (None if options.quick else RESULTS)
     if folder is not None:
         page.write(folder, name, paper.citation, origin)
@@ -111,14 +106,8 @@ def tell(docs: Path, name: str, verdict: str) -> None:
     docs.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _origin(name: str, page: Page, now: dict[str, Any], seconds: float, quick: bool) -> list[str]:
+def _origin(name: str, now: dict[str, Any], seconds: float, quick: bool) -> list[str]:
     command = f"again: `python reproduce/run.py {name}`"
-    if page.kept is not None and page.kept.environment is not None:
-        seconds_kept = page.kept.seconds or 0.0
-        return [
-            f"laid out from the results that the benchmarks have kept; {command}",
-            _circumstances(page.kept.environment, seconds_kept),
-        ]
     after = f"load average after {os.getloadavg()[0]:.2f}"
     lines = [f"{_circumstances(now, seconds)}; {after}", command]
     return ["quick run: sizes reduced, the numbers mean nothing", *lines] if quick else lines

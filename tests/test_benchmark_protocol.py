@@ -15,13 +15,15 @@ from scipy.stats import ttest_1samp
 
 from linrank.data.dataset import Dataset
 
-FOLDER = str(Path(__file__).resolve().parent.parent / "benchmarks")
-sys.path.append(FOLDER)
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = [str(ROOT), str(ROOT / "benchmarks")]
+sys.path += FOLDERS
 try:
-    import paired
-    import protocol
+    from reproduce import paired
+    from reproduce.xu import protocol
 finally:
-    sys.path.remove(FOLDER)
+    for folder in FOLDERS:
+        sys.path.remove(folder)
 
 
 def outcome(values, chosen="", validation=0.0):

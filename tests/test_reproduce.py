@@ -110,13 +110,6 @@ def test_a_quick_run_writes_where_it_is_told(tmp_path):
     assert "| MQ2008 | L2-loss RankSVM | 82.7" in re.sub(" +", " ", text)
 
 
-def test_kept_results_are_laid_out_without_measuring(tmp_path):
-    done = run("--kept", "--out", str(tmp_path), "lee-lin-figure-4")
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "lee-lin-figure-4.md").read_text(encoding="utf-8")
-    assert "laid out from the results that the benchmarks have kept" in text
-
-
 def test_a_new_verdict_goes_into_the_documentation(tmp_path):
     docs = tmp_path / "reproduction.md"
     docs.write_text("| `a-table-1` | this | VERDICT | words |\n| `a-table-10` | that | holds | |\n")

@@ -78,7 +78,7 @@ def test_fewest_pairs_near_the_accuracy_of_all():
     rows = [[1, "10", "80.0 ± 1", "89.5 ± 1", "90 ± 1"], [2, "20", "85.0 ± 1", "90 ± 1", "90 ± 1"]]
     columns = ["pairs / S", "pairs", "closest", "pruned", "random"]
     one = Table(figure_3._title("mpg"), columns, rows, ["all pairs: 90.40 ± 0.10"])
-    found = Measured([one], None, None)
+    found = Measured([one])
     assert figure_3.first_near(found, "mpg", "pruned") == 1
     assert figure_3.first_near(found, "mpg", "closest") == float("inf")
 
@@ -87,7 +87,7 @@ def test_missing_table_is_named():
     from report import Table
     from reproduce.page import Measured
 
-    found = Measured([Table("OHSUMED", ["why"], [["other"]])], None, None)
+    found = Measured([Table("OHSUMED", ["why"], [["other"]])])
     with pytest.raises(LookupError, match=r"no table 'Table 7'.*OHSUMED"):
         found.rows("Table 7")
 
@@ -97,7 +97,7 @@ def test_missing_data_are_named_rather_than_the_table_that_they_would_give():
     from report import Table
     from reproduce.page import Measured
 
-    found = Measured([Table("OHSUMED skipped", ["reason"], [["file not found"]])], None, None)
+    found = Measured([Table("OHSUMED skipped", ["reason"], [["file not found"]])])
     with pytest.raises(problems.Absent, match="file not found"):
         found.rows("Table 7")
 

@@ -24,7 +24,7 @@ from linrank.objective import Risk
 from linrank.pairs.layering import Layering
 
 Array = NDArray[Any]
-Oracle = Callable[[Array], tuple[float, Array]]  # w -> L(Xw) and its gradient
+Oracle = Callable[[Array], tuple[float, Array]]  # a value and its gradient
 LIMIT = 100_000  # evaluations
 
 
@@ -76,36 +76,49 @@ def by_linrank(data: Dataset) -> Oracle:
     return value_and_gradient
 
 
+def minimize_until(
+    function: Oracle, n: int, goal: float, limit: float, bound: float | None = None
+) -> tuple[float, float, str]:
+    """CPU seconds from 0 until ``F <= goal`` or the limit, the last F, and the evaluations.
+
+    ``function`` gives F and its gradient; ``bound`` is the least value of every weight.
+    """
+    start = time.process_time()
+    last = {"value": np.inf}
+
+    def watch(intermediate_result: Any) -> None:
+        last["value"] = float(intermediate_result.fun)
+        if last["value"] <= goal or time.process_time() - start > limit:
+            raise StopIteration
+
+    found = minimize(
+        function,
+        np.zeros(n),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=None if bound is None else [(bound, None)] * n,
+        callback=watch,
+        options={"maxiter": LIMIT, "maxfun": LIMIT, "ftol": 0.0, "gtol": 0.0},
+    )
+    return time.process_time() - start, last["value"], f"{found.nfev} evaluations"
+
+
 def fit(
     oracle: Oracle, n_features: int, penalty: str, alpha: float, goal: float, limit: float
-) -> tuple[float, int, float]:
-    """CPU seconds and evaluations until ``F <= goal`` or the limit of time, and the last F."""
-    start = time.process_time()
-    seen = {"n": 0, "value": np.inf}
+) -> tuple[float, float, str]:
+    """The same for ``L + alpha‖w‖²``, or ``L + alpha Σ(u + v)`` with ``w = u - v``.
+
+    The oracle gives L and its gradient.
+    """
 
     def ridge(w: Array) -> tuple[float, Array]:
         value, gradient = oracle(w)
-        seen["n"] += 1
         return value + alpha * float(w @ w), gradient + 2 * alpha * w
 
     def lasso(uv: Array) -> tuple[float, Array]:
         value, gradient = oracle(uv[:n_features] - uv[n_features:])
-        seen["n"] += 1
         return value + alpha * float(uv.sum()), np.concatenate([alpha + gradient, alpha - gradient])
 
-    def watch(intermediate_result: Any) -> None:
-        seen["value"] = float(intermediate_result.fun)
-        if seen["value"] <= goal or time.process_time() - start > limit:
-            raise StopIteration
-
-    is_l1 = penalty == "l1"
-    minimize(
-        lasso if is_l1 else ridge,
-        np.zeros(2 * n_features if is_l1 else n_features),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * (2 * n_features) if is_l1 else None,
-        callback=watch,
-        options={"maxiter": LIMIT, "maxfun": LIMIT, "ftol": 0.0, "gtol": 0.0},
-    )
-    return time.process_time() - start, int(seen["n"]), seen["value"]
+    if penalty == "l1":
+        return minimize_until(lasso, 2 * n_features, goal, limit, bound=0.0)
+    return minimize_until(ridge, n_features, goal, limit)

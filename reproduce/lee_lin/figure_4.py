@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import report
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Page, laid_out, measured
+from reproduce.lee_lin import counting
+from reproduce.page import Claim, Measured, Page, laid_out
 
 TREES = ("selection-tree", "red-black", "avl", "aa")  # keyed by label, as in the paper
 DIRECT = "direct"
 
 
-def reproduce(quick: bool = False, kept: bool = False) -> Page:
-    found = measured("counting", quick, kept)
+def reproduce(quick: bool) -> Page:
+    found = Measured(counting.measure(quick))
     return Page(
         title="Figure 4: direct counting and order-statistic trees",
         claims=_claims(found.tables[0]),
@@ -27,7 +28,6 @@ def reproduce(quick: bool = False, kept: bool = False) -> Page:
             "y-aatree aa, and wᵀx-rbtree red-black-score.",
         ],
         pictures=found.pictures,
-        kept=found.source,
     )
 
 

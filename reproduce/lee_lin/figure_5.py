@@ -21,7 +21,7 @@ LIMIT = 5.0  # seconds of one fit
 SETS = ("MQ2007", "MQ2008", "MSLR 30k", "YAHOO LTRC set 2")
 
 
-def reproduce(quick: bool = False) -> Page:
+def reproduce(quick: bool) -> Page:
     sets = web_search(("MQ2008",) if quick else SETS)
     Cs = [chosen(one, GRID[::5] if quick else GRID) for one in sets]
     table = race(sets, Cs, 1.0 if quick else LIMIT)

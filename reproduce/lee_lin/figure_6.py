@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import problems
-from adjacent import split
 from linrank.data.dataset import Dataset
 from reproduce import official
 from reproduce.cells import seconds
+from reproduce.lee_lin.adjacent import split
 from reproduce.lee_lin.races import GRID, by_set, chosen, planes_are_slower, race, stable
 from reproduce.official import Parts, sizes
 from reproduce.page import Claim, Page, laid_out
@@ -31,7 +31,7 @@ def lists(quick: bool) -> list[Parts]:
     return found[:1] if quick else found
 
 
-def reproduce(quick: bool = False) -> Page:
+def reproduce(quick: bool) -> Page:
     sets = lists(quick)
     Cs = [chosen(one, GRID[::5], _share(one)) for one in sets]
     table = race(sets, Cs, 2.0 if quick else LIMIT)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-import methods
 import report
 from linrank.data.dataset import Dataset
 from linrank.ranksvm.train import train
 from reproduce.cells import Row, rows, seconds
+from reproduce.lee_lin import methods
 from reproduce.lee_lin.learners import EVEN
 from reproduce.lee_lin.sets import pairwise_accuracy
 from reproduce.official import Parts

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import adjacent
 import report
 from linrank.system.tables import Table
 from reproduce import official
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out, measured, table
+from reproduce.lee_lin import adjacent
+from reproduce.page import Claim, Measured, Page, laid_out, table
 
 LISTS = ("MQ2007-list", "MQ2008-list")
 PAPER = [
@@ -18,22 +18,21 @@ PAPER = [
 ]
 
 
-def reproduce(quick: bool = False, kept: bool = False) -> Page:
-    here = {} if kept else {name: official.folds(name) for name in LISTS}
+def reproduce(quick: bool) -> Page:
+    here = {name: official.folds(name) for name in LISTS}
     if any(parts is not None for parts in here.values()):
         one = adjacent.empty()
         for name, parts in here.items():
             if parts is not None:
                 adjacent.compare(one, name, parts, adjacent.TOTALS)
-        found = Measured([one], None, None)
+        found = Measured([one])
     else:
-        found = measured("adjacent", quick, kept)
+        found = Measured(adjacent.measure(quick))
     return Page(
         title="Table 10: partial pairs against all pairs",
         claims=_claims(found.tables[0]),
         tables=[laid_out(found.tables[0]), _paper()],
         differences=_differences(),
-        kept=found.source,
     )
 
 

@@ -53,7 +53,7 @@ NEAR = 0.2  # points of accuracy within which the published figure counts as rea
 Found = dict[str, dict[str, dict[str, Outcome]]]  # by set, method, measure
 
 
-def reproduce(quick: bool = False) -> Page:
+def reproduce(quick: bool) -> Page:
     sets = web_search(("MQ2008",)) if quick else web_search()
     grid = QUICK_GRID if quick else GRID
     found = {one.name: {method: linear(method, one, grid) for method in LINEAR} for one in sets}

@@ -49,7 +49,7 @@ SEEDS = tuple(range(10))
 Found = dict[str, dict[str, dict[str, Outcome]]]
 
 
-def reproduce(quick: bool = False) -> Page:
+def reproduce(quick: bool) -> Page:
     sets = web_search(("MQ2008",)) if quick else web_search()
     grid, seeds = (QUICK_GRID, SEEDS[:1]) if quick else (GRID, SEEDS)
     found: Found = {}

@@ -32,7 +32,7 @@ SEEDS = (0,)
 FEW_SEEDS = tuple(range(3))  # of the small forests that are compared with
 
 
-def reproduce(quick: bool = False) -> Page:
+def reproduce(quick: bool) -> Page:
     sets = web_search(("MQ2008",) if quick else SETS)
     grid, seeds, many = (QUICK_GRID, SEEDS[:1], 200) if quick else (GRID, SEEDS, MANY)
     found: Found = {}

@@ -72,7 +72,7 @@ def measure(method: str, parts: Texts) -> tuple[float, float, float]:
     return taken, pairwise_accuracy(parts.test, scores), float(found[metric])
 
 
-def reproduce(quick: bool = False) -> Page:
+def reproduce(quick: bool) -> Page:
     rows: list[list[str]] = []
     found: dict[str, list[tuple[float, float, float]]] = {}
     lines = []

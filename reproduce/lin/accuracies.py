@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agreement import NOTE
 from linrank.system.tables import Table
+from reproduce.lin.agreement import NOTE
 from reproduce.page import Claim, table
 
 Row = Mapping[str, Any]

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from closest_tables import PAPER
-from reproduce.page import Measured, measured
+from reproduce.lin import closest_pairs
+from reproduce.lin.closest_pairs import PAPER
+from reproduce.page import Measured
 
 METHODS = tuple(PAPER)
 PROTOCOL = [
@@ -23,8 +24,8 @@ PROTOCOL = [
 
 
 @cache
-def found(quick: bool, kept: bool) -> Measured:
-    return measured("closest_tables", quick, kept)
+def found(quick: bool) -> Measured:
+    return Measured(closest_pairs.measure(quick))
 
 
 def rows_of(

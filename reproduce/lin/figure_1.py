@@ -8,8 +8,8 @@ from reproduce.page import Claim, Page, laid_out
 LEFT = 0.5  # of the largest order difference there is: the left part of the figure
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = support.found(quick, kept)
+def reproduce(quick: bool) -> Page:
+    found = support.found(quick)
     rows = found.rows("Figure 1", ", hinge")
     tables = [one for one in found.tables if one.title.startswith("Figure 1")]
     reach = [row[support.LARGEST] for row in rows]
@@ -38,5 +38,4 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
         [support.sizes(rows), *(laid_out(one) for one in tables)],
         [*support.PROTOCOL, "the paper names C = 1; its larger values of C are not told"],
         {name: it for one in tables for name, it in one.pictures.items()},
-        kept=found.source,
     )

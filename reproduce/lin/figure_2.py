@@ -8,8 +8,8 @@ from reproduce.page import Claim, Page, laid_out
 EVEN = 20.0  # per cent of the pairs at most have an order difference of 10 or less
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = support.found(quick, kept)
+def reproduce(quick: bool) -> Page:
+    found = support.found(quick)
     rows = found.rows("Figure 2", ", hinge")
     tables = [one for one in found.tables if one.title.startswith("Figure 2")]
     shares = [-row[support.SHARE] for row in rows]
@@ -41,5 +41,4 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "does not say what its 0.1 and 1 are of; C = 1000, as the paper's",
         ],
         {name: it for one in tables for name, it in one.pictures.items()},
-        kept=found.source,
     )

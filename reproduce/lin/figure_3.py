@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pair_curves import SETS
-from reproduce.page import Claim, Measured, Page, laid_out, measured, table
+from reproduce.lin import pair_curves
+from reproduce.lin.pair_curves import SETS
+from reproduce.page import Claim, Measured, Page, laid_out, table
 
 NEAR = 1.0  # points below all pairs: then a choice of pairs is satisfactory
 WORDS = ("closest", "pruned", "random")
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = measured("pair_curves", quick, kept)
+def reproduce(quick: bool) -> Page:
+    found = Measured(pair_curves.measure(quick))
     sets = [name for name in SETS if any(one.title == _title(name) for one in found.tables)]
     needed = {name: {word: first_near(found, name, word) for word in WORDS} for name in sets}
     without_closest = [name for name in sets if needed[name]["random"] <= needed[name]["pruned"]]
@@ -35,7 +36,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "them, on " + (", ".join(without_closest) or "no set"),
         ],
         found.pictures,
-        kept=found.source,
     )
 
 

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from linrank.system.tables import Table
-from reproduce.page import Measured, against, measured, table
+from reproduce.lin import support_pairs
+from reproduce.page import Measured, against, table
 
 PAIRS, CLOSEST = 7862, 138  # of the paper's half
 SHARE, LARGEST = "with α > 0 (%)", "largest difference with α > 0"
@@ -22,8 +23,8 @@ PROTOCOL = [
 
 
 @cache
-def found(quick: bool, kept: bool) -> Measured:
-    return measured("support_figures", quick, kept)
+def found(quick: bool) -> Measured:
+    return Measured(support_pairs.measure(quick))
 
 
 def sizes(rows: Sequence[dict[str, Any]]) -> Table:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from closest_tables import CLOSEST, RANDOM, SVR, TOTAL
 from reproduce.lin.accuracies import agree, gaps, laid_out, means, shown
 from reproduce.lin.artificial import PROTOCOL, found, rows_of
+from reproduce.lin.closest_pairs import CLOSEST, RANDOM, SVR, TOTAL
 from reproduce.page import Claim, Page
 from reproduce.page import laid_out as as_it_is
 
@@ -13,8 +13,8 @@ METHODS = (CLOSEST, RANDOM, TOTAL, SVR)
 SAME = 0.5  # points; the paper's differ by up to 0.18
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    measured = found(quick, kept)
+def reproduce(quick: bool) -> Page:
+    measured = found(quick)
     rows = rows_of(measured.rows("Tables I to III"), NOISES, METHODS)
     values = means(rows, "noise")
     to_all = gaps(values, CLOSEST, TOTAL, NOISES)
@@ -36,5 +36,4 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
         ],
         [laid_out("Test accuracy (%), 20 rounds", "noise", rows), as_it_is(measured.tables[0])],
         PROTOCOL,
-        kept=measured.source,
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from closest_tables import CLOSEST, RANDOM, SVR, TOTAL
 from reproduce.lin.accuracies import agree, gaps, laid_out, means, shown
 from reproduce.lin.artificial import PROTOCOL, found, rows_of
+from reproduce.lin.closest_pairs import CLOSEST, RANDOM, SVR, TOTAL
 from reproduce.page import Claim, Page
 
 NOISES = (0.5, 1.0)
 METHODS = (CLOSEST, RANDOM, TOTAL, SVR)
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    measured = found(quick, kept)
+def reproduce(quick: bool) -> Page:
+    measured = found(quick)
     rows = rows_of(measured.rows("Tables I to III"), NOISES, METHODS)
     values = means(rows, "noise")
     to_random = gaps(values, CLOSEST, RANDOM, NOISES)
@@ -35,5 +35,4 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
         ],
         [laid_out("Test accuracy (%), 20 rounds", "noise", rows)],
         PROTOCOL,
-        kept=measured.source,
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from closest_tables import CLOSEST, NOISES, PRUNED, SVR, TOTAL
 from reproduce.lin.accuracies import agree, gaps, laid_out, means, shown
 from reproduce.lin.artificial import PROTOCOL, found, rows_of
+from reproduce.lin.closest_pairs import CLOSEST, NOISES, PRUNED, SVR, TOTAL
 from reproduce.page import Claim, Page
 
 METHODS = (CLOSEST, PRUNED, TOTAL, SVR)
@@ -12,8 +12,8 @@ LOW, HIGH = NOISES[:3], NOISES[3:]
 SAME = 0.5  # points
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    measured = found(quick, kept)
+def reproduce(quick: bool) -> Page:
+    measured = found(quick)
     rows = rows_of(measured.rows("Tables I to III"), NOISES, METHODS)
     values = means(rows, "noise")
     gain = gaps(values, PRUNED, CLOSEST, NOISES)
@@ -41,5 +41,4 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
         ],
         [laid_out("Test accuracy (%), 20 rounds", "noise", rows)],
         [*PROTOCOL, "random pairs are drawn without replacement from those not among the closest"],
-        kept=measured.source,
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pruned_tables import SETS
+from reproduce.lin import pruned_pairs
 from reproduce.lin.accuracies import agree, laid_out
-from reproduce.page import Claim, Page, measured
+from reproduce.lin.pruned_pairs import SETS
+from reproduce.page import Claim, Measured, Page
 
 N_SVR = {"mg": 1384, "space_ga": 3106, "bodyfat": 252, "housing": 506, "mpg": 392}  # 2N
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = measured("pruned_tables", quick, kept, kernels=())
+def reproduce(quick: bool) -> Page:
+    found = Measured(pruned_pairs.measure(quick, kernels=()))
     rows = [{**row, "method": row["pairs"]} for row in found.rows("Table VI")]
     sizes = {(row["set"], row["pairs"]): float(row["ours"].split(" ± ")[0]) for row in rows}
     shares = {
@@ -48,5 +49,4 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "closest: all pairs of neighbouring distinct labels; that this is the paper's meaning "
             "where labels tie follows from its 138 pairs of bodyfat (Figure 1)",
         ],
-        kept=found.source,
     )

@@ -7,8 +7,8 @@ PAPER = Paper(
     citation="Sculley (2009)",
     title="Large Scale Learning to Rank",
     scripts=(
-        Script("figure_1", "MAP of stochastic descent on LETOR folds", 0.5, False, ("letor",)),
-        Script("figure_2", "the objective by the number of steps", 2, False, ("convergence",)),
-        Script("table_1", "AUC and time on large single queries", 4, True, ("table1",)),
+        Script("figure_1", "MAP of stochastic descent on LETOR folds", 0.5),
+        Script("figure_2", "the objective by the number of steps", 2),
+        Script("table_1", "AUC and time on large single queries", 4, True),
     ),
 )

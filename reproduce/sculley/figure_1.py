@@ -6,22 +6,22 @@ import time
 
 import numpy as np
 
-import letor
 import problems
 import report
 from linrank.stochastic.train import descend
 from linrank.system.tables import Table
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out, measured, table
+from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.sculley import letor
 from reproduce.sculley.sets import with_official
 
 EQUAL = ("pegasos", "sgd-svm", "pa")  # statistically equivalent to RankSVM in the paper
 PAPER_SECONDS = "0.2–0.3"  # of processor time, index and 100,000 steps
 
 
-def reproduce(quick: bool = False, kept: bool = False) -> Page:
-    found = measured("letor", quick, kept, sets=with_official(letor.SETS))
-    times = [] if kept else [_times()]
+def reproduce(quick: bool) -> Page:
+    found = Measured(letor.measure(quick, sets=with_official(letor.SETS)))
+    times = [_times()]
     return Page(
         title="Figure 1: mean average precision on LETOR",
         claims=_claims(found, times),
@@ -38,7 +38,6 @@ def reproduce(quick: bool = False, kept: bool = False) -> Page:
             "Pairs are drawn uniformly from all pairs; the paper draws queries and levels "
             "uniformly.",
         ],
-        kept=found.source,
     )
 
 

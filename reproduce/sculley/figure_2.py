@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import convergence
 import report
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Page, laid_out, measured
+from reproduce.page import Claim, Measured, Page, laid_out
+from reproduce.sculley import convergence
 from reproduce.sculley.sets import with_official
 
 STEADY = ("pegasos", "sgd-svm")
@@ -13,8 +13,8 @@ HASTY = ("pa", "romma")
 Rows = dict[str, dict[str, str]]  # by algorithm, then by column
 
 
-def reproduce(quick: bool = False, kept: bool = False) -> Page:
-    found = measured("convergence", quick, kept, folds=with_official(convergence.FOLDS))
+def reproduce(quick: bool) -> Page:
+    found = Measured(convergence.measure(quick, folds=with_official(convergence.FOLDS)))
     return Page(
         title="Figure 2: convergence of the objective",
         claims=_claims(found.tables),
@@ -31,7 +31,6 @@ def reproduce(quick: bool = False, kept: bool = False) -> Page:
             "the latter.",
         ],
         pictures=found.pictures,
-        kept=found.source,
     )
 
 

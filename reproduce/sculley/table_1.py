@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 import report
-import table1
 from linrank.system.tables import Table
 from reproduce import official
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out, measured, table
+from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.sculley import single_queries
 
 # Learner of the paper: our row, ROC area, seconds.
 PAPER = {
@@ -25,30 +25,29 @@ PAPER = {
 STOCHASTIC = ("pa", "sgd-svm", "pegasos")
 
 
-def reproduce(quick: bool = False, kept: bool = False) -> Page:
-    real = None if kept else _official()
-    sets = table1.SETS if real is None else (*table1.SETS[:-1], lambda _: real)
-    found = measured("table1", quick, kept, sets=sets)
+def reproduce(quick: bool) -> Page:
+    real = _official()
+    sets = single_queries.SETS if real is None else (*single_queries.SETS[:-1], lambda _: real)
+    found = Measured(single_queries.measure(quick, sets=sets))
     tables = [one for one in found.tables if "AUC" in one.title]
-    whole = [] if kept else [_whole(real or table1.rcv1(0.1 if quick else 1.0))]
+    whole = [_whole(real or single_queries.rcv1(0.1 if quick else 1.0))]
     return Page(
         title="Table 1: ROC area and training time on RCV1",
         claims=_claims(tables, whole),
         tables=[_beside(tables[-1]), *whole, *map(laid_out, found.tables)],
         differences=_differences(found),
-        kept=found.source,
     )
 
 
-def _official() -> table1.Case | None:
+def _official() -> single_queries.Case | None:
     """RCV1's topic E311; a fifth of the training rows validates."""
     parts = official.read({"train": "RCV1/train.svm", "test": "RCV1/test.svm"})
     if parts is None:
         return None
-    data = table1.replace_labels(parts["train"], parts["train"].labels > 0)
-    test = table1.replace_labels(parts["test"], parts["test"].labels > 0)
+    data = single_queries.replace_labels(parts["train"], parts["train"].labels > 0)
+    test = single_queries.replace_labels(parts["test"], parts["test"].labels > 0)
     is_vali = np.random.default_rng(1).integers(5, size=data.n_rows) == 0
-    return table1.Case("RCV1, E311", data.select(~is_vali), data.select(is_vali), test)
+    return single_queries.Case("RCV1, E311", data.select(~is_vali), data.select(is_vali), test)
 
 
 def _beside(one: report.Table) -> Table:
@@ -74,12 +73,12 @@ def _beside(one: report.Table) -> Table:
     )
 
 
-def _whole(case: table1.Case) -> Table:
+def _whole(case: single_queries.Case) -> Table:
     """As many steps as in the paper, with the parameter that suits most sets."""
     cells = []
     for learner, (name, _, took) in PAPER.items():
         if name in STOCHASTIC:
-            fit = partial(table1.one, case, name, 0.01, 100_000, 1)
+            fit = partial(single_queries.one, case, name, 0.01, 100_000, 1)
             taken = report.seconds(fit, 3, time.process_time)
             cells.append([learner, f"{np.median(taken):.3f}", took])
     return table(

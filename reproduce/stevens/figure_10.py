@@ -40,8 +40,8 @@ QUANTITIES: dict[str, Callable[[Values], str]] = {
 }
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = text.found(quick, kept)
+def reproduce(quick: bool) -> Page:
+    found = text.found(quick)
     ours = {name: text.values(found, name) for name in text.names_of(found)}
     columns = {**ours, **{f"thesis, {name}": v for name, v in THESIS.items()}}
     return Page(
@@ -63,7 +63,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
         ],
         text.PROTOCOL,
         found.pictures,
-        kept=found.source,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import problems
 from reproduce.page import Claim, Page, table
 from reproduce.stevens.scatter import EQUAL, FAR, Points, against_each_other, drawn, tested
-from sparsity import AGGRESSIVENESS, N_STEPS, SHARES, l1, pamir
+from reproduce.stevens.sparsity import AGGRESSIVENESS, N_STEPS, SHARES, l1, pamir
 
 
 def reproduce(quick: bool) -> Page:

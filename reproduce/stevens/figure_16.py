@@ -32,8 +32,8 @@ SIMILAR = 0.05  # of average precision: 0.035 in the thesis
 SPARSE = 0.02  # of the features, and a tenth of PAMIR's
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = text.found_topics(quick, kept)
+def reproduce(quick: bool) -> Page:
+    found = text.found_topics(quick)
     names = [name for name in (RCV1, "classes", "acquisitions") if name in text.names_of(found)]
     ours = {name: text.values(found, name) for name in names}
     judged = names[0]
@@ -66,7 +66,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "easy topic, where neither domination error is high",
             *text.PROTOCOL,
         ],
-        kept=found.source,
     )
 
 

@@ -11,8 +11,8 @@ from reproduce import official
 from reproduce.page import Claim, Page, table
 from reproduce.stevens import text
 from reproduce.stevens.scatter import EQUAL, Array, Points, against_each_other, drawn, tested
-from sparsity import induction, pamir
-from tasks import Task, classes
+from reproduce.stevens.sparsity import induction, pamir
+from reproduce.stevens.tasks import Task, classes
 
 FEWEST = 100  # reviews of a class that is a topic
 ALMOST_ALL = 0.8

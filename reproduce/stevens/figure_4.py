@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import problems
-from letor_domination import MEASURES, THESIS
 from linrank.data.dataset import Dataset
 from linrank.system.tables import Table
 from reproduce import official
@@ -16,9 +15,10 @@ from reproduce.page import (
     Measured,
     Page,
     against,
-    measured,
     table,
 )
+from reproduce.stevens import letor
+from reproduce.stevens.letor import MEASURES, THESIS
 
 Row = Mapping[str, Any]
 
@@ -43,9 +43,9 @@ OTHERS = {
 }
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    sets = {"OHSUMED": problems.ohsumed, **(_mq2008() if kept else _mq2007())}
-    found = measured("letor_domination", quick, kept, sets=sets)
+def reproduce(quick: bool) -> Page:
+    sets = {"OHSUMED": problems.ohsumed, **_mq2007()}
+    found = Measured(letor.measure(quick, sets=sets))
     rows = {name: found.rows(f"{name}: ") for name in sets}
     return Page(
         "Figure 4: performance on LETOR sets",
@@ -70,7 +70,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "the grids of the domination loss were widened after a trial on one fold whose test "
             "measures had been seen",
         ],
-        kept=found.source,
     )
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dominations import TIES
+from domination import TIES
 from linrank.data.dataset import Dataset
 from linrank.displays import QueryScatterDisplay
 from linrank.metrics import evaluate
-from sparsity import Fits
+from reproduce.stevens.sparsity import Fits
 
 Array = NDArray[np.float64]
 Fit = Callable[[Dataset], Fits]

@@ -13,12 +13,13 @@ from typing import IO, Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-import dominations
+import domination
 import problems
 from linrank.data.dataset import Dataset
 from reproduce import official
-from reproduce.page import Measured, measured
-from tasks import TASKS, Task
+from reproduce.page import Measured
+from reproduce.stevens import sparsity
+from reproduce.stevens.tasks import TASKS, Task
 
 OFFICIAL = "RCV1/rcv1_topics_train.svm"  # as LIBSVM has it: several labels a row
 RCV1 = "RCV1"
@@ -45,16 +46,16 @@ PROTOCOL = [
 
 
 @cache
-def found(quick: bool, kept: bool) -> Measured:
-    return measured("sparsity", quick, kept)
+def found(quick: bool) -> Measured:
+    return Measured(sparsity.measure(quick))
 
 
 @cache
-def found_topics(quick: bool, kept: bool) -> Measured:
+def found_topics(quick: bool) -> Measured:
     """The same with the topics of RCV1 where they are here."""
-    if kept or official.path(OFFICIAL) is None:
-        return found(quick, kept)
-    return measured("sparsity", quick, kept, tasks=(topics, *TASKS))
+    if official.path(OFFICIAL) is None:
+        return found(quick)
+    return Measured(sparsity.measure(quick, tasks=(topics, *TASKS)))
 
 
 def topics(quick: bool) -> Task:
@@ -67,7 +68,7 @@ def topics(quick: bool) -> Task:
     names, counts = np.unique(
         np.concatenate([np.asarray(one) for one in labels]), return_counts=True
     )
-    part = dominations.part_of(Dataset.of(X, np.zeros(X.shape[0])))
+    part = domination.part_of(Dataset.of(X, np.zeros(X.shape[0])))
     rows = [X[part == k] for k in range(3)]
     models = []
     for name in names[counts >= FEWEST][: 2 if quick else None]:

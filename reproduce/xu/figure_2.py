@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reproduce.page import OTHER_FEATURES, Claim, Page, against, laid_out, measured, table
+from reproduce.page import OTHER_FEATURES, Claim, Measured, Page, against, laid_out, table
+from reproduce.xu import sensitivity
 
 NAME = "Figure 2"
 UP_TO = [f"-{10 * (k + 1)} %" for k in range(10)]  # of the rows of a query
 FIRST = 16  # queries in the first bar at 90 % of the energy, the only height in the text
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = measured("lowrank_sensitivity", quick, kept, tables=(NAME,))
+def reproduce(quick: bool) -> Page:
+    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
     rows = found.rows(NAME)
     C = rows[-1]["C"]  # 1, or the only one of a quick run
     at = {(row["matrix"], row["energy"]): row for row in rows if row["C"] == C}
@@ -31,7 +32,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "had left, whose ranks (Table 6) are twice the largest possible of A, i.e. those of "
             "A + A'",
         ],
-        kept=found.source,
     )
 
 

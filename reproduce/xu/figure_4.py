@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reproduce.page import Claim, Page, laid_out, measured, table
+from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.xu import learning_curves
 
 METHODS = {"factorized, box": "Fac-RSVM", "regularized": "Reg-RSVM"}
 PAPER = {"Fac-RSVM": "more than 100", "Reg-RSVM": "about 60"}  # iterations until convergence
@@ -21,8 +22,8 @@ class Arrival:
     seconds: float
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = measured("lowrank_curves", quick, kept)
+def reproduce(quick: bool) -> Page:
+    found = Measured(learning_curves.measure(quick))
     cells = _columns(found.tables[0].columns, found.tables[0].rows)
     there = {paper: arrival(cells[name]) for name, paper in METHODS.items()}
     fac, reg = there["Fac-RSVM"], there["Reg-RSVM"]
@@ -67,7 +68,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "projected gradients (regularised)",
         ],
         found.pictures,
-        kept=found.source,
     )
 
 

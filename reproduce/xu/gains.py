@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from letor_lowrank import BALL, BOX, HINGE, PAPER, REGULARIZED, SQUARED
 from linrank.system.tables import Table
-from protocol import MEASURES, Parts
-from reproduce.page import Claim, Measured, against, measured, table
+from reproduce.page import Claim, Measured, against, table
+from reproduce.xu import letor
+from reproduce.xu.letor import BALL, BOX, HINGE, PAPER, REGULARIZED, SQUARED
+from reproduce.xu.protocol import MEASURES, Parts
 
 SHOWN = {"map": "MAP", "ndcg@1": "NDCG@1", "ndcg@3": "NDCG@3", "ndcg@5": "NDCG@5"}
 NDCG = MEASURES[1:]
@@ -56,9 +57,9 @@ PROTOCOL = [
 
 
 @cache  # Tables 3 and 4 may be of one set
-def found(name: str, quick: bool, kept: bool, folds: Callable[[], Sequence[Parts]]) -> Measured:
-    """The tables of one set: its folds, or what was kept of them."""
-    return measured("letor_lowrank", quick, kept, sets={name: folds})
+def found(name: str, quick: bool, folds: Callable[[], Sequence[Parts]]) -> Measured:
+    """The tables of one set."""
+    return Measured(letor.measure(quick, sets={name: folds}))
 
 
 def levels(

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import problems
-from protocol import MEASURES, Parts
 from reproduce import official
 from reproduce.page import Page
 from reproduce.xu import gains
+from reproduce.xu.protocol import MEASURES, Parts
 
 SET, STAND_IN = "MQ2007", "MQ2008"
 STARS = {gains.FAC: MEASURES, gains.REG: ("map",)}
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    folds = None if kept else _official()
+def reproduce(quick: bool) -> Page:
+    folds = _official()
     name = STAND_IN if folds is None else SET
-    found = gains.found(
-        name, quick, kept, problems.mq2008_folds if folds is None else lambda: folds
-    )
+    found = gains.found(name, quick, problems.mq2008_folds if folds is None else lambda: folds)
     levels, tests = found.rows(f"{name}: test measures"), found.rows(f"{name}: ", "difference to")
     differences = list(gains.PROTOCOL)
     stand_in = STAND_IN if folds is None else ""
@@ -37,7 +35,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             gains.differences(tests, SET, STARS, stand_in=stand_in),
         ],
         differences,
-        kept=found.source,
     )
 
 

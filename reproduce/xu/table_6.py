@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reproduce.page import Claim, Page, against, laid_out, measured, table
+from reproduce.page import Claim, Measured, Page, against, laid_out, table
+from reproduce.xu import sensitivity
 
 NAME = "Table 6"
 METHODS = {"factorized": "Fac-RSVM", "regularised": "Reg-RSVM", "RankSVM, A + A'": "RSVM"}
@@ -10,8 +11,8 @@ PAPER = {49: (5, 5, 8), 45: (5, 6, 92), 35: (5, 15, 234)}  # in the order of MET
 K = 5
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = measured("lowrank_sensitivity", quick, kept, tables=(NAME,))
+def reproduce(quick: bool) -> Page:
+    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
     every = found.rows(NAME)
     rows = [row for row in every if row["C"] == every[-1]["C"]]  # C = 1
     cells = [
@@ -60,7 +61,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "regularised: γ = 1 and λC = 0.1; the paper's best γ = 10, λ = 0.1 leave hardly any "
             "rank at the optimum",
         ],
-        kept=found.source,
     )
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lowrank_sensitivity import TABLE_7
-from protocol import MEASURES
-from reproduce.page import OTHER_FEATURES, Claim, Page, against, laid_out, measured, table
+from reproduce.page import OTHER_FEATURES, Claim, Measured, Page, against, laid_out, table
+from reproduce.xu import sensitivity
+from reproduce.xu.protocol import MEASURES
+from reproduce.xu.sensitivity import TABLE_7
 
 NAME = "Table 7"
 STABLE = 0.01  # of MAP; the paper's five values differ by 0.0014
 PRINTED = {K: [float(value) for value in text.split(", ")] for K, text in TABLE_7.items()}
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = measured("lowrank_sensitivity", quick, kept, tables=(NAME,))
+def reproduce(quick: bool) -> Page:
+    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
     every = found.rows(NAME)
     rows = [row for row in every if row["C"] == every[-1]["C"] and row["constraint"] == "box"]
     return Page(
@@ -42,7 +43,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "the box 0 ≤ v ≤ √(C/K) of the paper makes K nearly inert: all K reach the same "
             "objective; the ball ‖v‖² ≤ C, in the whole table, lets K matter",
         ],
-        kept=found.source,
     )
 
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from lowrank_sensitivity import TABLE_8
-from reproduce.page import OTHER_FEATURES, Claim, Page, against, measured, table
+from reproduce.page import OTHER_FEATURES, Claim, Measured, Page, against, table
+from reproduce.xu import sensitivity
+from reproduce.xu.sensitivity import TABLE_8
 
 NAME = "Table 8"
 BEST = (10.0, 0.1)  # γ and λ, in the paper
 STABLE = 0.01  # of MAP; the paper's columns of one λ differ by up to 0.0127
 
 
-def reproduce(quick: bool, kept: bool = False) -> Page:
-    found = measured("lowrank_sensitivity", quick, kept, tables=(NAME,))
+def reproduce(quick: bool) -> Page:
+    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
     rows = found.rows(NAME)
     return Page(
         "Table 8: impact of γ and λ in Reg-RSVM",
@@ -43,7 +44,6 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
             "solved to a certified gap of 1e-6; the paper ran a tuned number of steps of a tuned "
             "length, so that its λ also acts through where it stopped",
         ],
-        kept=found.source,
     )
 
 
