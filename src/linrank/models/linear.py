@@ -280,15 +280,19 @@ class SavedModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, to be read by :func:`load_model`.
 
-        The file is written whole or not at all. Of mostly zeros only the others are written, and
-        the arrays of additive and kernel models are in base64. Beyond a million numbers or names
-        of a linear model, or about 190 MB of arrays, these go to a safetensors file of the same
-        name beside it (``pip install safetensors``). A model with a callable as kernel cannot be
-        saved: a file holds no code.
+        The file is written whole or not at all. Of mostly zeros only the others are written.
+        Arrays of additive and kernel models, and those of more than a million numbers, are in
+        base64. A model with a callable as kernel cannot be saved: a file holds no code.
         """
         from linrank.models import file as model_file
 
         model_file.write(self.kind, self.contents, path)
+
+    def to_json(self) -> bytes:
+        """The bytes of the file that `save` would write."""
+        from linrank.models import file as model_file
+
+        return model_file.encode(self.kind, self.contents)
 
 
 class FeatureModel(SavedModel):
@@ -593,12 +597,6 @@ class LinearModel(FeatureModel):
         )
         return difference[0]
 
-    def to_json(self) -> bytes | None:
-        """The bytes of the file that `save` would write; None where it would be two."""
-        from linrank.models import file as model_file
-
-        return model_file.to_json(self.kind, self.contents)
-
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""
         check_same_names(data.raw_feature_names, self.feature_names)
@@ -628,7 +626,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Parameters
     ----------
     path : str or path
-        The JSON file; a safetensors file that it names must lie beside it.
+        The JSON file.
 
     Returns
     -------
