@@ -334,7 +334,6 @@ class FeatureModel(SavedModel):
         *,
         name: str = "linrank",
         feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
-        normalizers: str = "folded",
         **options: Any,
     ) -> Artefact:
         """The model as a search engine, a database or another program takes it.
@@ -348,8 +347,6 @@ class FeatureModel(SavedModel):
         feature_map : mapping, path or None
             Names of features in the engine by names in the model, or by numbers as in the training
             file; or a file of them, a JSON object or lines of two columns.
-        normalizers : {"folded", "engine"}
-            Whether the scaling of the training is in the weights, or done by the engine.
         **options
             Options that the target has of its own.
 
@@ -361,9 +358,7 @@ class FeatureModel(SavedModel):
         """
         from linrank.export.targets import export
 
-        return export(
-            self, target, name=name, feature_map=feature_map, normalizers=normalizers, **options
-        )
+        return export(self, target, name=name, feature_map=feature_map, **options)
 
     def _own_filling(self, data: Dataset) -> Filling | None:
         """How a data set was filled in, if that is how the model does it."""
