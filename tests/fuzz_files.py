@@ -11,7 +11,6 @@ import ast
 import contextlib
 import hashlib
 import io
-import json
 import random
 import tempfile
 from collections.abc import Callable
@@ -40,21 +39,8 @@ def renew(path: Path, content: bytes) -> Path:
 
 def model(content: bytes) -> bool:
     """A model file, whatever its kind: it predicts, and is the same when saved again."""
-    return _check_model(renew(FOLDER / "m.json", content))
-
-
-def tensors(content: bytes) -> bool:
-    """The arrays beside a model file."""
-    renew(FOLDER / "m.safetensors", content)
-    document = json.loads((CORPUS / "model" / "plain").read_text())
-    digest = hashlib.sha256(content).hexdigest()
-    document |= {"coef": None, "arrays": "m.safetensors", "sha256": digest}
-    return _check_model(renew(FOLDER / "m.json", json.dumps(document).encode()))
-
-
-def _check_model(path: Path) -> bool:
     try:
-        found = load_model(path)
+        found = load_model(renew(FOLDER / "m.json", content))
     except ModelFormatError:
         return False
     is_additive = isinstance(found, AdditiveModel)
@@ -112,7 +98,7 @@ def preferences(content: bytes) -> bool:
 
 
 FUZZERS: dict[str, Callable[[bytes], bool]] = {
-    function.__name__: function for function in (model, tensors, manifest, preferences)
+    function.__name__: function for function in (model, manifest, preferences)
 }
 
 

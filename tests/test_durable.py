@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import json
 import os
 import shutil
 import signal
@@ -24,7 +23,6 @@ from linrank.data.dataset import Dataset
 from linrank.export.artefact import Artefact
 from linrank.io.trec import Run, write_run
 from linrank.io.write import write
-from linrank.models import file as arrays
 from linrank.stochastic import checkpoint
 from linrank.system import durable
 from linrank.system import durable as scratch
@@ -192,69 +190,6 @@ def test_folders_without_permission(tmp_path):
 # ---- several files ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def two_files(monkeypatch):
-    """Models whose arrays go into a file beside."""
-    monkeypatch.setattr(arrays, "MAX_LISTED", 1)
-    return lambda value: LinearModel(np.full(4, value))
-
-
-def test_a_model_of_two_files_is_whole_at_every_moment(tmp_path, monkeypatch, two_files):
-    """The arrays of the old one stay until the new one is in place."""
-    path, seen, replace = tmp_path / "m.json", [], os.replace
-    two_files(1.0).save(path)
-    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
-
-    def look(*names):
-        seen.append(linrank.load_model(path).coef[0])
-        replace(*names)
-        seen.append(linrank.load_model(path).coef[0])
-
-    monkeypatch.setattr(os, "replace", look)
-    two_files(2.0).save(path)
-    assert seen == [1.0, 1.0, 1.0, 2.0]
-    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.successor.safetensors"]
-    two_files(3.0).save(path)
-    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
-    monkeypatch.undo()
-    LinearModel([1.0]).save(path)  # needs no second file any more
-    assert os.listdir(tmp_path) == ["m.json"]
-
-
-def test_the_arrays_of_a_successor_are_not_those_of_another_model(tmp_path, two_files):
-    names = ("m.json", "m.2.json", "x" * 249 + "a.json", "x" * 249 + "b.json")
-    for _ in range(2):  # the second time, the arrays of the first are in use
-        for value, name in enumerate(names):
-            two_files(float(value)).save(tmp_path / name)
-    assert [linrank.load_model(tmp_path / name).coef[0] for name in names] == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_a_model_of_two_files_that_fails_leaves_the_old_one(tmp_path, monkeypatch, two_files, n):
-    path, calls, replace = tmp_path / "m.json", [], os.replace
-    two_files(1.0).save(path)
-
-    def fail(*names):
-        calls.append(names)
-        if len(calls) == n:
-            raise KeyboardInterrupt
-        replace(*names)
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(KeyboardInterrupt):
-        two_files(2.0).save(path)
-    assert linrank.load_model(path).coef[0] == 1.0
-    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
-
-
-def test_what_a_model_does_not_name_is_not_its_arrays(tmp_path):
-    (tmp_path / "m.safetensors").write_bytes(b"of another program")
-    (tmp_path / "m.json").write_text(json.dumps({"arrays": "other.safetensors"}))
-    assert arrays.used_by(str(tmp_path / "m.json")) is None
-    LinearModel([1.0]).save(tmp_path / "m.json")
-    assert (tmp_path / "m.safetensors").read_bytes() == b"of another program"
-
-
 def test_positions_are_never_those_of_other_rows(tmp_path, monkeypatch):
     from dataclasses import replace
 
@@ -361,16 +296,6 @@ def test_stores_written_to_one_path_leave_one_whole_store(tmp_path):
     assert outcomes.count("written") >= 10
     refused = f"{path} is being written by another process; wait for it, or name another folder"
     assert set(outcomes) <= {"written", refused}
-
-
-def test_models_of_two_files_written_to_one_path_are_whole(tmp_path, two_files):
-    path = tmp_path / "m.json"
-    for _ in range(10):
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda value: two_files(float(value)).save(path), range(4)))
-        coef = linrank.load_model(path).coef
-        assert (coef == coef[0]).all()
-        assert len(os.listdir(tmp_path)) == 2
 
 
 # ---- what the dead leave ------------------------------------------------------------------------
@@ -634,10 +559,6 @@ CASES = {
         lambda path, k: LinearModel([float(k)]).save(path),
         lambda path: linrank.load_model(path).coef[0],
     ),
-    "model of two files": (
-        lambda path, k: LinearModel(np.full(4, float(k))).save(path),
-        lambda path: linrank.load_model(path).coef[0],
-    ),
     "store": (
         lambda path, k: linrank.Store.of(path, DATA.select(slice(0, 3 + k)), overwrite=True),
         lambda path: (linrank.Store(path).verify(), linrank.Store(path).n_rows)[1],
@@ -657,7 +578,7 @@ CASES = {
 }
 
 
-QUICK = ("file", "model of two files", "artefact in a folder")
+QUICK = ("file", "artefact in a folder")
 
 
 @pytest.mark.parametrize("has_old", [True, False], ids=["over an old one", "new"])
@@ -667,8 +588,6 @@ QUICK = ("file", "model of two files", "artefact in a folder")
 def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
     """What is there is the old or the new one, whole; the next to write leaves nothing else."""
     save, read = CASES[kind]
-    if kind == "model of two files":
-        monkeypatch.setattr(arrays, "MAX_LISTED", 1)
     if kind == "store by two renames":
         monkeypatch.setattr(durable, "_swap", lambda first, second: False)
     folder, path = tmp_path / "here", tmp_path / "here" / "out"

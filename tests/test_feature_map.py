@@ -7,8 +7,8 @@ import json
 import pytest
 
 from linrank import LinearModel
-from linrank.export.feature_map import engine_names, read_feature_map
-from linrank.export.linear_form import LinearForm
+from linrank.export.form import Form
+from linrank.export.names import engine_names, read_feature_map
 
 NAMES = ("bm25", "age", "clicks")
 
@@ -67,7 +67,7 @@ def test_files_of_both_kinds(tmp_path):
     objects.write_text(json.dumps(found))
     assert read_feature_map(columns) == found
     assert read_feature_map(objects) == found
-    form = LinearForm.of(LinearModel([1.0, 2.0], ["bm25", "old age"]), feature_map=columns)
+    form = Form.of(LinearModel([1.0, 2.0], ["bm25", "old age"]), feature_map=columns)
     assert form.names == ("title_bm25", "document age")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import subprocess
 import sys
@@ -32,7 +31,6 @@ from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
-from linrank.models import file as arrays
 from peaks import peak_of
 
 RNG = np.random.default_rng(7)
@@ -284,19 +282,6 @@ def test_round_trip_is_exact_and_deterministic(model, tmp_path_factory):
     same(model, again)
     again.save(path)
     assert path.read_bytes() == content
-
-
-@examples(40)  # each writes a file
-@given(model=kernel_models())
-def test_round_trip_through_a_second_file(model, tmp_path_factory):
-    path = tmp_path_factory.getbasetemp() / "kernel-beside.json"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays, "MAX_PACKED", -1)
-        model.save(path)
-    # One after the other.
-    names = ("kernel-beside.safetensors", "kernel-beside.successor.safetensors")
-    assert json.loads(path.read_text())["arrays"] in names
-    same(model, load_model(path))
 
 
 @examples(40)  # each writes a file

@@ -12,14 +12,14 @@ from hypothesis_profiles import examples
 from linrank import ExportWarning, LinearModel, make_ranking
 from linrank.data.missing import Missing
 from linrank.data.scaling import Scaling
-from linrank.export.linear_form import LinearForm, positional, power_of_two, singles, text
+from linrank.export.form import Form, positional, power_of_two, singles, text
 from papers import RankSVM
 
 NAMES = ["bm25", "age", "clicks"]
 
 
 def test_features_without_weight_are_left_out():
-    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES))
+    form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES))
     assert form.names == ("bm25", "clicks")
     assert form.columns.tolist() == [0, 2]
     assert form.weights.tolist() == [0.5, -2.0]
@@ -28,14 +28,14 @@ def test_features_without_weight_are_left_out():
 
 
 def test_a_dense_target_keeps_them():
-    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES), dense=True)
+    form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES), dense=True)
     assert form.names == tuple(NAMES)
     assert form.weights.tolist() == [0.5, 0.0, -2.0]
 
 
 def test_a_feature_that_only_counts_when_missing_stays():
     missing = Missing("indicator", weights=np.array([0.0, 0.25, 0.0]))
-    form = LinearForm.of(LinearModel([0.5, 0.0, 0.0], NAMES, missing=missing))
+    form = Form.of(LinearModel([0.5, 0.0, 0.0], NAMES, missing=missing))
     assert form.names == ("bm25", "age")
     assert form.extra.tolist() == [0.0, 0.25]
     assert form.contributions.tolist() == [0.0, 0.25]
@@ -45,44 +45,43 @@ def test_a_feature_that_only_counts_when_missing_stays():
 
 def test_defaults_say_what_means_and_indicators_add():
     mean = Missing("mean", values=np.array([2.0, 3.0, 4.0]))
-    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=mean))
+    form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=mean))
     assert form.fill.tolist() == [2.0, 4.0]
     assert form.defaults.tolist() == [2.0, 4.0]
     indicator = Missing("indicator", weights=np.array([1.5, 0.0, 0.0]))
-    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=indicator))
+    form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=indicator))
     assert form.defaults.tolist() == [3.0, 0.0]
     np.testing.assert_array_equal(form.weights * form.defaults, form.contributions)
 
 
 def test_constant_features_are_scaled_away():
     scaling = Scaling("standard", np.array([2.0, 0.0, 0.5]))
-    form = LinearForm.of(LinearModel(scaling.fold([1.0, 1.0, 1.0]), NAMES, scaling))
+    form = Form.of(LinearModel(scaling.fold([1.0, 1.0, 1.0]), NAMES, scaling))
     assert form.names == ("bm25", "clicks")
-    assert form.divisors.tolist() == [0.5, 2.0]
 
 
 def test_only_zeros_are_refused():
     with pytest.raises(ValueError, match="all weights of the model are 0"):
-        LinearForm.of(LinearModel([0.0, 0.0]))
+        Form.of(LinearModel([0.0, 0.0]))
 
 
 def test_other_models_are_refused_by_type():
     with pytest.raises(TypeError, match="what can be exported is a LinearModel, got int"):
-        LinearForm.of(3)
+        Form.of(3)
 
 
 def test_names_without_names():
     model = LinearModel([1.0, 2.0], training={"index_base": 1})
-    form = LinearForm.of(model)
+    form = Form.of(model)
     assert form.names == ("f1", "f2")
     assert "no feature names" in form.warnings[0]
-    assert LinearForm.of(model, named=False).warnings == ()
-    assert LinearForm.of(LinearModel([1.0, 2.0])).names == ("f0", "f1")
-    assert LinearForm.of(LinearModel([1.0, 2.0], ["a", "b"])).warnings == ()
+    assert Form.of(model, named=False).warnings == ()
+    assert Form.of(LinearModel([1.0, 2.0])).names == ("f0", "f1")
+    assert Form.of(LinearModel([1.0, 2.0], ["a", "b"])).warnings == ()
 
 
 def test_scaling_by_query_is_warned_about():
-    form = LinearForm.of(LinearModel([1.0], ["a"], Scaling("query")))
+    form = Form.of(LinearModel([1.0], ["a"], Scaling("query")))
     assert "scale='query'" in form.warnings[0]
 
 
@@ -92,7 +91,7 @@ def test_scaling_by_query_is_warned_about():
 @pytest.mark.parametrize("size", [1e-300, 1e-45, 1e-30, 1e30, 1e45, 1e300])
 def test_weights_beyond_float32_are_rescaled_by_a_power_of_two(size):
     coef = np.array([1.0, -3.0, 0.5]) * size
-    form = LinearForm.of(LinearModel(coef, NAMES))
+    form = Form.of(LinearModel(coef, NAMES))
     assert np.frexp(form.factor)[0] == 0.5
     np.testing.assert_array_equal(form.weights, coef * form.factor)
     held = form.weights.astype(np.float32)
@@ -101,33 +100,33 @@ def test_weights_beyond_float32_are_rescaled_by_a_power_of_two(size):
 
 
 def test_ordinary_weights_are_left_alone():
-    assert LinearForm.of(LinearModel([1e-12, 1e12], ["a", "b"])).factor == 1.0
+    assert Form.of(LinearModel([1e-12, 1e12], ["a", "b"])).factor == 1.0
 
 
 def test_values_of_training_count():
     """A weight that float32 holds well, of values so large that the score overflows."""
     large = statistics([0.0, 0.0], [1e30, 1.0])
     model = LinearModel([1e10, 1.0], ["a", "b"], statistics=large)
-    form = LinearForm.of(model)
+    form = Form.of(model)
     with np.errstate(over="raise", under="raise"):
         scores = form.weights.astype(np.float32) * np.array([1e30, 1.0], dtype=np.float32)
     assert np.isfinite(scores).all()
     assert form.factor < 1.0
-    assert LinearForm.of(model, precision="float64").factor == 1.0
+    assert Form.of(model, precision="float64").factor == 1.0
 
 
 def test_dust_beside_values_that_are_known_is_no_reason_to_rescale():
     known = statistics([0.0, 0.0], [1.0, 1.0])
-    assert LinearForm.of(LinearModel([1.0, 1e-25], ["a", "b"], statistics=known)).factor == 1.0
-    assert LinearForm.of(LinearModel([1.0, 1e-25], ["a", "b"])).factor > 1.0
+    assert Form.of(LinearModel([1.0, 1e-25], ["a", "b"], statistics=known)).factor == 1.0
+    assert Form.of(LinearModel([1.0, 1e-25], ["a", "b"])).factor > 1.0
 
 
 def test_too_wide_a_span_keeps_the_large_and_warns_of_the_small():
-    form = LinearForm.of(LinearModel([1e60, 1e-60], ["large", "small"]))
+    form = Form.of(LinearModel([1e60, 1e-60], ["large", "small"]))
     assert np.isfinite(np.float32(form.weights[0]))
     assert "'small'" in form.warnings[0]
     assert "float32" in form.warnings[0]
-    assert LinearForm.of(LinearModel([1e60, 1e-60], ["a", "b"]), precision="float64").factor == 1.0
+    assert Form.of(LinearModel([1e60, 1e-60], ["a", "b"]), precision="float64").factor == 1.0
 
 
 @examples(50)
@@ -151,7 +150,7 @@ def test_no_factor_lets_a_score_of_training_overflow(exponents, reach):
 
 def test_precision_is_one_of_two():
     with pytest.raises(ValueError, match="precision must be 'float32' or 'float64', got 'half'"):
-        LinearForm.of(LinearModel([1.0]), precision="half")
+        Form.of(LinearModel([1.0]), precision="half")
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -180,7 +179,7 @@ def test_the_form_scores_as_the_model(scale, missing):
     if missing != "error":
         X[::3, 1] = np.nan
     ranker = RankSVM(scale=scale, missing=missing).fit(X, data.y, qid=data.qid)
-    form = LinearForm.of(ranker.model_)
+    form = Form.of(ranker.model_)
     rows = X[:, form.columns]
     added = np.where(np.isnan(rows), form.contributions, rows * form.weights)
     np.testing.assert_allclose(added.sum(axis=1), ranker.predict(X) * form.factor, rtol=1e-12)

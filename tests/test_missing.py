@@ -19,7 +19,6 @@ from linrank import Dataset, load_model
 from linrank.data.missing import Filling, Missing
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows
 from linrank.errors import ModelFormatError
-from linrank.models import file as arrays
 from linrank.models import file as model_file
 from papers import RankSVM
 
@@ -361,35 +360,20 @@ def test_filled_rows_of_another_size_are_refused(policy):
 
 
 @pytest.mark.parametrize("policy", ["mean", "indicator"])
-def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, policy):
-    pytest.importorskip("safetensors", reason="pip install safetensors")
-    monkeypatch.setattr(arrays, "MAX_LISTED", 10)
-    numbers = np.arange(1.0, 21.0)
+def test_numbers_and_statistics_of_a_large_model_are_packed(tmp_path, monkeypatch, policy):
+    monkeypatch.setattr(model_file, "MAX_LISTED", 1)
+    X = np.random.default_rng(0).normal(size=(9, 20))
+    known, numbers = ColumnStatistics.of(DenseRows(X)), np.arange(1.0, 21.0)
     missing = Missing(policy, *((numbers, None) if policy == "mean" else (None, numbers)))
-    model = linrank.LinearModel(np.arange(20.0) - 3.5, missing=missing)
-    model.save(tmp_path / "m.json")
-    assert json.loads((tmp_path / "m.json").read_text())["filled"] is None
-    again = load_model(tmp_path / "m.json").missing
-    assert again.kind == policy
-    assert_array_equal(again.values if policy == "mean" else again.weights, numbers)
-
-
-def test_statistics_go_beside_too(tmp_path, monkeypatch):
-    load_file = pytest.importorskip("safetensors.numpy", reason="safetensors").load_file
-    monkeypatch.setattr(arrays, "MAX_LISTED", 1)
-    X = np.random.default_rng(0).normal(size=(9, 4))
-    known = ColumnStatistics.of(DenseRows(X))
-    linrank.LinearModel(X[0], statistics=known).save(tmp_path / "m.json")
-    assert_array_equal(load_file(tmp_path / "m.safetensors")["statistics.mean"], known.mean)
-    again = load_model(tmp_path / "m.json").statistics
+    linrank.LinearModel(X[0], missing=missing, statistics=known).save(tmp_path / "m.json")
+    document = json.loads((tmp_path / "m.json").read_text())
+    assert {type(document[key]["data"]) for key in ("filled", "coef", "statistics.mean")} == {str}
+    again = load_model(tmp_path / "m.json")
+    assert again.missing.kind == policy
+    assert_array_equal(again.missing.values if policy == "mean" else again.missing.weights, numbers)
     for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
-        assert_array_equal(getattr(again, name), getattr(known, name))
-    assert again.n_nonzero.dtype == np.int64
-
-
-def test_a_model_of_four_long_lists_can_be_read_again():
-    """Names, coefficients, factors and means, each of a million entries, are in one file."""
-    assert model_file.MAX_VALUES > 4 * arrays.MAX_LISTED
+        assert_array_equal(getattr(again.statistics, name), getattr(known, name))
+    assert again.statistics.n_nonzero.dtype == np.int64
 
 
 # ---- stores of tables with missing values --------------------------------------------------------

@@ -27,7 +27,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.estimators.model_selection import QueryKFold
 from linrank.estimators.topic_models import TopicLabels, Trainer
-from linrank.estimators.topics import Progress, for_each, highest
+from linrank.estimators.topics import Progress, for_each, top_rows
 from linrank.stochastic.samplers import pair_sampler
 from linrank.system.seeds import seed_of_part
 from papers import DominationRanker, RankSVM, SGDRanker
@@ -360,7 +360,7 @@ def test_scores_of_some_topics_are_columns_of_all(X, Y):
 def test_the_highest_are_the_first_of_a_stable_order(scores, k):
     scores = np.array(scores, dtype=float)
     k = min(k, len(scores))
-    assert_array_equal(highest(scores, k), np.argsort(-scores, kind="stable")[:k])
+    assert_array_equal(top_rows(scores, k), np.argsort(-scores, kind="stable")[:k])
 
 
 def test_rank_gives_the_first_rows_of_each_topic(X, Y):
@@ -494,12 +494,12 @@ def bad_value(value):
     [
         (np.ones((119, 2)), "X has 120 rows but Y has 119$"),
         (np.ones((2, 120)), "X has 120 rows but Y has 2; it looks transposed: pass Y.T"),
-        (np.ones(120), r"Y must be 2-D, rows × topics, got shape \(120,\)"),
-        (np.ones((120, 0)), "Y has no column"),
+        (np.ones(120), "Expected 2D array, got 1D array instead(.|\n)*reshape"),
+        (np.ones((120, 0)), r"0 feature\(s\) \(shape=\(120, 0\)\)"),
         (None, "Y is None"),
-        (np.full((120, 2), "a"), "Y has dtype <U1, which is not numeric"),
-        (bad_value(np.nan), r"NaN at row 7, column 1 \(topic 1\)"),
-        (sparse.csr_array(bad_value(np.inf)), r"infinity \(inf\) at row 7, column 1 \(topic 1\)"),
+        (np.full((120, 2), "a"), "arrays of bytes/strings"),
+        (bad_value(np.nan), "Input Y contains NaN"),
+        (sparse.csr_array(bad_value(np.inf)), "Input Y contains infinity"),
         (pd.DataFrame({"a": ["x"] * 120, "b": 1}), "column 'a' of Y is not numeric"),
     ],
 )
@@ -654,24 +654,24 @@ import os, signal, sys, threading, time
 import numpy as np
 from linrank import PerQueryRanker, SGDRanker
 X = np.random.default_rng(0).standard_normal((1000, 20))
-Y = np.random.default_rng(1).random((1000, 4)) < 0.1
+Y = np.random.default_rng(1).random((1000, 400)) < 0.1
 sent = []
 def send():
     sent.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 threading.Timer(0.7, send).start()
 try:
-    PerQueryRanker(SGDRanker(n_steps=10**9), n_jobs=int(sys.argv[1])).fit(X, Y)
+    PerQueryRanker(SGDRanker(n_steps=int(sys.argv[2])), n_jobs=int(sys.argv[1])).fit(X, Y)
 except KeyboardInterrupt:
     print(time.perf_counter() - sent[0], threading.active_count())
 """
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_ends_all_threads(n_jobs):
-    """Each fit alone would take minutes."""
+@pytest.mark.parametrize(("n_jobs", "n_steps"), [(1, 10**9), (2, 10**6)])
+def test_an_interrupt_ends_all_threads(n_jobs, n_steps):
+    """On one thread in the midst of a fit of minutes, on more after those at hand."""
     run = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(n_jobs)],
+        [sys.executable, "-c", INTERRUPTED, str(n_jobs), str(n_steps)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -679,6 +679,6 @@ def test_an_interrupt_ends_all_threads(n_jobs):
     )
     assert run.returncode == 0, run.stderr
     seconds, n_alive = run.stdout.split()
-    assert float(seconds) < 2
+    assert float(seconds) < 5
     assert int(n_alive) == 1
     assert run.stderr == ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -238,16 +236,3 @@ def test_a_search_in_processes(data, routing):
             n_jobs=2,
         )
     assert np.isfinite(found).all()
-
-
-def test_callbacks_of_an_older_scikit_learn_are_explained():
-    """Where `sklearn.callback` is not there, the error says which version has it."""
-    code = (
-        "import sys; sys.modules['sklearn.callback'] = None\n"
-        "from linrank import RankSVM\n"
-        "print(hasattr(RankSVM(), 'set_callbacks'))\n"
-        "RankSVM().set_callbacks"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stdout.strip() == "False"
-    assert "AttributeError: set_callbacks needs scikit-learn 1.9 or newer" in run.stderr

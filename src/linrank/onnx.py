@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linrank.errors import ExportWarning
 from linrank.estimators.base import LinearRanker
-from linrank.export.curve_form import CurveForm
-from linrank.export.linear_form import LinearForm
+from linrank.export.form import Form
 from linrank.export.onnx import scoring_graph
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         container.add_node(op, read, names[output], op_version=_OPSET, name=label, **attributes)
 
 
-def _form(ranker: LinearRanker, precision: str) -> LinearForm:
+def _form(ranker: LinearRanker, precision: str) -> Form:
     check_is_fitted(ranker, "model_")
     model = ranker.model_
     if getattr(model, "interactions", None) is not None:
@@ -108,8 +107,7 @@ def _form(ranker: LinearRanker, precision: str) -> LinearForm:
             "interactions of features have no operators in ONNX; train with interactions=0, or "
             "export to JSON"
         )
-    kind = CurveForm if hasattr(model, "curves") else LinearForm
-    form = kind.of(model, precision=precision, dense=True, named=False)
+    form = Form.of(model, precision=precision, dense=True, named=False)
     for text in form.warnings:
         warnings.warn(text, ExportWarning, stacklevel=2)
     return form

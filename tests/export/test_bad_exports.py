@@ -97,16 +97,6 @@ def test_an_option_that_the_target_does_not_have(model, target):
         model.export(target, colour="red")
 
 
-def test_normalizers_that_there_are_not(model):
-    with pytest.raises(ValueError, match=r"'folded' or 'engine'.*'engines'"):
-        model.export("elasticsearch", normalizers="engines")
-
-
-def test_normalizers_of_the_engine_need_a_scaling(model):
-    with pytest.raises(ValueError, match="scale='none'"):
-        model.export("elasticsearch", normalizers="engine")
-
-
 @pytest.mark.parametrize("name", ["", " ", None, 3])
 def test_a_name_that_is_none(model, name):
     with pytest.raises((TypeError, ValueError), match="name"):

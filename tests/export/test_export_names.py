@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from engines import vespa
@@ -52,24 +54,12 @@ def test_rank_features_are_names_in_vespa(names, weights):
 
 
 @pytest.mark.parametrize(
-    ("name", "character"),
-    [
-        ("two words", "'w'"),
-        ("a+b", r"'\+'"),
-        ("größe", "'ö'"),
-        ("a-b", "'-'"),
-        ("bm25(title", ""),
-        ("bm25(title))", r"'\)'"),
-        ("7days", "'7'"),
-        ("1", "'1'"),
-        ("if", "'if'"),
-        ("a#b", "'#'"),
-        ("a}b", "'}'"),
-    ],
+    "name", ["two words", "a+b", "größe", "bm25(title", "7days", "1", "if", "a}b"]
 )
-def test_vespa_cannot_read_everything_as_a_feature(name, character):
+def test_vespa_cannot_read_everything_as_a_feature(name):
     model = LinearModel(COEF, ("a", name, "c"))
-    with pytest.raises(ValueError, match=rf"vespa cannot take .*{character}.*feature map"):
+    told = f"vespa cannot take the feature name {name!r}: it ends before .*feature map"
+    with pytest.raises(ValueError, match=re.escape(told).replace(r"\.\*", ".*")):
         model.export("vespa")
     mapped = exported(model, "vespa", feature_map={name: "attribute(x)"})
     columns = dict(zip(("a", "attribute(x)", "c"), ROWS.T, strict=True))

@@ -147,27 +147,6 @@ def test_a_weight_that_vanishes_altogether_is_told(target):
     assert "more than float32 can hold" in text
 
 
-def test_normalizers_have_a_factor_of_their_own():
-    """1e-20 per unit, of a feature with the deviation 1e-30: subnormal by the raw factor."""
-    scaling = Scaling("standard", np.array([1e30, 1.0]))
-    model = LinearModel([1e-20, 1.0], ("a", "b"), scaling)
-    for target in ("solr", "elasticsearch"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExportWarning)
-            document = json.loads(model.export(target, normalizers="engine").text)
-        if target == "solr":
-            weights = document["params"]["weights"]
-        else:
-            weights = json.loads(document["model"]["model"]["definition"])
-        assert weights["a"] / weights["b"] * 1e50 == pytest.approx(1.0, rel=1e-6)
-
-
-def test_a_scaled_weight_that_float32_cannot_hold_is_told():
-    model = LinearModel([1e-20, 1e20], ("a", "b"), Scaling("standard", np.array([1e32, 1e-32])))
-    with pytest.warns(ExportWarning, match=r"more than float32 can hold: that of 'a' "):
-        model.export("solr", normalizers="engine")
-
-
 @pytest.mark.parametrize("target", ["json", "sql", "vespa", "onnx"])
 def test_what_a_missing_value_adds_is_finite_or_refused(target):
     missing = Missing("mean", np.array([1e308, 1.0]))

@@ -17,7 +17,7 @@ from linrank.cli.main import main
 from linrank.data.curves import Curves
 from linrank.data.rows import DenseRows
 from linrank.errors import ExportWarning
-from linrank.export.curve_form import as_steps
+from linrank.export.steps import as_steps
 
 NAMES = ["bm25", "clicks", "age", "length"]
 KINDS = ("quantile", "spline", "step")
@@ -293,8 +293,6 @@ def test_what_cannot_be_is_refused():
     for target in ("ranklib", "liblinear", "ranklib"):
         with pytest.raises(ValueError, match="no way to compute curves; these have: elasticsearch"):
             model.export(target)
-    with pytest.raises(ValueError, match="must not scale"):
-        model.export("solr", normalizers="engine")
     with pytest.raises(ValueError, match="not both"):
         model.export("solr", steps=5, tolerance=0.1)
     with pytest.raises(ValueError, match="without an error"):

@@ -144,7 +144,6 @@ def test_the_command_line_takes_a_feature_map(tmp_path, capsys):
     [
         (["--to", "slor"], 2, "'solr'"),
         (["--to", "solr", "--option", "colour=red"], 2, "colour"),
-        (["--to", "vespa", "--normalizers", "engine"], 1, "normalizers"),
         (["--to", "solr", "--feature-map", "nowhere.map"], 1, "nowhere.map"),
         (["--to", "solr", "-o", "nowhere/model.json"], 1, "nowhere"),
         (["--to", "solr", "--name", "two words"], 1, "two words"),

@@ -61,16 +61,6 @@ def test_the_artefact_orders_rows_as_the_model_does(kind, target):
     check_order(kind, target, PRECISION[target])
 
 
-@pytest.mark.parametrize("target", ["elasticsearch", "solr"])
-@pytest.mark.parametrize("kind", [k for k in KINDS if k.scale in ("standard", "minmax")], ids=str)
-def test_normalizers_of_the_engine_keep_the_order(kind, target):
-    model = model_of(kind)
-    statistics = model.statistics
-    shift = statistics.mean if kind.scale == "standard" else statistics.low
-    shifts = np.abs(model.coef * shift)
-    check_order(kind, target, PRECISION[target], shifts, normalizers="engine")
-
-
 def test_the_scores_of_the_definition_are_those_of_the_model():
     for kind in KINDS:
         rows, terms = rows_of(kind), terms_of(kind)

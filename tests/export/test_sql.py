@@ -259,7 +259,6 @@ def test_what_leaves_the_range_of_doubles_is_an_error_of_the_server(name):
         ({"qid": "qid"}, "name it by table="),
         ({"docid": "id"}, "name it by table="),
         ({"table": "t", "name": "bm"}, "column 'bm_score'"),
-        ({"normalizers": "engine"}, "no normalizers"),
     ],
 )
 def test_options_that_make_no_sense(options, said):

@@ -12,13 +12,13 @@ from linrank.cli.main import OK
 from linrank.cli.options import add_reporting, declare
 from linrank.cli.streams import STANDARD, check_apart, json_report, read_model, write_standard
 from linrank.errors import ExportWarning
-from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
+from linrank.export.targets import ALIASES, TARGETS, options_of, target_name
 from linrank.io.blocks import StandardOutput
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
 
-OPTIONS = f"""
+OPTIONS = """
   MODEL               a model of linrank; - for stdin
   -o, --output PATH   file to write, others of the result beside it; or a folder for all: one that
                       is there, PATH/, or for several files a name without extension (default: -,
@@ -26,8 +26,6 @@ OPTIONS = f"""
   --name NAME:str=linrank  what the model is called there (default: linrank)
   --feature-map FILE  names of features in the engine: a JSON object, or lines of two columns, the
                       name or number in the model first
-  --normalizers {{{",".join(NORMALIZERS)}}}:str={NORMALIZERS[0]}  scaling in the weights, or by the
-                      engine where it can (default: folded)
 """
 DESCRIPTION = """\
 Write a linear model as a search engine, a database or another program takes it. Scaling is folded
@@ -43,7 +41,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.description = DESCRIPTION
     width = max(map(len, TARGETS))
     short = ", ".join(f"{alias} is {name}" for alias, name in ALIASES.items())
-    targets = "\n".join(f"  {name:<{width}}  {what}" for name, what in TARGETS.items())
+    targets = "\n".join(f"  {name:<{width}}  {target.summary}" for name, target in TARGETS.items())
     parser.epilog = f"targets ({short}):\n{targets}"
     parser.add_argument("--to", required=True, type=_target, metavar="TARGET", help="see below")
     declare(parser, OPTIONS)
@@ -75,7 +73,6 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
             args.to,
             name=args.name,
             feature_map=args.feature_map,
-            normalizers=args.normalizers,
             **dict(args.option),
         )
     for path in artefact.paths(args.output) if args.output != STANDARD else ():

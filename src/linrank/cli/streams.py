@@ -154,13 +154,13 @@ def read_model(path: str) -> Model:
 
     if path != STANDARD:
         return load_model(path)
-    from linrank.models.file import MAX_JSON_BYTES
+    from linrank.models.file import MAX_BYTES
     from linrank.system.durable import Scratch
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "standard input")
         with open(copy, "wb") as file:
-            file.write(standard_input().read(MAX_JSON_BYTES + 1))
+            file.write(standard_input().read(MAX_BYTES + 1))
         return load_model(copy)
 
 

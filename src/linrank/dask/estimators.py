@@ -16,7 +16,7 @@ from linrank.dask.scoring import evaluate, predict
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID
 from linrank.estimators import search
-from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker, with_callbacks
+from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
 from linrank.estimators.ranksvm import RankSVM as InMemoryRankSVM
 from linrank.methods.base import DOMINATION, RANKSVM
@@ -194,7 +194,6 @@ class ClusterRanker(LinearRanker):
 class ClusterTrainer(ClusterRanker, MethodRanker):
     """The fit of every estimator that trains one model on a cluster."""
 
-    @with_callbacks
     def fit(  # type: ignore[override]
         self,
         X: Any,

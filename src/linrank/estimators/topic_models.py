@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
-import sys
 import time
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.utils.validation import check_array
 
 from linrank.data import frames
 from linrank.data.bounds import weight_bounds
@@ -29,7 +31,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class TopicFit:
     """What the fit of one topic leaves behind.
 
     Attributes
@@ -51,25 +53,23 @@ class Learnt:
     seconds: float
 
 
-def stacked(learnt: list[Learnt | None], n_features: int) -> Any:
-    """The coefficients as a ``scipy.sparse.csr_array``; takes the weights out of ``learnt``.
+def stack_weights(fits: list[TopicFit | None], n_features: int) -> Any:
+    """The coefficients as a ``scipy.sparse.csr_array``; takes the weights out of ``fits``.
 
     A topic's weights are let go of as soon as they are copied, so that there is hardly more than
     one copy at a time.
     """
-    from scipy.sparse import csr_array
-
-    sizes = [0 if one is None else len(one.values) for one in learnt]
+    sizes = [0 if one is None else len(one.values) for one in fits]
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     n_entries = int(offsets[-1])
     index = np.int32 if n_entries <= np.iinfo(np.int32).max else np.int64
     values, columns = np.empty(n_entries), np.empty(n_entries, dtype=index)
     for t, begin in enumerate(offsets[:-1].tolist()):
-        one, learnt[t] = learnt[t], None
+        one, fits[t] = fits[t], None
         if one is not None:
             values[begin : begin + sizes[t]] = one.values
             columns[begin : begin + sizes[t]] = one.columns
-    shape = (len(learnt), n_features)
+    shape = (len(fits), n_features)
     return csr_array((values, columns, offsets.astype(index)), shape=shape)
 
 
@@ -166,18 +166,24 @@ class TopicLabels:
         topics : sequence of hashable, optional
             Names of the columns; those of a table if None, else 0, 1, 2, ...
         """
-        sparse = sys.modules.get("scipy.sparse")  # not loaded: Y cannot be one of its matrices
+        if Y is None:
+            raise ValueError("Y is None; give a label for each row and topic")
         names = topics
         if frames.is_frame(Y):
-            if names is None:
-                names = frames.all_column_names(Y)
-            Y = _from_frame(Y)
-        is_sparse = sparse is not None and sparse.issparse(Y)
-        matrix = _from_sparse(Y) if is_sparse else _from_array(Y)
-        _check_shape(matrix, n_rows)
-        named = _names(names, matrix.shape[1])
-        _check_finite(matrix, named)
-        return cls(matrix, named, names is not None)
+            names = frames.all_column_names(Y) if topics is None else topics
+            coo = frames.sparse_part(Y)
+            Y = frames.to_matrix(Y, "Y") if coo is None else coo
+        # Small integers stay small: a topic becomes float64 when its turn comes.
+        matrix: Any = check_array(Y, accept_sparse="csc", ensure_min_samples=0, input_name="Y")
+        if not isinstance(matrix, np.ndarray) and not matrix.has_canonical_format:
+            matrix = matrix.copy() if matrix is Y else matrix
+            matrix.sum_duplicates()  # each label once
+        if matrix.shape[0] != n_rows:
+            transposed = "; it looks transposed: pass Y.T" if matrix.shape[1] == n_rows else ""
+            raise ValueError(
+                f"inconsistent lengths: X has {n_rows} rows but Y has {matrix.shape[0]}{transposed}"
+            )
+        return cls(matrix, _names(names, matrix.shape[1]), names is not None)
 
 
 def positions_of(wanted: Any, topics: Array) -> Array:
@@ -193,47 +199,6 @@ def positions_of(wanted: Any, topics: Array) -> Array:
     return np.array([places[name] for name in names], dtype=np.int64)
 
 
-def _from_frame(Y: Any) -> Any:
-    coo = frames.sparse_part(Y)
-    return frames.to_matrix(Y, "Y") if coo is None else coo
-
-
-def _from_sparse(Y: Any) -> Any:
-    """By columns, each label once; a copy unless it is so already."""
-    if Y.ndim != 2:
-        raise ValueError(f"Y must have a column for each topic, got a sparse array of {Y.shape}")
-    columns = Y.tocsc()
-    if not columns.has_canonical_format:
-        columns = columns.copy() if columns is Y else columns
-        columns.sum_duplicates()
-    if columns.data.dtype.kind not in "biuf":
-        raise ValueError(f"Y has dtype {columns.data.dtype}; labels are real numbers")
-    return columns
-
-
-def _from_array(Y: Any) -> Array:
-    if Y is None:
-        raise ValueError("Y is None; give a label for each row and topic")
-    matrix = frames.as_array(Y, "Y")
-    if matrix.ndim != 2:
-        raise ValueError(
-            f"Y must be 2-D, rows × topics, got shape {matrix.shape}; for one topic fit the "
-            "estimator itself, or pass Y.reshape(-1, 1)"
-        )
-    # Small integers stay small: a topic becomes float64 when its turn comes.
-    return matrix if matrix.dtype.kind in "biu" else frames.as_float(matrix, "Y")
-
-
-def _check_shape(matrix: Any, n_rows: int) -> None:
-    if matrix.shape[0] != n_rows:
-        transposed = "; it looks transposed: pass Y.T" if matrix.shape[1] == n_rows else ""
-        raise ValueError(
-            f"inconsistent lengths: X has {n_rows} rows but Y has {matrix.shape[0]}{transposed}"
-        )
-    if matrix.shape[1] == 0:
-        raise ValueError("Y has no column; give at least one topic")
-
-
 def _names(names: Any, n_topics: int) -> Array:
     """The names as an array, each once."""
     if names is None:
@@ -243,33 +208,14 @@ def _names(names: Any, n_topics: int) -> Array:
     listed: Sequence[Hashable] = names.tolist() if isinstance(names, np.ndarray) else list(names)
     if len(listed) != n_topics:
         raise ValueError(f"Y has {n_topics} columns but topics has {len(listed)} names")
-    seen: set[Hashable] = set()
-    for name in listed:
-        if name in seen:
+    for name, n_times in Counter(listed).items():
+        if n_times > 1:
             raise ValueError(f"the topic {name!r} occurs twice; names of topics must differ")
-        seen.add(name)
     if len({type(name) for name in listed}) == 1 and isinstance(listed[0], str | int):
         return np.asarray(listed)
     array = np.empty(n_topics, dtype=object)  # 1 and "1" differ; np.asarray would merge them
     array[:] = listed
     return array
-
-
-def _check_finite(matrix: Any, topics: Array) -> None:
-    values = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return
-    if isinstance(matrix, np.ndarray):
-        row, t = np.argwhere(~np.isfinite(matrix))[0].tolist()
-        value = matrix[row, t]
-    else:
-        first = np.flatnonzero(~np.isfinite(values))[0]
-        row, value = int(matrix.indices[first]), values[first]
-        t = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
-    what, name = "NaN" if np.isnan(value) else "infinity (inf)", topics[t : t + 1].tolist()[0]
-    raise ValueError(
-        f"Input Y contains {what} at row {row}, column {t} (topic {name!r}); labels must be finite"
-    )
 
 
 _SAMPLE, _FIT = 0, 1  # what the seeds of a topic are for
@@ -321,7 +267,7 @@ class Trainer:
             estimator._prepare_rows(self.rows)  # what it needs beside the rows, once for all topics
         self.template, self.labels, self.share, self.seed = estimator, labels, share, seed
 
-    def __call__(self, t: int) -> Learnt | None:
+    def __call__(self, t: int) -> TopicFit | None:
         """The model of topic ``t``; None if its labels are all equal."""
         start = time.perf_counter()
         labels = self.labels.of(t)
@@ -352,7 +298,7 @@ class Trainer:
         if self.share is not None:
             training["negative_sampling"] = self.share
         seconds = time.perf_counter() - start
-        return Learnt(columns, w[columns], training, _converged(ranker), seconds)
+        return TopicFit(columns, w[columns], training, _has_converged(ranker), seconds)
 
     def _sample(self, t: int, is_above: Array) -> Array:
         """The rows of topic ``t`` above the lowest label, and a share of the others, ascending."""
@@ -420,7 +366,7 @@ def _weights(is_above: Array, n_rows: int) -> Array:
     return np.where(is_above, 1.0, (n_rows - n_above) / (len(is_above) - n_above))
 
 
-def _converged(ranker: Any) -> bool:
+def _has_converged(ranker: Any) -> bool:
     if hasattr(ranker, "converged_"):
         return bool(ranker.converged_)
     return ranker.tol is None or ranker.stopped_ != "n_steps"

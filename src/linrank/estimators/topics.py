@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import queue
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,12 +30,6 @@ from linrank.search.monitor import tell
 from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 
-_TICK = 0.1  # seconds between two looks at the threads, and so the answer to Ctrl-C
-
-
-class _Stop(BaseException):
-    """Sent to a thread whose result nobody waits for; no `except Exception` may stop it."""
-
 
 def for_each(
     n_items: int,
@@ -47,10 +39,8 @@ def for_each(
 ) -> None:
     """Call ``work(i)`` for every i below `n_items`, on `n_threads` threads.
 
-    Items are begun in order. When one fails no other is begun, those on their way are finished, and
-    the error of the lowest item is raised: the same one on any number of threads. Ctrl-C stops the
-    threads in the midst of their work, between two calls of the core as on the main thread, and is
-    raised once they have ended.
+    The error of the lowest item is raised, the same one on any number of threads. After an error
+    or Ctrl-C no other item is begun, and those on their way are finished.
 
     Parameters
     ----------
@@ -61,92 +51,50 @@ def for_each(
     n_threads : int
         1 works in the calling thread.
     progress : callable, optional
-        Called in the calling thread, now and then, with the number of items that are done.
+        Called in the calling thread with the number of items that are done.
     """
-    n_threads = min(n_threads, n_items)
-    if n_threads <= 1:
-        for i in range(n_items):
-            work(i)
-            if progress is not None:
-                progress(i + 1)
-        return
-    # Queues and lists of C: a thread that is stopped at any place leaves no lock behind.
-    items = iter(range(n_items))
-    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
-    done: list[int] = []
-    errors: list[tuple[int, BaseException]] = []
-
-    def take() -> None:
+    with ThreadPoolExecutor(max(1, n_threads)) as pool:
+        # On one thread the work is done here, where Ctrl-C ends an item in its midst.
+        calls = [
+            partial(work, i) if n_threads <= 1 else pool.submit(work, i).result
+            for i in range(n_items)
+        ]
         try:
-            while not errors and (i := next(items, None)) is not None:
-                try:
-                    work(i)
-                    done.append(i)
-                except _Stop:
-                    raise
-                except BaseException as error:  # SystemExit would end the thread in silence
-                    errors.append((i, error))
-        except _Stop:
-            pass
+            for n_done, call in enumerate(calls, start=1):
+                call()
+                if progress is not None:
+                    progress(n_done)
         finally:
-            ended.put(None)
-
-    crew = [threading.Thread(target=take, daemon=True) for _ in range(n_threads)]
-    try:
-        for thread in crew:
-            thread.start()
-        n_left = n_threads
-        while n_left > 0:
-            # Not by joining: Python 3.11 takes a thread for dead when Ctrl-C comes meanwhile.
-            with contextlib.suppress(queue.Empty):
-                ended.get(timeout=_TICK)
-                n_left -= 1
-            if progress is not None and done:
-                progress(len(done))
-    except BaseException:  # Ctrl-C, or an error of `progress`
-        for thread in crew:
-            while thread.is_alive():
-                # Sent again until the thread is gone: an exception that strikes in a destructor
-                # is swallowed there.
-                ident = ctypes.c_ulong(thread.ident or 0)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Stop))
-                time.sleep(_TICK)
-        raise
-    for thread in crew:
-        thread.join()
-    if errors:
-        raise min(errors, key=lambda failed: failed[0])[1]
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 _EVERY = 1.0  # seconds between two lines
 
 
 class Progress:
-    """Told how many topics are done, says so now and then."""
+    """Reports now and then how many topics are done."""
 
     def __init__(self, n_topics: int) -> None:
         self._n_topics = n_topics
         self._start = self._last = time.perf_counter()
-        self._n_told = 0
 
     def __call__(self, n_done: int) -> None:
         now = time.perf_counter()
         is_end = n_done == self._n_topics
-        if n_done == self._n_told or (now - self._last < _EVERY and not is_end):
+        if now - self._last < _EVERY and not is_end:
             return
-        self._last, self._n_told = now, n_done
-        took = now - self._start
+        self._last, took = now, now - self._start
         left = took / n_done * (self._n_topics - n_done)
         rest = "" if is_end else f", about {left:.0f} s left"
         tell(f"{n_done:,} of {self._n_topics:,} topics, {took:.1f} s{rest}")
 
 
-def highest(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def top_rows(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Rows of the k highest scores, best first, equal ones in input order; O(n + k log k).
 
     Examples
     --------
-    >>> highest(np.array([0.5, 2.0, 0.5, 0.5, 1.0]), 3).tolist()
+    >>> top_rows(np.array([0.5, 2.0, 0.5, 0.5, 1.0]), 3).tolist()
     [1, 4, 0]
     """
     place = len(scores) - k
@@ -157,7 +105,7 @@ def highest(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     return found[np.argsort(-scores[found], kind="stable")]
 
 
-def gathered(values: list[Evaluation], topics: NDArray[Any], rules: Convention) -> Evaluation:
+def join_topics(values: list[Evaluation], topics: NDArray[Any], rules: Convention) -> Evaluation:
     """The evaluations of topics, each of one query, as one; means are over topics.
 
     Measures that pool the pairs of queries do not pool those of topics.
@@ -283,10 +231,10 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             seed_of(state),
             self.n_jobs,
         )
-        learnt: list[topic_models.Learnt | None] = [None] * labels.n_topics
+        fits: list[topic_models.TopicFit | None] = [None] * labels.n_topics
 
         def learn(t: int) -> None:
-            learnt[t] = trainer(t)
+            fits[t] = trainer(t)
 
         progress = Progress(labels.n_topics) if self.verbose > 0 else None
         with warnings.catch_warnings():
@@ -294,7 +242,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
             for_each(labels.n_topics, learn, n_threads, progress)
-        return self._adopt(learnt, labels.topics, trainer, column_names(X))
+        return self._adopt(fits, labels.topics, trainer, column_names(X))
 
     def decision_function(self, X: Any, *, topics: Any = None) -> NDArray[np.float64]:
         """Scores of rows for topics; within a topic, higher is better.
@@ -351,7 +299,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         best = np.empty((len(chosen), min(int(k), rows.shape[0])), dtype=np.int64)
 
         def fill(place: int) -> None:
-            best[place] = highest(self._scores(rows, int(chosen[place])), best.shape[1])
+            best[place] = top_rows(self._scores(rows, int(chosen[place])), best.shape[1])
 
         for_each(len(chosen), fill, resolve(self.n_jobs))
         return best
@@ -409,7 +357,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             )
 
         for_each(len(chosen), judge, resolve(self.n_jobs))
-        return gathered([one for one in values if one is not None], self.topics_[chosen], rules)
+        return join_topics([one for one in values if one is not None], self.topics_[chosen], rules)
 
     def score(self, X: Any, Y: Any) -> float:
         """Mean over topics of the share of pairs that the scores put in the right order."""
@@ -428,25 +376,25 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def _adopt(
         self,
-        learnt: list[topic_models.Learnt | None],
+        fits: list[topic_models.TopicFit | None],
         topics: NDArray[Any],
         trainer: topic_models.Trainer,
         names: tuple[str, ...] | None,
     ) -> PerQueryRanker:
-        missing = np.array([one is None for one in learnt])
-        converged = np.array([one is not None and one.converged for one in learnt])
-        trainings = [None if one is None else one.training for one in learnt]
-        seconds = np.array([np.nan if one is None else one.seconds for one in learnt])
+        missing = np.array([one is None for one in fits])
+        converged = np.array([one is not None and one.converged for one in fits])
+        trainings = [None if one is None else one.training for one in fits]
+        seconds = np.array([np.nan if one is None else one.seconds for one in fits])
         if missing.all():
             raise NoPairsError(
-                f"none of the {len(learnt)} topics has two different labels, so no pair can be "
+                f"none of the {len(fits)} topics has two different labels, so no pair can be "
                 "formed; check that Y has a row for each row of X and a column for each topic"
             )
         _warn(missing, "have labels that are all equal, and get no model", topics, UserWarning)
         stalled = ~missing & ~converged
         _warn(stalled, "did not converge: see converged_", topics, ConvergenceWarning)
         self.topics_ = topics
-        self.coef_ = topic_models.stacked(learnt, trainer.rows.shape[1])
+        self.coef_ = topic_models.stack_weights(fits, trainer.rows.shape[1])
         self.models_ = topic_models.TopicModels(self.coef_, trainings, trainer.scaling, names)
         self.n_nonzero_ = np.diff(self.coef_.indptr)
         self.converged_ = converged

@@ -25,11 +25,7 @@ from typing import Any
 from linrank import __version__
 from linrank.data.curves import Function
 from linrank.export.artefact import Artefact
-from linrank.export.curve_form import CurveForm
-from linrank.export.linear_form import LinearForm
-
-PRECISION = "float64"
-CURVES = INTERACTIONS = True
+from linrank.export.form import Form
 
 _SCORER = """import json
 
@@ -59,21 +55,19 @@ missing values are filled in before.
 """
 
 
-def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
+def write(form: Form, name: str) -> Artefact:
     """The weights by name, with what a missing value adds.
 
     Parameters
     ----------
-    form : LinearForm
+    form : Form
         The weights.
     name : str
         Name of the model and of the file.
-    normalizers : str
-        ``folded``: the weights are those of raw values.
     """
     own: Any = ({"weight": weight} for weight in form.weights.tolist())
     interactions = getattr(form, "interactions", None)
-    if isinstance(form, CurveForm):
+    if form.curves is not None:
         own = map(_curve, form.curves)
     features = [
         {"name": feature, "column": column, **each, "missing": missing}
@@ -82,7 +76,7 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
         )
     ]
     head: dict[str, Any] = {
-        "format": "linrank-curves" if isinstance(form, CurveForm) else "linrank-weights",
+        "format": "linrank-curves" if form.curves is not None else "linrank-weights",
         "version": 1,
         "name": name,
         "linrank": __version__,
@@ -110,8 +104,8 @@ def _interactions(term: Any) -> dict[str, Any]:
     return {"gamma": term.gamma, "quantiles": quantiles, **arrays}
 
 
-def _instructions(form: LinearForm) -> str:
-    if isinstance(form, CurveForm):
+def _instructions(form: Form) -> str:
+    if form.curves is not None:
         return _ABOUT_CURVES
     scorer = "    " + _SCORER.strip().replace("\n", "\n    ")
     missing = (

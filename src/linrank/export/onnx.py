@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import __version__
+from linrank.data.curves import Curves
 from linrank.export.artefact import Artefact
-from linrank.export.curve_form import CurveForm
-from linrank.export.linear_form import LinearForm
+from linrank.export.form import Form
 
 # ---- the graph that scores rows: what the ONNX export and the converter for skl2onnx share ------
 # Without missing values it is one product,
@@ -39,19 +39,19 @@ class Node(NamedTuple):
 Graph = tuple[dict[str, NDArray[Any]], list[Node]]  # constants, and operators from X to score
 
 
-def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
+def scoring_graph(form: Form, dtype: type[np.floating[Any]]) -> Graph:
     """The graph of a form that has all columns of the model, in their order.
 
     Parameters
     ----------
-    form : LinearForm
+    form : Form
         Weights of every column.
     dtype : numpy.float32 or numpy.float64
         What the graph computes in.
     """
     weights = form.weights.astype(dtype)
-    if isinstance(form, CurveForm):
-        constants, nodes = _curve_terms(form, dtype)
+    if form.curves is not None:
+        constants, nodes = _curve_terms(form.curves, dtype)
     elif form.missing == "error":
         return {"weights": weights[:, None]}, [Node("MatMul", ("X", "weights"), "score")]
     else:
@@ -67,20 +67,20 @@ def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
     return constants, nodes
 
 
-def _curve_terms(form: CurveForm, dtype: type[np.floating[Any]]) -> Graph:
+def _curve_terms(curves: Curves, dtype: type[np.floating[Any]]) -> Graph:
     """Pieces found by counting the knots below each value, then ``v + s (x - t)`` of each piece."""
-    sizes = np.diff(form.curves.offsets)
+    sizes = np.diff(curves.offsets)
     knots = np.full((len(sizes), max(1, int(sizes.max()))), np.inf)
     origins: list[float] = []
-    for j, (_, t, _, _) in enumerate(form.curves):
+    for j, (_, t, _, _) in enumerate(curves):
         knots[j, : len(t)] = t
         origins += [*t[:1].tolist(), *t.tolist()] or [0.0]
     constants: dict[str, NDArray[Any]] = {
         "knots": knots.astype(dtype)[None],
-        "values": form.curves.values.astype(dtype),
-        "slopes": form.curves.slopes.astype(dtype),
+        "values": curves.values.astype(dtype),
+        "slopes": curves.slopes.astype(dtype),
         "origins": np.array(origins).astype(dtype),
-        "first": (form.curves.offsets[:-1] + np.arange(len(sizes)))[None, :],
+        "first": (curves.offsets[:-1] + np.arange(len(sizes)))[None, :],
         "by_knot": np.array([2], dtype=np.int64),
     }
     gathered = ("values", "slopes", "origins")
@@ -97,7 +97,7 @@ def _curve_terms(form: CurveForm, dtype: type[np.floating[Any]]) -> Graph:
     ]
 
 
-def _held(form: LinearForm, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+def _held(form: Form, dtype: type[np.floating[Any]]) -> NDArray[Any]:
     """What missing values add, in the type of the graph; the factor was chosen for the weights."""
     with np.errstate(over="ignore"):
         added: NDArray[Any] = form.contributions.astype(dtype)
@@ -112,26 +112,20 @@ def _held(form: LinearForm, dtype: type[np.floating[Any]]) -> NDArray[Any]:
     return added
 
 
-CURVES = True
-DENSE = True  # X has all columns of the model, those without a weight too
-NAMED = False  # and goes by their places
-
 # The oldest that has all four operators with doubles; what was trained today is to run in the
 # engines of three years ago.
 _OPSET, _IR_VERSION = 17, 8
 
 
-def write(form: LinearForm, name: str, normalizers: str, *, precision: str = "float32") -> Artefact:
+def write(form: Form, name: str, *, precision: str = "float32") -> Artefact:
     """The model as an ONNX file.
 
     Parameters
     ----------
-    form : LinearForm
+    form : Form
         Weights of all columns of the model.
     name : str
         Name of the graph and of the file.
-    normalizers : str
-        ``folded``: the weights are those of raw values.
     precision : {"float32", "float64"}
         Type of ``X`` and ``score``, and what is computed in.
     """
@@ -140,7 +134,7 @@ def write(form: LinearForm, name: str, normalizers: str, *, precision: str = "fl
     return Artefact("onnx", files, _instructions(form, precision))
 
 
-def _model(form: LinearForm, name: str, dtype: type[np.floating[Any]]) -> Any:
+def _model(form: Form, name: str, dtype: type[np.floating[Any]]) -> Any:
     try:
         import onnx
         from onnx import helper, numpy_helper
@@ -167,7 +161,7 @@ def _model(form: LinearForm, name: str, dtype: type[np.floating[Any]]) -> Any:
     return model
 
 
-def _properties(form: LinearForm) -> dict[str, str]:
+def _properties(form: Form) -> dict[str, str]:
     """What a program that finds the file later wants to know; values are JSON."""
     told = {
         "feature_names": list(form.names),
@@ -179,7 +173,7 @@ def _properties(form: LinearForm) -> dict[str, str]:
     return {key: json.dumps(value, ensure_ascii=False) for key, value in told.items()}
 
 
-def _instructions(form: LinearForm, precision: str) -> str:
+def _instructions(form: Form, precision: str) -> str:
     if form.missing != "error":
         missing = "NaN stands for a missing value."
     else:

@@ -11,16 +11,16 @@ they are exact.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from linrank.data.curves import Function
 from linrank.errors import did_you_mean
 from linrank.export.artefact import Artefact
-from linrank.export.curve_form import CurveForm, decisions
-from linrank.export.engine_names import refuse
-from linrank.export.linear_form import LinearForm
+from linrank.export.form import Form
+from linrank.export.names import refuse
+from linrank.export.steps import decisions
 
 # What columns of BigQuery may have beside letters, marks, digits, connectors and dashes.
 _FLEXIBLE = frozenset("&%=+:'<>#| ")
@@ -112,9 +112,6 @@ def dialect_of(name: str) -> Dialect:
     )
 
 
-PRECISION = "float64"
-CURVES = True
-
 # A parser nests a + b + c + ... as deep as it is long, and SQLite and DuckDB stop at a depth of
 # 1000. Sums of sums, 32 terms in each, are of depth 64 for a thousand features, 96 for 30,000; and
 # their rounding errors grow with that depth rather than with the number of features.
@@ -123,18 +120,9 @@ _POSTGRESQL = 63  # bytes of a name
 _PLUS = "\n    + "
 
 
-def scales_queries(options: Mapping[str, Any]) -> bool:
-    """Whether the query divides by ranges within queries: where it is told which column has them.
-
-    Window functions can do what search engines cannot, since a table has all rows of a query.
-    """
-    return options.get("table") is not None and options.get("qid") is not None
-
-
 def write(
-    form: LinearForm,
+    form: Form,
     name: str,
-    normalizers: str,
     *,
     dialect: str = "ansi",
     table: str | None = None,
@@ -145,12 +133,10 @@ def write(
 
     Parameters
     ----------
-    form : LinearForm
+    form : Form
         The weights, by the names of columns.
     name : str
         The query adds the columns ``NAME_score`` and ``NAME_rank``.
-    normalizers : str
-        ``folded``: the weights are those of raw columns.
     dialect : {"ansi", "mysql", "bigquery", "sqlserver"}
         How names are quoted.
     table : str or None
@@ -191,7 +177,7 @@ def literal(value: float) -> str:
     return digits if "e" in digits else f"{digits}e0"
 
 
-def _warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
+def _warnings(form: Form, dialect: Dialect) -> tuple[str, ...]:
     """What to say of columns that a database may take for one; an error where it surely does."""
     warnings = []
     same = _alike(form.names, str.casefold)
@@ -226,10 +212,10 @@ def _alike(names: Iterable[str], key: Callable[[str], Any]) -> tuple[str, str] |
     return None
 
 
-def _expression(form: LinearForm, dialect: Dialect, owner: str = "", qid: str = "") -> str:
+def _expression(form: Form, dialect: Dialect, owner: str = "", qid: str = "") -> str:
     """The sum; `owner` is the alias of the table that the columns are of, with its dot."""
     columns = [owner + dialect.quoted(name) for name in form.names]
-    if isinstance(form, CurveForm):
+    if form.curves is not None:
         parts: Any = zip(columns, form.curves, form.added, strict=True)
         return _sum([_curve(*each) for each in parts])
     weights = form.weights.tolist()
@@ -281,7 +267,7 @@ def _sum(terms: Sequence[str]) -> str:
 
 
 def _query(
-    form: LinearForm, dialect: Dialect, name: str, table: str, qid: str | None, docid: str | None
+    form: Form, dialect: Dialect, name: str, table: str, qid: str | None, docid: str | None
 ) -> str:
     """All columns of the table, the score and the rank, the best first.
 
@@ -312,7 +298,7 @@ def _query(
     return "\n".join(lines) + "\n"
 
 
-def _added_column(form: LinearForm, name: str, what: str) -> str:
+def _added_column(form: Form, name: str, what: str) -> str:
     """The name of a column that the query adds."""
     column = f"{name}_{what}"
     if column.casefold() in {feature.casefold() for feature in form.names}:
@@ -324,7 +310,7 @@ def _added_column(form: LinearForm, name: str, what: str) -> str:
 
 
 def _instructions(
-    form: LinearForm, dialect: Dialect, name: str, table: str | None, qid: str | None
+    form: Form, dialect: Dialect, name: str, table: str | None, qid: str | None
 ) -> str:
     if form.missing != "error":
         missing = "NULL counts as a missing value, filled in as the model does."

@@ -1,52 +1,104 @@
-"""The targets of an export, by name; each is a module with a function ``write``.
+"""The targets of an export: a table, and the function that looks into it.
 
-A target module has
+A target is a row of `TARGETS` and a function
 
-    def write(form: LinearForm, name: str, normalizers: str, *, option=default, ...) -> Artefact
+    def write(form: Form, name: str, *, option=default, ...) -> Artefact
 
-whose keyword-only parameters are the target's options, and may say of itself
-
-    PRECISION = "float32" | "float64"   what the engine computes in (default: float32); an option
-                                        of the name ``precision`` takes its place
-    DENSE = True                        features of weight 0 are written too
-    NAMED = False                       the engine knows features by numbers, not names
-    NORMALIZERS = True                  the engine can scale features itself
-    CURVES = True                       it takes a `CurveForm`, too
-    INTERACTIONS = True                 and their interactions
-    scales_queries(options) -> bool     whether it scales within queries, given these options
-
-Nothing heavy is imported here: the command line lists the targets in its help.
+whose keyword-only parameters are its options. Nothing heavy is imported here: the command line
+lists the targets in its help.
 """
 
 from __future__ import annotations
 
 import inspect
 import warnings as python_warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from linrank.errors import ExportWarning, check_one_of, nearest
+from linrank.errors import ExportWarning, nearest
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
-    from linrank.export.feature_map import FeatureMap
+    from linrank.export.names import FeatureMap
 
-# Name -> what it is, for help texts; the module has the same name, unless two share one.
+
+@dataclass(frozen=True)
+class Target:
+    """What an export asks of an engine.
+
+    Attributes
+    ----------
+    summary : str
+        What it is, for help texts.
+    where : str
+        ``module:function`` of the function that writes, the module one of this package.
+    precision : {"float32", "float64"}
+        What it computes in; an option of the name ``precision`` takes its place.
+    is_dense : bool
+        Whether features of weight 0 are written too.
+    has_names : bool
+        Whether it knows features by names, rather than by numbers.
+    takes : {"weights", "curves", "interactions"}
+        What it can compute, and all before that.
+    scaling_options : tuple of str
+        The options that, given together, let it scale within queries.
+    """
+
+    summary: str
+    where: str
+    precision: str = "float32"
+    is_dense: bool = False
+    has_names: bool = True
+    takes: str = "weights"
+    scaling_options: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """The function that writes."""
+        module, _, function = self.where.partition(":")
+        return getattr(import_module(f"linrank.export.{module}"), function)
+
+
 TARGETS = {
-    "elasticsearch": "Elasticsearch with the learning-to-rank plugin",
-    "opensearch": "OpenSearch with the learning-to-rank plugin",
-    "solr": "Apache Solr's learning-to-rank module",
-    "vespa": "a rank profile of Vespa",
-    "ranklib": "RankLib's Coordinate Ascent, also for the engines that read RankLib",
-    "liblinear": "a regression model of LIBLINEAR",
-    "onnx": "an ONNX graph, for onnxruntime and others",
-    "sql": "a scoring expression, or a query that ranks a table",
-    "json": "names and weights, for a program of one's own",
+    "elasticsearch": Target(
+        "Elasticsearch with the learning-to-rank plugin", "lucene:write_plugin", takes="curves"
+    ),
+    "opensearch": Target(
+        "OpenSearch with the learning-to-rank plugin", "lucene:write_plugin", takes="curves"
+    ),
+    "solr": Target("Apache Solr's learning-to-rank module", "lucene:write_solr", takes="curves"),
+    "vespa": Target("a rank profile of Vespa", "vespa:write", "float64", takes="curves"),
+    "ranklib": Target(
+        "RankLib's Coordinate Ascent, also for the engines that read RankLib",
+        "numbered:write_ranklib",
+        has_names=False,
+    ),
+    "liblinear": Target(
+        "a regression model of LIBLINEAR", "numbered:write_liblinear", "float64", has_names=False
+    ),
+    "onnx": Target(
+        "an ONNX graph, for onnxruntime and others",
+        "onnx:write",
+        is_dense=True,  # X has all columns of the model,
+        has_names=False,  # and goes by their places
+        takes="curves",
+    ),
+    "sql": Target(
+        "a scoring expression, or a query that ranks a table",
+        "sql:write",
+        "float64",
+        takes="curves",
+        scaling_options=("table", "qid"),
+    ),
+    "json": Target(
+        "names and weights, for a program of one's own",
+        "json:write",
+        "float64",
+        takes="interactions",
+    ),
 }
 ALIASES = {"es": "elasticsearch", "os": "opensearch"}
-MODULES = {"opensearch": "elasticsearch"}
-NORMALIZERS = ("folded", "engine")
+_PARTS = {"weights": "weights", "curves": "curves", "interactions": "interactions of features"}
 
 
 def target_name(target: str) -> str:
@@ -62,7 +114,8 @@ def target_name(target: str) -> str:
 
 def options_of(target: str) -> tuple[str, ...]:
     """The options that a target has of its own."""
-    parameters = inspect.signature(_module(target_name(target)).write).parameters.values()
+    write = TARGETS[target_name(target)].load()
+    parameters = inspect.signature(write).parameters.values()
     return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
@@ -72,43 +125,32 @@ def export(
     *,
     name: str = "linrank",
     feature_map: FeatureMap | None = None,
-    normalizers: str = "folded",
     **options: Any,
 ) -> Artefact:
     """A linear model as an engine takes it; see :meth:`linrank.LinearModel.export`."""
     target = target_name(target)
-    module = _module(target)
+    engine = TARGETS[target]
     _check_options(target, options)
-    _check_normalizers(target, module, normalizers)
     if not isinstance(name, str) or not name.strip():
         raise ValueError(f"name must be a text, the name of the model in the engine, got {name!r}")
-    from linrank.export.linear_form import LinearForm
+    _check_parts(target, model)
+    from linrank.export.form import Form
 
-    kind: Any = LinearForm
-    if hasattr(model, "curves"):
-        _check_curves(target, module, model, normalizers)
-        from linrank.export.curve_form import CurveForm
-
-        kind = CurveForm
-    precision: Any = options.get("precision") or getattr(module, "PRECISION", "float32")
-    form = kind.of(
+    scaling = engine.scaling_options
+    form = Form.of(
         model,
         target=target,
         feature_map=feature_map,
-        precision=precision,
-        dense=getattr(module, "DENSE", False),
-        named=getattr(module, "NAMED", True),
-        by_query=hasattr(module, "scales_queries") and module.scales_queries(options),
+        precision=options.get("precision") or engine.precision,
+        dense=engine.is_dense,
+        named=engine.has_names,
+        by_query=bool(scaling) and all(options.get(option) is not None for option in scaling),
     )
-    artefact: Artefact = module.write(form, name, normalizers, **options)
+    artefact: Artefact = engine.load()(form, name, **options)
     artefact = replace(artefact, warnings=(*form.warnings, *artefact.warnings))
     for text in artefact.warnings:
         python_warnings.warn(text, ExportWarning, stacklevel=3)
     return artefact
-
-
-def _module(target: str) -> Any:
-    return import_module(f"linrank.export.{MODULES.get(target, target)}")
 
 
 def _check_options(target: str, options: dict[str, Any]) -> None:
@@ -119,21 +161,14 @@ def _check_options(target: str, options: dict[str, Any]) -> None:
             raise TypeError(f"the target {target} has no option {option!r}; {has}")
 
 
-def _check_curves(target: str, module: Any, model: Any, normalizers: str) -> None:
+def _check_parts(target: str, model: Any) -> None:
     """Refuse what the target cannot express of an additive model."""
-    needed = "CURVES" if model.interactions is None else "INTERACTIONS"
-    if not getattr(module, needed, False):
-        able = [name for name in TARGETS if getattr(_module(name), needed, False)]
-        told = {"CURVES": "curves", "INTERACTIONS": "interactions of features"}[needed]
-        raise ValueError(f"{target} has no way to compute {told}; these have: {', '.join(able)}")
-    if normalizers == "engine":
-        raise ValueError("curves are of raw values, which an engine must not scale; use 'folded'")
-
-
-def _check_normalizers(target: str, module: Any, normalizers: str) -> None:
-    check_one_of("normalizers", normalizers, NORMALIZERS)
-    if normalizers == "engine" and not getattr(module, "NORMALIZERS", False):
+    if not hasattr(model, "curves"):
+        return
+    order = list(_PARTS)
+    needed = "curves" if model.interactions is None else "interactions"
+    able = [name for name, t in TARGETS.items() if order.index(t.takes) >= order.index(needed)]
+    if target not in able:
         raise ValueError(
-            f"{target} has no normalizers of its own; with normalizers='folded' the scaling is in "
-            "the weights"
+            f"{target} has no way to compute {_PARTS[needed]}; these have: {', '.join(able)}"
         )

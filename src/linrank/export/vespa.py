@@ -11,22 +11,19 @@ from xml.sax.saxutils import escape, quoteattr
 
 from linrank.errors import check_one_of
 from linrank.export.artefact import Artefact
-from linrank.export.curve_form import CurveForm, decisions
-from linrank.export.engine_names import check_printable, listed, refuse
-from linrank.export.linear_form import LinearForm, positional, text
+from linrank.export.form import Form, positional, text
+from linrank.export.names import check_printable, listed, refuse
+from linrank.export.steps import decisions
 
 _PROFILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-# feature := name [ "(" argument { "," argument } ")" ] { "." output }
+# feature := word [ "(" argument { "," argument } ")" ] { "." output }
 # argument := number | text in quotes | feature
-_TOKEN = re.compile(
-    r"""\s*(?: (?P<word>[A-Za-z_@][A-Za-z0-9_@$]*)
-            | (?P<value>-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?(?![A-Za-z0-9_@$])
-                | "[^"\\{}]*" | '[^'\\{}]*')
-            | (?P<sign>[(),.]) )""",
-    re.VERBOSE,
-)
+_WORD = r"(?!(?:if|in|true|false)(?![A-Za-z0-9_@$]))[A-Za-z_@][A-Za-z0-9_@$]*"
+_PATH = rf"{_WORD}(?:\.[A-Za-z0-9_@$]+)*"
+_ARGUMENT = rf"\s*(?:{_PATH}|-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*"
+_QUOTED = re.compile(r"""\"[^"\\{}]*"|'[^'\\{}]*'""")
+_CALL = re.compile(rf"(?<![A-Za-z0-9_@$.]){_WORD}\({_ARGUMENT}(?:,{_ARGUMENT})*\)")
 _DEEPEST = 32  # brackets in brackets; no rank feature has three
-_RESERVED = ("if", "in", "true", "false")
 
 
 def check_profile_name(what: str, name: str) -> None:
@@ -42,72 +39,28 @@ def check_profile_name(what: str, name: str) -> None:
 def check_rank_feature(name: str) -> None:
     """Refuse a feature name that would not be read as one rank feature."""
     check_printable("vespa", "feature", name)
-    end = _feature(name, 0, _DEEPEST)
-    if name[end:].strip():
-        at = end + len(name[end:]) - len(name[end:].lstrip())
+    # Texts in quotes count as numbers, and calls of plain arguments as words, from the inside out.
+    rest, n_found, depth = _QUOTED.sub("0", name), 1, 0
+    while n_found and depth < _DEEPEST:
+        rest, n_found = _CALL.subn("f", rest)
+        depth += 1
+    found = re.match(_PATH, rest)
+    end = 0 if found is None else found.end()
+    if end < len(rest):
         reason = (
-            f"{name[at]!r} at place {at} ends it there; a rank feature is written as name, "
-            "name(argument, ...) or name(argument).output, of letters, digits, _, @ and $"
+            f"it ends before {rest[end : end + 20]!r}; a rank feature is written as name, "
+            "name(argument, ...) or name(argument).output, of letters, digits, _, @ and $, with "
+            f"brackets at most {_DEEPEST} deep"
         )
         refuse("vespa", "feature", name, reason)
 
 
-def _feature(text: str, at: int, room: int) -> int:
-    """Where the feature that begins at a place ends; the place itself where none begins.
-
-    ``room`` is how many brackets deep it may go.
-    """
-    found = _TOKEN.match(text, at)
-    if not found or not found["word"]:
-        return at
-    if found["word"] in _RESERVED:
-        refuse("vespa", "feature", text, f"{found['word']!r} is a word of the language")
-    end = found.end()
-    if text[end : end + 1] == "(":
-        if room == 0:
-            refuse("vespa", "feature", text, f"its brackets nest more than {_DEEPEST} deep")
-        inside = _arguments(text, end + 1, room - 1)
-        if inside is None:
-            return end
-        end = inside
-    while text[end : end + 1] == ".":
-        output = re.compile("[A-Za-z0-9_@$]+").match(text, end + 1)
-        if not output:
-            return end
-        end = output.end()
-    return end
-
-
-def _arguments(text: str, at: int, room: int) -> int | None:
-    """Where the brackets close; None if what they hold is no list of arguments."""
-    while True:
-        found = _TOKEN.match(text, at)
-        if found is None:
-            return None
-        if found["value"] is not None:
-            at = found.end()
-        else:
-            end = _feature(text, at, room)
-            if end == at:
-                return None
-            at = end
-        sign = _TOKEN.match(text, at)
-        if sign is None or sign["sign"] not in (")", ","):
-            return None
-        at = sign.end()
-        if sign["sign"] == ")":
-            return at
-
-
-PRECISION = "float64"
-CURVES = True
 _CHOICE = "if ({x} > {knot}, {above}, {below})"
 
 
 def write(
-    form: LinearForm,
+    form: Form,
     name: str,
-    normalizers: str,
     *,
     inherits: str = "default",
     weights: str = "literal",
@@ -118,12 +71,10 @@ def write(
 
     Parameters
     ----------
-    form : LinearForm
+    form : Form
         The model.
     name : str
         What the profile is to be called.
-    normalizers : {"folded"}
-        Scaling is in the weights.
     inherits : str
         The rank profile that it inherits from.
     weights : {"literal", "query"}
@@ -145,7 +96,7 @@ def write(
         )
     for feature in form.names:
         check_rank_feature(feature)
-    if weights == "query" and isinstance(form, CurveForm):
+    if weights == "query" and form.curves is not None:
         raise ValueError("curves are no weights that a query could give; use weights='literal'")
     inputs: dict[str, str] | None = {} if weights == "query" else None
     terms = _terms(form, inputs)
@@ -171,7 +122,7 @@ def _number(inputs: dict[str, str] | None, prefix: str, feature: str, value: flo
     return f"query({known})"
 
 
-def _terms(form: LinearForm, inputs: dict[str, str] | None) -> list[str]:
+def _terms(form: Form, inputs: dict[str, str] | None) -> list[str]:
     """What each feature adds. A number that is not there is NaN in Vespa.
 
     Attributes may always lack a value; other features are asked only if the model has a rule.
@@ -180,7 +131,7 @@ def _terms(form: LinearForm, inputs: dict[str, str] | None) -> list[str]:
     for k, (feature, weight) in enumerate(zip(form.names, form.weights, strict=True)):
         product = f"{_number(inputs, 'w', feature, weight)} * {feature}" if weight else "0.0"
         missing = form.contributions[k]
-        if isinstance(form, CurveForm):
+        if form.curves is not None:
             product = decisions(form.curves[k], feature, text, _CHOICE)
         if form.missing == "error" and not feature.startswith("attribute("):
             terms.append(product)
@@ -217,9 +168,9 @@ def _query_profile(name: str, inputs: dict[str, str]) -> str:
     )
 
 
-def _instructions(form: LinearForm, name: str, schema: str, has_inputs: bool) -> str:
+def _instructions(form: Form, name: str, schema: str, has_inputs: bool) -> str:
     told = (
-        f"{form.what} of {len(form.names)} features for Vespa.\n\n"
+        f"{form.summary} for Vespa.\n\n"
         f"Put {name}.profile into the folder schemas/{schema}/ of the application package, or its "
         f"text into schemas/{schema}.sd, and deploy: vespa deploy. Every feature must be a rank "
         "feature or a function that the inherited profile has, with the values that the model was "

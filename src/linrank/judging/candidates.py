@@ -11,7 +11,6 @@ by one of the library's own: all methods are chosen by the same number.
 
 from __future__ import annotations
 
-import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import accumulate, product
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -168,16 +166,11 @@ class Model:
 
 
 def _saved_size(model: LinearModel | KernelModel) -> Size:
-    """Bytes of what ``model.save`` writes, all files together."""
+    """Bytes of what ``model.save`` writes."""
     parts = (int(np.count_nonzero(model.coef)), "weights")
     if isinstance(model, KernelModel):
         parts = (model.n_support, "support rows")
-    with TemporaryDirectory() as folder:
-        try:
-            model.save(os.path.join(folder, "model.json"))
-        except ImportError:  # beyond a million numbers the file needs safetensors
-            return Size(8 * model.n_features * parts[0], *parts)
-        return Size(sum(entry.stat().st_size for entry in os.scandir(folder)), *parts)
+    return Size(len(model.to_json()), *parts)
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ class Ground:
             scaling = Scaling.fit(scale, columns.rows, weight=data.weight, n_jobs=p.n_jobs)
         if design is not None:
             sets = [design.dataset(each, p.n_jobs) for each in sets]
-        monitor = Monitor.of(p, sets, scaling, columns.filling, has_weights=design is None)
+        monitor = Monitor.of(p, sets, scaling)
         return cls(task, columns, scaling, monitor, parts, design, facts)
 
     @property

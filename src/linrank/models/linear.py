@@ -280,15 +280,19 @@ class SavedModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, to be read by :func:`load_model`.
 
-        The file is written whole or not at all. Of mostly zeros only the others are written, and
-        the arrays of additive and kernel models are in base64. Beyond a million numbers or names
-        of a linear model, or about 190 MB of arrays, these go to a safetensors file of the same
-        name beside it (``pip install safetensors``). A model with a callable as kernel cannot be
-        saved: a file holds no code.
+        The file is written whole or not at all. Of mostly zeros only the others are written.
+        Arrays of additive and kernel models, and those of more than a million numbers, are in
+        base64. A model with a callable as kernel cannot be saved: a file holds no code.
         """
         from linrank.models import file as model_file
 
         model_file.write(self.kind, self.contents, path)
+
+    def to_json(self) -> bytes:
+        """The bytes of the file that `save` would write."""
+        from linrank.models import file as model_file
+
+        return model_file.encode(self.kind, self.contents)
 
 
 class FeatureModel(SavedModel):
@@ -330,7 +334,6 @@ class FeatureModel(SavedModel):
         *,
         name: str = "linrank",
         feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
-        normalizers: str = "folded",
         **options: Any,
     ) -> Artefact:
         """The model as a search engine, a database or another program takes it.
@@ -344,8 +347,6 @@ class FeatureModel(SavedModel):
         feature_map : mapping, path or None
             Names of features in the engine by names in the model, or by numbers as in the training
             file; or a file of them, a JSON object or lines of two columns.
-        normalizers : {"folded", "engine"}
-            Whether the scaling of the training is in the weights, or done by the engine.
         **options
             Options that the target has of its own.
 
@@ -357,9 +358,7 @@ class FeatureModel(SavedModel):
         """
         from linrank.export.targets import export
 
-        return export(
-            self, target, name=name, feature_map=feature_map, normalizers=normalizers, **options
-        )
+        return export(self, target, name=name, feature_map=feature_map, **options)
 
     def _own_filling(self, data: Dataset) -> Filling | None:
         """How a data set was filled in, if that is how the model does it."""
@@ -593,12 +592,6 @@ class LinearModel(FeatureModel):
         )
         return difference[0]
 
-    def to_json(self) -> bytes | None:
-        """The bytes of the file that `save` would write; None where it would be two."""
-        from linrank.models import file as model_file
-
-        return model_file.to_json(self.kind, self.contents)
-
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""
         check_same_names(data.raw_feature_names, self.feature_names)
@@ -628,7 +621,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Parameters
     ----------
     path : str or path
-        The JSON file; a safetensors file that it names must lie beside it.
+        The JSON file.
 
     Returns
     -------

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.data.missing import Missing
 from linrank.data.queries import as_sizes
 from linrank.data.scaling import Scaling
 from linrank.metrics import convention, evaluate, parse, parse_scoring
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from linrank.data.missing import Filling
     from linrank.solvers.result import Result
 
     State = dict[str, Any]
@@ -135,14 +133,12 @@ class Monitor:
     ----------
     ranker : object
         Has the parameters ``verbose``, ``callback`` and ``n_jobs``; where it takes validation data,
-        those of `Watched` too. Its ``_fit_watch``, if any, is told of every iterate as well.
+        those of `Watched` too.
     sets : sequence of Dataset
         Validation data.
     scaling : Scaling or None
         Of the training run: iterates live in the scaled space. None where what the solver calls w
         are no weights of features.
-    filling : Filling or None
-        How missing values of the training rows were filled in.
     """
 
     def __init__(
@@ -150,11 +146,9 @@ class Monitor:
         ranker: Any,
         sets: Sequence[Dataset] = (),
         scaling: Scaling | None = None,
-        filling: Filling | None = None,
     ) -> None:
         self._scoring = scoring = getattr(ranker, "scoring", SCORING)
         self.scaling = scaling or Scaling()
-        self._filling, self._has_weights = filling, scaling is not None
         many = len(sets) > 1
         name = scoring if isinstance(scoring, str) else str(parse(scoring))
         self.keys = [f"val{i if many else ''}_{name}" for i in range(len(sets))]
@@ -170,20 +164,9 @@ class Monitor:
         is_impatient = getattr(ranker, "early_stopping", False)
         self._patience: int | None = ranker.n_iter_no_change if is_impatient else None
         self._verbose, self._callback = ranker.verbose, ranker.callback
-        self._watch = getattr(ranker, "_fit_watch", None)  # `begin()`, `report(n_iter, model)`
-        if self._watch is not None:
-            self._watch.begin()
 
     @classmethod
-    def of(
-        cls,
-        ranker: Any,
-        sets: Sequence[Dataset],
-        scaling: Scaling,
-        filling: Filling | None = None,
-        *,
-        has_weights: bool = True,
-    ) -> Monitor:
+    def of(cls, ranker: Any, sets: Sequence[Dataset], scaling: Scaling) -> Monitor:
         """The monitor that the parameters of an estimator ask for, checked."""
         if ranker.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
@@ -191,15 +174,12 @@ class Monitor:
             parse_scoring(ranker.scoring)  # a misspelt name is told even with nothing to score
         if ranker.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
-        monitor = cls(ranker, sets, scaling, filling)
-        monitor._has_weights = has_weights  # or w are those of columns that no user has
-        return monitor
+        return cls(ranker, sets, scaling)
 
     @property
     def is_needed(self) -> bool:
         """Whether there is anything to do at an iterate."""
-        asked = (self._callback, self._watch)
-        return bool(self._sets) or self._verbose > 0 or any(each is not None for each in asked)
+        return bool(self._sets) or self._verbose > 0 or self._callback is not None
 
     def __call__(self, state: State) -> bool:
         if self._sets:
@@ -208,9 +188,6 @@ class Monitor:
         if self._verbose > 0:
             _report(state, latest)
         wanted = self._callback is not None and self._callback({**state, **latest})
-        if self._watch is not None:
-            model = (lambda: self._model(state["w"])) if self._has_weights else None
-            wanted = self._watch.report(int(state["n_iter"]), model) or wanted
         return bool(wanted) or self._out_of_patience()
 
     def best(self, result: Result) -> Result:
@@ -248,11 +225,6 @@ class Monitor:
             # The first iterate always, later ones only when strictly better.
             if self.best_w is None or gain > 0.0:
                 self.best_iteration, self.best_w = len(steering) - 1, w.copy()
-
-    def _model(self, w: NDArray[np.float64]) -> LinearModel:
-        """The model of an iterate, for raw rows."""
-        coef, missing = Missing.split(self.scaling.fold(w), self._filling)
-        return LinearModel(coef, scaling=self.scaling.of_first(coef.size), missing=missing)
 
     def _out_of_patience(self) -> bool:
         if self._patience is None:

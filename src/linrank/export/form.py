@@ -1,6 +1,6 @@
-"""LinearForm: a linear model as engines see it, names and weights that they can hold.
+"""Form: a linear or additive model as engines see it, in names and numbers that they can hold.
 
-    score(x) = Σ_j w_j x_j,   a missing x_j counting w_j fill_j + extra_j.
+    score(x) = Σ_j w_j x_j  or  Σ_j f_j(x_j),   a missing x_j counting as fill_j, and extra_j more.
 
 Scaling by columns is folded into the weights. An order is kept by any positive factor, so weights
 that the arithmetic of an engine cannot hold are multiplied by a power of two, which is exact.
@@ -9,16 +9,17 @@ that the arithmetic of an engine cannot hold are multiplied by a power of two, w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import ColumnStatistics
+from linrank.data.curves import Curves
+from linrank.data.rows import ColumnStatistics, DenseRows
 from linrank.errors import check_one_of
-from linrank.export.feature_map import FeatureMap, engine_names
+from linrank.export.names import FeatureMap, engine_names
 
 # Binary exponents of the smallest normal and of the largest number.
 _LIMITS = {"float32": (-126, 127), "float64": (-1022, 1023)}
@@ -89,11 +90,9 @@ def positional(value: float) -> str:
 
 _SHOWN = 3  # names that a warning lists
 
-Form = TypeVar("Form", bound="LinearForm")
-
 
 @dataclass(frozen=True, eq=False)
-class LinearForm:
+class Form:
     """What there is to write of a model, one entry for each exported feature.
 
     Attributes
@@ -105,21 +104,23 @@ class LinearForm:
     columns : int64 array
         The column of each feature in the model, ascending.
     weights : float64 array
-        ``factor · coef``, of raw values.
+        ``factor · coef``, of raw values; 0 where there are curves.
+    curves : Curves or None
+        Of an additive model: one for each name, in order.
+    interactions : Interactions or None
+        Of an additive model: a term of all its features.
     factor : float
         A power of two, 1 where the engine can hold the weights as they are.
     fill : float64 array
         What stands in for a missing value, 0 where the model has no rule for them.
     extra : float64 array
-        What a missing value adds beside ``weights · fill``; 0 but for ``missing="indicator"``.
+        What a missing value adds beside that; 0 but for ``missing="indicator"``.
     missing : {"error", "zero", "mean", "indicator"}
         The model's rule for missing values.
     absent : bool array
         Whether each feature was missing in a training row, as far as the model knows.
     scale : {"none", "standard", "minmax", "query"}
         How the features were scaled when the model was trained.
-    divisors : float64 array or None
-        What ``standard`` and ``minmax`` divide by: ``1 / d_j``, deviation or range in training.
     statistics : ColumnStatistics or None
         Of the training values of these features.
     n_features : int
@@ -134,18 +135,18 @@ class LinearForm:
     names: tuple[str, ...]
     columns: NDArray[np.int64]
     weights: NDArray[np.float64]
+    curves: Curves | None
+    interactions: Any
     factor: float
     fill: NDArray[np.float64]
     extra: NDArray[np.float64]
     missing: str
     absent: NDArray[np.bool_]
     scale: str
-    divisors: NDArray[np.float64] | None
     statistics: ColumnStatistics | None
     n_features: int
     base: int | None
     warnings: tuple[str, ...]
-    what: ClassVar[str] = "A linear model"
 
     @classmethod
     def of(
@@ -158,12 +159,12 @@ class LinearForm:
         dense: bool = False,
         named: bool = True,
         by_query: bool = False,
-    ) -> LinearForm:
+    ) -> Form:
         """The form of a model.
 
         Parameters
         ----------
-        model : LinearModel
+        model : LinearModel or AdditiveModel
             A trained model.
         target : str
             The engine, by its name.
@@ -178,32 +179,73 @@ class LinearForm:
         by_query : bool
             Whether the engine scales within queries itself where the model does.
         """
-        coef = _coefficients(model)
-        _, extra = _missing_values(model)
-        kept = np.arange(len(coef)) if dense else np.flatnonzero((coef != 0.0) | (extra != 0.0))
-        form = cls.of_features(model, kept, target, feature_map, named)
-        factor = power_of_two(coef[kept], _reach(form.statistics, form.fill), form.extra, precision)
-        divisors, weights = None, coef[kept] * factor
-        if model.scaling.factors is not None:
-            # A feature that the scaling removes has no weight: any divisor will do.
-            factors = model.scaling.factors[kept]
-            with np.errstate(over="ignore"):
-                divisors = np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
-        warnings = list(form.warnings)
-        if model.scaling.kind == "query" and not by_query:
+        _check_exportable(model)
+        zeros, missing = np.zeros(model.n_features), model.missing
+        fill = zeros if missing.values is None else missing.values
+        extra = zeros if missing.weights is None else missing.weights
+        curves, interactions = getattr(model, "curves", None), getattr(model, "interactions", None)
+        if curves is None:
+            is_used = (model.coef != 0.0) | (extra != 0.0)
+        else:
+            is_used = model.is_used | (interactions is not None)
+        kept = np.arange(model.n_features) if dense else np.flatnonzero(is_used)
+        if curves is not None:
+            curves = Curves.of((k, *curves[j][1:]) for k, j in enumerate(kept.tolist()))
+        base: int | None = model.training.get("index_base")
+        called = engine_names(model.feature_names, model.n_features, base or 0, feature_map)
+        warnings = []
+        if named and model.feature_names is None and feature_map is None:
+            warnings.append(
+                f"the model has no feature names: the first feature is called f{base or 0} and so "
+                "on; give the engine's names by a feature map"
+            )
+        form = cls(
+            target=target,
+            names=tuple(called[j] for j in kept),
+            columns=kept,
+            weights=zeros[kept],
+            curves=curves,
+            interactions=interactions,
+            factor=1.0,
+            fill=fill[kept],
+            extra=extra[kept],
+            missing=missing.kind,
+            absent=np.ones(len(kept), bool) if missing.absent is None else missing.absent[kept],
+            scale=model.scaling.kind,
+            statistics=None if model.statistics is None else model.statistics.of_columns(kept),
+            n_features=model.n_features,
+            base=base,
+            warnings=tuple(warnings),
+        )
+        if curves is not None:
+            return form
+        return form._with_weights(model.coef[kept], precision, by_query)
+
+    def _with_weights(self, coef: NDArray[np.float64], precision: str, by_query: bool) -> Form:
+        """The form with weights that the engine can hold."""
+        factor = power_of_two(coef, _reach(self.statistics, self.fill), self.extra, precision)
+        weights, warnings = coef * factor, list(self.warnings)
+        if self.scale == "query" and not by_query:
             warnings.append(
                 "the model was trained with scale='query': its weights are those of features "
                 "divided by their range within each query, which the artefact does not do; divide "
                 "the features before, or train with scale='standard' or 'minmax'"
             )
-        warnings += about_magnitudes(form.names, coef[kept], weights, precision)
+        least, _ = _limits(precision)
+        lost = np.flatnonzero((coef != 0.0) & (np.abs(weights) < math.ldexp(1.0, least)))
+        if lost.size:
+            shown = ", ".join(repr(self.names[j]) for j in lost[:_SHOWN])
+            more = f" and {lost.size - _SHOWN} more" if lost.size > _SHOWN else ""
+            warnings.append(
+                f"the weights span more than {precision} can hold: that of {shown}{more} is next "
+                "to the largest so small that it is written with fewer digits or as 0; rescale "
+                "these features"
+            )
         form = replace(
-            form,
+            self,
             weights=weights,
             factor=factor,
-            extra=form.extra * factor,
-            scale=model.scaling.kind,
-            divisors=divisors,
+            extra=self.extra * factor,
             warnings=tuple(warnings),
         )
         lost = np.flatnonzero(~np.isfinite(form.contributions))
@@ -216,53 +258,20 @@ class LinearForm:
             )
         return form
 
-    @classmethod
-    def of_features(
-        cls: type[Form],
-        model: Any,
-        kept: NDArray[np.int64],
-        target: str,
-        feature_map: FeatureMap | None,
-        named: bool,
-        **own: Any,
-    ) -> Form:
-        """Names, missing values and statistics of some features, without weights yet.
-
-        ``own`` are the attributes that a derived form has beside those of this one.
-        """
-        base: int | None = model.training.get("index_base")
-        called = engine_names(model.feature_names, model.n_features, base or 0, feature_map)
-        fill, extra = _missing_values(model)
-        absent, warnings = model.missing.absent, []
-        if named and model.feature_names is None and feature_map is None:
-            warnings.append(
-                f"the model has no feature names: the first feature is called f{base or 0} and so "
-                "on; give the engine's names by a feature map"
-            )
-        return cls(
-            target=target,
-            names=tuple(called[j] for j in kept),
-            columns=kept,
-            weights=np.zeros(len(kept)),
-            factor=1.0,
-            fill=fill[kept],
-            extra=extra[kept],
-            missing=model.missing.kind,
-            absent=np.ones(len(kept), bool) if absent is None else absent[kept],
-            scale="none",
-            divisors=None,
-            statistics=None if model.statistics is None else model.statistics.of_columns(kept),
-            n_features=model.n_features,
-            base=base,
-            warnings=tuple(warnings),
-            **own,
-        )
+    @property
+    def summary(self) -> str:
+        """What it is, to begin the instructions with."""
+        kind = "A linear" if self.curves is None else "An additive"
+        return f"{kind} model of {len(self.names)} features"
 
     @property
     def contributions(self) -> NDArray[np.float64]:
-        """What a missing value of each feature adds to the score: ``w fill + extra``."""
+        """What a missing value of each feature adds to the score: that of ``fill``, and extra."""
         with np.errstate(over="ignore"):  # refused by `of`
-            return self.weights * self.fill + self.extra
+            found = self.weights * self.fill
+        if self.curves is not None:
+            found = self.curves.columns(DenseRows(self.fill[None, :])).values[0]
+        return found + self.extra
 
     @property
     def added(self) -> list[float | None]:
@@ -273,7 +282,7 @@ class LinearForm:
 
     @property
     def defaults(self) -> NDArray[np.float64]:
-        """The value whose weight is what a missing one adds: ``fill + extra / w``; NaN for w = 0.
+        """The value that counts as a missing one, ``fill + extra / w``; NaN where none is known.
 
         With it an engine that only knows default values expresses indicators too.
         """
@@ -283,28 +292,26 @@ class LinearForm:
         return np.where(self.extra == 0.0, self.fill, self.fill + added)
 
 
-def _coefficients(model: Any) -> NDArray[np.float64]:
+def _check_exportable(model: Any) -> None:
+    """Refuse a model of which there is nothing that an engine could compute."""
     if hasattr(model, "kernel"):
         raise TypeError(
             f"a model with the kernel {model.kernel.name!r} is no sum over features and cannot be "
             "exported; what can is a LinearModel, from RankSVM and the other linear estimators"
         )
-    if not hasattr(model, "coef") or not hasattr(model, "scaling"):
+    if not hasattr(model, "missing") or not hasattr(model, "scaling"):
         raise TypeError(f"what can be exported is a LinearModel, got {type(model).__name__}")
-    coef: NDArray[np.float64] = model.coef
-    if not coef.any():
+    if hasattr(model, "curves"):
+        is_empty = not model.is_used.any() and model.interactions is None
+        what, remedy = "curves of the model are constant", "a larger C or a weaker penalty"
+    else:
+        is_empty = not model.coef.any()
+        what, remedy = "weights of the model are 0", "a larger C, a weaker penalty or wider bounds"
+    if is_empty:
         raise ValueError(
-            "all weights of the model are 0, so that every row scores alike: there is nothing to "
-            "export; train with a larger C, a weaker penalty or wider bounds"
+            f"all {what}, so that every row scores alike: there is nothing to export; train with "
+            f"{remedy}"
         )
-    return coef
-
-
-def _missing_values(model: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What stands in for missing values, and what they add to that."""
-    zeros, missing = np.zeros(model.n_features), model.missing
-    fill = zeros if missing.values is None else missing.values
-    return fill, zeros if missing.weights is None else missing.weights
 
 
 def _reach(
@@ -315,19 +322,3 @@ def _reach(
         return None
     reach = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
     return np.maximum(np.where(np.isfinite(reach), reach, 0.0), np.abs(fill))
-
-
-def about_magnitudes(
-    names: Sequence[str], coef: NDArray[np.float64], weights: NDArray[np.float64], precision: str
-) -> list[str]:
-    """The warning about weights that lose digits in the type of the engine, if any do."""
-    least, _ = _limits(precision)
-    lost = np.flatnonzero((coef != 0.0) & (np.abs(weights) < math.ldexp(1.0, least)))
-    if not lost.size:
-        return []
-    shown = ", ".join(repr(names[j]) for j in lost[:_SHOWN])
-    more = f" and {lost.size - _SHOWN} more" if lost.size > _SHOWN else ""
-    return [
-        f"the weights span more than {precision} can hold: that of {shown}{more} is next to the "
-        "largest so small that it is written with fewer digits or as 0; rescale these features"
-    ]
