@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import stat
 import tempfile
 import threading
 import weakref
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.errors import DataFormatError
-from linrank.io.store.manifest import AGAIN, FILES, MANIFEST, open_regular
+from linrank.io.store.manifest import FILES, MANIFEST, MAX_BYTES, Manifest, decode
 from linrank.system.durable import (
     REMOVED,
     Scratch,
@@ -34,9 +35,51 @@ from linrank.system.durable import (
     sync_folder,
     token_of,
 )
+from linrank.system.json_text import Invalid
 from linrank.system.resources import describe_bytes
 
 Array = NDArray[Any]
+AGAIN = "copy the store again from where it is whole, or write it anew from its source"
+# O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+)
+
+
+def open_regular(path: str) -> int:
+    """A descriptor of a file that is no link, pipe, device or folder."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        raise DataFormatError(f"{path}: is missing; {AGAIN}") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise DataFormatError(
+                f"{path}: is a symbolic link, which a store may not contain; copy the file itself "
+                "into the folder"
+            ) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DataFormatError(f"{path}: is no regular file; {AGAIN}")
+    return descriptor
+
+
+def read_manifest(path: str) -> Manifest:
+    """The manifest at a path, checked; whatever is wrong with it is a DataFormatError."""
+    descriptor = open_regular(path)
+    with naming(path), open(descriptor, "rb") as file:
+        size = os.fstat(descriptor).st_size
+        content = file.read(min(size, MAX_BYTES) + 1)
+    try:
+        if size > MAX_BYTES:
+            raise Invalid(f"has {size} bytes, more than a manifest ({MAX_BYTES})")
+        if len(content) != size:
+            raise Invalid("changed while it was read", "open the store again")
+        return decode(content)
+    except Invalid as error:
+        raise DataFormatError(f"{path}: {error.problem}; {error.remedy or AGAIN}") from None
+
 
 PAGE = 4096  # reads past the page cache begin and end at multiples of it, in the file and in memory
 _LARGE = 4 << 20
@@ -298,15 +341,6 @@ class NewFolder:
             os.posix_fadvise(self._files[name], begin, waiting, os.POSIX_FADV_DONTNEED)
             begin, waiting = begin + waiting, 0
         self._waiting[name] = (begin, waiting)
-
-    def take_back(self, name: str, dtype: np.dtype[Any]) -> Array:
-        """Read a file that was written, and remove it."""
-        os.close(self._files.pop(name))
-        self._waiting.pop(name, None)
-        place = os.path.join(self.partial, name)
-        array = np.fromfile(place, dtype)
-        os.remove(place)
-        return array
 
     def finish(self, content: bytes) -> None:
         """Force all to the disk, the manifest last, and give the folder its name."""

@@ -17,8 +17,8 @@ from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
-from linrank.io.store.files import Buffer, Files, aligned
-from linrank.io.store.manifest import AGAIN, STATISTICS, Manifest, Unit
+from linrank.io.store.files import AGAIN, Buffer, Files, aligned
+from linrank.io.store.manifest import STATISTICS, Manifest, Unit
 from linrank.system.durable import FULL_DISK
 from linrank.system.resources import available, describe_bytes
 

@@ -17,8 +17,8 @@ from linrank.data.queries import UNSAID, Queries, query_runs
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
-from linrank.io.store.files import Buffer, Files, span
-from linrank.io.store.manifest import AGAIN, MANIFEST, read_manifest
+from linrank.io.store.files import AGAIN, Buffer, Files, read_manifest, span
+from linrank.io.store.manifest import MANIFEST
 from linrank.io.store.read import ChunkReader, Verify, read_rows, whole_dataset
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
 from linrank.options import MISSING
