@@ -19,8 +19,7 @@ from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
 from linrank.io.load import is_folder, is_run, load, log_note
 from linrank.io.sidecars import files_beside
-from linrank.io.store.files import check_target
-from linrank.io.store.grouping import Budget, TemporaryFiles, collect, convert_text
+from linrank.io.store.grouping import Budget, collect, convert_text
 from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.tables.files import open_table
@@ -345,8 +344,7 @@ def _to_store(
         )
     if source.kind != "run" and (source.is_read_by_part or len(source.items) > 1):
         held = None if source.is_read_by_part else list(_noted(source))
-        with TemporaryFiles(check_target(path, overwrite)) as files:
-            return collect(lambda: held or _noted(source), files, budget, n_threads, overwrite)
+        return collect(lambda: held or _noted(source), path, budget, n_threads, overwrite)
     data, n_jobs = next(_noted(source)), how["n_jobs"]
     return Store.of(path, data, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_jobs)
 

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,15 +189,16 @@ class Files:
             array.flags.writeable = False
         return found
 
-    def copied(self, name: str, n_bytes: int) -> Array:
+    def map_copy(self, name: str, n_bytes: int) -> Array:
         """A copy of a file that has no name, mapped: it is read when it is looked at."""
         if n_bytes == 0:
             return np.empty(0, np.uint8)
-        with _nameless(os.path.dirname(self._folder)) as file:
-            with naming(self.path(name)):
-                done = _copy(self._descriptor(name), file.fileno(), n_bytes)
-            if done < n_bytes:
-                raise self._shorter(name, n_bytes - done)
+        folder = os.path.dirname(self._folder)
+        is_writable = os.access(folder, os.W_OK | os.X_OK)
+        with tempfile.TemporaryFile(dir=folder if is_writable else None) as file:
+            for begin in range(0, n_bytes, _PART):
+                file.write(self.read(name, begin, min(_PART, n_bytes - begin)).data)
+            file.flush()
             return np.frombuffer(
                 mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_READ), np.uint8
             )
@@ -266,30 +267,6 @@ def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
         if n_read == 0:
             break
         done += n_read
-    return done
-
-
-def _nameless(folder: str) -> IO[bytes]:
-    """A file that vanishes with the process, in a folder or where temporary files go."""
-    is_writable = os.access(folder, os.W_OK | os.X_OK)
-    return tempfile.TemporaryFile(buffering=0, dir=folder if is_writable else None)
-
-
-def _copy(source: int, target: int, n_bytes: int) -> int:
-    """Copy from the beginning of a file, by the system where it can; the bytes that were copied."""
-    done = 0
-    while done < n_bytes:
-        most = min(_MOST, n_bytes - done)
-        try:
-            n_copied = os.copy_file_range(source, target, most, done, done)
-        except (AttributeError, OSError) as error:
-            if getattr(error, "errno", None) not in (*_NO_DIRECT, None, errno.EXDEV, errno.ENOSYS):
-                raise
-            data = os.pread(source, min(_PART, most), done)
-            n_copied = os.pwrite(target, data, done) if data else 0
-        if n_copied == 0:
-            break
-        done += n_copied
     return done
 
 

@@ -274,7 +274,7 @@ def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array
         found = reader.files.read_all(sizes, n_threads)
     else:
         try:
-            found = {name: reader.files.copied(name, size) for name, size in sizes.items()}
+            found = {name: reader.files.map_copy(name, size) for name, size in sizes.items()}
         except OSError as error:
             if error.errno not in FULL_DISK:
                 raise
