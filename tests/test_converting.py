@@ -17,8 +17,8 @@ import linrank
 from hypothesis_profiles import examples
 from linrank import Dataset, Store, convert, load
 from linrank.data.words import Comments, Words
-from linrank.io.tables import files as parquet
-from linrank.io.tables import read as parts
+from linrank.io import table_files as parquet
+from linrank.io import tables as parts
 
 pa = pytest.importorskip("pyarrow")
 FILES = ("a.txt", "a.parquet", "a.arrow", "a.csv", "a.tsv.gz", "a.store")

@@ -15,10 +15,11 @@ import pytest
 import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
-from linrank.io.tables import columns, files
-from linrank.io.tables import columns as values
-from linrank.io.tables.columns import columns_of, plain_numbers
-from linrank.io.tables.read import ListRows
+from linrank.io import columns
+from linrank.io import columns as values
+from linrank.io import table_files as files
+from linrank.io.columns import columns_of, plain_numbers
+from linrank.io.tables import ListRows
 from linrank.io.write import write
 
 

@@ -17,14 +17,15 @@ from linrank.data.frames import is_frame
 from linrank.data.missing import Filling
 from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
-from linrank.io.load import is_folder, is_run, load, log_note
+from linrank.io.load import is_folder, load, log_note
+from linrank.io.roles import TableOptions
 from linrank.io.sidecars import files_beside
 from linrank.io.store.grouping import Budget, collect, convert_text
 from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
-from linrank.io.tables.files import open_table
-from linrank.io.tables.read import table_parts
-from linrank.io.tables.roles import TableOptions
+from linrank.io.table_files import open_table
+from linrank.io.tables import table_parts
+from linrank.io.trec import is_run
 from linrank.io.write import Written, write
 from linrank.options import COLUMN_NAMES
 from linrank.system.durable import Scratch

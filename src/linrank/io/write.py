@@ -18,10 +18,10 @@ from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.rows import CsrRows
 from linrank.data.words import Comments, Words, naming_documents
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
+from linrank.io.columns import arrow
 from linrank.io.formats import TABLES, TEXTS
+from linrank.io.roles import is_misleading
 from linrank.io.sidecars import ENDINGS
-from linrank.io.tables.columns import arrow
-from linrank.io.tables.roles import is_misleading
 from linrank.io.trec import Qrels, qrels_lines
 from linrank.system.durable import check_place, one_at_a_time, replacing, settle
 from linrank.system.resources import resolve

@@ -16,8 +16,7 @@ from linrank.data.frames import as_weights
 from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress
-from linrank.io.svmlight import ReadingOptions
-from linrank.io.tables.columns import (
+from linrank.io.columns import (
     arrow,
     as_docids,
     as_numbers,
@@ -27,7 +26,8 @@ from linrank.io.tables.columns import (
     missing_of,
     plain_numbers,
 )
-from linrank.io.tables.roles import Roles, TableOptions, assign, tell
+from linrank.io.roles import Roles, TableOptions, assign, tell
+from linrank.io.svmlight import ReadingOptions
 from linrank.system.resources import check_fits
 
 T = TypeVar("T")
