@@ -21,7 +21,7 @@ import numpy as np
 
 from linrank import DataFormatError, ModelFormatError, load_model
 from linrank.io.sidecars import load_preferences
-from linrank.io.store.files import read_manifest
+from linrank.io.store.chunks import read_manifest
 from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 

@@ -14,7 +14,7 @@ from linrank.data.words import Comments
 from linrank.errors import did_you_mean
 from linrank.export.vespa import check_rank_feature
 from linrank.io.sidecars import load_preferences
-from linrank.io.store.files import read_manifest
+from linrank.io.store.chunks import read_manifest
 from linrank.io.svmlight import _HEADER
 from linrank.metrics.names import parse as parse_metric
 from linrank.models.file import Invalid, decode_names

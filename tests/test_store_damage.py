@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from hypothesis_profiles import examples
 from linrank import Store
 from linrank.errors import DataFormatError
-from linrank.io.store.files import Buffer
-from linrank.io.store.read import checksum
+from linrank.io.store.chunks import Buffer, checksum
 from stored_data import assert_same, example
 
 MANIFEST = "manifest.json"
@@ -359,7 +358,7 @@ def test_pairs_that_are_not_there(copy):
 def test_a_sound_chunk_is_summed_once(copy, monkeypatch):
     store = Store(copy())
     store.read(0)
-    monkeypatch.setattr("linrank.io.store.read.checksum", lambda *a: -1)
+    monkeypatch.setattr("linrank.io.store.chunks.checksum", lambda *a: -1)
     store.read(0)
     for read in (lambda: store.read(0, verify="always"), lambda: store.read(1)):
         with pytest.raises(DataFormatError, match="checksum is wrong"):

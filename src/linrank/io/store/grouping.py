@@ -24,11 +24,11 @@ from linrank.data.queries import query_runs
 from linrank.data.rows import DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LongLineError, Part, Progress, name_of, open_blocks
-from linrank.io.store.files import check_target
 from linrank.io.store.store import Store
 from linrank.io.store.writer import (
     CHUNK_BYTES,
     StoreWriter,
+    check_target,
     query_offsets,
     row_bytes,
     with_stored_comments,

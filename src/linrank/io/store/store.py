@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,13 +18,21 @@ from linrank.data.queries import UNSAID, Queries, query_runs
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
-from linrank.io.store.files import AGAIN, Buffer, Files, read_manifest, span
+from linrank.io.store.chunks import (
+    AGAIN,
+    Buffer,
+    ChunkReader,
+    Files,
+    Verify,
+    checksum,
+    read_manifest,
+    span,
+)
 from linrank.io.store.manifest import MANIFEST
-from linrank.io.store.read import ChunkReader, Verify, read_rows, whole_dataset
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
 from linrank.options import MISSING
-from linrank.system.durable import recover
-from linrank.system.resources import cached_property, describe_bytes, resolve
+from linrank.system.durable import FULL_DISK, recover
+from linrank.system.resources import available, cached_property, describe_bytes, resolve
 
 Array = NDArray[Any]
 
@@ -413,3 +422,96 @@ def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
         if value is not None and value is not UNSAID:
             raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
     return memory_limit is not None
+
+
+# ---- whole stores, and ranges of rows -----------------------------------------------------------
+
+
+def whole_dataset(reader: ChunkReader, source: str, verify: bool, n_threads: int) -> Dataset:
+    """All chunks as one dataset, of arrays that nobody can write to.
+
+    What serves as a place in memory (offsets, levels, columns) is always checked; with ``verify``,
+    so is every byte, once.
+    """
+    arrays = _arrays(reader, source, n_threads)
+    if verify:
+        _check_sums(reader, arrays, n_threads)
+    get = arrays.__getitem__
+    comments = reader.comments(None, get) if reader.layout.has_comments else None
+    return reader.dataset(None, get, comments, verify, source)
+
+
+def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
+    layout, free = reader.layout, available()
+    sizes = {a.file: a.size(layout.total(a.unit)) for a in layout.arrays.values()}
+    n_bytes = sum(sizes.values())
+    if free is None or n_bytes <= free // 2:
+        found = reader.files.read_all(sizes, n_threads)
+    else:
+        try:
+            found = {name: reader.files.map_copy(name, size) for name, size in sizes.items()}
+        except OSError as error:
+            if error.errno not in FULL_DISK:
+                raise
+            raise MemoryError(
+                f"{source}: takes {describe_bytes(n_bytes)}, more than half of the "
+                f"{describe_bytes(free)} of memory that are free, and there is no room on the disk "
+                f"for a copy that could be mapped ({os.strerror(error.errno)}); train within a "
+                "memory_limit, or free some room"
+            ) from None
+    return {name: found[a.file].view(a.dtype) for name, a in layout.arrays.items()}
+
+
+def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -> None:
+    """Sum all that was not summed yet, a chunk a task."""
+
+    def check(i: int) -> None:
+        for name, array in arrays.items():
+            if not reader.sound[name][i]:
+                begin, n_bytes = reader.layout.place(name, i)
+                data = array.view(np.uint8)[begin : begin + n_bytes]
+                reader.check_sum(name, i, checksum(data))
+
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        for done in [pool.submit(check, i) for i in range(reader.layout.n_chunks)]:
+            done.result()
+
+
+def read_rows(reader: ChunkReader, rows: slice, verify: bool) -> Rows:
+    """The features of some consecutive rows, in memory of their own."""
+    layout = reader.layout
+    begin, end, step = rows.indices(layout.total("n_rows"))
+    if step != 1 or end < begin:
+        raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
+    if verify:
+        starts = layout.bounds["n_rows"]
+        for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
+            reader.check_features(i)
+    if layout.storage == "dense":
+        values = _range(reader, "values", begin, end)
+        found: Rows = DenseRows(values.reshape(end - begin, layout.n_features))
+    else:
+        found = _csr_rows(reader, begin, end)
+    reader.check_rows(found, None, verify)
+    return found
+
+
+def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
+    # The offsets have a 0 in front: those of rows begin to end lie one further.
+    offsets = _range(reader, "row_offsets", begin - 1, end)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if not 0 <= first <= last <= reader.layout.total("n_entries") or (begin == 0 and first != 0):
+        raise reader.damaged("row_offsets", None, f"rows from entry {first} to {last}")
+    offsets = offsets - first
+    reader.check_offsets("row_offsets", None, offsets, last - first)
+    values = _range(reader, "values", first, last)
+    columns = _range(reader, "columns", first, last)
+    return CsrRows(values, columns, offsets, reader.layout.n_features)
+
+
+def _range(reader: ChunkReader, name: str, begin: int, end: int) -> Array:
+    stored = reader.layout.arrays[name]
+    data = reader.files.read(stored.file, *stored.place(begin, end))
+    return np.asarray(data.view(stored.dtype))

@@ -1,10 +1,22 @@
-"""ChunkReader: the arrays of one chunk, checked before anything uses them as numbers or places."""
+"""Reading the files of a store: range by range, and chunk by chunk, each checked before anything
+uses it as numbers or places.
+
+Files are opened once, without following links. Large ranges are read past the page cache
+(``O_DIRECT``) where the file system allows it: a store is larger than the memory that the cache may
+have, and the disk is then read at its own rate instead of that of the cache, without a copy. Such
+reads begin and end at whole pages, so the range lies inside the memory that is read into.
+"""
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+import stat
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -17,12 +29,250 @@ from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
-from linrank.io.store.files import AGAIN, Buffer, Files, aligned
-from linrank.io.store.manifest import STATISTICS, Manifest, Unit
-from linrank.system.durable import FULL_DISK
-from linrank.system.resources import available, describe_bytes
+from linrank.io.store.manifest import MAX_BYTES, STATISTICS, Manifest, Unit, decode
+from linrank.system.durable import naming
+from linrank.system.json_text import Invalid
+from linrank.system.resources import describe_bytes
 
 Array = NDArray[Any]
+AGAIN = "copy the store again from where it is whole, or write it anew from its source"
+# O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+)
+
+
+def open_regular(path: str) -> int:
+    """A descriptor of a file that is no link, pipe, device or folder."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        raise DataFormatError(f"{path}: is missing; {AGAIN}") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise DataFormatError(
+                f"{path}: is a symbolic link, which a store may not contain; copy the file itself "
+                "into the folder"
+            ) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DataFormatError(f"{path}: is no regular file; {AGAIN}")
+    return descriptor
+
+
+def read_manifest(path: str) -> Manifest:
+    """The manifest at a path, checked; whatever is wrong with it is a DataFormatError."""
+    descriptor = open_regular(path)
+    with naming(path), open(descriptor, "rb") as file:
+        size = os.fstat(descriptor).st_size
+        content = file.read(min(size, MAX_BYTES) + 1)
+    try:
+        if size > MAX_BYTES:
+            raise Invalid(f"has {size} bytes, more than a manifest ({MAX_BYTES})")
+        if len(content) != size:
+            raise Invalid("changed while it was read", "open the store again")
+        return decode(content)
+    except Invalid as error:
+        raise DataFormatError(f"{path}: {error.problem}; {error.remedy or AGAIN}") from None
+
+
+PAGE = 4096  # reads past the page cache begin and end at multiples of it, in the file and in memory
+_LARGE = 4 << 20
+# Of this process alone: by default children that are forked would share it, and read into it too.
+_PRIVATE: dict[str, int] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+)
+
+
+def span(begin: int, n_bytes: int) -> int:
+    """Bytes of memory that reading a range of a file in whole pages takes."""
+    return max(PAGE, -(-(begin + n_bytes) // PAGE) * PAGE - begin // PAGE * PAGE)
+
+
+def aligned(n_bytes: int) -> NDArray[np.uint8]:
+    """At least so many bytes, in whole pages that begin at a page."""
+    n_bytes = max(PAGE, -(-n_bytes // PAGE) * PAGE)
+    try:
+        # Given back when the last array that looks at it is gone.
+        memory = mmap.mmap(-1, n_bytes, **_PRIVATE)
+    except (OSError, OverflowError):
+        raise MemoryError(f"there is no memory for {describe_bytes(n_bytes)} of a chunk") from None
+    advice: Any = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is not None and n_bytes >= _LARGE:
+        memory.madvise(advice)
+    return np.frombuffer(memory, np.uint8)
+
+
+class Buffer:
+    """Page-aligned memory by name of array; see ``Store.buffer``.
+
+    A dataset that was read into a buffer looks at this memory: it is gone with the next read into
+    the same buffer.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._parts = {name: aligned(size) for name, size in sizes.items()}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts.values())
+
+    def part(self, name: str, begin: int, n_bytes: int) -> NDArray[np.uint8]:
+        """Memory of an array, enough for a range of its file."""
+        part, needed = self._parts.get(name), span(begin, n_bytes)
+        if part is None or part.nbytes < needed:
+            raise ValueError(
+                f"the buffer holds {0 if part is None else part.nbytes} bytes of {name}, the chunk "
+                f"needs {needed}; make one with the buffer() of the store that is read"
+            )
+        return part
+
+
+_DIRECT = getattr(os, "O_DIRECT", 0)
+# A file system without such reads, a system without /proc (ENOENT), too many open files.
+_NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EMFILE)
+_WORTH_DIRECT = 1 << 20  # bytes; below (labels, offsets), the cache is faster and has them soon
+_PART = 8 << 20  # bytes that a thread reads at a time
+_MOST = 1 << 30  # bytes of one call; the system takes less than 2³¹
+
+
+class Files:
+    """The files of a folder, whose sizes were announced."""
+
+    def __init__(self, folder: str, sizes: Mapping[str, int]) -> None:
+        self._folder = folder
+        self._plain: dict[str, int] = {}
+        self._direct: dict[str, int] = {}
+        self._no_direct: set[str] = set() if _DIRECT else set(sizes)
+        self._lock = threading.Lock()
+        self.close = weakref.finalize(self, _close, self._plain, self._direct)
+        try:
+            for name, size in sizes.items():
+                self._plain[name] = open_regular(self.path(name))
+                self._check_size(name, size)
+        except BaseException:
+            self.close()
+            raise
+
+    def path(self, name: str) -> str:
+        """Where a file is."""
+        return os.path.join(self._folder, name)
+
+    def _check_size(self, name: str, size: int) -> None:
+        found = os.fstat(self._plain[name]).st_size
+        if found != size:
+            what = "truncated" if found < size else "too long"
+            raise DataFormatError(
+                f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; {AGAIN}"
+            )
+
+    def read_all(self, sizes: Mapping[str, int], n_threads: int) -> dict[str, Array]:
+        """Whole files in memory that cannot be written to."""
+        found = {name: aligned(size)[:size] for name, size in sizes.items()}
+
+        def read(part: tuple[str, int]) -> None:
+            name, begin = part
+            self._fill(name, found[name][begin : begin + _PART], begin)
+
+        parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(n_threads) as pool:
+            for _ in pool.map(read, parts):
+                pass
+        for array in found.values():
+            array.flags.writeable = False
+        return found
+
+    def map_copy(self, name: str, n_bytes: int) -> Array:
+        """A copy of a file that has no name, mapped: it is read when it is looked at."""
+        if n_bytes == 0:
+            return np.empty(0, np.uint8)
+        folder = os.path.dirname(self._folder)
+        is_writable = os.access(folder, os.W_OK | os.X_OK)
+        with tempfile.TemporaryFile(dir=folder if is_writable else None) as file:
+            for begin in range(0, n_bytes, _PART):
+                file.write(self.read(name, begin, min(_PART, n_bytes - begin)).data)
+            file.flush()
+            return np.frombuffer(
+                mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_READ), np.uint8
+            )
+
+    def read(self, name: str, begin: int, n_bytes: int, out: Array | None = None) -> Array:
+        """Bytes of a file; where `out` is given (pages, at least `span` bytes), inside of it."""
+        if n_bytes >= _WORTH_DIRECT or out is not None:
+            memory = aligned(span(begin, n_bytes)) if out is None else out
+            start = begin // PAGE * PAGE
+            data = memory[begin - start :][:n_bytes]
+            direct = n_bytes >= _WORTH_DIRECT and name not in self._no_direct
+            if direct and self._read_direct(name, start, begin + n_bytes, memory):
+                return data
+        else:
+            data = np.empty(n_bytes, np.uint8)
+        return self._fill(name, data, begin)
+
+    def _fill(self, name: str, data: Array, begin: int) -> Array:
+        """All of `data`, read from a place of a file."""
+        with naming(self.path(name)):
+            n_read = _read_all(self._descriptor(name), data, begin, len(data))
+        if n_read < len(data):
+            raise self._shorter(name, len(data) - n_read)
+        return data
+
+    def _read_direct(self, name: str, start: int, end: int, memory: Array) -> bool:
+        """Whether the bytes from start to end were read past the cache into memory."""
+        try:
+            descriptor = self._direct_descriptor(name)
+            n_read = _read_all(descriptor, memory[: span(start, end - start)], start, end - start)
+        except OSError as error:
+            if error.errno not in _NO_DIRECT:
+                raise
+            self._no_direct.add(name)
+            return False
+        if n_read < end - start:
+            raise self._shorter(name, end - start - n_read)
+        return True
+
+    def _descriptor(self, name: str) -> int:
+        if not self.close.alive:
+            raise ValueError(f"{self._folder}: the store was closed; open it again with Store")
+        return self._plain[name]
+
+    def _direct_descriptor(self, name: str) -> int:
+        with self._lock:
+            if name not in self._direct:
+                # Through the descriptor: the same file, whatever its name means by now.
+                source = f"/proc/self/fd/{self._descriptor(name)}"
+                self._direct[name] = os.open(source, os.O_RDONLY | os.O_CLOEXEC | _DIRECT)
+            return self._direct[name]
+
+    def _shorter(self, name: str, n_missing: int) -> DataFormatError:
+        return DataFormatError(
+            f"{self.path(name)}: became shorter while it was open: {n_missing} bytes are missing; "
+            f"{AGAIN}"
+        )
+
+
+def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
+    """Bytes that were read: at least `least`, unless the file ends before."""
+    done = 0
+    while done < least:
+        view = memory[done : done + _MOST].data
+        n_read = os.preadv(descriptor, [view], begin + done)
+        if n_read == 0:
+            break
+        done += n_read
+    return done
+
+
+def _close(*opened: dict[str, int]) -> None:
+    for descriptors in opened:
+        while descriptors:
+            os.close(descriptors.popitem()[1])
+
+
+# ---- chunks -------------------------------------------------------------------------------------
 
 
 def checksum(data: NDArray[Any], before: int = 0) -> int:
@@ -250,93 +500,3 @@ class ChunkReader:
         if not has_range or (variance < 0.0).any() or counts.min() < 0 or counts.max() > n_rows:
             raise DataFormatError(f"{place}: holds ranges or counts that no rows have; {AGAIN}")
         return ColumnStatistics(weight, n_rows, mean, variance, low, high, counts)
-
-
-def whole_dataset(reader: ChunkReader, source: str, verify: bool, n_threads: int) -> Dataset:
-    """All chunks as one dataset, of arrays that nobody can write to.
-
-    What serves as a place in memory (offsets, levels, columns) is always checked; with ``verify``,
-    so is every byte, once.
-    """
-    arrays = _arrays(reader, source, n_threads)
-    if verify:
-        _check_sums(reader, arrays, n_threads)
-    get = arrays.__getitem__
-    comments = reader.comments(None, get) if reader.layout.has_comments else None
-    return reader.dataset(None, get, comments, verify, source)
-
-
-def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
-    layout, free = reader.layout, available()
-    sizes = {a.file: a.size(layout.total(a.unit)) for a in layout.arrays.values()}
-    n_bytes = sum(sizes.values())
-    if free is None or n_bytes <= free // 2:
-        found = reader.files.read_all(sizes, n_threads)
-    else:
-        try:
-            found = {name: reader.files.map_copy(name, size) for name, size in sizes.items()}
-        except OSError as error:
-            if error.errno not in FULL_DISK:
-                raise
-            raise MemoryError(
-                f"{source}: takes {describe_bytes(n_bytes)}, more than half of the "
-                f"{describe_bytes(free)} of memory that are free, and there is no room on the disk "
-                f"for a copy that could be mapped ({os.strerror(error.errno)}); train within a "
-                "memory_limit, or free some room"
-            ) from None
-    return {name: found[a.file].view(a.dtype) for name, a in layout.arrays.items()}
-
-
-def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -> None:
-    """Sum all that was not summed yet, a chunk a task."""
-
-    def check(i: int) -> None:
-        for name, array in arrays.items():
-            if not reader.sound[name][i]:
-                begin, n_bytes = reader.layout.place(name, i)
-                data = array.view(np.uint8)[begin : begin + n_bytes]
-                reader.check_sum(name, i, checksum(data))
-
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        for done in [pool.submit(check, i) for i in range(reader.layout.n_chunks)]:
-            done.result()
-
-
-def read_rows(reader: ChunkReader, rows: slice, verify: bool) -> Rows:
-    """The features of some consecutive rows, in memory of their own."""
-    layout = reader.layout
-    begin, end, step = rows.indices(layout.total("n_rows"))
-    if step != 1 or end < begin:
-        raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
-    if verify:
-        starts = layout.bounds["n_rows"]
-        for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
-            reader.check_features(i)
-    if layout.storage == "dense":
-        values = _range(reader, "values", begin, end)
-        found: Rows = DenseRows(values.reshape(end - begin, layout.n_features))
-    else:
-        found = _csr_rows(reader, begin, end)
-    reader.check_rows(found, None, verify)
-    return found
-
-
-def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
-    # The offsets have a 0 in front: those of rows begin to end lie one further.
-    offsets = _range(reader, "row_offsets", begin - 1, end)
-    first, last = int(offsets[0]), int(offsets[-1])
-    if not 0 <= first <= last <= reader.layout.total("n_entries") or (begin == 0 and first != 0):
-        raise reader.damaged("row_offsets", None, f"rows from entry {first} to {last}")
-    offsets = offsets - first
-    reader.check_offsets("row_offsets", None, offsets, last - first)
-    values = _range(reader, "values", first, last)
-    columns = _range(reader, "columns", first, last)
-    return CsrRows(values, columns, offsets, reader.layout.n_features)
-
-
-def _range(reader: ChunkReader, name: str, begin: int, end: int) -> Array:
-    stored = reader.layout.arrays[name]
-    data = reader.files.read(stored.file, *stored.place(begin, end))
-    return np.asarray(data.view(stored.dtype))
