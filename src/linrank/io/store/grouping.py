@@ -38,8 +38,8 @@ from linrank.io.svmlight import (
     Shape,
     Survey,
     complete_queries,
-    parse_blocks,
     read_pieces,
+    survey_pieces,
 )
 from linrank.system.durable import REMOVED, naming
 from linrank.system.resources import describe_bytes, parse_bytes
@@ -508,7 +508,8 @@ class _Text:
         held: list[Any] = []
         numbers: list[Array] = []
         n_held = 0
-        with closing(self._pieces(survey)) as pieces:
+        pieces = survey_pieces(self._blocks(), survey, self.n_threads, self.progress, self.size)
+        with closing(pieces):
             head = self._head(survey, pieces)
             survey.check_rows()
             shape = self.shape or survey.shape()
@@ -559,17 +560,6 @@ class _Text:
             if enough and survey.n_rows >= _HEAD_ROWS and survey.n_entries > 0:
                 break
         return head
-
-    def _pieces(self, survey: Survey) -> Generator[Any, None, None]:
-        """The pieces of the text, each added to the survey when it is asked for."""
-        blocks = parse_blocks(self.options.parser(), self._blocks(), self.n_threads)
-        for piece, (name, done) in blocks:
-            if name != survey.name:
-                survey.begin(name)
-            survey.add(piece)
-            yield piece
-            if self.progress is not None:
-                self.progress(done, self.size)
 
     def _blocks(self) -> Iterator[tuple[Part, tuple[str, int]]]:
         """All blocks from the beginning, each with the name of its text, and the bytes of all texts
