@@ -327,20 +327,6 @@ def test_statistics_that_no_rows_have(copy, place, value):
         _ = Store(path).statistics
 
 
-def test_unchecked_bytes_are_still_no_places(copy):
-    """verify=False trusts the numbers, not the places."""
-    path = copy("csr")
-    columns = np.fromfile(path / "columns.bin", "<i4")
-    columns.fill(10**6)
-    columns.tofile(path / "columns.bin")
-    store = Store(path)
-    for read in (lambda: store.read(0, verify=False), lambda: store.dataset(verify=False)):
-        with pytest.raises(DataFormatError, match=r"columns\.bin"):
-            read()
-    with pytest.raises(DataFormatError, match=r"columns\.bin"):
-        store.read_rows(slice(0, 5), verify=False)
-
-
 def test_levels_that_are_not_those_of_the_labels(copy):
     path = copy()
     rewrite(path, "labels", lambda a: np.negative(a, out=a), np.dtype("<f8"))
@@ -360,7 +346,7 @@ def test_a_sound_chunk_is_summed_once(copy, monkeypatch):
     store.read(0)
     monkeypatch.setattr("linrank.io.store.chunks.checksum", lambda *a: -1)
     store.read(0)
-    for read in (lambda: store.read(0, verify="always"), lambda: store.read(1)):
+    for read in (store.verify, lambda: store.read(1)):
         with pytest.raises(DataFormatError, match="checksum is wrong"):
             read()
 
@@ -414,8 +400,6 @@ def test_arguments_of_reading(copy):
     for i in (-1, store.n_chunks):
         with pytest.raises(IndexError, match="numbered from 0"):
             store.read(i)
-    with pytest.raises(ValueError, match="verify must be"):
-        store.read(0, verify="never")
     with pytest.raises(ValueError, match="forwards"):
         store.read_rows(slice(3, 9, 2))
     with pytest.raises(ValueError, match=r"buffer\(\) of the store"):

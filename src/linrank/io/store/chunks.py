@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -288,7 +288,6 @@ def checksum(data: NDArray[Any], before: int = 0) -> int:
 
 T = TypeVar("T")
 Arrays = Callable[[str], Array]
-Verify = Literal[True, False, "always"]
 _FEATURES = ("values", "columns", "row_offsets")
 _BLOCK = 8 << 20  # bytes of a range that is checked without being kept
 
@@ -318,7 +317,7 @@ class StoredComments(Comments):
 
 
 class ChunkReader:
-    """Reads and checks; what was found sound is not summed again unless asked for."""
+    """Reads and checks; what was found sound is not summed again."""
 
     def __init__(self, manifest: Manifest, files: Files) -> None:
         self.manifest, self.layout, self.files = manifest, manifest.layout, files
@@ -329,7 +328,7 @@ class ChunkReader:
 
     # ---- arrays as they are in the files --------------------------------------------------------
 
-    def array(self, name: str, i: int, verify: Verify, buffer: Buffer | None = None) -> Array:
+    def array(self, name: str, i: int, buffer: Buffer | None = None) -> Array:
         """An array of chunk i; features in the buffer, if given."""
         stored = self.layout.arrays[name]
         begin, n_bytes = self.layout.place(name, i)
@@ -337,7 +336,7 @@ class ChunkReader:
         if buffer is not None and name in ("values", "columns"):
             out = buffer.part(name, begin, n_bytes)
         data = self.files.read(stored.file, begin, n_bytes, out)
-        if verify == "always" or (verify is True and not self.sound[name][i]):
+        if not self.sound[name][i]:
             self.check_sum(name, i, checksum(data))
         return data.view(stored.dtype)
 
@@ -385,14 +384,14 @@ class ChunkReader:
 
     # ---- the parts of a dataset -----------------------------------------------------------------
 
-    def chunk(self, i: int, verify: Verify, buffer: Buffer, source: str) -> Dataset:
+    def chunk(self, i: int, buffer: Buffer, source: str) -> Dataset:
         """Chunk i, its features in the buffer; its comments are read when they are looked at."""
-        is_new = verify == "always" or (verify is True and not self._looked_through[i])
-        arrays = partial(self.array, i=i, verify=verify, buffer=buffer)
+        is_new = not self._looked_through[i]
+        arrays = partial(self.array, i=i, buffer=buffer)
         comments = None
         if self.layout.has_comments:
             n_rows = self.layout.counts["n_rows"][i]
-            read = partial(self.of_chunk, i, verify, self.comments)
+            read = partial(self.of_chunk, i, self.comments)
             comments = StoredComments(n_rows, read)
         data = self.dataset(i, arrays, comments, is_new, source)
         self._looked_through[i] |= is_new
@@ -467,9 +466,9 @@ class ChunkReader:
         ends = self.offsets("comment_offsets", "comment_bytes", i, arrays("comment_offsets"))
         return Comments(arrays("comment_text"), ends)
 
-    def of_chunk(self, i: int, verify: Verify, read: Callable[[int, Arrays], T]) -> T:
+    def of_chunk(self, i: int, read: Callable[[int, Arrays], T]) -> T:
         """What one of the methods above reads of chunk i."""
-        return read(i, partial(self.array, i=i, verify=verify))
+        return read(i, partial(self.array, i=i))
 
     def check_features(self, i: int) -> None:
         """Sum the features of chunk i block by block, without keeping them, if nobody has yet."""

@@ -23,7 +23,6 @@ from linrank.io.store.chunks import (
     Buffer,
     ChunkReader,
     Files,
-    Verify,
     checksum,
     read_manifest,
     span,
@@ -146,8 +145,10 @@ class Store:
                 sizes[name] = max(span(*self._layout.place(name, i)) for i in chunks)
         return Buffer(sizes)
 
-    def read(self, i: int, *, into: Buffer | None = None, verify: Verify = True) -> Dataset:
+    def read(self, i: int, *, into: Buffer | None = None) -> Dataset:
         """Chunk i as a dataset in memory.
+
+        Bytes are compared with their checksums the first time that this process reads them.
 
         Parameters
         ----------
@@ -156,39 +157,34 @@ class Store:
         into : Buffer, optional
             Memory for its features, made by `buffer`. They are gone with the next read into it.
             Without it new memory is taken, which is slower in a loop.
-        verify : {True, False, "always"}, default=True
-            Whether to compare the bytes with their checksums: the first time that this process
-            reads them, never, or each time.
 
         Returns
         -------
         Dataset
             Its queries are grouped and ranked already.
         """
-        if verify not in (True, False, "always"):
-            raise ValueError(f"verify must be True, False or 'always', got {verify!r}")
         i = self._index(i)
         buffer = self.buffer(i) if into is None else into
-        return self._reader.chunk(i, verify, buffer, f"{self.path}, chunk {i}")
+        return self._reader.chunk(i, buffer, f"{self.path}, chunk {i}")
 
     def read_queries(self, i: int) -> Queries:
         """The queries of chunk i alone, its rows counted from 0."""
-        return self._reader.of_chunk(self._index(i), True, self._reader.queries)
+        return self._reader.of_chunk(self._index(i), self._reader.queries)
 
     def read_weight(self, i: int) -> Array | None:
         """The weights of the rows of chunk i; None if rows have none."""
-        return self._reader.of_chunk(self._index(i), True, self._reader.weight)
+        return self._reader.of_chunk(self._index(i), self._reader.weight)
 
-    def read_rows(self, rows: slice, *, verify: bool = True) -> Rows:
+    def read_rows(self, rows: slice) -> Rows:
         """The features of a range of rows, which may cut through queries and chunks, in memory.
 
-        With ``verify``, chunks that this process has not read yet are first read through once and
-        compared with their checksums.
+        Chunks that this process has not read yet are first read through once and compared with
+        their checksums.
         """
-        return read_rows(self._reader, rows, verify)
+        return _read_rows(self._reader, rows)
 
-    def dataset(self, verify: bool = True, *, n_jobs: int | None = None) -> Dataset:
-        """The whole store as one dataset.
+    def dataset(self, *, n_jobs: int | None = None) -> Dataset:
+        """The whole store as one dataset, every byte compared with its checksum.
 
         It is read into memory if it takes at most half of what is free, else copied into a file
         without a name beside it, which is mapped. Whatever is done to the store afterwards does
@@ -196,13 +192,10 @@ class Store:
 
         Parameters
         ----------
-        verify : bool
-            Whether to compare every byte with its checksum first: a pass over the store. Offsets,
-            levels and columns are checked in any case.
         n_jobs : int, optional
-            Threads of that pass; None uses all cores.
+            Threads; None uses all cores.
         """
-        return whole_dataset(self._reader, self.path, verify, resolve(n_jobs))
+        return _whole_dataset(self._reader, self.path, resolve(n_jobs))
 
     def verify(self) -> None:
         """Read everything and check it: checksums, offsets, labels against levels, pairs.
@@ -212,24 +205,24 @@ class Store:
         DataFormatError
             With the file and the chunk of the first fault.
         """
+        reader = ChunkReader(self._manifest, self._files)  # which has found nothing sound yet
         buffer, n_pairs = self.buffer(), 0
-        self._reader.check_leads()
+        reader.check_leads()
         for i in range(self.n_chunks):
-            data = self.read(i, into=buffer, verify="always")
+            data = reader.chunk(i, buffer, self.path)
             queries = data.queries
             levels, n_levels = _core.rank_levels(data.labels, queries.offsets, None, 1)
             if not (levels == queries.levels).all() or not (n_levels == queries.n_levels).all():
-                raise self._reader.damaged("levels", i, "its levels are not those of the labels")
+                raise reader.damaged("levels", i, "its levels are not those of the labels")
             if self.has_comments:
-                self._reader.of_chunk(i, "always", self._reader.comments)
+                reader.of_chunk(i, reader.comments)
             n_pairs += queries.n_pairs
         if n_pairs != self.n_pairs:
             raise DataFormatError(
                 f"{self._files.path(MANIFEST)}: says {self.n_pairs} pairs, the labels make "
                 f"{n_pairs}; {AGAIN}"
             )
-        self.__dict__.pop("statistics", None)
-        _ = self.statistics
+        reader.statistics()
 
     def _index(self, i: int) -> int:
         if not 0 <= i < self.n_chunks:
@@ -427,18 +420,13 @@ def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
 # ---- whole stores, and ranges of rows -----------------------------------------------------------
 
 
-def whole_dataset(reader: ChunkReader, source: str, verify: bool, n_threads: int) -> Dataset:
-    """All chunks as one dataset, of arrays that nobody can write to.
-
-    What serves as a place in memory (offsets, levels, columns) is always checked; with ``verify``,
-    so is every byte, once.
-    """
+def _whole_dataset(reader: ChunkReader, source: str, n_threads: int) -> Dataset:
+    """All chunks as one dataset, of arrays that nobody can write to."""
     arrays = _arrays(reader, source, n_threads)
-    if verify:
-        _check_sums(reader, arrays, n_threads)
+    _check_sums(reader, arrays, n_threads)
     get = arrays.__getitem__
     comments = reader.comments(None, get) if reader.layout.has_comments else None
-    return reader.dataset(None, get, comments, verify, source)
+    return reader.dataset(None, get, comments, True, source)
 
 
 def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
@@ -479,22 +467,21 @@ def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -
             done.result()
 
 
-def read_rows(reader: ChunkReader, rows: slice, verify: bool) -> Rows:
+def _read_rows(reader: ChunkReader, rows: slice) -> Rows:
     """The features of some consecutive rows, in memory of their own."""
     layout = reader.layout
     begin, end, step = rows.indices(layout.total("n_rows"))
     if step != 1 or end < begin:
         raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
-    if verify:
-        starts = layout.bounds["n_rows"]
-        for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
-            reader.check_features(i)
+    starts = layout.bounds["n_rows"]
+    for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
+        reader.check_features(i)
     if layout.storage == "dense":
         values = _range(reader, "values", begin, end)
         found: Rows = DenseRows(values.reshape(end - begin, layout.n_features))
     else:
         found = _csr_rows(reader, begin, end)
-    reader.check_rows(found, None, verify)
+    reader.check_rows(found, None, True)
     return found
 
 
