@@ -24,7 +24,7 @@ from linrank.io.store.grouping import Budget, collect, convert_text
 from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.table_files import open_table
-from linrank.io.tables import table_parts
+from linrank.io.tables import TableReader
 from linrank.io.trec import is_run
 from linrank.io.write import Written, write
 from linrank.options import COLUMN_NAMES
@@ -183,7 +183,8 @@ class Source:
         table = open_table(*opened, format, n_threads)
         names = (*COLUMN_NAMES, "features")
         options = TableOptions(**{name: self.reading.get(name) for name in names})
-        return table_parts(table, options, self.form, missing, n_threads, how["progress"], note)
+        reader = TableReader(table, options, self.form, missing, n_threads, how["progress"], note)
+        return reader.parts()
 
     def _refuse(self, what: str) -> None:
         """Fail on options that only reading text and tables has."""

@@ -249,10 +249,10 @@ def _read_rows(
         data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
     else:
         from linrank.io.table_files import open_table
-        from linrank.io.tables import read_table
+        from linrank.io.tables import TableReader
 
         table = open_table(*opened, kind, n_threads)
-        data = read_table(table, options, form, missing, n_threads, progress, note)
+        data = TableReader(table, options, form, missing, n_threads, progress, note).dataset()
     if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
         data = attach(data, source, note)
     return data.filled(missing)

@@ -114,10 +114,6 @@ class Buffer:
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self._parts = {name: aligned(size) for name, size in sizes.items()}
 
-    @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for part in self._parts.values())
-
     def part(self, name: str, begin: int, n_bytes: int) -> NDArray[np.uint8]:
         """Memory of an array, enough for a range of its file."""
         part, needed = self._parts.get(name), span(begin, n_bytes)

@@ -92,15 +92,12 @@ class ChunkRange:
     ----------
     rows, queries : slice
         Its rows and queries.
-    entries : slice or None
-        Its stored entries, where the store is CSR.
     nbytes : int
         Bytes of its features: values, and for CSR columns and row offsets.
     """
 
     rows: slice
     queries: slice
-    entries: slice | None
     nbytes: int
 
 
@@ -187,7 +184,6 @@ class Layout:
         return ChunkRange(
             part("n_rows"),
             part("n_queries"),
-            part("n_entries") if self.storage == "csr" else None,
             sum(self.place(name, i)[1] for name in features),
         )
 

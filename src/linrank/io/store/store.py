@@ -54,8 +54,8 @@ class Store:
     path : str
         The folder, absolute.
     chunks : tuple of ChunkRange
-        Where each chunk lies: ``rows``, ``queries`` and ``entries`` (CSR, else None) as slices,
-        and ``nbytes``, the size of its features.
+        Where each chunk lies: ``rows`` and ``queries`` as slices, and ``nbytes``, the size of its
+        features.
     n_rows, n_features, n_queries, n_pairs, n_chunks : int
         Numbers of rows, columns, queries, pairs of all queries, and chunks.
     storage : {"dense", "csr"}
@@ -119,10 +119,6 @@ class Store:
         self.has_comments, self.digest = layout.has_comments, manifest.digest
         self._files = Files(self.path, self._layout.sizes())
         self._reader = ChunkReader(self._manifest, self._files)
-
-    def rows_of(self, i: int) -> int:
-        """Rows of chunk i."""
-        return self._layout.counts["n_rows"][i]
 
     @cached_property
     def statistics(self) -> ColumnStatistics:
