@@ -21,10 +21,10 @@ from stored_data import assert_same, example
 
 MANIFEST = "manifest.json"
 DENSE = (
-    "values.bin labels.bin levels.bin weights.bin query_offsets.bin n_levels.bin ids.bin "
-    "comments.txt comment_offsets.bin statistics.bin"
+    "values.bin labels.bin levels.bin weights.bin query_ends.bin n_levels.bin ids.bin "
+    "comments.txt comment_ends.bin statistics.bin"
 )
-FILES = {"dense": DENSE.split(), "csr": ["values.bin", "columns.bin", "row_offsets.bin"]}
+FILES = {"dense": DENSE.split(), "csr": ["values.bin", "columns.bin", "row_ends.bin"]}
 EVERY = [(storage, name) for storage, names in FILES.items() for name in names]
 
 
@@ -274,15 +274,15 @@ def test_any_change_of_a_signed_manifest(sound, tmp_path, draw):
         ("dense", "levels", "<i4", lambda a: a.fill(-1)),
         ("dense", "n_levels", "<i4", lambda a: a.fill(2**31 - 1)),
         ("dense", "n_levels", "<i4", lambda a: a.fill(-5)),
-        ("dense", "query_offsets", "<i8", lambda a: a.__setitem__(slice(1, None), a[:0:-1])),
-        ("dense", "query_offsets", "<i8", lambda a: a.fill(-(2**63))),
-        ("dense", "query_offsets", "<i8", lambda a: a.fill(2**62)),
+        ("dense", "query_ends", "<i8", lambda a: a.__setitem__(slice(None), a[::-1].copy())),
+        ("dense", "query_ends", "<i8", lambda a: a.fill(-(2**63))),
+        ("dense", "query_ends", "<i8", lambda a: a.fill(2**62)),
         ("dense", "labels", "<f8", lambda a: a.fill(np.nan)),
         ("dense", "weights", "<f8", lambda a: a.fill(-1.0)),
         ("dense", "values", "<f4", lambda a: a.fill(np.inf)),
-        ("dense", "comment_offsets", "<i8", lambda a: a.__setitem__(1, 2**62)),
-        ("csr", "row_offsets", "<i8", lambda a: a.__setitem__(1, 2**62)),
-        ("csr", "row_offsets", "<i8", lambda a: a.__setitem__(1, -(2**63))),
+        ("dense", "comment_ends", "<i8", lambda a: a.__setitem__(1, 2**62)),
+        ("csr", "row_ends", "<i8", lambda a: a.__setitem__(1, 2**62)),
+        ("csr", "row_ends", "<i8", lambda a: a.__setitem__(1, -(2**63))),
         ("csr", "columns", "<i4", lambda a: a.fill(7)),
         ("csr", "columns", "<i4", lambda a: a.fill(-1)),
         ("csr", "columns", "<i4", lambda a: a.fill(0)),
@@ -372,19 +372,6 @@ def test_a_number_beyond_all_floats_is_refused(copy):
     place.write_bytes(head + hashlib.sha256(head).hexdigest().encode() + b'"}\n')
     with pytest.raises(DataFormatError, match="total_weight is inf, expected a finite number >= 0"):
         Store(path)
-
-
-def test_the_zero_before_all_offsets_is_checked(copy):
-    """It is in no chunk, hence in no checksum; with it the first row would lose its entries."""
-    path = copy("csr")
-    offsets = np.fromfile(path / "row_offsets.bin", "<i8")
-    offsets[0] = 1
-    offsets.tofile(path / "row_offsets.bin")
-    store = Store(path)
-    with pytest.raises(DataFormatError, match=r"row_offsets\.bin: rows from entry 1"):
-        store.read_rows(slice(0, 3))
-    with pytest.raises(DataFormatError, match=r"row_offsets\.bin: its offsets begin with 1"):
-        store.verify()
 
 
 def test_a_file_that_shrinks_while_it_is_open(copy):

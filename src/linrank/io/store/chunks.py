@@ -284,7 +284,14 @@ def checksum(data: NDArray[Any], before: int = 0) -> int:
 
 T = TypeVar("T")
 Arrays = Callable[[str], Array]
-_FEATURES = ("values", "columns", "row_offsets")
+_FEATURES = ("values", "columns", "row_ends")
+# Arrays that say where something ends, and in which units.
+_ENDS: dict[str, Unit] = {
+    "row_ends": "n_entries",
+    "query_ends": "n_rows",
+    "id_ends": "id_bytes",
+    "comment_ends": "comment_bytes",
+}
 _BLOCK = 8 << 20  # bytes of a range that is checked without being kept
 
 
@@ -351,32 +358,26 @@ class ChunkReader:
         where = f"chunk {i}, bytes {begin} to {begin + n_bytes}"
         return DataFormatError(f"{path}: {where}: {problem}; {AGAIN}")
 
-    def offsets(self, name: str, unit: Unit, i: int | None, found: Array) -> Array:
-        """Offsets of chunk i, or of all, from 0 to its number of units, checked."""
+    def offsets(self, name: str, i: int | None, ends: Array) -> Array:
+        """Offsets of the rows, queries or texts of chunk i, or of all, from where each ends."""
+        unit: Unit = _ENDS[name]
         first, end = 0, self.layout.total(unit)
         if i is not None:
             first, end = self.layout.bounds[unit][i : i + 2]
-            ends, found = found, np.zeros(len(found) + 1, np.int64)
-            np.subtract(ends, first, out=found[1:])
-        self.check_offsets(name, i, found, end - first)
-        return found
+        offsets = np.zeros(len(ends) + 1, np.int64)
+        np.subtract(ends, first, out=offsets[1:])
+        self.check_offsets(name, i, offsets, end - first)
+        offsets.flags.writeable = False
+        return offsets
 
     def check_offsets(self, name: str, i: int | None, offsets: Array, end: int) -> None:
-        """Offsets start at 0, end where they should and never decrease; queries have rows."""
-        if offsets[0] != 0 or offsets[-1] != end:
-            raise self.damaged(name, i, f"its offsets end at {offsets[-1]}, not at {end}")
-        least = 1 if name == "query_offsets" else 0
+        """Offsets end where they should and never decrease; queries have rows."""
+        if offsets[-1] != end:
+            raise self.damaged(name, i, f"it ends at {offsets[-1]}, not at {end}")
         # Two arrays compared, not subtracted: a difference could overflow.
-        if (offsets[1:] < offsets[:-1]).any() or (least and (offsets[1:] == offsets[:-1]).any()):
-            raise self.damaged(name, i, "its offsets do not increase")
-
-    def check_leads(self) -> None:
-        """Files of offsets begin with 0, which belongs to no chunk and is in no checksum."""
-        for name, stored in self.layout.arrays.items():
-            lead = self.files.read(stored.file, 0, stored.place(0, 0)[0])
-            if lead.any():
-                first = lead.view(stored.dtype)[0]
-                raise self.damaged(name, None, f"its offsets begin with {first}, not with 0")
+        order = np.less_equal if name == "query_ends" else np.less
+        if order(offsets[1:], offsets[:-1]).any():
+            raise self.damaged(name, i, "its ends do not increase")
 
     # ---- the parts of a dataset -----------------------------------------------------------------
 
@@ -403,7 +404,7 @@ class ChunkReader:
             rows: Rows = DenseRows(values.reshape(-1, n_features))
         else:
             columns = arrays("columns")
-            offsets = self.offsets("row_offsets", "n_entries", i, arrays("row_offsets"))
+            offsets = self.offsets("row_ends", i, arrays("row_ends"))
             rows = CsrRows(values, columns, offsets, n_features)
         self.check_rows(rows, i, thoroughly)
         labels = arrays("labels")
@@ -442,10 +443,10 @@ class ChunkReader:
 
     def queries(self, i: int | None, arrays: Arrays) -> Queries:
         """The queries, ranked when they were written."""
-        offsets = self.offsets("query_offsets", "n_rows", i, arrays("query_offsets"))
+        offsets = self.offsets("query_ends", i, arrays("query_ends"))
         ids = arrays("ids") if self.layout.ids == "integer" else None
         if self.layout.ids == "text":
-            ends = self.offsets("id_offsets", "id_bytes", i, arrays("id_offsets"))
+            ends = self.offsets("id_ends", i, arrays("id_ends"))
             ids = np.empty(len(ends) - 1, dtype=object)
             # Bytes that are no UTF-8 appear as \\xNN, as in text files.
             ids[:] = Words(arrays("id_text"), ends).tolist("backslashreplace")
@@ -459,7 +460,7 @@ class ChunkReader:
 
     def comments(self, i: int | None, arrays: Arrays) -> Comments:
         """The comments of rows."""
-        ends = self.offsets("comment_offsets", "comment_bytes", i, arrays("comment_offsets"))
+        ends = self.offsets("comment_ends", i, arrays("comment_ends"))
         return Comments(arrays("comment_text"), ends)
 
     def of_chunk(self, i: int, read: Callable[[int, Arrays], T]) -> T:

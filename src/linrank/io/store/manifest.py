@@ -7,17 +7,17 @@ read as a whole. A *chunk* is a range of whole queries, and so a range of bytes 
 ====================  =====  ==============================================================
 values.bin            f4/f8  dense: n_rows × n_features, by rows; CSR: the entries
 columns.bin           i4     CSR: column of each entry
-row_offsets.bin       i8     CSR: 0, then where each row ends in the entries
+row_ends.bin          i8     CSR: where each row ends in the entries
 labels.bin            f8     label of each row
 levels.bin            i4     rank of that label inside its query, from 0
 weights.bin           f8     weight of each row, if rows have weights
-query_offsets.bin     i8     0, then where each query ends in the rows
+query_ends.bin        i8     where each query ends in the rows
 n_levels.bin          i4     number of different labels of each query
 ids.bin               i8     id of each query, if ids are integers
 ids.txt               UTF-8  ids of the queries one after the other, if they are text
-id_offsets.bin        i8     0, then where each id ends in ids.txt
+id_ends.bin           i8     where each id ends in ids.txt
 comments.txt          bytes  comments of the rows one after the other, if there are any
-comment_offsets.bin   i8     0, then where each comment ends
+comment_ends.bin      i8     where each comment ends
 ====================  =====  ==============================================================
 """
 
@@ -46,39 +46,34 @@ Unit = Literal["n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes"]
 
 @dataclass(frozen=True)
 class StoredArray:
-    """A file of numbers: `lead` of them, then `width` for each unit (row, query, entry, byte)."""
+    """A file of numbers, `width` of them for each unit (row, query, entry, byte)."""
 
     file: str
     dtype: np.dtype[Any]
     unit: Unit
-    lead: int = 0
     width: int = 1
 
     def place(self, begin: int, end: int) -> tuple[int, int]:
-        """(first byte, number of bytes) of the units from begin to end, the lead left out."""
-        size = self.dtype.itemsize
-        return size * (self.lead + begin * self.width), size * (end - begin) * self.width
-
-    def size(self, n_units: int) -> int:
-        """Bytes of the whole file."""
-        return sum(self.place(0, n_units))
+        """(first byte, number of bytes) of the units from begin to end."""
+        size = self.dtype.itemsize * self.width
+        return size * begin, size * (end - begin)
 
 
 _I4, _I8, _F8, _BYTE = (np.dtype(kind) for kind in ("<i4", "<i8", "<f8", "u1"))
 # All arrays but the values, whose type and size differ from store to store.
 _ARRAYS = {
     "columns": StoredArray("columns.bin", _I4, "n_entries"),
-    "row_offsets": StoredArray("row_offsets.bin", _I8, "n_rows", lead=1),
+    "row_ends": StoredArray("row_ends.bin", _I8, "n_rows"),
     "labels": StoredArray("labels.bin", _F8, "n_rows"),
     "levels": StoredArray("levels.bin", _I4, "n_rows"),
     "weights": StoredArray("weights.bin", _F8, "n_rows"),
-    "query_offsets": StoredArray("query_offsets.bin", _I8, "n_queries", lead=1),
+    "query_ends": StoredArray("query_ends.bin", _I8, "n_queries"),
     "n_levels": StoredArray("n_levels.bin", _I4, "n_queries"),
     "ids": StoredArray("ids.bin", _I8, "n_queries"),
     "id_text": StoredArray("ids.txt", _BYTE, "id_bytes"),
-    "id_offsets": StoredArray("id_offsets.bin", _I8, "n_queries", lead=1),
+    "id_ends": StoredArray("id_ends.bin", _I8, "n_queries"),
     "comment_text": StoredArray("comments.txt", _BYTE, "comment_bytes"),
-    "comment_offsets": StoredArray("comment_offsets.bin", _I8, "n_rows", lead=1),
+    "comment_ends": StoredArray("comment_ends.bin", _I8, "n_rows"),
 }
 # Every name that a file of a store can have.
 FILES = frozenset([MANIFEST, STATISTICS, "values.bin", *(a.file for a in _ARRAYS.values())])
@@ -93,7 +88,7 @@ class ChunkRange:
     rows, queries : slice
         Its rows and queries.
     nbytes : int
-        Bytes of its features: values, and for CSR columns and row offsets.
+        Bytes of its features: values, and for CSR columns and row ends.
     """
 
     rows: slice
@@ -136,13 +131,13 @@ class Layout:
         is_csr = self.storage == "csr"
         unit: Unit = "n_entries" if is_csr else "n_rows"
         width = 1 if is_csr else self.n_features
-        values = StoredArray("values.bin", self.dtype, unit, width=width)
+        values = StoredArray("values.bin", self.dtype, unit, width)
         is_given = {
-            "columns row_offsets": is_csr,
+            "columns row_ends": is_csr,
             "weights": self.has_weights,
             "ids": self.ids == "integer",
-            "id_text id_offsets": self.ids == "text",
-            "comment_text comment_offsets": self.has_comments,
+            "id_text id_ends": self.ids == "text",
+            "comment_text comment_ends": self.has_comments,
         }
         absent = {name for names, given in is_given.items() if not given for name in names.split()}
         others = {name: array for name, array in _ARRAYS.items() if name not in absent}
@@ -170,7 +165,7 @@ class Layout:
 
     def sizes(self) -> dict[str, int]:
         """Bytes of every file but the manifest."""
-        found = {a.file: a.size(self.total(a.unit)) for a in self.arrays.values()}
+        found = {a.file: a.place(0, self.total(a.unit))[1] for a in self.arrays.values()}
         found[STATISTICS] = 5 * 8 * self.n_features
         return found
 
@@ -180,7 +175,7 @@ class Layout:
         def part(unit: Unit) -> slice:
             return slice(self.bounds[unit][i], self.bounds[unit][i + 1])
 
-        features = [name for name in ("values", "columns", "row_offsets") if name in self.arrays]
+        features = [name for name in ("values", "columns", "row_ends") if name in self.arrays]
         return ChunkRange(
             part("n_rows"),
             part("n_queries"),

@@ -62,7 +62,7 @@ class Store:
     dtype : float32 or float64
         Type of the values.
     nbytes : int
-        Bytes of the features: values, and for CSR columns and row offsets.
+        Bytes of the features: values, and for CSR columns and row ends.
     feature_names : tuple of str or None
         Name of each column, if there are names.
     filling : Filling or None
@@ -203,7 +203,6 @@ class Store:
         """
         reader = ChunkReader(self._manifest, self._files)  # which has found nothing sound yet
         buffer, n_pairs = self.buffer(), 0
-        reader.check_leads()
         for i in range(self.n_chunks):
             data = reader.chunk(i, buffer, self.path)
             queries = data.queries
@@ -427,7 +426,8 @@ def _whole_dataset(reader: ChunkReader, source: str, n_threads: int) -> Dataset:
 
 def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
     layout, free = reader.layout, available()
-    sizes = {a.file: a.size(layout.total(a.unit)) for a in layout.arrays.values()}
+    files = {a.file for a in layout.arrays.values()}
+    sizes = {name: size for name, size in layout.sizes().items() if name in files}
     n_bytes = sum(sizes.values())
     if free is None or n_bytes <= free // 2:
         found = reader.files.read_all(sizes, n_threads)
@@ -482,13 +482,14 @@ def _read_rows(reader: ChunkReader, rows: slice) -> Rows:
 
 
 def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
-    # The offsets have a 0 in front: those of rows begin to end lie one further.
-    offsets = _range(reader, "row_offsets", begin - 1, end)
+    offsets = np.zeros(end - begin + 1, np.int64)
+    ends = _range(reader, "row_ends", max(0, begin - 1), end)
+    offsets[int(begin == 0) :] = ends  # nothing ends before row 0
     first, last = int(offsets[0]), int(offsets[-1])
-    if not 0 <= first <= last <= reader.layout.total("n_entries") or (begin == 0 and first != 0):
-        raise reader.damaged("row_offsets", None, f"rows from entry {first} to {last}")
-    offsets = offsets - first
-    reader.check_offsets("row_offsets", None, offsets, last - first)
+    if not 0 <= first <= last <= reader.layout.total("n_entries"):
+        raise reader.damaged("row_ends", None, f"rows from entry {first} to {last}")
+    offsets -= first
+    reader.check_offsets("row_ends", None, offsets, last - first)
     values = _range(reader, "values", first, last)
     columns = _range(reader, "columns", first, last)
     return CsrRows(values, columns, offsets, reader.layout.n_features)

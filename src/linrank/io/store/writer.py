@@ -74,7 +74,7 @@ class StoreWriter:
         # Of each chunk: integers, or text in UTF-8. Whether all are integers shows at the end.
         self._ids: list[Array | Words] = []
         self._n_pending = 0  # bytes of their features
-        self._checksums: dict[str, list[int]] = {}
+        self._checksums: defaultdict[str, list[int]] = defaultdict(list)
         self._counts: defaultdict[str, list[int]] = defaultdict(list)  # units of each chunk
         self._totals: Counter[str] = Counter()
         self._n_queries = self._n_pairs = 0
@@ -210,16 +210,16 @@ class StoreWriter:
         self._write("values", rows.values)
         if isinstance(rows, CsrRows):
             self._write("columns", rows.columns)
-            self._write_ends("row_offsets", rows.offsets, "n_entries")
+            self._write_ends("row_ends", rows.offsets, "n_entries")
         self._write("labels", data.labels)
         self._write("levels", levels)
         self._write("n_levels", n_levels)
-        self._write_ends("query_offsets", offsets, "n_rows")
+        self._write_ends("query_ends", offsets, "n_rows")
         if data.weight is not None:
             self._write("weights", data.weight)
         if isinstance(data.comments, Comments):
             self._write("comment_text", data.comments.text)
-            self._write_ends("comment_offsets", data.comments.offsets, "comment_bytes")
+            self._write_ends("comment_ends", data.comments.offsets, "comment_bytes")
 
     def _write_ids(self) -> None:
         """The ids of all queries: as text where those of any chunk are."""
@@ -231,17 +231,14 @@ class StoreWriter:
                 continue
             words = ids if isinstance(ids, Words) else _as_words(ids)
             self._write("id_text", words.text)
-            self._write_ends("id_offsets", words.offsets, "id_bytes")
+            self._write_ends("id_ends", words.offsets, "id_bytes")
 
     def _write(self, name: str, array: Any) -> None:
         """Append what a chunk has of an array."""
         stored = self._layout.arrays[name]
         data = np.ascontiguousarray(array, stored.dtype)
-        before = self._checksums.setdefault(name, [])
-        if stored.lead and not before:
-            self.folder.write(stored.file, np.zeros(stored.lead, stored.dtype))
         self.folder.write(stored.file, data)
-        before.append(checksum(data))
+        self._checksums[name].append(checksum(data))
 
     def _write_ends(self, name: str, offsets: Array, unit: Unit) -> None:
         """Append offsets into the units of a chunk, counted from the first chunk on."""
