@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from linrank import DataFormatError, ModelFormatError, load_model
-from linrank.io.judgements import load_preferences
-from linrank.io.store.manifest import read_manifest
+from linrank.io.sidecars import load_preferences
+from linrank.io.store.chunks import read_manifest
 from linrank.models.additive import AdditiveModel
 from linrank.models.kernel import KernelModel
 

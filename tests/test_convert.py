@@ -121,9 +121,7 @@ def text_of(*args, **kwargs):
     return ("\n".join(lines_of(*args, **kwargs)) + "\n").encode()
 
 
-def test_many_runs_are_merged(tmp_path, monkeypatch):
-    """Numbers of queries are looked at in several goes too."""
-    monkeypatch.setattr("linrank.io.store.grouping._AHEAD", 3)
+def test_many_runs_are_merged(tmp_path):
     text = text_of(2000, 300)
     store = convert_within(tiny(500, 2000, 5000, 3000), io.BytesIO(text), tmp_path / "s", options())
     check_equal(store, text)

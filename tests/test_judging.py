@@ -13,9 +13,7 @@ from numpy.testing import assert_array_equal
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.data.words import Comments, Words
-from linrank.io.judgements import judged
-from linrank.io.load import fused
-from linrank.io.trec import Run, load_run
+from linrank.io.trec import Run, fused, judged, load_run
 
 IDS = st.sampled_from(["1", "2", "07", "q", "ü"])
 DOCUMENTS = st.sampled_from(["a", "b", "c", "docid=d", "GX-1"])

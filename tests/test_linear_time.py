@@ -13,8 +13,8 @@ import linrank
 from linrank.data.words import Comments
 from linrank.errors import did_you_mean
 from linrank.export.vespa import check_rank_feature
-from linrank.io.judgements import load_preferences
-from linrank.io.store.manifest import read_manifest
+from linrank.io.sidecars import load_preferences
+from linrank.io.store.chunks import read_manifest
 from linrank.io.svmlight import _HEADER
 from linrank.metrics.names import parse as parse_metric
 from linrank.reports.html import clear

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 
 import numpy as np
@@ -15,7 +16,7 @@ from linrank.data.dataset import Dataset, join_datasets
 from linrank.data.rows import CsrRows
 from linrank.data.words import Comments
 from linrank.io.store import grouping
-from linrank.io.store.grouping import Background, Run, merge
+from linrank.io.store.grouping import Background, SortedRuns
 
 
 def data_of_rows(rows):
@@ -44,16 +45,18 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS, n_runs=st.integers(1, 5), most=st.integers(1, 400))
-def test_a_merge_is_a_stable_sort(tmp_path_factory, rows, n_runs, most):
+def test_a_merge_is_a_stable_sort(rows, n_runs, most):
     """Whatever the runs and the memory; whole queries come together."""
     known = sorted({row[0] for row in rows})  # numbers without a gap, as a table gives them
     rows = [(known.index(number), value, entries) for number, value, entries in rows]
-    folder = tmp_path_factory.mktemp("runs")
     cuts = np.array_split(np.arange(len(rows)), n_runs)
     parts = [[rows[i] for i in cut] for cut in cuts if len(cut)]
-    runs = [Run([data_of_rows(part)], str(folder / str(i))) for i, part in enumerate(parts)]
     sizes = np.bincount([row[0] for row in rows], minlength=len(known)) * 100
-    found = list(merge(runs, sizes, most))
+    with tempfile.TemporaryFile() as file:
+        runs = SortedRuns(file)
+        for part in parts:
+            runs.add([data_of_rows(part)])
+        found = list(runs.merge(sizes, most))
     assert [row for data in found for row in rows_of(data)] == sorted(rows, key=lambda row: row[0])
     queries = [set(data.qid.tolist()) for data in found]
     assert sum(map(len, queries)) == len(known)

@@ -16,16 +16,15 @@ from hypothesis import strategies as st
 from hypothesis_profiles import examples
 from linrank import Store
 from linrank.errors import DataFormatError
-from linrank.io.store.files import Buffer
-from linrank.io.store.read import checksum
+from linrank.io.store.chunks import Buffer, checksum
 from stored_data import assert_same, example
 
 MANIFEST = "manifest.json"
 DENSE = (
-    "values.bin labels.bin levels.bin weights.bin query_offsets.bin n_levels.bin ids.bin "
-    "comments.txt comment_offsets.bin statistics.bin"
+    "values.bin labels.bin levels.bin weights.bin query_ends.bin n_levels.bin ids.bin "
+    "comments.txt comment_ends.bin statistics.bin"
 )
-FILES = {"dense": DENSE.split(), "csr": ["values.bin", "columns.bin", "row_offsets.bin"]}
+FILES = {"dense": DENSE.split(), "csr": ["values.bin", "columns.bin", "row_ends.bin"]}
 EVERY = [(storage, name) for storage, names in FILES.items() for name in names]
 
 
@@ -164,9 +163,9 @@ def policy(kind, n_features=7, values=None, absent=()):
         (lambda d: d.update(format="other"), "is no manifest of a store"),
         (lambda d: d["files"].update({"../secret": 1}), "'../secret' outside its folder"),
         (lambda d: d["files"].update({"/etc/passwd": 1}), "outside its folder"),
-        (lambda d: d["files"].update({"more.bin": 1}), "names the file 'more.bin'"),
-        (lambda d: d["files"].pop("labels.bin"), "the key 'labels.bin' is missing"),
-        (lambda d: d["files"].update({"labels.bin": 8}), "gives labels.bin 8 bytes"),
+        (lambda d: d["files"].update({"more.bin": 1}), "names files: 'more.bin'"),
+        (lambda d: d["files"].pop("labels.bin"), "'files: labels.bin' is missing"),
+        (lambda d: d["files"].update({"labels.bin": 8}), "labels.bin is 8, expected"),
         (lambda d: d.update(n_rows=-1), "n_rows is -1"),
         (lambda d: d.update(n_features=2**60), "n_features is"),
         (lambda d: d.update(n_features=True), "'n_features' is a bool, expected int"),
@@ -174,7 +173,7 @@ def policy(kind, n_features=7, values=None, absent=()):
         (lambda d: d.update(storage="pickle"), "storage is 'pickle'"),
         (lambda d: d.update(n_pairs=-5), "n_pairs is -5"),
         (lambda d: d.update(feature_names=["a"]), "feature_names has 1 elements"),
-        (lambda d: d.update(feature_names=[1] * 7), r"feature_names\[0\] is 1"),
+        (lambda d: d.update(feature_names=[1] * 7), "feature_names: sequence item 0: expected str"),
         (lambda d: d.update(index_base=7), "index_base is 7"),
         (lambda d: d.update(total_weight=-1.0), "total_weight is -1"),
         (lambda d: d.update(missing="mean"), "'missing' is a str, expected dict"),
@@ -191,11 +190,11 @@ def policy(kind, n_features=7, values=None, absent=()):
         (lambda d: d.update(missing=policy("indicator", absent=[6])), "for 8 columns, expected 7"),
         (lambda d: d["chunks"].update(n_rows=[]), "no chunks"),
         (lambda d: d["chunks"]["n_rows"].__setitem__(0, -3), r"n_rows\[0\] is -3"),
-        (lambda d: d["chunks"]["n_rows"].__setitem__(0, 2**40), "gives .* but its chunks have"),
+        (lambda d: d["chunks"]["n_rows"].__setitem__(0, 2**40), "is .*, expected"),
         (lambda d: d["chunks"].update(n_rows=[2**59] * len(d["chunks"]["n_rows"])), "a file can"),
         (lambda d: d["chunks"]["n_queries"].__setitem__(0, 0), r"n_queries\[0\] is 0"),
-        (lambda d: d["chunks"].pop("n_queries"), "chunks has the members"),
-        (lambda d: d["checksums"].pop("values"), "checksums has the members"),
+        (lambda d: d["chunks"].pop("n_queries"), "'n_queries' is missing"),
+        (lambda d: d["checksums"].pop("values"), "'values' is missing"),
         (lambda d: d["checksums"]["values"].append(1), "values has .* elements"),
         (lambda d: d["checksums"]["values"].__setitem__(0, 2**32), r"values\[0\] is 4294967296"),
         (lambda d: d.pop("ids"), "the key 'ids' is missing"),
@@ -275,15 +274,15 @@ def test_any_change_of_a_signed_manifest(sound, tmp_path, draw):
         ("dense", "levels", "<i4", lambda a: a.fill(-1)),
         ("dense", "n_levels", "<i4", lambda a: a.fill(2**31 - 1)),
         ("dense", "n_levels", "<i4", lambda a: a.fill(-5)),
-        ("dense", "query_offsets", "<i8", lambda a: a.__setitem__(slice(1, None), a[:0:-1])),
-        ("dense", "query_offsets", "<i8", lambda a: a.fill(-(2**63))),
-        ("dense", "query_offsets", "<i8", lambda a: a.fill(2**62)),
+        ("dense", "query_ends", "<i8", lambda a: a.__setitem__(slice(None), a[::-1].copy())),
+        ("dense", "query_ends", "<i8", lambda a: a.fill(-(2**63))),
+        ("dense", "query_ends", "<i8", lambda a: a.fill(2**62)),
         ("dense", "labels", "<f8", lambda a: a.fill(np.nan)),
         ("dense", "weights", "<f8", lambda a: a.fill(-1.0)),
         ("dense", "values", "<f4", lambda a: a.fill(np.inf)),
-        ("dense", "comment_offsets", "<i8", lambda a: a.__setitem__(1, 2**62)),
-        ("csr", "row_offsets", "<i8", lambda a: a.__setitem__(1, 2**62)),
-        ("csr", "row_offsets", "<i8", lambda a: a.__setitem__(1, -(2**63))),
+        ("dense", "comment_ends", "<i8", lambda a: a.__setitem__(1, 2**62)),
+        ("csr", "row_ends", "<i8", lambda a: a.__setitem__(1, 2**62)),
+        ("csr", "row_ends", "<i8", lambda a: a.__setitem__(1, -(2**63))),
         ("csr", "columns", "<i4", lambda a: a.fill(7)),
         ("csr", "columns", "<i4", lambda a: a.fill(-1)),
         ("csr", "columns", "<i4", lambda a: a.fill(0)),
@@ -328,20 +327,6 @@ def test_statistics_that_no_rows_have(copy, place, value):
         _ = Store(path).statistics
 
 
-def test_unchecked_bytes_are_still_no_places(copy):
-    """verify=False trusts the numbers, not the places."""
-    path = copy("csr")
-    columns = np.fromfile(path / "columns.bin", "<i4")
-    columns.fill(10**6)
-    columns.tofile(path / "columns.bin")
-    store = Store(path)
-    for read in (lambda: store.read(0, verify=False), lambda: store.dataset(verify=False)):
-        with pytest.raises(DataFormatError, match=r"columns\.bin"):
-            read()
-    with pytest.raises(DataFormatError, match=r"columns\.bin"):
-        store.read_rows(slice(0, 5), verify=False)
-
-
 def test_levels_that_are_not_those_of_the_labels(copy):
     path = copy()
     rewrite(path, "labels", lambda a: np.negative(a, out=a), np.dtype("<f8"))
@@ -359,9 +344,9 @@ def test_pairs_that_are_not_there(copy):
 def test_a_sound_chunk_is_summed_once(copy, monkeypatch):
     store = Store(copy())
     store.read(0)
-    monkeypatch.setattr("linrank.io.store.read.checksum", lambda *a: -1)
+    monkeypatch.setattr("linrank.io.store.chunks.checksum", lambda *a: -1)
     store.read(0)
-    for read in (lambda: store.read(0, verify="always"), lambda: store.read(1)):
+    for read in (store.verify, lambda: store.read(1)):
         with pytest.raises(DataFormatError, match="checksum is wrong"):
             read()
 
@@ -389,19 +374,6 @@ def test_a_number_beyond_all_floats_is_refused(copy):
         Store(path)
 
 
-def test_the_zero_before_all_offsets_is_checked(copy):
-    """It is in no chunk, hence in no checksum; with it the first row would lose its entries."""
-    path = copy("csr")
-    offsets = np.fromfile(path / "row_offsets.bin", "<i8")
-    offsets[0] = 1
-    offsets.tofile(path / "row_offsets.bin")
-    store = Store(path)
-    with pytest.raises(DataFormatError, match=r"row_offsets\.bin: rows from entry 1"):
-        store.read_rows(slice(0, 3))
-    with pytest.raises(DataFormatError, match=r"row_offsets\.bin: its offsets begin with 1"):
-        store.verify()
-
-
 def test_a_file_that_shrinks_while_it_is_open(copy):
     path = copy()
     store = Store(path)
@@ -415,8 +387,6 @@ def test_arguments_of_reading(copy):
     for i in (-1, store.n_chunks):
         with pytest.raises(IndexError, match="numbered from 0"):
             store.read(i)
-    with pytest.raises(ValueError, match="verify must be"):
-        store.read(0, verify="never")
     with pytest.raises(ValueError, match="forwards"):
         store.read_rows(slice(3, 9, 2))
     with pytest.raises(ValueError, match=r"buffer\(\) of the store"):

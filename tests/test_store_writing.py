@@ -108,7 +108,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store")
     append(writer)
-    monkeypatch.setattr("linrank.io.store.files.os.fsync", interrupt)
+    monkeypatch.setattr("linrank.io.store.writer.os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         writer.finish()
     assert os.listdir(tmp_path) == []
@@ -120,7 +120,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store", chunk_bytes=16)
     append(writer)
-    monkeypatch.setattr("linrank.io.store.files.os.write", full)
+    monkeypatch.setattr("linrank.io.store.writer.os.write", full)
     with pytest.raises(OSError, match="No space left") as caught:
         append(writer)
     monkeypatch.undo()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
-from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,10 +14,11 @@ import pytest
 import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
-from linrank.io.tables import columns, files
-from linrank.io.tables import columns as values
-from linrank.io.tables.columns import columns_of, plain_numbers
-from linrank.io.tables.read import ListRows
+from linrank.io import columns
+from linrank.io import columns as values
+from linrank.io import table_files as files
+from linrank.io.columns import columns_of, plain_numbers
+from linrank.io.tables import DenseReader
 from linrank.io.write import write
 
 
@@ -169,11 +169,12 @@ def test_text_that_is_no_table(text, message, monkeypatch):
 
 def test_the_first_memory_of_a_matrix_does_not_grow_with_its_columns():
     """Of a text the rows are not known: 4096 of them took 3 GB for two of 200,000 columns."""
-    few, many = (ListRows("t.csv", ["x"], np.dtype(np.float64), None, 1) for _ in range(2))
-    few.start(2)
-    many.start(10_000_000)
-    assert few.rows(0, 1).base.nbytes <= 16 << 20
-    assert many.rows(0, 1).base.nbytes == 80_000_000
+    table = SimpleNamespace(name="t.csv", n_rows=None)
+    few, many = (DenseReader(table, ["x"], True, np.dtype(np.float64), 1) for _ in range(2))
+    few._start(2)
+    many._start(10_000_000)
+    assert few._rows(0, 1).base.nbytes <= 16 << 20
+    assert many._rows(0, 1).base.nbytes == 80_000_000
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -197,20 +198,3 @@ def test_floats_that_two_roundings_would_change_survive_csv(tmp_path):
     write(data, tmp_path / "t.csv", "csv")
     assert linrank.load(tmp_path / "t.csv").X.view(np.int32).ravel().tolist() == bits.tolist()
     assert "1,0.1\n" in (tmp_path / "t.csv").read_text()
-
-
-def test_a_file_gets_its_name_when_the_one_beside_it_is_complete(tmp_path, monkeypatch):
-    sync, n_calls = os.fsync, []
-
-    def full(descriptor):
-        n_calls.append(descriptor)
-        if len(n_calls) == 2:  # the rows are on the disk, the positions do not fit
-            raise OSError(28, "No space left on device")
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", full)
-    data = replace(Dataset.of([[1.0]], [1.0]), position=np.array([1]))
-    with pytest.raises(OSError, match="No space left") as caught:
-        write(data, tmp_path / "t.txt", "svmlight")
-    assert caught.value.filename == str(tmp_path / "t.txt.position")
-    assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
-from linrank.io.tables.columns import Column
-from linrank.io.tables.roles import IF_PRESENT, TableOptions, assign, tell
+from linrank.io.columns import Column
+from linrank.io.roles import IF_PRESENT, TableOptions, assign, tell
 from linrank.options import COLUMN_NAMES
 
 

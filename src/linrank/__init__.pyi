@@ -65,8 +65,8 @@ from linrank.estimators.sgd import SGDRanker as SGDRanker
 from linrank.estimators.text_features import PivotedTfidf as PivotedTfidf
 from linrank.estimators.topics import PerQueryRanker as PerQueryRanker
 from linrank.io.convert import convert as convert
-from linrank.io.judgements import load_preferences as load_preferences
 from linrank.io.load import load as load
+from linrank.io.sidecars import load_preferences as load_preferences
 from linrank.io.store.store import Store as Store
 from linrank.io.trec import Qrels as Qrels
 from linrank.io.trec import Run as Run

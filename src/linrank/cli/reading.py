@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
     from linrank.data.missing import Filling
+    from linrank.io.roles import TableOptions
     from linrank.io.store.store import Store
-    from linrank.io.tables.roles import TableOptions
     from linrank.models.linear import LinearModel, Model
 
 
@@ -43,7 +43,7 @@ _TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: 
 
 def column_options(args: Namespace, known: Sequence[str] | None, labelled: bool) -> TableOptions:
     """The options as the reader takes them; a command may lack them."""
-    from linrank.io.tables.roles import IF_PRESENT, TableOptions
+    from linrank.io.roles import IF_PRESENT, TableOptions
 
     found = column_choices(args)
     if found["label"] is None and not (labelled and not getattr(args, "no_labels", False)):
@@ -202,7 +202,7 @@ def read_data(
             raise ValueError(f"{path}: is a store, which has no columns; leave out --{given[0]}")
         data = _read_store(path, args, options["zero_based"])
         if judgements := judgement_options(args):
-            from linrank.io.judgements import judged
+            from linrank.io.trec import judged
 
             data = judged(data, **judgements)
         with in_options(console):

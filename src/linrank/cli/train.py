@@ -197,7 +197,7 @@ def _with_preferences(
     """The data, without labels if they are not to count, and the preferences beside them."""
     if getattr(args, "preferences", None) is None:
         return data, None
-    from linrank.io.judgements import load_preferences
+    from linrank.io.sidecars import load_preferences
 
     preferences = load_preferences(args.preferences, n_rows=data.n_rows)
     if data.qid is not None and not args.across_queries:

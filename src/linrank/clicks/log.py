@@ -13,7 +13,7 @@ from linrank.clicks.impressions import Impressions
 from linrank.data.dataset import Dataset
 from linrank.data.words import Words
 from linrank.errors import DataFormatError, warn
-from linrank.io.tables.columns import arrow, columns_of, listed, nearest
+from linrank.io.columns import arrow, columns_of, listed, nearest
 from linrank.options import COLUMN_NAMES
 
 Array = NDArray[Any]
@@ -207,8 +207,8 @@ def _impressions(
 
 def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, Any]]:
     """The name of a log, the column of each role, and ids as strings and numbers as arrays."""
-    from linrank.io.tables.columns import as_docids, as_numbers
-    from linrank.io.tables.roles import Roles
+    from linrank.io.columns import as_docids, as_numbers
+    from linrank.io.roles import Roles
 
     pa, table = arrow(), _open(log)
     columns = columns_of(table.schema, table.name)
@@ -238,7 +238,7 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
 
 def _open(log: Any) -> Any:
     from linrank.io.formats import open_rows
-    from linrank.io.tables.files import open_table
+    from linrank.io.table_files import open_table
 
     if isinstance(log, Mapping):
         log = arrow().table({name: np.asarray(column) for name, column in log.items()})

@@ -21,6 +21,9 @@ def standard_input() -> Any:
     return sys.stdin.buffer
 
 
+HEAD = 8  # bytes looked at to tell formats apart
+
+
 class OneWay:
     """What Python and pyarrow ask of a stream beside ``read``, for one that cannot seek."""
 
@@ -84,7 +87,7 @@ def name_of(stream: Any) -> str:
 
 
 class Replay(OneWay):
-    """A stream whose first bytes were looked at; reading starts with them.
+    """A stream whose first bytes were looked at; reading starts with them, and is counted.
 
     Parameters
     ----------
@@ -92,24 +95,28 @@ class Replay(OneWay):
         The stream.
     name : str
         What it is called in messages.
-    n_head : int
-        Bytes to look at.
     whole_line : bool
-        Whether a line end among them is enough: someone may wait for an answer to a line before
-        writing the next.
+        Whether a line end among the first bytes is enough: someone may wait for an answer to a line
+        before writing the next.
+    is_owned : bool
+        Whether `close` closes the stream.
 
     Attributes
     ----------
     head : bytes
-        The first bytes, fewer where the stream is shorter.
+        The first eight bytes, fewer where the stream is shorter.
+    n_read : int
+        Bytes that were read so far.
     """
 
-    def __init__(self, raw: Any, name: str, n_head: int, whole_line: bool = False) -> None:
-        self.raw, self.name = raw, name
+    def __init__(
+        self, raw: Any, name: str, whole_line: bool = False, is_owned: bool = False
+    ) -> None:
+        self.raw, self.name, self.n_read, self._is_owned = raw, name, 0, is_owned
         self.head = b""
-        while len(self.head) < n_head and not (whole_line and b"\n" in self.head):
+        while len(self.head) < HEAD and not (whole_line and b"\n" in self.head):
             with naming(name):
-                more = raw.read(n_head - len(self.head))
+                more = raw.read(HEAD - len(self.head))
             if not more:
                 break
             if not isinstance(more, bytes):
@@ -122,21 +129,24 @@ class Replay(OneWay):
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes, at most ``size``; all of them where it is negative."""
-        with naming(self.name):
-            if not self._ahead:
-                data: bytes = self.raw.read(size)
-            elif size < 0:
-                data, self._ahead = self._ahead + self.raw.read(), b""
-            else:
-                data, self._ahead = self._ahead[:size], self._ahead[size:]
+        end = len(self._ahead) if size < 0 else size
+        data, self._ahead = self._ahead[:end], self._ahead[end:]
+        if not data or size < 0:
+            with naming(self.name):
+                data += self.raw.read(size)
+        self.n_read += len(data)
         return data
+
+    def close(self) -> None:
+        """Close the stream if it is owned."""
+        if self._is_owned:
+            self.raw.close()
 
 
 Progress = Callable[[int, "int | None"], object]
 BLOCK_SIZE = 4 << 20
 LONGEST_LINE = 256 << 20  # bytes: ten million features
 _WINDOW = 4096  # bytes in which a line end is looked for
-_HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -214,30 +224,26 @@ def open_blocks(
     A line of more than ``longest_line`` bytes, by default `LONGEST_LINE`, ends the blocks with a
     `LongLineError`, so that the memory is bounded.
     """
+    longest = longest_line or LONGEST_LINE
     if hasattr(source, "read"):
-        stream = _Counted(source, name_of(source))
-        return _stream_blocks(stream, None, block_size, longest_line)
+        stream = Replay(source, name_of(source), whole_line=True)
+        return _stream_blocks(stream, None, block_size, longest)
     path = os.fspath(source)
     if path == "-":
-        standard = _Counted(standard_input(), "<stdin>")
-        return _stream_blocks(standard, None, block_size, longest_line)
-    file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
+        stream = Replay(standard_input(), "<stdin>", whole_line=True)
+        return _stream_blocks(stream, None, block_size, longest)
+    file, name = open(path, "rb", buffering=0), os.fsdecode(path)  # noqa: SIM115  (for the blocks)
     try:
-        return _file_blocks(file, os.fsdecode(path), block_size, longest_line)
+        size = os.fstat(file.fileno()).st_size
+        stream = Replay(file, name, whole_line=True, is_owned=True)
+        if size == 0 or _compression(stream.head, name) is not None:  # a pipe has no size either
+            return _stream_blocks(stream, size or None, block_size, longest)
+        begin = len(_UTF8_MARK) if stream.head.startswith(_UTF8_MARK) else 0
+        stretches = _stretches(_File(file, name, size), begin, block_size, longest)
+        return TextBlocks(name, size, stretches)
     except BaseException:
         file.close()
         raise
-
-
-def _file_blocks(file: Any, name: str, block_size: int, longest_line: int | None) -> TextBlocks:
-    size = os.fstat(file.fileno()).st_size
-    stream = _Counted(file, name, owned=True)
-    if size == 0 or _format(stream.head, name) is not None:  # a pipe has no size either
-        return _stream_blocks(stream, size or None, block_size, longest_line)
-    begin = len(_UTF8_MARK) if stream.head.startswith(_UTF8_MARK) else 0
-    longest = longest_line or LONGEST_LINE
-    stretches = _stretches(_File(file, name, size), begin, block_size, longest)
-    return TextBlocks(name, size, stretches)
 
 
 class _File:
@@ -296,18 +302,17 @@ def _stretches(
 
 
 def _stream_blocks(
-    stream: _Counted, size: int | None, block_size: int, longest_line: int | None
+    stream: Replay, size: int | None, block_size: int, longest_line: int
 ) -> TextBlocks:
-    name = stream.name
-    stored_as = _format(stream.head, name)
-    read: Callable[[int], bytes] = stream.read
+    read: Callable[..., bytes] = stream.read
+    stored_as = _compression(stream.head, stream.name)
     if stored_as is not None:
-        read = _guard(_open(stored_as, stream).read, stored_as, name)
-    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line or LONGEST_LINE))
+        read = _guard(_decompressed(stored_as, stream).read, stored_as, stream.name)
+    return TextBlocks(stream.name, size, _cut(read, stream, block_size, longest_line))
 
 
 def _cut(
-    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int
+    read: Callable[..., bytes], stream: Replay, block_size: int, longest_line: int
 ) -> Iterator[tuple[Part, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
     kept: list[bytes] = []
@@ -336,23 +341,6 @@ def _cut(
     stream.close()
 
 
-class _Counted(Replay):
-    """Counts what was read, and closes only its own."""
-
-    def __init__(self, raw: Any, name: str, owned: bool = False) -> None:
-        super().__init__(raw, name, _HEAD, whole_line=True)
-        self.owned, self.n_read = owned, 0
-
-    def read(self, size: int = -1) -> bytes:
-        data = super().read(size)
-        self.n_read += len(data)
-        return data
-
-    def close(self) -> None:
-        if self.owned:
-            self.raw.close()
-
-
 # ---- compressed formats -------------------------------------------------------------------------
 
 _MAGIC = {
@@ -369,7 +357,7 @@ _FOREIGN = {
 }
 
 
-def _format(head: bytes, name: str) -> str | None:
+def _compression(head: bytes, name: str) -> str | None:
     """The compression that ``head`` is the start of, None for plain text."""
     for magic, what in _FOREIGN.items():
         if head.startswith(magic):
@@ -377,7 +365,7 @@ def _format(head: bytes, name: str) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _open(kind: str, stream: Any) -> Any:
+def _decompressed(kind: str, stream: Any) -> Any:
     """The text of compressed data; of what a library offers, only ``read`` is used."""
     if kind == "gzip":
         import gzip
@@ -405,7 +393,7 @@ def import_zstd(verb: str) -> Any:
 class _ZstdFile:
     """Zstandard by decompressor objects: a stream reader of the library hides a missing end."""
 
-    def __init__(self, stream: _Counted) -> None:
+    def __init__(self, stream: Replay) -> None:
         zstd = import_zstd("reading")
         self._new: Callable[[], Any] = zstd.ZstdDecompressor
         if not hasattr(zstd, "ZstdFile"):  # the package

@@ -17,15 +17,15 @@ from linrank.data.frames import is_frame
 from linrank.data.missing import Filling
 from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
-from linrank.io.load import is_folder, is_run, load, log_note
+from linrank.io.load import is_folder, load, log_note
+from linrank.io.roles import TableOptions
 from linrank.io.sidecars import files_beside
-from linrank.io.store.files import check_target
-from linrank.io.store.grouping import Budget, TemporaryFiles, collect, convert_text
+from linrank.io.store.grouping import Budget, collect, convert_text
 from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
-from linrank.io.tables.files import open_table
-from linrank.io.tables.read import table_parts
-from linrank.io.tables.roles import TableOptions
+from linrank.io.table_files import open_table
+from linrank.io.tables import TableReader
+from linrank.io.trec import is_run
 from linrank.io.write import Written, write
 from linrank.options import COLUMN_NAMES
 from linrank.system.durable import Scratch
@@ -183,7 +183,8 @@ class Source:
         table = open_table(*opened, format, n_threads)
         names = (*COLUMN_NAMES, "features")
         options = TableOptions(**{name: self.reading.get(name) for name in names})
-        return table_parts(table, options, self.form, missing, n_threads, how["progress"], note)
+        reader = TableReader(table, options, self.form, missing, n_threads, how["progress"], note)
+        return reader.parts()
 
     def _refuse(self, what: str) -> None:
         """Fail on options that only reading text and tables has."""
@@ -345,8 +346,7 @@ def _to_store(
         )
     if source.kind != "run" and (source.is_read_by_part or len(source.items) > 1):
         held = None if source.is_read_by_part else list(_noted(source))
-        with TemporaryFiles(check_target(path, overwrite)) as files:
-            return collect(lambda: held or _noted(source), files, budget, n_threads, overwrite)
+        return collect(lambda: held or _noted(source), path, budget, n_threads, overwrite)
     data, n_jobs = next(_noted(source)), how["n_jobs"]
     return Store.of(path, data, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_jobs)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from linrank.data.frames import is_frame
 from linrank.errors import DataFormatError, did_you_mean
-from linrank.io.blocks import Replay, name_of, standard_input
+from linrank.io.blocks import HEAD, Replay, name_of, standard_input
 from linrank.system.durable import naming
 
 TABLES = ("parquet", "arrow", "csv", "tsv")
@@ -29,7 +29,6 @@ _OTHER_NAMES = {"letor": "svmlight", "libsvm": "svmlight", "text": "svmlight"}
 _OTHER_NAMES |= {"ipc": "arrow", "feather": "arrow"}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _STREAM = b"\xff\xff\xff\xff"  # in front of each message of an Arrow stream
-_HEAD = 8
 
 
 def extension_of(name: str) -> tuple[str, bool]:
@@ -55,17 +54,17 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
     What can be opened again stays a path; of anything else no byte is lost.
     """
     if hasattr(source, "read"):
-        opened = Replay(source, name_of(source), _HEAD)
+        opened = Replay(source, name_of(source))
     elif source == "-":
-        opened = Replay(standard_input(), "<stdin>", _HEAD)
+        opened = Replay(standard_input(), "<stdin>")
     else:
         name = os.fsdecode(os.fspath(source))
         if os.path.isdir(source):
             return source, name, b"PAR1"
         if stat.S_ISREG(os.stat(source).st_mode):
             with naming(name), open(source, "rb") as file:
-                return source, name, file.read(_HEAD)
-        opened = Replay(open(source, "rb", buffering=0), name, _HEAD)  # noqa: SIM115  (a pipe)
+                return source, name, file.read(HEAD)
+        opened = Replay(open(source, "rb", buffering=0), name)  # noqa: SIM115  (a pipe)
     return opened, opened.name, opened.head
 
 
@@ -118,7 +117,7 @@ def binary_format(head: bytes) -> str | None:
 
 def is_arrow_stream(head: bytes) -> bool:
     """Whether these are the first bytes of an Arrow stream: a mark and a length below 2³⁰."""
-    return head.startswith(_STREAM) and len(head) >= _HEAD and head[7] < 0x40
+    return head.startswith(_STREAM) and len(head) >= HEAD and head[7] < 0x40
 
 
 # ---- writing ------------------------------------------------------------------------------------

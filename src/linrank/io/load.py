@@ -8,25 +8,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.rows import DenseRows
-from linrank.data.words import Words, as_integers
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
-from linrank.io.formats import extension_of, open_rows, parquet_parts
-from linrank.io.judgements import judged
+from linrank.io.formats import open_rows, parquet_parts
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
-from linrank.io.trec import Run, load_run
+from linrank.io.trec import fused, is_run, judged, load_run, retrieved
 from linrank.options import MISSING
 from linrank.system.durable import recover
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    from linrank.io.tables.roles import Choice, TableOptions
+    from linrank.io.roles import Choice, TableOptions
 
 
 Note = Callable[[str], object]
@@ -159,7 +155,7 @@ def load(
     >>> print(data.y, data.qid, data.feature_names)
     [2. 0.] [7 7] ('bm25', 'clicks')
     """
-    from linrank.io.tables.roles import TableOptions
+    from linrank.io.roles import TableOptions
 
     data = read(
         source,
@@ -207,7 +203,7 @@ def read(
     ``how`` holds the other options of `_read_rows`, all of dtype, storage, n_features and n_jobs
     among them.
     """
-    from linrank.io.tables.roles import IF_PRESENT
+    from linrank.io.roles import IF_PRESENT
 
     if qrels is not None and options.label is None:
         options = replace(options, label=IF_PRESENT)  # it does not matter
@@ -252,11 +248,11 @@ def _read_rows(
         _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
         data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
     else:
-        from linrank.io.tables.files import open_table
-        from linrank.io.tables.read import read_table
+        from linrank.io.table_files import open_table
+        from linrank.io.tables import TableReader
 
         table = open_table(*opened, kind, n_threads)
-        data = read_table(table, options, form, missing, n_threads, progress, note)
+        data = TableReader(table, options, form, missing, n_threads, progress, note).dataset()
     if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
         data = attach(data, source, note)
     return data.filled(missing)
@@ -300,106 +296,3 @@ def _load_store(
                 f"cannot change; leave {name} out, or convert the text again with it"
             )
     return store.dataset(n_jobs=n_jobs)
-
-
-Array = NDArray[Any]
-
-
-def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
-    """Return all documents that any run retrieved, with the score of each run as a feature.
-
-    A score is NaN where the run has not retrieved the document. Queries come in the order in which
-    the runs name them, the documents of a query alike. Labels are 0: see
-    `linrank.io.judgements.judged`. Features have the tags of the runs as names, or those of their
-    files where two runs have one tag.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-    dtype : {"float64", "float32"}
-        Of the scores.
-
-    Examples
-    --------
-    >>> first = Run.from_dict({"q": {"a": 3.0, "b": 2.0}})
-    >>> data = fused([first, Run.from_dict({"q": {"b": 0.5}, "r": {"c": 1.0}})])
-    >>> print(data.X, data.qid, data.docids)
-    [[3.  nan]
-     [2.  0.5]
-     [nan 1. ]] ['q' 'q' 'r'] ['a', 'b', 'c']
-    """
-    if not runs:
-        raise ValueError("there are no runs; give one or more")
-    numbers: dict[str, int] = {}
-    query, documents = np.empty(0, np.int64), Words.of([])
-    places = []
-    for run in runs:
-        codes = [numbers.setdefault(str(q), len(numbers)) for q in run.query_ids.tolist()]
-        of_run = np.array(codes, np.int64)[run.query]
-        place = _core.find_documents(
-            query, documents.text, documents.offsets,
-            of_run, run.docids.text, run.docids.offsets,
-        )  # fmt: skip
-        new = np.flatnonzero(place < 0)
-        place[new] = len(query) + np.arange(len(new))
-        places.append(place)
-        query = np.concatenate([query, of_run[new]])
-        documents = Words.joined([documents, run.docids.select(new)])
-    scores = np.full((len(query), len(runs)), np.nan, dtype)
-    for k, (place, run) in enumerate(zip(places, runs, strict=True)):
-        scores[place, k] = run.scores
-    order, ids = np.argsort(query, kind="stable"), as_integers(list(numbers))
-    if ids is None:
-        ids = np.array(list(numbers), dtype=object)
-    return Dataset(
-        DenseRows(scores[order]),
-        np.zeros(len(query)),
-        ids[query[order]],
-        feature_names=_names(runs),
-        comments=documents.select(order),
-        source=" ".join(run.source or "<run>" for run in runs),
-    )
-
-
-def _names(runs: Sequence[Run]) -> tuple[str, ...]:
-    tags = tuple(run.tag for run in runs)
-    if len(set(tags)) == len(tags):
-        return tags
-    stems = tuple(os.path.basename(run.source).partition(".")[0] for run in runs)
-    if len(set(stems)) == len(stems) and all(stems):
-        return stems
-    return tuple(f"{tag} {k}" for k, tag in enumerate(tags, 1))
-
-
-def is_run(source: Any, format: str | None = None) -> bool:
-    """Whether this is a run of TREC, or a sequence of them: as told, or by its name."""
-    if isinstance(source, (list, tuple)):
-        if not source or not all(is_run(one, format) for one in source):
-            raise ValueError(
-                "several sources are read side by side if they are runs (.run, or format='run'); "
-                "linrank.convert joins text files and tables"
-            )
-        return True
-    name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
-    extension, _ = extension_of(str(name))
-    if extension == ".qrels" and format is None:
-        raise ValueError(
-            f"{name}: holds judgements, not rows; give the rows, and these as their qrels"
-        )
-    return format == "run" or (format is None and extension == ".run")
-
-
-def retrieved(data: Dataset, missing: str) -> Dataset:
-    """Fill in the scores of documents that a run has not retrieved, or fail on the first.
-
-    With ``missing="keep"`` they stay NaN.
-    """
-    row, column = np.nonzero(np.isnan(data.rows.values))
-    if missing == "error" and len(row) and data.docids is not None and data.qid is not None:
-        name = "" if data.feature_names is None else repr(data.feature_names[column[0]])
-        raise ValueError(
-            f"{data.source}: the run {name} has not retrieved document "
-            f"{data.docids[row[0]]!r} of query {data.qid[row[0]]}; say what stands in for its "
-            "score with missing='zero', 'mean' or 'indicator'"
-        )
-    return data.filled(missing)

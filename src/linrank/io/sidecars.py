@@ -1,8 +1,12 @@
-"""Files beside a text that say more of its rows, as LightGBM and XGBoost have them."""
+"""Files that say more of the rows of a data file: those beside a text, as LightGBM and XGBoost have
+them, and preferences."""
 
 from __future__ import annotations
 
+import math
 import os
+import re
+from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +16,9 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_weights
+from linrank.data.preferences import Preferences
 from linrank.errors import DataFormatError
+from linrank.io.blocks import open_blocks
 from linrank.io.formats import COMPRESSIONS
 from linrank.system.durable import naming
 
@@ -117,3 +123,105 @@ def _numbers(name: str) -> Array:
         if not np.isfinite(numbers[i]):
             raise DataFormatError(f"{name}:{i + 1}: expected one number, got {lines[i][:60]!r}")
     return numbers
+
+
+# ---- preferences as text: a winner and a loser a line, by row number, and perhaps a weight ------
+
+_NUMBER = re.compile(rb"\+?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_MOST_DIGITS = 18  # of a row number: fits 64 bits
+
+
+def load_preferences(source: Any, *, n_rows: int | None = None) -> Preferences:
+    """Read preferences from text, plain or compressed.
+
+    Every line is ``winner loser`` or ``winner loser weight``: row numbers from 0 of the data that
+    the preferences speak of, and a weight >= 0, 1 if left out. What follows a ``#`` is a comment;
+    lines without anything else are skipped. It is the format of CatBoost's pairs.
+
+    Parameters
+    ----------
+    source : path, "-" for standard input, or binary file
+        Where to read.
+    n_rows : int, optional
+        Rows of the data; a row beyond is an error.
+
+    Returns
+    -------
+    Preferences
+        With the line of each pair, for messages.
+
+    Raises
+    ------
+    DataFormatError
+        With file and line of the first fault.
+
+    Examples
+    --------
+    >>> import io
+    >>> found = load_preferences(io.BytesIO(b"4 0  # a comment\\n3 1 0.5\\n"))
+    >>> found.pairs.tolist(), found.weight.tolist()
+    ([[4, 0], [3, 1]], [1.0, 0.5])
+    """
+    text, n_lines = open_blocks(source), 0
+    pairs, weights, lines = array("q"), array("d"), array("q")
+    for block, _ in text.blocks:
+        for line in bytes(block).removesuffix(b"\n").split(b"\n"):
+            n_lines += 1
+            fields = line.partition(b"#")[0].split()
+            if not fields:
+                continue
+            try:
+                winner, loser, weight = _preference(fields, n_rows)
+            except ValueError as error:
+                raise DataFormatError(f"{text.name}:{n_lines}: {error}") from None
+            pairs.extend((winner, loser))
+            weights.append(weight)
+            lines.append(n_lines)
+    if not lines:
+        raise DataFormatError(
+            f"{text.name}: no preferences; expected lines 'winner loser [weight]'"
+        )
+    rows: Array = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    weighing: Array = np.array(weights)
+    if not weighing.any():
+        raise DataFormatError(f"{text.name}: all weights are zero; at least one must be > 0")
+    return Preferences(
+        np.ascontiguousarray(rows[:, 0]),
+        np.ascontiguousarray(rows[:, 1]),
+        None if (weighing == 1.0).all() else weighing,
+        lines=np.array(lines),
+        source=text.name,
+    )
+
+
+def _preference(fields: list[bytes], n_rows: int | None) -> tuple[int, int, float]:
+    """Winner, loser and weight of the fields of a line; ValueError without its place."""
+    if not 2 <= len(fields) <= 3:
+        raise ValueError(
+            f"expected 'winner loser [weight]', got {len(fields)} "
+            f"column{'s' if len(fields) > 1 else ''}"
+        )
+    winner, loser = _row(fields[0], "winner", n_rows), _row(fields[1], "loser", n_rows)
+    if winner == loser:
+        raise ValueError(f"row {winner} is compared with itself")
+    if len(fields) == 2:
+        return winner, loser, 1.0
+    weight = float(fields[2]) if _NUMBER.fullmatch(fields[2]) else math.nan
+    if not math.isfinite(weight):
+        raise ValueError(f"the weight is {_shown(fields[2])}; weights are finite numbers >= 0")
+    return winner, loser, weight
+
+
+def _row(field: bytes, what: str, n_rows: int | None) -> int:
+    if not field.isdigit():
+        raise ValueError(f"the {what} is {_shown(field)}, not a row number (0, 1, 2, ...)")
+    row = int(field) if len(field) <= _MOST_DIGITS else 10**_MOST_DIGITS
+    if row >= (10**_MOST_DIGITS if n_rows is None else n_rows):
+        limit = "" if n_rows is None else f"; the data have rows 0 to {n_rows - 1}"
+        raise ValueError(f"there is no row {_shown(field)} for the {what}{limit}")
+    return row
+
+
+def _shown(field: bytes) -> str:
+    """A field of the text for a message, cut if it is long."""
+    return repr(field[:40].decode("utf-8", "replace") + ("..." if len(field) > 40 else ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from types import SimpleNamespace
@@ -90,6 +90,27 @@ def parse_blocks(
         finally:
             for future, _ in pending:
                 future.cancel()
+
+
+def survey_pieces(
+    blocks: Iterable[tuple[Part, tuple[str, int]]],
+    survey: Survey,
+    n_threads: int,
+    progress: Progress | None,
+    size: int | None,
+) -> Generator[Any, None, None]:
+    """The pieces of blocks, each added to the survey when it is asked for.
+
+    A block comes with the name of its file and the bytes of all files up to its end, of ``size``.
+    """
+    parser = survey.options.parser()
+    for piece, (name, done) in parse_blocks(parser, iter(blocks), n_threads):
+        if name != survey.name:
+            survey.begin(name)
+        survey.add(piece)
+        yield piece
+        if progress is not None:
+            progress(done, size)
 
 
 def _parse_block(parser: Any, block: Part) -> Any:
@@ -259,15 +280,10 @@ def read_blocks(
     text: TextBlocks, options: ReadingOptions, n_threads: int, progress: Progress | None = None
 ) -> Dataset:
     """All rows of the blocks of a text."""
-    parser, survey = options.parser(), Survey(text.name, options)
-    pieces: list[Any] = []
-    for piece, done in parse_blocks(parser, text.parts, n_threads):
-        survey.add(piece)
-        if piece.n_rows > 0:
-            pieces.append(piece)
-        if progress is not None:
-            progress(done, text.size)
-    del parser  # its scratch memory
+    survey = Survey(text.name, options)
+    blocks = ((part, (text.name, done)) for part, done in text.parts)
+    surveyed = survey_pieces(blocks, survey, n_threads, progress, text.size)
+    pieces = [piece for piece in surveyed if piece.n_rows > 0]
     survey.check_rows()
     shape = survey.shape()
     qid = _query_ids(pieces, survey.n_rows) if survey.has_query else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -18,12 +18,12 @@ from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.rows import CsrRows
 from linrank.data.words import Comments, Words, naming_documents
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
+from linrank.io.columns import arrow
 from linrank.io.formats import TABLES, TEXTS
+from linrank.io.roles import is_misleading
 from linrank.io.sidecars import ENDINGS
-from linrank.io.tables.columns import arrow
-from linrank.io.tables.roles import is_misleading
 from linrank.io.trec import Qrels, qrels_lines
-from linrank.system.durable import check_place, one_at_a_time, replacing, settle
+from linrank.system.durable import check_place, replacing
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
@@ -45,19 +45,6 @@ def open_output(name: str, is_text: bool = True) -> Iterator[IO[bytes]]:
         compressed(whole, name) if is_text else nullcontext(whole) as file,
     ):
         yield file
-
-
-@contextmanager
-def _open_beside(name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """A text, and the file of positions beside it."""
-    with one_at_a_time(name), replacing(f"{name}.position") as beside, replacing(name) as whole:
-        with compressed(whole, name) as file:
-            yield file, beside
-        # Both are on the disk before one gets its name, and between the two there are no
-        # positions rather than those of other rows.
-        settle(whole, beside)
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.realpath(f"{name}.position"))
 
 
 def compressed(file: IO[bytes], name: str) -> Any:
@@ -168,37 +155,22 @@ def write(
     if format in ("csv", "tsv") and storage == "auto":
         storage = "dense"
     outline, name = Outline.of(first, storage), os.fspath(path)
-    has_positions = format == "svmlight" and outline.position_type is not None
-    _check_place(name, format, has_positions, overwrite)
+    _check_place(name, format, overwrite)
     total = first.n_rows if isinstance(parts, Dataset) else n_rows
-    every = chain([first], every)
+    every, done = chain([first], every), 0
     del first
-    done = 0
-    with ExitStack() as stack:
-        file: IO[bytes]
-        beside: IO[bytes] | None = None
-        if has_positions and name != "-":  # lines of SVMlight text have no place for them
-            file, beside = stack.enter_context(_open_beside(name))
-        else:
-            file = stack.enter_context(open_output(name, format in TEXTS))
 
-        def blocks() -> Iterator[Dataset]:
-            nonlocal done
-            for block in _blocks(every, outline):
-                if beside is not None and block.position is not None:
-                    beside.write("".join(map(_position_line, block.position.tolist())).encode())
-                done += block.n_rows
-                yield block
-                del block  # not held while the next is read
-                if progress is not None:
-                    progress(done, total)
+    def blocks() -> Iterator[Dataset]:
+        nonlocal done
+        for block in _blocks(every, outline):
+            done += block.n_rows
+            yield block
+            del block  # not held while the next is read
+            if progress is not None:
+                progress(done, total)
 
+    with open_output(name, format in TEXTS) as file:
         SINKS[format](blocks(), file, outline, resolve(n_jobs), name)
-    left_out = ["the features"] if format == "qrels" else []
-    if outline.names is not None and (format == "svmlight" or outline.is_sparse) and not left_out:
-        left_out.append("the names of the features")
-    if name == "-" and has_positions:
-        left_out.append("the positions")
     are_columns = format in TABLES and not outline.is_sparse
     return Written(
         name,
@@ -208,9 +180,19 @@ def write(
         "csr" if outline.is_sparse else "dense",
         outline.dtype.name,
         os.path.getsize(name) if os.path.isfile(name) else None,
-        tuple(left_out),
+        _left_out(format, outline),
         tuple(filter(is_misleading, outline.names or ())) if are_columns else (),
     )
+
+
+def _left_out(format: str, outline: Outline) -> tuple[str, ...]:
+    """What the rows have and the format has no place for."""
+    if format == "qrels":
+        return ("the features",)
+    is_nameless = format == "svmlight" or outline.is_sparse
+    names = ["the names of the features"] if outline.names is not None and is_nameless else []
+    has_positions = outline.position_type is not None
+    return (*names, *(["the positions"] if has_positions and format == "svmlight" else []))
 
 
 def write_columns(columns: Mapping[str, Any], name: str, format: str) -> None:
@@ -220,7 +202,7 @@ def write_columns(columns: Mapping[str, Any], name: str, format: str) -> None:
         _write_batches(iter([batch]), format, file, name)
 
 
-def _check_place(name: str, format: str, has_positions: bool, overwrite: bool) -> None:
+def _check_place(name: str, format: str, overwrite: bool) -> None:
     """Raise an OSError before anything is written, rather than after an hour."""
     if name == "-":
         return
@@ -229,11 +211,10 @@ def _check_place(name: str, format: str, has_positions: bool, overwrite: bool) -
         raise FileExistsError(
             f"{name} is there already; name another, or overwrite it (overwrite=True)"
         )
-    if format not in TEXTS or format == "qrels":
+    if format not in ("svmlight", "csv", "tsv"):
         return
-    own = (".position",) if has_positions and overwrite else ()
     for suffix in ENDINGS:
-        if os.path.exists(name + suffix) and suffix not in own:
+        if os.path.exists(name + suffix):
             raise FileExistsError(
                 f"{name}{suffix} is there and would be read along with the new {name}; remove it, "
                 "or name another file"
@@ -251,10 +232,6 @@ def _blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
         for begin in range(0, part.n_rows, step):
             yield part if step >= part.n_rows else part.select(slice(begin, begin + step))
         del part  # not held while the next is read
-
-
-def _position_line(position: float) -> str:
-    return f"{int(position) if float(position).is_integer() else position!r}\n"
 
 
 # ---- where blocks of rows go: a sink for each format, on a binary file --------------------------

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import pickle
+import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +21,14 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, join_datasets
 from linrank.data.queries import query_runs
-from linrank.data.rows import CsrRows, DenseRows, Rows
-from linrank.data.words import Comments
+from linrank.data.rows import DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LongLineError, Part, Progress, name_of, open_blocks
-from linrank.io.store.files import check_target
 from linrank.io.store.store import Store
 from linrank.io.store.writer import (
     CHUNK_BYTES,
     StoreWriter,
+    check_target,
     query_offsets,
     row_bytes,
     with_stored_comments,
@@ -36,16 +38,17 @@ from linrank.io.svmlight import (
     Shape,
     Survey,
     complete_queries,
-    parse_blocks,
     read_pieces,
+    survey_pieces,
 )
-from linrank.system.durable import FULL_DISK, REMOVED, Scratch, naming
+from linrank.system.durable import REMOVED, naming
 from linrank.system.resources import describe_bytes, parse_bytes
 
 Array = NDArray[Any]
 DEFAULT_LIMIT = 1 << 30
 LEAST_LIMIT = 64 << 20
 _BLOCK, _BATCH = 1 << 20, 8 << 20  # beyond these, more memory is no faster
+_ALIGNED = 64  # bytes of a cache line, at which arrays begin in the file of the runs
 
 
 @dataclass(frozen=True)
@@ -154,34 +157,6 @@ class Budget:
             )
 
 
-class TemporaryFiles:
-    """Names in a hidden folder beside a store, which is made when the first is asked for.
-
-    A full disk inside the ``with`` block is told by the name of the store.
-    """
-
-    def __init__(self, target: str) -> None:
-        self.target, self._n_files = target, 0
-        self._scratch: Scratch | None = None
-
-    def new_file(self) -> str:
-        """The path of a new file; longer names that begin with it are free too."""
-        if self._scratch is None:
-            self._scratch = Scratch(os.path.dirname(self.target))
-        self._n_files += 1
-        return os.path.join(self._scratch.path, f"{self._n_files}.tmp")
-
-    def __enter__(self) -> TemporaryFiles:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._scratch is not None:
-            self._scratch.remove()
-        if isinstance(error, OSError) and error.errno in FULL_DISK:
-            with naming(self.target, over=True, what="store", removed=REMOVED):
-                raise error
-
-
 class ReadAgain(Exception):
     """A later row has shown that the rows so far are stored in the wrong way."""
 
@@ -194,7 +169,7 @@ Reading = Callable[[_core.QueryTable], Generator[Dataset, None, None]]
 
 
 def write_store(
-    read: Reading, files: TemporaryFiles, budget: Budget, n_threads: int, overwrite: bool
+    read: Reading, target: str, budget: Budget, n_threads: int, overwrite: bool
 ) -> Store:
     """Write a store of rows that are read some at a time.
 
@@ -207,37 +182,35 @@ def write_store(
         Gives the rows from the beginning each time that it is called with a new table of ids: data
         sets that are alike, of about a batch, whose ``qid`` are numbers of the table. `ReadAgain`
         asks for another call.
-    files : TemporaryFiles
-        With the place of the store.
+    target : str
+        The folder of the store.
     budget : Budget
         What the memory is for; what ``read`` takes comes on top.
     n_threads : int
     overwrite : bool
         Whether to replace a store that is there.
     """
-    is_together = True
+    order = _whole
     while True:
         table = _core.QueryTable()
         try:
-            with closing(read(table)) as parts:
-                writer = StoreWriter(
-                    files.target, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_threads
-                )
-                with writer, Background() as thread:  # which ends before the writer that it calls
-                    rows = map(writer.check_alike, parts)
-                    whole = (
-                        _whole(rows, table, budget)
-                        if is_together
-                        else _sorted(rows, table, budget, thread, files)
-                    )
-                    for queries in whole:
-                        # Ids are found here: the table grows while others are written.
-                        thread.submit(writer.append, queries, _ids(table, queries))
-                        del queries
-                    thread.wait()
-                    return writer.finish()
+            with (
+                naming(target, what="store", removed=REMOVED),
+                closing(read(table)) as parts,
+                StoreWriter(
+                    target, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_threads
+                ) as writer,
+                Background() as thread,  # which ends before the writer that it calls
+            ):
+                rows = map(writer.check_alike, parts)
+                for queries in order(rows, table, budget, thread, os.path.dirname(target)):
+                    # Ids are found here: the table grows while others are written.
+                    thread.submit(writer.append, queries, _ids(table, queries))
+                    del queries
+                thread.wait()
+                return writer.finish()
         except _Apart:
-            is_together = False
+            order = _sorted
         except ReadAgain:
             continue
 
@@ -254,7 +227,7 @@ def _ids(table: _core.QueryTable, queries: Dataset) -> Any:
 
 def collect(
     parts: Callable[[], Iterable[Dataset]],
-    files: TemporaryFiles,
+    path: str | os.PathLike[str],
     budget: Budget,
     n_threads: int = 1,
     overwrite: bool = False,
@@ -281,7 +254,7 @@ def collect(
         if n_rows == 0:
             raise ValueError("there are no rows to write")
 
-    return write_store(read, files, budget, n_threads, overwrite)
+    return write_store(read, check_target(path, overwrite), budget, n_threads, overwrite)
 
 
 def _numbers(rows: Dataset, table: _core.QueryTable) -> Array | None:
@@ -297,7 +270,9 @@ def _numbers(rows: Dataset, table: _core.QueryTable) -> Array | None:
 # ---- rows that come together, and those that do not ---------------------------------------------
 
 
-def _whole(parts: Iterable[Dataset], table: _core.QueryTable, budget: Budget) -> Iterator[Dataset]:
+def _whole(
+    parts: Iterable[Dataset], table: _core.QueryTable, budget: Budget, *_: Any
+) -> Iterator[Dataset]:
     """Whole queries as they come; `_Apart` where their rows do not come together."""
 
     def check(held: list[Dataset]) -> None:
@@ -314,33 +289,31 @@ def _sorted(
     table: _core.QueryTable,
     budget: Budget,
     background: Background,
-    files: TemporaryFiles,
+    folder: str,
 ) -> Iterator[Dataset]:
-    """Whole queries in the order of their numbers, by way of sorted runs."""
-    runs: list[Run] = []
+    """Whole queries in the order of their numbers, by way of sorted runs in a temporary file."""
     held: list[Dataset] = []
     query_bytes, n_held = np.zeros(0, np.int64), 0
-    for part in chain(parts, [None]):
-        if part is not None:
-            held.append(part)
-            if len(table) > len(query_bytes):
-                more = np.zeros(max(len(table), 2 * len(query_bytes)) - len(query_bytes), np.int64)
-                query_bytes = np.concatenate([query_bytes, more])
-            sizes, numbers = _bytes_in_runs(part), np.asarray(part.qid)
-            np.add.at(query_bytes, numbers, sizes)
-            n_held += int(sizes.sum())
-        if held and (part is None or n_held >= budget.run):
-            background.submit(
-                lambda rows, path: runs.append(Run(rows, path)), held, files.new_file()
-            )
-            held, n_held = [], 0
-        del part
-    query_bytes = query_bytes[: len(table)]
-    largest = int(np.argmax(query_bytes))
-    size = int(query_bytes[largest])
-    budget.check_query(table, largest, size, describe_bytes(size))
-    background.wait()  # for the last run
-    return merge(runs, query_bytes, budget.merged)
+    with tempfile.TemporaryFile(dir=folder) as file:  # without a name: it ends with the process
+        runs = SortedRuns(file)
+        for part in chain(parts, [None]):
+            if part is not None:
+                held.append(part)
+                if len(table) > len(query_bytes):
+                    query_bytes = np.pad(query_bytes, (0, 2 * len(table) - len(query_bytes)))
+                sizes = _bytes_in_runs(part)
+                np.add.at(query_bytes, np.asarray(part.qid), sizes)
+                n_held += int(sizes.sum())
+            if held and (part is None or n_held >= budget.run):
+                background.submit(runs.add, held)
+                held, n_held = [], 0
+            del part
+        query_bytes = query_bytes[: len(table)]
+        largest = int(np.argmax(query_bytes))
+        size = int(query_bytes[largest])
+        budget.check_query(table, largest, size, describe_bytes(size))
+        background.wait()  # for the last run
+        yield from runs.merge(query_bytes, budget.merged)
 
 
 def _bytes_in_runs(part: Dataset) -> Array:
@@ -349,122 +322,56 @@ def _bytes_in_runs(part: Dataset) -> Array:
     return features + comments + (16 if part.weight is None else 24)
 
 
-_GATHER = 4 << 20  # bytes that are sorted into the files at a time
-_AHEAD = 1 << 13  # numbers of queries that are looked at in one go
+class SortedRuns:
+    """Rows that are sorted by query a run at a time, wait in a file, and are merged.
 
-
-class Run:
-    """Rows sorted by query in files, one for each array, and taken once from first to last.
-
-    Parameters
-    ----------
-    held : list of Dataset
-        The rows, in order; the list is empty afterwards.
-    path : str
-        What the names of the files begin with.
+    A run is a pickled data set whose arrays lie in the file. Merging maps the file: it is read
+    from first to last in each run, and what was read is no longer memory of the process.
     """
 
-    def __init__(self, held: list[Dataset], path: str) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._runs: list[tuple[bytes, list[slice]]] = []  # and where the arrays lie
+
+    def add(self, held: list[Dataset]) -> None:
+        """Sort rows by query and append them; the list is empty afterwards."""
         data = join_datasets(held)
         held.clear()
         assert data.qid is not None
-        self._path, self._n_rows, self._n_taken = path, data.n_rows, 0
-        self._n_elements = {"entries": 0, "letters": 0}  # of the rows that were taken
-        self._none = data.select(np.empty(0, np.int64))
-        order = np.argsort(data.qid, kind="stable")
-        n_parts = max(1, min(data.n_rows, int(_bytes_in_runs(data).sum()) // _GATHER))
-        for rows in np.array_split(order, n_parts):
-            for name, array in _arrays(data.select(rows)).items():
-                with open(f"{path}.{name}", "ab") as file:
-                    file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        data = data.select(np.argsort(data.qid, kind="stable"))
+        arrays: list[pickle.PickleBuffer] = []
+        pickled, places = pickle.dumps(data, 5, buffer_callback=arrays.append), []
+        for array in arrays:
+            begin = self._file.seek(-(-self._file.tell() // _ALIGNED) * _ALIGNED)
+            self._file.write(array.raw())
+            places.append(slice(begin, self._file.tell()))
+        self._runs.append((pickled, places))
 
-    def take_until(self, number: int) -> Dataset | None:
-        """The rows not yet taken whose query is below ``number``; None if there are none."""
-        begin = end = self._n_taken
-        while end < self._n_rows:
-            some = self._read("qid", end, min(end + _AHEAD, self._n_rows))
-            n_before = int(np.searchsorted(some, number))
-            end += n_before
-            if n_before < len(some):
-                break
-        self._n_taken = end
-        return None if end == begin else self._take(begin, end)
-
-    def _take(self, begin: int, end: int) -> Dataset:
-        none, rows = self._none, self._none.rows
-        values: Rows = DenseRows(np.empty((0, 0)))
-        if isinstance(rows, DenseRows):
-            width = rows.shape[1]
-            found = self._read("values", begin * width, end * width)
-            values = DenseRows(found.reshape(end - begin, width))
-        else:
-            offsets, entries = self._spans("entries", begin, end)
-            columns = self._read("columns", *entries)
-            values = CsrRows(self._read("values", *entries), columns, offsets, rows.n_columns)
-        comments = None
-        if none.comments is not None:
-            offsets, letters = self._spans("letters", begin, end)
-            comments = Comments(self._read("text", *letters), offsets)
-        return replace(
-            none,
-            rows=values,
-            labels=self._read("labels", begin, end),
-            qid=self._read("qid", begin, end),
-            weight=None if none.weight is None else self._read("weight", begin, end),
-            comments=comments,
-        )
-
-    def _spans(self, name: str, begin: int, end: int) -> tuple[Array, tuple[int, int]]:
-        """Offsets of rows, and where their elements lie in the file."""
-        offsets = np.concatenate([[0], np.cumsum(self._read(name, begin, end))])
-        first = self._n_elements[name]
-        self._n_elements[name] = last = first + int(offsets[-1])
-        return offsets, (first, last)
-
-    def _read(self, name: str, begin: int, end: int) -> Array:
-        dtype = _arrays(self._none)[name].dtype
-        place = begin * dtype.itemsize
-        found = np.fromfile(f"{self._path}.{name}", dtype, end - begin, offset=place)
-        if len(found) < end - begin:
-            raise OSError("a temporary file of the conversion was truncated; convert again")
-        return found
-
-
-def _arrays(data: Dataset) -> dict[str, Array]:
-    """The arrays of rows; of sparse ones and of comments, how many elements each row has too."""
-    assert data.qid is not None
-    found = {"qid": data.qid, "labels": data.labels, "values": data.rows.values}
-    if isinstance(data.rows, CsrRows):
-        found |= {"columns": data.rows.columns, "entries": np.diff(data.rows.offsets)}
-    if data.weight is not None:
-        found["weight"] = data.weight
-    if isinstance(data.comments, Comments):
-        found |= {"text": data.comments.text, "letters": np.diff(data.comments.offsets)}
-    return found
-
-
-def merge(runs: list[Run], query_bytes: Array, most: int) -> Iterator[Dataset]:
-    """Whole queries in the order of their numbers, at a time at most ``most`` bytes or one query;
-    rows of a query are in the order of the runs.
-
-    Parameters
-    ----------
-    runs : list of Run
-        In the order in which their rows came.
-    query_bytes : int64 array (n_queries,)
-        Bytes of the rows of each query.
-    most : int
-        Bytes.
-    """
-    for _, end in query_runs(np.concatenate([[0], np.cumsum(query_bytes)]), most):
-        taken = (run.take_until(end) for run in runs)
-        whole = join_datasets([part for part in taken if part is not None])
-        assert whole.qid is not None
-        order = np.argsort(whole.qid, kind="stable")
-        in_order = whole.select(order)
-        del whole
-        yield in_order
-        del in_order
+    def merge(self, query_bytes: Array, most: int) -> Iterator[Dataset]:
+        """Whole queries in the order of their numbers, at a time at most ``most`` bytes or one
+        query, of which ``query_bytes`` are known; rows of a query are in the order of the runs."""
+        self._file.flush()
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        view = memoryview(mapped)
+        runs: list[Dataset] = [
+            pickle.loads(pickled, buffers=[view[place] for place in places])
+            for pickled, places in self._runs
+        ]
+        n_taken = [0] * len(runs)
+        for _, end in query_runs(np.concatenate([[0], np.cumsum(query_bytes)]), most):
+            taken = []
+            for k, run in enumerate(runs):
+                begin, qid = n_taken[k], np.asarray(run.qid)
+                n_taken[k] = begin + int(np.searchsorted(qid[begin:], end))
+                if n_taken[k] > begin:
+                    taken.append(run.select(slice(begin, n_taken[k])))
+            whole = join_datasets(taken)
+            in_order = whole.select(np.argsort(np.asarray(whole.qid), kind="stable"))
+            del taken, whole
+            if hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)
+            yield in_order
+            del in_order
 
 
 class Background:
@@ -550,18 +457,17 @@ def convert_text(
     progress : callable, optional
         Called as ``progress(bytes_done, bytes_total or None)`` after each block of text.
     """
-    with TemporaryFiles(check_target(path, overwrite)) as files:
+    target = check_target(path, overwrite)
+    with ExitStack() as files:
         items = source if isinstance(source, list) else [source]
-        spooled = [
-            _Spooled(one, files.new_file()) if hasattr(one, "read") else one for one in items
+        sources = [
+            _Spooled(one, files.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(target))))
+            if hasattr(one, "read")
+            else one
+            for one in items
         ]
-        try:
-            text = _Text(spooled, options, budget, n_threads, progress)
-            return write_store(text.read, files, budget, n_threads, overwrite)
-        finally:
-            for one in spooled:
-                if isinstance(one, _Spooled):
-                    one.close()
+        text = _Text(sources, options, budget, n_threads, progress)
+        return write_store(text.read, target, budget, n_threads, overwrite)
 
 
 @dataclass
@@ -602,7 +508,8 @@ class _Text:
         held: list[Any] = []
         numbers: list[Array] = []
         n_held = 0
-        with closing(self._pieces(survey)) as pieces:
+        pieces = survey_pieces(self._blocks(), survey, self.n_threads, self.progress, self.size)
+        with closing(pieces):
             head = self._head(survey, pieces)
             survey.check_rows()
             shape = self.shape or survey.shape()
@@ -654,17 +561,6 @@ class _Text:
                 break
         return head
 
-    def _pieces(self, survey: Survey) -> Generator[Any, None, None]:
-        """The pieces of the text, each added to the survey when it is asked for."""
-        blocks = parse_blocks(self.options.parser(), self._blocks(), self.n_threads)
-        for piece, (name, done) in blocks:
-            if name != survey.name:
-                survey.begin(name)
-            survey.add(piece)
-            yield piece
-            if self.progress is not None:
-                self.progress(done, self.size)
-
     def _blocks(self) -> Iterator[tuple[Part, tuple[str, int]]]:
         """All blocks from the beginning, each with the name of its text, and the bytes of all texts
         up to its end."""
@@ -686,9 +582,8 @@ class _Text:
 class _Spooled:
     """A stream of which all that was read is kept in a file."""
 
-    def __init__(self, raw: Any, path: str) -> None:
-        self.name, self._raw = name_of(raw), raw
-        self._kept, self._is_back = open(path, "w+b"), False  # noqa: SIM115  (until close)
+    def __init__(self, raw: Any, kept: IO[bytes]) -> None:
+        self.name, self._raw, self._kept, self._is_back = name_of(raw), raw, kept, False
 
     def read(self, size: int) -> bytes:
         if self._is_back:
@@ -703,6 +598,3 @@ class _Spooled:
     def rewind(self) -> None:
         self._kept.seek(0)
         self._is_back = True
-
-    def close(self) -> None:
-        self._kept.close()

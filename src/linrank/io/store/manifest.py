@@ -6,28 +6,25 @@ read as a whole. A *chunk* is a range of whole queries, and so a range of bytes 
 
 ====================  =====  ==============================================================
 values.bin            f4/f8  dense: n_rows × n_features, by rows; CSR: the entries
-columns.bin           i4/i8  CSR: column of each entry
-row_offsets.bin       i8     CSR: 0, then where each row ends in the entries
+columns.bin           i4     CSR: column of each entry
+row_ends.bin          i8     CSR: where each row ends in the entries
 labels.bin            f8     label of each row
 levels.bin            i4     rank of that label inside its query, from 0
 weights.bin           f8     weight of each row, if rows have weights
-query_offsets.bin     i8     0, then where each query ends in the rows
+query_ends.bin        i8     where each query ends in the rows
 n_levels.bin          i4     number of different labels of each query
 ids.bin               i8     id of each query, if ids are integers
 ids.txt               UTF-8  ids of the queries one after the other, if they are text
-id_offsets.bin        i8     0, then where each id ends in ids.txt
+id_ends.bin           i8     where each id ends in ids.txt
 comments.txt          bytes  comments of the rows one after the other, if there are any
-comment_offsets.bin   i8     0, then where each comment ends
+comment_ends.bin      i8     where each comment ends
 ====================  =====  ==============================================================
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -37,42 +34,49 @@ import numpy as np
 
 from linrank.data.frames import check_names
 from linrank.data.missing import Filling
-from linrank.errors import DataFormatError
 from linrank.options import MISSING
 from linrank.system import json_text
-from linrank.system.durable import naming
 from linrank.system.json_text import Invalid, take
 from linrank.system.resources import cached_property
 
 MANIFEST = "manifest.json"
 STATISTICS = "statistics.bin"
-# Every name that a file of a store can have.
-FILES = frozenset(
-    f"{MANIFEST} {STATISTICS} values.bin columns.bin row_offsets.bin labels.bin levels.bin "
-    "weights.bin query_offsets.bin n_levels.bin ids.bin ids.txt id_offsets.bin comments.txt "
-    "comment_offsets.bin".split()
-)
 Unit = Literal["n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes"]
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """A file of numbers: `lead` of them, then `width` for each unit (row, query, entry, byte)."""
+    """A file of numbers, `width` of them for each unit (row, query, entry, byte)."""
 
     file: str
     dtype: np.dtype[Any]
     unit: Unit
     width: int = 1
-    lead: int = 0
 
     def place(self, begin: int, end: int) -> tuple[int, int]:
-        """(first byte, number of bytes) of the units from begin to end, the lead left out."""
-        size = self.dtype.itemsize
-        return size * (self.lead + begin * self.width), size * (end - begin) * self.width
+        """(first byte, number of bytes) of the units from begin to end."""
+        size = self.dtype.itemsize * self.width
+        return size * begin, size * (end - begin)
 
-    def size(self, n_units: int) -> int:
-        """Bytes of the whole file."""
-        return sum(self.place(0, n_units))
+
+_I4, _I8, _F8, _BYTE = (np.dtype(kind) for kind in ("<i4", "<i8", "<f8", "u1"))
+# All arrays but the values, whose type and size differ from store to store.
+_ARRAYS = {
+    "columns": StoredArray("columns.bin", _I4, "n_entries"),
+    "row_ends": StoredArray("row_ends.bin", _I8, "n_rows"),
+    "labels": StoredArray("labels.bin", _F8, "n_rows"),
+    "levels": StoredArray("levels.bin", _I4, "n_rows"),
+    "weights": StoredArray("weights.bin", _F8, "n_rows"),
+    "query_ends": StoredArray("query_ends.bin", _I8, "n_queries"),
+    "n_levels": StoredArray("n_levels.bin", _I4, "n_queries"),
+    "ids": StoredArray("ids.bin", _I8, "n_queries"),
+    "id_text": StoredArray("ids.txt", _BYTE, "id_bytes"),
+    "id_ends": StoredArray("id_ends.bin", _I8, "n_queries"),
+    "comment_text": StoredArray("comments.txt", _BYTE, "comment_bytes"),
+    "comment_ends": StoredArray("comment_ends.bin", _I8, "n_rows"),
+}
+# Every name that a file of a store can have.
+FILES = frozenset([MANIFEST, STATISTICS, "values.bin", *(a.file for a in _ARRAYS.values())])
 
 
 @dataclass(frozen=True)
@@ -83,15 +87,12 @@ class ChunkRange:
     ----------
     rows, queries : slice
         Its rows and queries.
-    entries : slice or None
-        Its stored entries, where the store is CSR.
     nbytes : int
-        Bytes of its features: values, and for CSR columns and row offsets.
+        Bytes of its features: values, and for CSR columns and row ends.
     """
 
     rows: slice
     queries: slice
-    entries: slice | None
     nbytes: int
 
 
@@ -125,41 +126,27 @@ class Layout:
         return len(self.counts["n_rows"])
 
     @cached_property
-    def units(self) -> tuple[Unit, ...]:
-        """The kinds of units that the chunk table counts."""
-        units: list[Unit] = ["n_queries", "n_rows"]
-        units += ["n_entries"] if self.storage == "csr" else []
-        units += ["id_bytes"] if self.ids == "text" else []
-        units += ["comment_bytes"] if self.has_comments else []
-        return tuple(units)
+    def arrays(self) -> dict[str, StoredArray]:
+        """The arrays by name."""
+        is_csr = self.storage == "csr"
+        unit: Unit = "n_entries" if is_csr else "n_rows"
+        width = 1 if is_csr else self.n_features
+        values = StoredArray("values.bin", self.dtype, unit, width)
+        is_given = {
+            "columns row_ends": is_csr,
+            "weights": self.has_weights,
+            "ids": self.ids == "integer",
+            "id_text id_ends": self.ids == "text",
+            "comment_text comment_ends": self.has_comments,
+        }
+        absent = {name for names, given in is_given.items() if not given for name in names.split()}
+        others = {name: array for name, array in _ARRAYS.items() if name not in absent}
+        return {"values": values, **others}
 
     @cached_property
-    def arrays(self) -> dict[str, StoredArray]:
-        """The arrays, by the name of the file without its ending, but for the ids."""
-        i4, i8, f8, byte = (np.dtype(kind) for kind in ("<i4", "<i8", "<f8", "u1"))
-        if self.storage == "dense":
-            found = {"values": StoredArray("values.bin", self.dtype, "n_rows", self.n_features)}
-        else:
-            found = {
-                "values": StoredArray("values.bin", self.dtype, "n_entries"),
-                "columns": StoredArray("columns.bin", np.dtype("<i4"), "n_entries"),
-                "row_offsets": StoredArray("row_offsets.bin", i8, "n_rows", lead=1),
-            }
-        found["labels"] = StoredArray("labels.bin", f8, "n_rows")
-        found["levels"] = StoredArray("levels.bin", i4, "n_rows")
-        if self.has_weights:
-            found["weights"] = StoredArray("weights.bin", f8, "n_rows")
-        found["query_offsets"] = StoredArray("query_offsets.bin", i8, "n_queries", lead=1)
-        found["n_levels"] = StoredArray("n_levels.bin", i4, "n_queries")
-        if self.ids == "integer":
-            found["ids"] = StoredArray("ids.bin", i8, "n_queries")
-        elif self.ids == "text":
-            found["id_text"] = StoredArray("ids.txt", byte, "id_bytes")
-            found["id_offsets"] = StoredArray("id_offsets.bin", i8, "n_queries", lead=1)
-        if self.has_comments:
-            found["comment_text"] = StoredArray("comments.txt", byte, "comment_bytes")
-            found["comment_offsets"] = StoredArray("comment_offsets.bin", i8, "n_rows", lead=1)
-        return found
+    def units(self) -> tuple[Unit, ...]:
+        """The kinds of units that the chunk table counts."""
+        return tuple(dict.fromkeys(array.unit for array in self.arrays.values()))
 
     @cached_property
     def bounds(self) -> dict[str, list[int]]:
@@ -178,7 +165,7 @@ class Layout:
 
     def sizes(self) -> dict[str, int]:
         """Bytes of every file but the manifest."""
-        found = {a.file: a.size(self.total(a.unit)) for a in self.arrays.values()}
+        found = {a.file: a.place(0, self.total(a.unit))[1] for a in self.arrays.values()}
         found[STATISTICS] = 5 * 8 * self.n_features
         return found
 
@@ -188,113 +175,22 @@ class Layout:
         def part(unit: Unit) -> slice:
             return slice(self.bounds[unit][i], self.bounds[unit][i + 1])
 
-        features = [name for name in ("values", "columns", "row_offsets") if name in self.arrays]
+        features = [name for name in ("values", "columns", "row_ends") if name in self.arrays]
         return ChunkRange(
             part("n_rows"),
             part("n_queries"),
-            part("n_entries") if self.storage == "csr" else None,
             sum(self.place(name, i)[1] for name in features),
         )
 
 
-AGAIN = "copy the store again from where it is whole, or write it anew from its source"
-# O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
-_FLAGS = os.O_RDONLY | sum(
-    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
-)
+# ---- the manifest: written, and read as what may be damaged or hostile --------------------------
 
-
-def open_regular(path: str) -> int:
-    """A descriptor of a file that is no link, pipe, device or folder."""
-    try:
-        descriptor = os.open(path, _FLAGS)
-    except FileNotFoundError:
-        raise DataFormatError(f"{path}: is missing; {AGAIN}") from None
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise DataFormatError(
-                f"{path}: is a symbolic link, which a store may not contain; copy the file itself "
-                "into the folder"
-            ) from None
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise DataFormatError(f"{path}: is no regular file; {AGAIN}")
-    return descriptor
-
-
+FORMAT = "linrank-store"
+VERSION = 1
 # What a manifest can hold at most. Its lists are a dozen, whatever the number of chunks.
 MAX_BYTES = 256 << 20
 MAX_VALUES = 20_000_000
 MAX_COUNT = 1 << 60
-
-
-def parse(content: bytes) -> dict[str, Any]:
-    """The JSON object of a file that may be damaged or hostile."""
-    try:
-        document = json_text.parse(content, MAX_VALUES)
-    except json_text.MalformedJSON as error:
-        raise Invalid(f"is truncated, damaged or no manifest: {error}") from None
-    if not isinstance(document, dict):
-        raise Invalid(f"holds a {type(document).__name__}, not an object")
-    return document
-
-
-def choice(document: dict[str, Any], name: str, choices: tuple[Any, ...]) -> Any:
-    """One of a few values."""
-    value = take(document, name, tuple(dict.fromkeys(map(type, choices))))
-    if value not in choices:
-        raise Invalid(f"{name} is {_short(value)}, expected one of {choices}")
-    return value
-
-
-def integer(document: dict[str, Any], name: str, low: int, high: int = MAX_COUNT) -> int:
-    """An integer within limits."""
-    value: int = take(document, name, (int,))
-    if not low <= value <= high:
-        raise Invalid(f"{name} is {_short(value)}, expected {low} to {high}")
-    return value
-
-
-def counts(
-    document: dict[str, Any], name: str, n: int | None, low: int, high: int = MAX_COUNT
-) -> list[int]:
-    """A list of n integers within limits."""
-    values: list[int] = take(document, name, (list,))
-    if n is not None and len(values) != n:
-        raise Invalid(f"{name} has {len(values)} elements, expected {n}")
-    for k, value in enumerate(values):
-        if type(value) is not int or not low <= value <= high:
-            raise Invalid(f"{name}[{k}] is {_short(value)}, expected {low} to {high}")
-    return values
-
-
-def texts(document: dict[str, Any], name: str, n: int) -> tuple[str, ...] | None:
-    """A list of n names, or null."""
-    if document.get(name, "") is None:
-        return None
-    values = take(document, name, (list,))
-    if len(values) != n:
-        raise Invalid(f"{name} has {len(values)} elements, expected {n}")
-    for k, value in enumerate(values):
-        if type(value) is not str:
-            raise Invalid(f"{name}[{k}] is {_short(value)}, expected a string")
-    try:
-        check_names(values)
-    except ValueError as error:
-        raise Invalid(str(error)) from None
-    return tuple(values)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, (list, dict)):
-        return f"a {type(value).__name__}"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-FORMAT = "linrank-store"
-VERSION = 1
 _DIGEST = b', "digest": "'
 _FOREIGN = "name the folder of a store, as linrank convert writes it"
 
@@ -331,10 +227,10 @@ class Manifest:
     filling: Filling | None = None
     digest: str = ""
 
-    def encode(self) -> bytes:
-        """The bytes of the file; the last member is the SHA-256 of all before its value."""
+    def document(self) -> dict[str, Any]:
+        """The members of the file but for the digest."""
         layout = self.layout
-        document: dict[str, Any] = {
+        return {
             "format": FORMAT,
             "version": VERSION,
             "storage": layout.storage,
@@ -354,59 +250,47 @@ class Manifest:
             "chunks": {unit: layout.counts[unit] for unit in layout.units},
             "checksums": self.checksums,
         }
-        head = json.dumps(document)[:-1].encode() + _DIGEST
+
+    def encode(self) -> bytes:
+        """The bytes of the file; the last member is the SHA-256 of all before its value."""
+        head = json.dumps(self.document())[:-1].encode() + _DIGEST
         return head + hashlib.sha256(head).hexdigest().encode() + b'"}\n'
 
 
-def read_manifest(path: str) -> Manifest:
-    """The manifest at a path, checked; whatever is wrong with it is a DataFormatError."""
+def decode(content: bytes) -> Manifest:
+    """The manifest of the bytes of its file; `Invalid` says what is wrong with them."""
     try:
-        return _decode(_read_bytes(path))
-    except Invalid as error:
-        raise DataFormatError(f"{path}: {error.problem}; {error.remedy or AGAIN}") from None
-
-
-def _read_bytes(path: str) -> bytes:
-    descriptor = open_regular(path)
-    with naming(path), open(descriptor, "rb") as file:
-        size = os.fstat(descriptor).st_size
-        if size > MAX_BYTES:
-            raise Invalid(f"has {size} bytes, more than a manifest ({MAX_BYTES})")
-        content = file.read(size + 1)
-    if len(content) != size:
-        raise Invalid("changed while it was read", "open the store again")
-    return content
-
-
-def _decode(content: bytes) -> Manifest:
-    d = parse(content)
-    if d.get("format") != FORMAT:
+        d = json_text.parse(content, MAX_VALUES)
+    except json_text.MalformedJSON as error:
+        raise Invalid(f"is truncated, damaged or no manifest: {error}") from None
+    if not isinstance(d, dict) or d.get("format") != FORMAT:
         raise Invalid(f'is no manifest of a store (no "format": "{FORMAT}")', _FOREIGN)
-    version = integer(d, "version", 0)
-    if version != VERSION:
+    if (version := _integer(d, "version", 0)) != VERSION:
         raise Invalid(
             f"is of format version {version}, this linrank reads version {VERSION}",
             "upgrade linrank, or convert the data again",
         )
     layout = _layout(d)
-    _check_files(take(d, "files", (dict,)), layout)
-    _check_digest(content)
-    for unit in ("n_queries", "n_rows"):
-        if take(d, unit, (int,)) != layout.total(unit):
-            raise Invalid(f"{unit} is {d[unit]} but its chunks have {layout.total(unit)}")
     weight = take(d, "total_weight", (float,))
     if not 0.0 <= weight < float("inf"):
         raise Invalid(f"total_weight is {weight}, expected a finite number >= 0")
-    return Manifest(
+    sums = take(d, "checksums", (dict,))
+    n_sums = dict.fromkeys(layout.arrays, layout.n_chunks) | {"statistics": 1}
+    found = Manifest(
         layout,
-        integer(d, "n_pairs", 0, MAX_COUNT**2),
+        _integer(d, "n_pairs", 0, MAX_COUNT**2),
         weight,
-        texts(d, "feature_names", layout.n_features),
-        choice(d, "index_base", (None, 0, 1)),
-        _checksums(take(d, "checksums", (dict,)), layout),
+        _names(d, layout.n_features),
+        _choice(d, "index_base", (None, 0, 1)),
+        {name: _integers(sums, name, n, 0, 2**32 - 1) for name, n in n_sums.items()},
         _filling(d, layout.n_features),
         hashlib.sha256(content).hexdigest(),
     )
+    # All that follows from the rest, such as the sizes of the files: no path of the manifest is
+    # ever opened, and none may stand there that is not a name of the format.
+    _check_same(found.document(), {k: v for k, v in d.items() if k != "digest"})
+    _check_digest(content)
+    return found
 
 
 def _layout(d: dict[str, Any]) -> Layout:
@@ -415,20 +299,20 @@ def _layout(d: dict[str, Any]) -> Layout:
     if n_chunks == 0:
         raise Invalid("has no chunks")
     layout = Layout(
-        choice(d, "storage", ("dense", "csr")),
-        np.dtype(choice(d, "dtype", ("float32", "float64"))),
-        integer(d, "n_features", 1, 2**48),
-        choice(d, "ids", (None, "integer", "text")),
+        _choice(d, "storage", ("dense", "csr")),
+        np.dtype(_choice(d, "dtype", ("float32", "float64"))),
+        _integer(d, "n_features", 1, 2**48),
+        _choice(d, "ids", (None, "integer", "text")),
         take(d, "weights", (bool,)),
         take(d, "comments", (bool,)),
         table,
     )
-    if set(table) != set(layout.units):
-        raise Invalid(f"chunks has the members {sorted(table)}, expected {sorted(layout.units)}")
     for unit in layout.units:
         # A query has a row and a chunk has a query; a row may be empty.
-        counts(table, unit, n_chunks, 1 if unit in ("n_queries", "n_rows") else 0)
-    if max(map(sum, table.values())) > MAX_COUNT or max(layout.sizes().values()) >= 2**63:
+        _integers(table, unit, n_chunks, 1 if unit in ("n_queries", "n_rows") else 0)
+    if any(layout.total(unit) > MAX_COUNT for unit in layout.units) or (
+        max(layout.sizes().values()) >= 2**63
+    ):
         raise Invalid("has chunks of more bytes than a file can have")
     if any(q > r for q, r in zip(table["n_queries"], table["n_rows"], strict=True)):
         raise Invalid("has a chunk of more queries than rows")
@@ -437,16 +321,21 @@ def _layout(d: dict[str, Any]) -> Layout:
     return layout
 
 
-def _check_files(files: dict[str, Any], layout: Layout) -> None:
-    """Only the names of the format: no path of the manifest is ever opened."""
-    expected = layout.sizes()
-    for name in files:
+def _check_same(expected: dict[str, Any], found: dict[str, Any], where: str = "") -> None:
+    """Objects that have to be equal, types included: True is not 1 here."""
+    for name in found:
         if name not in expected:
-            where = " outside its folder" if "/" in name or "\\" in name or ".." in name else ""
-            raise Invalid(f"names the file {name[:80]!r}{where}, which no such store has")
-    for name, size in expected.items():
-        if take(files, name, (int,)) != size:
-            raise Invalid(f"gives {name} {files[name]} bytes but its chunks have {size}")
+            outside = "/" in name or "\\" in name or ".." in name
+            what = f"{where}{name[:80]!r}{' outside its folder' if outside else ''}"
+            raise Invalid(f"names {what}, which no such store has")
+    for name, value in expected.items():
+        if name not in found:
+            raise Invalid(f"the key {where + name!r} is missing")
+        own = found[name]
+        if isinstance(value, dict) and isinstance(own, dict):
+            _check_same(value, own, f"{name}: ")
+        elif json.dumps(own) != json.dumps(value):
+            raise Invalid(f"{where}{name} is {_short(own)}, expected {_short(value)}")
 
 
 def _check_digest(content: bytes) -> None:
@@ -456,13 +345,6 @@ def _check_digest(content: bytes) -> None:
     sound = head.endswith(_DIGEST) and content.endswith(end)
     if not sound or hashlib.sha256(head).hexdigest().encode() != written:
         raise Invalid("was changed after it was written: its digest is wrong")
-
-
-def _checksums(found: dict[str, Any], layout: Layout) -> dict[str, list[int]]:
-    names = dict.fromkeys(layout.arrays, layout.n_chunks) | {"statistics": 1}
-    if set(found) != set(names):
-        raise Invalid(f"checksums has the members {sorted(found)}, expected {sorted(names)}")
-    return {name: counts(found, name, n, 0, 2**32 - 1) for name, n in names.items()}
 
 
 def _policy(filling: Filling | None) -> dict[str, Any] | None:
@@ -479,13 +361,13 @@ def _policy(filling: Filling | None) -> dict[str, Any] | None:
 
 
 def _filling(d: dict[str, Any], n_columns: int) -> Filling | None:
-    """The inverse of `_policy`; stores of earlier versions have none."""
-    if d.get("missing") is None:
+    """The inverse of `_policy`."""
+    found = take(d, "missing", (dict, type(None)))
+    if found is None:
         return None
-    found = take(d, "missing", (dict,))
-    kind = choice(found, "kind", MISSING[1:])
-    n_features = integer(found, "n_features", 1, n_columns)
-    absent = np.array(counts(found, "absent", None, 0, n_features - 1), np.int64)
+    kind = _choice(found, "kind", MISSING[1:])
+    n_features = _integer(found, "n_features", 1, n_columns)
+    absent = np.array(_integers(found, "absent", None, 0, n_features - 1), np.int64)
     if (np.diff(absent) <= 0).any():
         raise Invalid("absent holds features that do not increase")
     filling = Filling(kind, n_features)
@@ -500,3 +382,55 @@ def _filling(d: dict[str, Any], n_columns: int) -> Filling | None:
     if filling.n_columns != n_columns:
         raise Invalid(f"missing is for {filling.n_columns} columns, expected {n_columns}")
     return filling
+
+
+# ---- members of the manifest, each of a type and within limits ----------------------------------
+
+
+def _choice(d: dict[str, Any], name: str, choices: tuple[Any, ...]) -> Any:
+    value = take(d, name, tuple(dict.fromkeys(map(type, choices))))
+    if value not in choices:
+        raise Invalid(f"{name} is {_short(value)}, expected one of {choices}")
+    return value
+
+
+def _integer(d: dict[str, Any], name: str, low: int, high: int = MAX_COUNT) -> int:
+    return _check_limits(take(d, name, (int,)), name, low, high)
+
+
+def _integers(
+    d: dict[str, Any], name: str, n: int | None, low: int, high: int = MAX_COUNT
+) -> list[int]:
+    values = _list(d, name, n)
+    return [_check_limits(v, f"{name}[{k}]", low, high) for k, v in enumerate(values)]
+
+
+def _check_limits(value: Any, name: str, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise Invalid(f"{name} is {_short(value)}, expected {low} to {high}")
+    return value
+
+
+def _list(d: dict[str, Any], name: str, n: int | None) -> list[Any]:
+    values: list[Any] = take(d, name, (list,))
+    if n is not None and len(values) != n:
+        raise Invalid(f"{name} has {len(values)} elements, expected {n}")
+    return values
+
+
+def _names(d: dict[str, Any], n: int) -> tuple[str, ...] | None:
+    if take(d, "feature_names", (list, type(None))) is None:
+        return None
+    values = _list(d, "feature_names", n)
+    try:
+        check_names(values)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"feature_names: {error}") from None
+    return tuple(values)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (list, dict)):
+        return f"a {type(value).__name__}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

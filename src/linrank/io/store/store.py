@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,13 +18,20 @@ from linrank.data.queries import UNSAID, Queries, query_runs
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
-from linrank.io.store.files import Buffer, Files, span
-from linrank.io.store.manifest import AGAIN, MANIFEST, read_manifest
-from linrank.io.store.read import ChunkReader, Verify, read_rows, whole_dataset
+from linrank.io.store.chunks import (
+    AGAIN,
+    Buffer,
+    ChunkReader,
+    Files,
+    checksum,
+    read_manifest,
+    span,
+)
+from linrank.io.store.manifest import MANIFEST
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
 from linrank.options import MISSING
-from linrank.system.durable import recover
-from linrank.system.resources import cached_property, describe_bytes, resolve
+from linrank.system.durable import FULL_DISK, recover
+from linrank.system.resources import available, cached_property, describe_bytes, resolve
 
 Array = NDArray[Any]
 
@@ -46,15 +54,15 @@ class Store:
     path : str
         The folder, absolute.
     chunks : tuple of ChunkRange
-        Where each chunk lies: ``rows``, ``queries`` and ``entries`` (CSR, else None) as slices,
-        and ``nbytes``, the size of its features.
+        Where each chunk lies: ``rows`` and ``queries`` as slices, and ``nbytes``, the size of its
+        features.
     n_rows, n_features, n_queries, n_pairs, n_chunks : int
         Numbers of rows, columns, queries, pairs of all queries, and chunks.
     storage : {"dense", "csr"}
     dtype : float32 or float64
         Type of the values.
     nbytes : int
-        Bytes of the features: values, and for CSR columns and row offsets.
+        Bytes of the features: values, and for CSR columns and row ends.
     feature_names : tuple of str or None
         Name of each column, if there are names.
     filling : Filling or None
@@ -112,10 +120,6 @@ class Store:
         self._files = Files(self.path, self._layout.sizes())
         self._reader = ChunkReader(self._manifest, self._files)
 
-    def rows_of(self, i: int) -> int:
-        """Rows of chunk i."""
-        return self._layout.counts["n_rows"][i]
-
     @cached_property
     def statistics(self) -> ColumnStatistics:
         """Moments, ranges and non-zeros of the columns, merged chunk by chunk when written."""
@@ -137,8 +141,10 @@ class Store:
                 sizes[name] = max(span(*self._layout.place(name, i)) for i in chunks)
         return Buffer(sizes)
 
-    def read(self, i: int, *, into: Buffer | None = None, verify: Verify = True) -> Dataset:
+    def read(self, i: int, *, into: Buffer | None = None) -> Dataset:
         """Chunk i as a dataset in memory.
+
+        Bytes are compared with their checksums the first time that this process reads them.
 
         Parameters
         ----------
@@ -147,39 +153,34 @@ class Store:
         into : Buffer, optional
             Memory for its features, made by `buffer`. They are gone with the next read into it.
             Without it new memory is taken, which is slower in a loop.
-        verify : {True, False, "always"}, default=True
-            Whether to compare the bytes with their checksums: the first time that this process
-            reads them, never, or each time.
 
         Returns
         -------
         Dataset
             Its queries are grouped and ranked already.
         """
-        if verify not in (True, False, "always"):
-            raise ValueError(f"verify must be True, False or 'always', got {verify!r}")
         i = self._index(i)
         buffer = self.buffer(i) if into is None else into
-        return self._reader.chunk(i, verify, buffer, f"{self.path}, chunk {i}")
+        return self._reader.chunk(i, buffer, f"{self.path}, chunk {i}")
 
     def read_queries(self, i: int) -> Queries:
         """The queries of chunk i alone, its rows counted from 0."""
-        return self._reader.of_chunk(self._index(i), True, self._reader.queries)
+        return self._reader.of_chunk(self._index(i), self._reader.queries)
 
     def read_weight(self, i: int) -> Array | None:
         """The weights of the rows of chunk i; None if rows have none."""
-        return self._reader.of_chunk(self._index(i), True, self._reader.weight)
+        return self._reader.of_chunk(self._index(i), self._reader.weight)
 
-    def read_rows(self, rows: slice, *, verify: bool = True) -> Rows:
+    def read_rows(self, rows: slice) -> Rows:
         """The features of a range of rows, which may cut through queries and chunks, in memory.
 
-        With ``verify``, chunks that this process has not read yet are first read through once and
-        compared with their checksums.
+        Chunks that this process has not read yet are first read through once and compared with
+        their checksums.
         """
-        return read_rows(self._reader, rows, verify)
+        return _read_rows(self._reader, rows)
 
-    def dataset(self, verify: bool = True, *, n_jobs: int | None = None) -> Dataset:
-        """The whole store as one dataset.
+    def dataset(self, *, n_jobs: int | None = None) -> Dataset:
+        """The whole store as one dataset, every byte compared with its checksum.
 
         It is read into memory if it takes at most half of what is free, else copied into a file
         without a name beside it, which is mapped. Whatever is done to the store afterwards does
@@ -187,13 +188,10 @@ class Store:
 
         Parameters
         ----------
-        verify : bool
-            Whether to compare every byte with its checksum first: a pass over the store. Offsets,
-            levels and columns are checked in any case.
         n_jobs : int, optional
-            Threads of that pass; None uses all cores.
+            Threads; None uses all cores.
         """
-        return whole_dataset(self._reader, self.path, verify, resolve(n_jobs))
+        return _whole_dataset(self._reader, self.path, resolve(n_jobs))
 
     def verify(self) -> None:
         """Read everything and check it: checksums, offsets, labels against levels, pairs.
@@ -203,24 +201,23 @@ class Store:
         DataFormatError
             With the file and the chunk of the first fault.
         """
+        reader = ChunkReader(self._manifest, self._files)  # which has found nothing sound yet
         buffer, n_pairs = self.buffer(), 0
-        self._reader.check_leads()
         for i in range(self.n_chunks):
-            data = self.read(i, into=buffer, verify="always")
+            data = reader.chunk(i, buffer, self.path)
             queries = data.queries
             levels, n_levels = _core.rank_levels(data.labels, queries.offsets, None, 1)
             if not (levels == queries.levels).all() or not (n_levels == queries.n_levels).all():
-                raise self._reader.damaged("levels", i, "its levels are not those of the labels")
+                raise reader.damaged("levels", i, "its levels are not those of the labels")
             if self.has_comments:
-                self._reader.of_chunk(i, "always", self._reader.comments)
+                reader.of_chunk(i, reader.comments)
             n_pairs += queries.n_pairs
         if n_pairs != self.n_pairs:
             raise DataFormatError(
                 f"{self._files.path(MANIFEST)}: says {self.n_pairs} pairs, the labels make "
                 f"{n_pairs}; {AGAIN}"
             )
-        self.__dict__.pop("statistics", None)
-        _ = self.statistics
+        reader.statistics()
 
     def _index(self, i: int) -> int:
         if not 0 <= i < self.n_chunks:
@@ -413,3 +410,92 @@ def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
         if value is not None and value is not UNSAID:
             raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
     return memory_limit is not None
+
+
+# ---- whole stores, and ranges of rows -----------------------------------------------------------
+
+
+def _whole_dataset(reader: ChunkReader, source: str, n_threads: int) -> Dataset:
+    """All chunks as one dataset, of arrays that nobody can write to."""
+    arrays = _arrays(reader, source, n_threads)
+    _check_sums(reader, arrays, n_threads)
+    get = arrays.__getitem__
+    comments = reader.comments(None, get) if reader.layout.has_comments else None
+    return reader.dataset(None, get, comments, True, source)
+
+
+def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
+    layout, free = reader.layout, available()
+    files = {a.file for a in layout.arrays.values()}
+    sizes = {name: size for name, size in layout.sizes().items() if name in files}
+    n_bytes = sum(sizes.values())
+    if free is None or n_bytes <= free // 2:
+        found = reader.files.read_all(sizes, n_threads)
+    else:
+        try:
+            found = {name: reader.files.map_copy(name, size) for name, size in sizes.items()}
+        except OSError as error:
+            if error.errno not in FULL_DISK:
+                raise
+            raise MemoryError(
+                f"{source}: takes {describe_bytes(n_bytes)}, more than half of the "
+                f"{describe_bytes(free)} of memory that are free, and there is no room on the disk "
+                f"for a copy that could be mapped ({os.strerror(error.errno)}); train within a "
+                "memory_limit, or free some room"
+            ) from None
+    return {name: found[a.file].view(a.dtype) for name, a in layout.arrays.items()}
+
+
+def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -> None:
+    """Sum all that was not summed yet, a chunk a task."""
+
+    def check(i: int) -> None:
+        for name, array in arrays.items():
+            if not reader.sound[name][i]:
+                begin, n_bytes = reader.layout.place(name, i)
+                data = array.view(np.uint8)[begin : begin + n_bytes]
+                reader.check_sum(name, i, checksum(data))
+
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        for done in [pool.submit(check, i) for i in range(reader.layout.n_chunks)]:
+            done.result()
+
+
+def _read_rows(reader: ChunkReader, rows: slice) -> Rows:
+    """The features of some consecutive rows, in memory of their own."""
+    layout = reader.layout
+    begin, end, step = rows.indices(layout.total("n_rows"))
+    if step != 1 or end < begin:
+        raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
+    starts = layout.bounds["n_rows"]
+    for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
+        reader.check_features(i)
+    if layout.storage == "dense":
+        values = _range(reader, "values", begin, end)
+        found: Rows = DenseRows(values.reshape(end - begin, layout.n_features))
+    else:
+        found = _csr_rows(reader, begin, end)
+    reader.check_rows(found, None, True)
+    return found
+
+
+def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
+    offsets = np.zeros(end - begin + 1, np.int64)
+    ends = _range(reader, "row_ends", max(0, begin - 1), end)
+    offsets[int(begin == 0) :] = ends  # nothing ends before row 0
+    first, last = int(offsets[0]), int(offsets[-1])
+    if not 0 <= first <= last <= reader.layout.total("n_entries"):
+        raise reader.damaged("row_ends", None, f"rows from entry {first} to {last}")
+    offsets -= first
+    reader.check_offsets("row_ends", None, offsets, last - first)
+    values = _range(reader, "values", first, last)
+    columns = _range(reader, "columns", first, last)
+    return CsrRows(values, columns, offsets, reader.layout.n_features)
+
+
+def _range(reader: ChunkReader, name: str, begin: int, end: int) -> Array:
+    stored = reader.layout.arrays[name]
+    data = reader.files.read(stored.file, *stored.place(begin, end))
+    return np.asarray(data.view(stored.dtype))

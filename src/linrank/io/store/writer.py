@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,19 @@ from linrank.data.dataset import Dataset, join_datasets, join_ids
 from linrank.data.frames import as_array, as_labels, as_part_weights, check_names
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
 from linrank.data.words import Comments, Words, naming_documents
-from linrank.io.store.files import NewFolder
-from linrank.io.store.manifest import STATISTICS, Layout, Manifest, StoredArray
-from linrank.io.store.read import checksum
+from linrank.io.store.chunks import checksum
+from linrank.io.store.manifest import FILES, MANIFEST, STATISTICS, Layout, Manifest, Unit
+from linrank.system.durable import (
+    REMOVED,
+    Scratch,
+    check_place,
+    naming,
+    recover,
+    replace_folder,
+    replacing,
+    sync_folder,
+    token_of,
+)
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
@@ -60,11 +71,12 @@ class StoreWriter:
         self._chunk_bytes, self._n_threads = chunk_bytes, resolve(n_jobs)
         self._like: Dataset | None = None  # the first rows
         self._pending: list[tuple[Dataset, Array | None]] = []  # queries of the next chunk
+        # Of each chunk: integers, or text in UTF-8. Whether all are integers shows at the end.
+        self._ids: list[Array | Words] = []
         self._n_pending = 0  # bytes of their features
-        self._checksums: dict[str, list[int]] = {}
-        units = ("n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes")
-        self._counts: dict[str, list[int]] = {unit: [] for unit in units}
-        self._totals: dict[str, int] = dict.fromkeys(units, 0)
+        self._checksums: defaultdict[str, list[int]] = defaultdict(list)
+        self._counts: defaultdict[str, list[int]] = defaultdict(list)  # units of each chunk
+        self._totals: Counter[str] = Counter()
         self._n_queries = self._n_pairs = 0
         self._folder: NewFolder | None = NewFolder(os.path.abspath(os.fspath(path)), overwrite)
 
@@ -180,72 +192,62 @@ class StoreWriter:
     def _flush(self) -> None:
         parts, ids = zip(*self._pending, strict=True)
         self._pending, self._n_pending = [], 0
+        if ids[0] is not None:
+            whole_ids = join_ids(ids)
+            self._ids.append(whole_ids if whole_ids.dtype.kind == "i" else _as_words(whole_ids))
         whole = join_datasets(parts)
         del parts  # no longer needed once they are one
-        self._write_chunk(whole, None if ids[0] is None else join_ids(ids))
+        self._write_chunk(whole)
 
-    def _write_chunk(self, data: Dataset, ids: Array | None) -> None:
+    def _write_chunk(self, data: Dataset) -> None:
         offsets, rows = query_offsets(data), data.rows
         levels, n_levels = _core.rank_levels(data.labels, offsets, None, self._n_threads)
         self._n_pairs += sum(_core.count_pairs(levels, offsets, n_levels).tolist())
         if rows.shape[1] != self._layout.n_features:
             rows = resized(rows, self._layout.n_features)
         self._statistics += ColumnStatistics.of(rows, data.weight, self._n_threads)
-        arrays: dict[str, Array] = {"values": rows.values, "labels": data.labels}
-        units = {"n_queries": len(n_levels), "n_rows": len(levels)}
+        self._count("n_queries", len(n_levels))
+        self._write("values", rows.values)
         if isinstance(rows, CsrRows):
-            arrays["columns"] = rows.columns
-            arrays["row_offsets"] = rows.offsets[1:] + self._totals["n_entries"]
-            units["n_entries"] = len(rows.values)
-        arrays |= {"levels": levels, "n_levels": n_levels}
-        arrays["query_offsets"] = offsets[1:] + self._totals["n_rows"]
+            self._write("columns", rows.columns)
+            self._write_ends("row_ends", rows.offsets, "n_entries")
+        self._write("labels", data.labels)
+        self._write("levels", levels)
+        self._write("n_levels", n_levels)
+        self._write_ends("query_ends", offsets, "n_rows")
         if data.weight is not None:
-            arrays["weights"] = data.weight
-        if ids is not None:
-            self._add_ids(ids, arrays, units)
+            self._write("weights", data.weight)
         if isinstance(data.comments, Comments):
-            arrays["comment_text"] = data.comments.text
-            arrays["comment_offsets"] = data.comments.offsets[1:] + self._totals["comment_bytes"]
-            units["comment_bytes"] = len(data.comments.text)
-        for name, array in arrays.items():
-            self._write(name, self._layout.arrays[name], array)
-        for unit in self._counts:
-            self._counts[unit].append(units.get(unit, 0))
-            self._totals[unit] += units.get(unit, 0)
+            self._write("comment_text", data.comments.text)
+            self._write_ends("comment_ends", data.comments.offsets, "comment_bytes")
 
-    def _write(self, name: str, stored: StoredArray, array: Array) -> None:
+    def _write_ids(self) -> None:
+        """The ids of all queries: as text where those of any chunk are."""
+        if any(isinstance(ids, Words) for ids in self._ids):
+            self._layout = replace(self._layout, ids="text")
+        for ids in self._ids:
+            if self._layout.ids == "integer":
+                self._write("ids", ids)
+                continue
+            words = ids if isinstance(ids, Words) else _as_words(ids)
+            self._write("id_text", words.text)
+            self._write_ends("id_ends", words.offsets, "id_bytes")
+
+    def _write(self, name: str, array: Any) -> None:
+        """Append what a chunk has of an array."""
+        stored = self._layout.arrays[name]
         data = np.ascontiguousarray(array, stored.dtype)
-        before = self._checksums.setdefault(name, [])
-        if stored.lead and not before:
-            self.folder.write(stored.file, np.zeros(stored.lead, stored.dtype))
         self.folder.write(stored.file, data)
-        before.append(checksum(data))
+        self._checksums[name].append(checksum(data))
 
-    def _add_ids(self, ids: Array, arrays: dict[str, Array], units: dict[str, int]) -> None:
-        if ids.dtype.kind != "i" and self._layout.ids == "integer":
-            self._make_ids_text()
-        if self._layout.ids == "integer":
-            arrays["ids"] = ids
-            return
-        words = Words.of(map(str, ids.tolist()))
-        arrays["id_text"] = words.text
-        arrays["id_offsets"] = words.offsets[1:] + self._totals["id_bytes"]
-        units["id_bytes"] = len(words.text)
+    def _write_ends(self, name: str, offsets: Array, unit: Unit) -> None:
+        """Append offsets into the units of a chunk, counted from the first chunk on."""
+        self._write(name, offsets[1:] + self._totals[unit])
+        self._count(unit, int(offsets[-1]))
 
-    def _make_ids_text(self) -> None:
-        """Rewrite the ids so far, which were integers, as text."""
-        self._layout = replace(self._layout, ids="text")
-        if self._checksums.pop("ids", None) is None:
-            return
-        ids = self.folder.take_back("ids.bin", np.dtype("<i8"))
-        for chunk, part in enumerate(np.split(ids, np.cumsum(self._counts["n_queries"])[:-1])):
-            arrays: dict[str, Array] = {}
-            units: dict[str, int] = {}
-            self._add_ids(part, arrays, units)
-            for name, array in arrays.items():
-                self._write(name, self._layout.arrays[name], array)
-            self._counts["id_bytes"][chunk] = units["id_bytes"]
-            self._totals["id_bytes"] += units["id_bytes"]
+    def _count(self, unit: Unit, n: int) -> None:
+        self._counts[unit].append(n)
+        self._totals[unit] += n
 
     def _widen(self, n_features: int) -> None:
         """Have more columns from now on; rows so far, which are CSR, are 0 in them."""
@@ -261,6 +263,7 @@ class StoreWriter:
             if self._pending:
                 self._flush()
             folder = self.folder
+            self._write_ids()
             if self._like is None or not self._counts["n_rows"]:
                 raise ValueError("nothing was appended; a store has at least one row")
             s = self._statistics
@@ -322,8 +325,7 @@ def row_bytes(data: Dataset) -> tuple[Array, Array]:
     if isinstance(rows, DenseRows):
         features = np.full(n_rows, rows.shape[1] * rows.dtype.itemsize)
     else:
-        index = 4 if rows.n_columns <= 2**31 - 1 else 8
-        features = np.diff(rows.offsets) * (rows.dtype.itemsize + index) + 8
+        features = np.diff(rows.offsets) * (rows.dtype.itemsize + 4) + 8
     if not isinstance(data.comments, Comments):
         return features, np.zeros(n_rows, np.int64)
     return features, np.diff(data.comments.offsets) + 8
@@ -336,6 +338,10 @@ def _query_bytes(data: Dataset, offsets: Array) -> Array:
     """
     features, comments = (np.add.reduceat(sizes, offsets[:-1]) for sizes in row_bytes(data))
     return np.asarray(np.maximum(features, comments))
+
+
+def _as_words(ids: Array) -> Words:
+    return Words.of(map(str, ids.tolist()))
 
 
 def _as_ids(ids: Any) -> Array:
@@ -362,3 +368,97 @@ def with_stored_comments(data: Dataset, first_row: int) -> Dataset:
     if data.comments is None or isinstance(data.comments, Comments):
         return data
     return replace(data, comments=naming_documents(data.docids or (), first_row, "a store"))
+
+
+# ---- the folder that a store is written into, beside its place, until it is whole ---------------
+
+_WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing to the disk
+
+
+class NewFolder:
+    """A hidden folder that takes the place of ``path`` when it is whole, or vanishes.
+
+    One process of a machine writes a store at a time; others are told so at once.
+    """
+
+    def __init__(self, path: str, overwrite: bool) -> None:
+        self.path, self.overwrite = path, overwrite
+        self._files: dict[str, int] = {}
+        self._waiting: dict[str, tuple[int, int]] = {}
+        check_target(path, overwrite)
+        busy = f"{path} is being written by another process; wait for it, or name another folder"
+        with naming(path, over=True):
+            self._scratch = Scratch(os.path.dirname(path), 0o777, token=token_of(path), busy=busy)
+        self.partial = self._scratch.path
+
+    def write(self, name: str, data: Array) -> None:
+        """Append the bytes of an array to a file."""
+        with naming(self.path, over=True, what="store", removed=REMOVED):
+            if name not in self._files:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+                self._files[name] = os.open(os.path.join(self.partial, name), flags, 0o666)
+            if not data.nbytes:
+                return
+            view = data.reshape(-1).view(np.uint8).data
+            while view:
+                view = view[os.write(self._files[name], view) :]
+        self._write_back(name, data.nbytes)
+
+    def _write_back(self, name: str, n_bytes: int) -> None:
+        """Have the disk write while the next chunk is made, not all of it at the end."""
+        begin, waiting = self._waiting.get(name, (0, 0))
+        waiting += n_bytes
+        if waiting >= _WRITE_BACK and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._files[name], begin, waiting, os.POSIX_FADV_DONTNEED)
+            begin, waiting = begin + waiting, 0
+        self._waiting[name] = (begin, waiting)
+
+    def finish(self, content: bytes) -> None:
+        """Force all to the disk, the manifest last, and give the folder its name."""
+        with naming(self.path, over=True, what="store", removed=REMOVED):
+            for descriptor in self._files.values():
+                os.fsync(descriptor)
+            self._close()
+            with replacing(os.path.join(self.partial, MANIFEST)) as file:
+                file.write(content)
+        check_target(self.path, self.overwrite)  # somebody may have put something there meanwhile
+        with naming(self.path, over=True):
+            if os.path.isdir(self.path) and os.listdir(self.path):
+                replace_folder(self.partial, self.path)
+            else:
+                os.rename(self.partial, self.path)  # an empty folder gives way
+        sync_folder(os.path.dirname(self.path))
+        self.remove()
+
+    def remove(self) -> None:
+        """Leave nothing but what has its place."""
+        self._close()
+        self._scratch.remove()
+
+    def _close(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
+    """The absolute path of a store that may be written there.
+
+    An empty folder gives way, and a store where that is wanted; nothing else ever does.
+    """
+    target = os.path.abspath(os.fspath(path))
+    recover(target)
+    if not os.path.lexists(target):
+        check_place(target)
+        return target
+    if not os.path.isdir(target) or os.path.islink(target):
+        raise FileExistsError(f"{target} is there and no folder; name another place")
+    names = set(os.listdir(target))
+    # A manifest alone may be that of something else.
+    if names and (MANIFEST not in names or not names <= FILES or len(names) == 1):
+        other = (sorted(names - FILES) or sorted(names))[0]
+        raise FileExistsError(f"{target} holds {other!r} and is no store; name another folder")
+    if names and not overwrite:
+        raise FileExistsError(
+            f"{target} is a store already; name another folder, or overwrite it (overwrite=True)"
+        )
+    return target

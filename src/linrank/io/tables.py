@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -16,8 +16,7 @@ from linrank.data.frames import as_weights
 from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress
-from linrank.io.svmlight import ReadingOptions
-from linrank.io.tables.columns import (
+from linrank.io.columns import (
     arrow,
     as_docids,
     as_numbers,
@@ -27,7 +26,8 @@ from linrank.io.tables.columns import (
     missing_of,
     plain_numbers,
 )
-from linrank.io.tables.roles import Roles, TableOptions, assign, tell
+from linrank.io.roles import Roles, TableOptions, assign, tell
+from linrank.io.svmlight import ReadingOptions
 from linrank.system.resources import check_fits
 
 T = TypeVar("T")
@@ -83,73 +83,111 @@ class Table(Protocol):
         ...
 
 
-def read_table(
-    table: Table,
-    options: TableOptions,
-    form: ReadingOptions,
-    missing: str,
-    n_threads: int,
-    progress: Progress | None,
-    note: Note | None,
-) -> Dataset:
-    """Read all rows of a table, batch by batch while the next one is decoded.
+@dataclass(frozen=True)
+class TableReader:
+    """How the rows of a table are read.
 
-    Types are those of the columns where ``form`` tells none; ``missing`` is as in `linrank.load`.
-    ``note`` is told which column is what; without it nobody is warned of any either.
+    Attributes
+    ----------
+    table : Table
+    options : TableOptions
+        Which column is what.
+    form : ReadingOptions
+        Types are those of the columns where it tells none.
+    missing : str
+        As in `linrank.load`.
+    n_threads : int
+    progress : callable or None
+    note : callable or None
+        Is told which column is what; without it nobody is warned of any either.
     """
-    roles = _roles(table, options, note)
-    data = _read(table, roles, form, missing, n_threads, progress)
-    if note is not None and "label" in roles.fields:
-        warn_of_leaks(data.rows, data.feature_names, data.labels, data.qid)
-    return data
 
+    table: Table
+    options: TableOptions
+    form: ReadingOptions
+    missing: str
+    n_threads: int
+    progress: Progress | None
+    note: Note | None
 
-def _roles(table: Table, options: TableOptions, note: Note | None) -> Roles:
-    roles = assign(columns_of(table.schema, table.name), options, table.name)
-    if note is not None:
-        tell(roles, options, note)
-    return roles
+    def dataset(self) -> Dataset:
+        """Return all rows, read batch by batch while the next one is decoded."""
+        roles = self._assign()
+        data = self._read(roles)
+        if self.note is not None and "label" in roles.fields:
+            warn_of_leaks(data.rows, data.feature_names, data.labels, data.qid)
+        return data
 
+    def parts(self) -> Iterator[Dataset]:
+        """The rows some at a time and in order, as datasets that are alike.
 
-def _read(
-    table: Table,
-    roles: Roles,
-    form: ReadingOptions,
-    missing: str,
-    n_threads: int,
-    progress: Progress | None = None,
-) -> Dataset:
-    reader, fields = _rows_reader(table, roles, form, n_threads), _Fields(table, roles)
-    n_rows = 0
-    for batch, begin, done in ahead(table.batches(roles)):
-        fields.add(batch)
-        reader.add(batch, begin)
-        n_rows = begin + batch.num_rows
-        if progress is not None:
-            progress(done, table.size)
-    if n_rows == 0:
-        raise DataFormatError(f"{table.name}: no rows")
-    rows = reader.finish()
-    if form.n_features not in (None, rows.shape[1]):
-        raise ValueError(
-            f"{table.name}: {rows.shape[1]} features, n_features={form.n_features} are wanted"
-        )
-    names = roles.features if roles.layout == "columns" else None
-    if reader.has_missing and missing == "error":
-        _refuse_missing(rows, names, table.name)
-    return fields.dataset(_stored(rows, form.storage), names)
+        As `dataset`, but for vectors of Spark, which stay sparse unless ``form.storage`` says
+        otherwise: which storage is smaller is known at the end only. Query ids of a text may be
+        integers in one and strings in the next, where only a later one shows it.
+        """
+        table, roles, form = self.table, self._assign(), self.form
+        if roles.layout == "vector" and form.storage == "auto":
+            form = replace(form, storage="csr")
+        n_rows = 0
+        for batches, done in _gather(table, roles):
+            held = ArrowBatches(table.name, arrow().Table.from_batches(batches), table.is_text)
+            try:
+                part = replace(self, table=held, form=form, progress=None)._read(roles)
+            except DataFormatError as error:
+                where = f"; rows are counted from row {n_rows} of the table" if n_rows else ""
+                raise DataFormatError(f"{error}{where}") from None
+            n_rows += part.n_rows
+            del held, batches  # what is held while the next part is read
+            yield part
+            del part
+            if self.progress is not None:
+                self.progress(done, table.size)
+        if n_rows == 0:
+            raise DataFormatError(f"{table.name}: no rows")
 
+    def _assign(self) -> Roles:
+        table = self.table
+        roles = assign(columns_of(table.schema, table.name), self.options, table.name)
+        if self.note is not None:
+            tell(roles, self.options, self.note)
+        return roles
 
-def _rows_reader(table: Table, roles: Roles, form: ReadingOptions, n_threads: int) -> Any:
-    types = [table.schema.field(name).type for name in roles.features]
-    told = form.dtype if form.has_dtype or table.is_text else None  # a text has no types
-    if roles.layout == "vector":
-        return VectorRows(table.name, roles.features[0], told or np.dtype(np.float64))
-    if roles.layout == "list":
-        dtype = told or float_for([types[0].value_type])
-        return ListRows(table.name, roles.features, dtype, table.n_rows, n_threads)
-    dtype = told or float_for(types)
-    return ColumnRows(table.name, roles.features, dtype, table.n_rows, n_threads)
+    def _read(self, roles: Roles) -> Dataset:
+        table, form = self.table, self.form
+        reader, fields = self._rows_reader(roles), _Fields(table, roles)
+        n_rows = 0
+        for batch, begin, done in ahead(table.batches(roles)):
+            fields.add(batch)
+            reader.add(batch, begin)
+            n_rows = begin + batch.num_rows
+            if self.progress is not None:
+                self.progress(done, table.size)
+        if n_rows == 0:
+            raise DataFormatError(f"{table.name}: no rows")
+        rows = reader.finish()
+        if form.n_features not in (None, rows.shape[1]):
+            raise ValueError(
+                f"{table.name}: {rows.shape[1]} features, n_features={form.n_features} are wanted"
+            )
+        names = roles.features if roles.layout == "columns" else None
+        if reader.has_missing and self.missing == "error":
+            row, column = first_place(rows, np.isnan) or (0, 0)
+            where = f"column {names[column]!r}" if names else f"feature {column}"
+            raise DataFormatError(
+                f"{table.name}: the value of row {row}, {where} is missing; say what stands in for "
+                "missing values with missing='zero', 'mean' or 'indicator'"
+            )
+        return fields.dataset(_store_as(rows, form.storage), names)
+
+    def _rows_reader(self, roles: Roles) -> DenseReader | VectorReader:
+        table, form = self.table, self.form
+        types = [table.schema.field(name).type for name in roles.features]
+        told = form.dtype if form.has_dtype or table.is_text else None  # a text has no types
+        if roles.layout == "vector":
+            return VectorReader(table.name, roles.features[0], told or np.dtype(np.float64))
+        is_list = roles.layout == "list"
+        dtype = told or float_for([types[0].value_type] if is_list else types)
+        return DenseReader(table, roles.features, is_list, dtype, self.n_threads)
 
 
 class _Fields:
@@ -204,16 +242,7 @@ class _Fields:
             ) from None
 
 
-def _refuse_missing(rows: Rows, names: tuple[str, ...] | None, source: str) -> None:
-    row, column = first_place(rows, np.isnan) or (0, 0)
-    where = f"column {names[column]!r}" if names else f"feature {column}"
-    raise DataFormatError(
-        f"{source}: the value of row {row}, {where} is missing; say what stands in for missing "
-        "values with missing='zero', 'mean' or 'indicator'"
-    )
-
-
-def _stored(rows: Rows, storage: str) -> Rows:
+def _store_as(rows: Rows, storage: str) -> Rows:
     """The rows as wanted; what the table holds for each row and feature stays dense."""
     if storage == "auto" and not isinstance(rows, DenseRows):
         # The smaller of the two, as `linrank.load` does for text: entries cost 4 bytes more.
@@ -223,44 +252,7 @@ def _stored(rows: Rows, storage: str) -> Rows:
     return as_sparse(rows) if storage == "csr" else as_dense(rows)
 
 
-def table_parts(
-    table: Table,
-    options: TableOptions,
-    form: ReadingOptions,
-    missing: str,
-    n_threads: int,
-    progress: Progress | None,
-    note: Note | None,
-) -> Iterator[Dataset]:
-    """The rows of a table, some at a time and in order, as datasets that are alike.
-
-    As `read_table`, but for vectors of Spark, which stay sparse unless
-    ``form.storage`` says otherwise: which storage is smaller is known at the end only. Query ids
-    of a text may be integers in one and strings in the next, where only a later one shows it.
-    """
-    roles = _roles(table, options, note)
-    if roles.layout == "vector" and form.storage == "auto":
-        form = replace(form, storage="csr")
-    n_rows = 0
-    for batches, done in _gathered(table, roles):
-        held = arrow().Table.from_batches(batches)
-        one = ArrowBatches(table.name, held, table.is_text)
-        try:
-            part = _read(one, roles, form, missing, n_threads)
-        except DataFormatError as error:
-            where = f"; rows are counted from row {n_rows} of the table" if n_rows else ""
-            raise DataFormatError(f"{error}{where}") from None
-        n_rows += part.n_rows
-        del one, held, batches  # what is held while the next part is read
-        yield part
-        del part
-        if progress is not None:
-            progress(done, table.size)
-    if n_rows == 0:
-        raise DataFormatError(f"{table.name}: no rows")
-
-
-def _gathered(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
+def _gather(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
     """Batches that together hold some ten megabytes, and the bytes gone through with them."""
     batches: list[Any] = []
     done = 0
@@ -314,44 +306,81 @@ def float_for(types: Sequence[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if fits and some else np.float64)
 
 
-class _DenseReader:
+class DenseReader:
     """A row-major matrix that is written by parts, and grows if need be.
 
     Parameters
     ----------
-    source : str
-        Where the rows come from, for messages.
+    table : Table
+        Where the rows come from; their number, where it announces one.
     names : sequence of str
-        The columns that they come from.
+        The columns that are the features, or the one that holds a list of all in each row.
+    is_list : bool
+        Which of the two.
     dtype : dtype
         float32 or float64.
-    n_rows : int or None
-        Rows to come, where that is known; else the matrix grows.
     n_threads : int
     """
 
     def __init__(
-        self,
-        source: str,
-        names: Sequence[str],
-        dtype: np.dtype[Any],
-        n_rows: int | None,
-        n_threads: int,
+        self, table: Table, names: Sequence[str], is_list: bool, dtype: Any, n_threads: int
     ) -> None:
-        self.source, self.names, self.dtype, self.n_threads = source, names, dtype, n_threads
-        self.n_announced, self.n_rows, self.n_columns, self.has_missing = n_rows, 0, 0, False
-        self._values = np.empty((0, 0), dtype)
+        self.source, self.n_announced = table.name, table.n_rows
+        self.names, self.is_list, self.dtype, self.n_threads = names, is_list, dtype, n_threads
+        self.n_rows, self.n_columns, self.has_missing = 0, 0, False
+        self._values, self._n_written = np.empty((0, 0), dtype), 0
 
-    def start(self, n_columns: int) -> None:
-        """Have so many columns."""
+    def add(self, batch: Any, begin: int) -> None:
+        """Write the rows of a record batch, of all features or of some that lie side by side."""
+        if self.is_list:
+            self._add_lists(batch.column(self.names[0]), begin)
+            return
+        held = set(batch.schema.names)
+        places = [j for j, name in enumerate(self.names) if name in held]
+        if not places:
+            return
+        if self.n_columns == 0:
+            self._start(len(self.names))
+        columns = [batch.column(self.names[j]) for j in places]
+        out = self._rows(begin, batch.num_rows)[:, places[0] : places[-1] + 1]
+        self._write(columns, out, out, begin, lambda k: self.names[places[0] + k])
+
+    def _add_lists(self, lists: Any, begin: int) -> None:
+        if len(lists) == 0:
+            return
+        name = self.names[0]
+        if lists.null_count:
+            row = int(np.argmax(missing_of(lists)))
+            raise DataFormatError(
+                f"{self.source}: row {begin + row} has no list in the column {name!r}; every "
+                "row needs its features"
+            )
+        sizes = list_sizes(lists)
+        if self.n_columns == 0:
+            if sizes[0] < 1:
+                raise DataFormatError(f"{self.source}: the list of row {begin} is empty")
+            self._start(int(sizes[0]))
+        is_other = sizes != self.n_columns
+        if is_other.any():
+            row = int(np.argmax(is_other))
+            raise DataFormatError(
+                f"{self.source}: the list of row {begin + row} in the column {name!r} has "
+                f"{sizes[row]} values, those before have {self.n_columns}; all rows have the same "
+                "features"
+            )
+        out = self._rows(begin, len(lists))
+        flat = [lists.flatten()]
+        self._write(flat, out.reshape(-1, 1), out, begin, lambda k: f"{name}[{k}]")
+
+    def _start(self, n_columns: int) -> None:
         self.n_columns, n_rows = n_columns, self.n_announced
         self._check(n_rows or 0)
         if n_rows is None:
             n_rows = max(1, _FIRST_BYTES // max(1, n_columns * self.dtype.itemsize))
         self._values = np.empty((n_rows, n_columns), self.dtype)
 
-    def rows(self, begin: int, n_rows: int) -> Array:
-        """Return these rows, to be written; no earlier view may be in use any more."""
+    def _rows(self, begin: int, n_rows: int) -> Array:
+        """These rows, to be written; no earlier view may be in use any more."""
         end = begin + n_rows
         if end > len(self._values):
             if self.n_announced is not None:
@@ -366,13 +395,13 @@ class _DenseReader:
         self.n_rows = max(self.n_rows, end)
         return self._values[begin:end]
 
-    def write(
+    def _write(
         self, columns: list[Any], out: Array, place: Array, begin: int, name: Callable[[int], str]
     ) -> None:
         """Write columns of numbers to ``out``, which is ``place``, rows from ``begin`` on, in the
         shape of the columns; ``name`` is that of a column of ``place``."""
-        parts = zip(*map(plain_numbers, columns), strict=True)
-        values, bits, first = ([*part] for part in parts)
+        self._n_written += place.size
+        values, bits, first = ([*part] for part in zip(*map(plain_numbers, columns), strict=True))
         missing, infinite = _core.interleave_columns(
             values, bits, np.array(first, np.int64), out, self.n_threads
         )
@@ -396,6 +425,11 @@ class _DenseReader:
             )
         if self.n_rows < n_rows:
             self._values.resize((self.n_rows, self.n_columns), refcheck=False)
+        if self._n_written != self._values.size:  # columns of Parquet that are shorter than others
+            raise DataFormatError(
+                f"{self.source}: {self._n_written:,} values of features for "
+                f"{self.n_rows:,} × {self.n_columns:,}; the file is damaged"
+            )
         return DenseRows(self._values)
 
     def _check(self, n_rows: int) -> None:
@@ -406,72 +440,10 @@ class _DenseReader:
         )
 
 
-class ColumnRows(_DenseReader):
-    """Rows from one column for each feature."""
-
-    _n_values = 0
-
-    def add(self, batch: Any, begin: int) -> None:
-        """Write the rows of a record batch, which has some features that lie side by side."""
-        held = set(batch.schema.names)
-        places = [j for j, name in enumerate(self.names) if name in held]
-        if not places:
-            return
-        if self.n_columns == 0:
-            self.start(len(self.names))
-        columns = [batch.column(self.names[j]) for j in places]
-        out = self.rows(begin, batch.num_rows)[:, places[0] : places[-1] + 1]
-        self._n_values += out.size
-        self.write(columns, out, out, begin, lambda k: self.names[places[0] + k])
-
-    def finish(self) -> DenseRows:
-        """Return the rows."""
-        rows = super().finish()
-        if self._n_values != rows.values.size:
-            raise DataFormatError(
-                f"{self.source}: {self._n_values:,} values of features for "
-                f"{rows.shape[0]:,} × {rows.shape[1]:,}; the file is damaged"
-            )
-        return rows
-
-
-class ListRows(_DenseReader):
-    """Rows from one column that holds a list of all features in each row."""
-
-    def add(self, batch: Any, begin: int) -> None:
-        """Append the rows of a record batch."""
-        if batch.num_rows == 0:
-            return
-        name = self.names[0]
-        lists = batch.column(name)
-        if lists.null_count:
-            row = int(np.argmax(missing_of(lists)))
-            raise DataFormatError(
-                f"{self.source}: row {begin + row} has no list in the column {name!r}; every "
-                "row needs its features"
-            )
-        sizes = list_sizes(lists)
-        if sizes[0] < 1 and self.n_columns == 0:
-            raise DataFormatError(f"{self.source}: the list of row {begin} is empty")
-        if self.n_columns == 0:
-            self.start(int(sizes[0]))
-        is_other = sizes != self.n_columns
-        if is_other.any():
-            row = int(np.argmax(is_other))
-            raise DataFormatError(
-                f"{self.source}: the list of row {begin + row} in the column {name!r} has "
-                f"{sizes[row]} values, those before have {self.n_columns}; all rows have the same "
-                "features"
-            )
-        out = self.rows(begin, len(lists))
-        flat = [lists.flatten()]
-        self.write(flat, out.reshape(-1, 1), out, begin, lambda k: f"{name}[{k}]")
-
-
 _SPARSE, _DENSE = 0, 1  # the types of a vector
 
 
-class VectorRows:
+class VectorReader:
     """Rows from one column of structs ``{type, size, indices, values}``.
 
     A vector of type 0 has ``values[k]`` at ``indices[k]``, ascending, of ``size`` features; one of

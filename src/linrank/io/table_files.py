@@ -12,10 +12,10 @@ from typing import Any
 from linrank.data.frames import sparse_part
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LONGEST_LINE, LongLineError, OneWay, open_blocks
+from linrank.io.columns import arrow
 from linrank.io.formats import is_arrow_stream, parquet_parts
-from linrank.io.tables.columns import arrow
-from linrank.io.tables.read import ArrowBatches, Table
-from linrank.io.tables.roles import Roles
+from linrank.io.roles import Roles
+from linrank.io.tables import ArrowBatches, Table
 from linrank.system.durable import naming
 
 

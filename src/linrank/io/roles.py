@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from linrank.errors import DataWarning, warn
-from linrank.io.tables.columns import LISTED, Column, listed, nearest
+from linrank.io.columns import LISTED, Column, listed, nearest
 from linrank.options import COLUMN_NAMES, UNCLEAR_NAMES
 from linrank.system.resources import count
 

@@ -225,16 +225,17 @@ def as_query_ids(column: Any, name: str, source: str, is_text: bool = False) -> 
     """
     types, whole = arrow().types, one_array(_plain_ids(column, name, source))
     if whole.null_count:
-        raise _no_id(int(np.argmax(missing_of(whole))), name, source)
-    if types.is_integer(whole.type) or types.is_boolean(whole.type):
-        return plain_numbers(whole)[0]
-    if types.is_floating(whole.type):
-        return _whole_numbers(plain_numbers(whole)[0], name, source)
+        raise _no_id(missing_of(whole), name, source)
+    if not types.is_dictionary(whole.type):
+        ids = plain_numbers(whole)[0]
+        if types.is_floating(whole.type) and not np.isfinite(ids).all():
+            raise _no_id(~np.isfinite(ids), name, source)
+        return ids.astype(np.int64) if types.is_floating(whole.type) and _are_whole(ids) else ids
     codes = plain_numbers(whole.indices)[0]
     found = [None if v is None else str(v) for v in whole.dictionary.to_pylist()]
     for code, id_ in enumerate(found):
         if (id_ is None or (is_text and not id_)) and (codes == code).any():
-            raise _no_id(int(np.argmax(codes == code)), name, source)
+            raise _no_id(codes == code, name, source)
     numbers = as_integers([id_ or "0" for id_ in found]) if is_text else None
     names: Array = np.array(found, dtype=object) if numbers is None else numbers
     return names[codes]
@@ -254,27 +255,22 @@ def _plain_ids(column: Any, name: str, source: str) -> Any:
             column, kind = column.cast(pa.large_string()), pa.large_string()
         if types.is_null(kind) or types.is_nested(kind):
             raise pa.ArrowInvalid("no ids")
-        if types.is_dictionary(kind) or types.is_boolean(kind) or types.is_integer(kind):
-            return column
-        return column if types.is_floating(kind) else column.dictionary_encode()
+        is_plain = types.is_dictionary(kind) or _is(kind, ("boolean", "integer", "floating"))
+        return column if is_plain else column.dictionary_encode()
     except pa.ArrowException:
-        raise DataFormatError(
-            f"{source}: the qid column {name!r} is {column.type}; ids are numbers or strings"
-        ) from None
+        raise _no_ids(column, "qid", name, source) from None
 
 
-def _whole_numbers(ids: Array, name: str, source: str) -> Array:
-    """Float ids as integers where they are: pandas makes floats of integers with gaps."""
-    bad = ~np.isfinite(ids)
-    if bad.any():
-        raise _no_id(int(np.argmax(bad)), name, source)
-    whole = bool(np.all((np.abs(ids) < _EXACT) & (ids == np.floor(ids))))
-    return ids.astype(np.int64) if whole else ids
-
-
-def _no_id(row: int, name: str, source: str) -> DataFormatError:
+def _no_id(is_missing: Array, name: str, source: str) -> DataFormatError:
     return DataFormatError(
-        f"{source}: the qid of row {row} (column {name!r}) is missing; every row belongs to a query"
+        f"{source}: the qid of row {int(np.argmax(is_missing))} (column {name!r}) is missing; "
+        "every row belongs to a query"
+    )
+
+
+def _no_ids(column: Any, role: str, name: str, source: str) -> DataFormatError:
+    return DataFormatError(
+        f"{source}: the {role} column {name!r} is {column.type}; ids are numbers or strings"
     )
 
 
@@ -284,15 +280,14 @@ def as_docids(column: Any, name: str, source: str) -> Words:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if pa.types.is_floating(column.type):  # integers with gaps, as pandas has them
-            is_whole = all(map(_are_whole, column.chunks))
+        if pa.types.is_floating(column.type):
+            numbers = (plain_numbers(part)[0][~missing_of(part)] for part in column.chunks)
+            is_whole = all(map(_are_whole, numbers))
             column = column.cast(pa.int64(), safe=False) if is_whole else column
         # Before the chunks are joined: together they may be longer than a plain string array.
         whole = one_array(column.cast(pa.large_string()))
     except pa.ArrowException:
-        raise DataFormatError(
-            f"{source}: the docid column {name!r} is {column.type}; ids are numbers or strings"
-        ) from None
+        raise _no_ids(column, "docid", name, source) from None
     if whole.null_count:
         whole = whole.fill_null("")
     _, offsets, text = whole.buffers()
@@ -301,9 +296,9 @@ def as_docids(column: Any, name: str, source: str) -> Words:
     return Words(data[ends[0] : ends[-1]], ends - ends[0])
 
 
-def _are_whole(numbers: Any) -> bool:
-    values = plain_numbers(numbers)[0][~missing_of(numbers)]
-    return bool(np.all((np.abs(values) < _EXACT) & (values == np.floor(values))))
+def _are_whole(ids: Array) -> bool:
+    """Whether floats are integers: pandas makes floats of integers with gaps."""
+    return bool(np.all((np.abs(ids) < _EXACT) & (ids == np.floor(ids))))
 
 
 def _type_words(type: Any) -> str:
