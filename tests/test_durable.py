@@ -190,24 +190,6 @@ def test_folders_without_permission(tmp_path):
 # ---- several files ------------------------------------------------------------------------------
 
 
-def test_positions_are_never_those_of_other_rows(tmp_path, monkeypatch):
-    from dataclasses import replace
-
-    path, seen, rename = tmp_path / "d.txt", [], os.replace
-    for base in (0, 10):
-        data = Dataset.of(np.eye(2) * (base + 1), [0, 1], qid=[1, 1])
-        data = replace(data, position=np.array([base + 1, base + 2]))
-        write(data, path, "svmlight", overwrite=True)
-
-        def look(first, second, name=f"{path}.position"):
-            rename(first, second)
-            seen.append((path.read_text()[:12], os.path.exists(name)))
-
-        monkeypatch.setattr(os, "replace", look)
-    assert seen == [("0 qid:1 1:11", False), ("0 qid:1 1:11", True)]
-    assert (tmp_path / "d.txt.position").read_text() == "11\n12\n"
-
-
 def test_an_artefact_of_several_files_is_a_whole_folder_or_none(tmp_path, monkeypatch):
     files = {"model.json": b"{}", "more.json": b"[]"}
 
@@ -534,21 +516,6 @@ def dies_at(step, action):
     return os.WIFSIGNALED(status)
 
 
-def positioned(base):
-    from dataclasses import replace
-
-    data = Dataset.of(np.eye(2) * (base + 1), [0, 1], qid=[1, 1])
-    return replace(data, position=np.array([base + 1, base + 2]))
-
-
-def text_and_positions(path):
-    text, name = path.read_text(), f"{path}.position"
-    if not os.path.exists(name):
-        return text, None
-    with open(name) as file:
-        return text, file.read()
-
-
 CASES = {
     "file": (lambda path, k: put(path, b"%d" % k), lambda path: path.read_bytes()),
     "checkpoint": (
@@ -566,10 +533,6 @@ CASES = {
     "store by two renames": (
         lambda path, k: linrank.Store.of(path, DATA.select(slice(0, 3 + k)), overwrite=True),
         lambda path: (linrank.Store(path).verify(), linrank.Store(path).n_rows)[1],
-    ),
-    "text with positions": (
-        lambda path, k: write(positioned(10 * k), path, "svmlight", overwrite=True),
-        text_and_positions,
     ),
     "artefact in a folder": (
         lambda path, k: Artefact("e", {"a": b"%d" % k, "b": b"%d" % k}, "Do.\n").save(path),
@@ -597,8 +560,6 @@ def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
     save(path, 1)
     old, n_steps = read(path), 0
     allowed = [old, new] if has_old else [new]
-    if kind == "text with positions":  # which are not there for a moment, rather than wrong
-        allowed += [(text, None) for text, _ in allowed]
     if kind == "artefact in a folder" and has_old:  # whose files are replaced one by one
         allowed += [{**new, "a": old["a"]}, {**old, "b": new["b"]}]
         allowed += [{**old, "a": new["a"]}, {**new, "b": old["b"]}]
