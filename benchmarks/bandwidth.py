@@ -38,11 +38,11 @@ def products(quick: bool) -> Table:
         data = problems.load(name, 0.05 if quick else 1.0)
         w = train(data, tol=1e-2).w
         for n_threads in (1, 2):
-            _add(table, name, data, w, n_threads)
+            _add_product(table, name, data, w, n_threads)
     return table
 
 
-def _add(table: Table, name: str, data: Any, w: Any, n_threads: int) -> None:
+def _add_product(table: Table, name: str, data: Any, w: Any, n_threads: int) -> None:
     nbytes = data.rows.nbytes
     times, peak = [], 0.0
     for _ in range(3):  # in turn, so that a slow moment hits both
@@ -99,11 +99,11 @@ def scoring(quick: bool) -> list[Table]:
     )
     size = 64_000_000 if quick else 512_000_000
     for n_features in FEATURES:
-        _add(speed, others, n_features, size // (4 * n_features))
+        _add_scores(speed, others, n_features, size // (4 * n_features))
     return [speed, others]
 
 
-def _add(speed: Table, others: Table, n_features: int, n_rows: int) -> None:
+def _add_scores(speed: Table, others: Table, n_features: int, n_rows: int) -> None:
     rng = np.random.default_rng(n_features)
     X = rng.random((n_rows, n_features), dtype=np.float32)
     coef = rng.standard_normal(n_features)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 import problems
 from linrank.data.dataset import Dataset
 from linrank.losses.base import SquaredHinge
@@ -78,7 +80,7 @@ def by_value(fraction: float) -> Table:
     """What each C costs, on all sets."""
     table = Table(
         "Newton steps + Hessian products of each value of the path",
-        ["set", *(f"2^{k}" for k in range(-15, 11))],
+        ["set", *(f"2^{np.log2(C):.0f}" for C in GRID)],
     )
     for name in SETS:
         try:

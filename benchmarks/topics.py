@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from documents import Documents
 from numpy.typing import NDArray
 from scipy import sparse
 
 import linrank
-from documents import Documents
 from giant import peak
 from linrank.data.rows import CsrRows
 from report import Table, main, ratio, seconds
