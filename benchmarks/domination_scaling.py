@@ -20,7 +20,7 @@ import curves
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.pairs.layering import Layering
+from linrank.domination.layering import Layering
 from report import Table, main, ratio, seconds, spread
 
 Array = NDArray[Any]

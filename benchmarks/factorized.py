@@ -24,8 +24,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.synthetic import make_ranking
 from linrank.lowrank.factorized import train_factorized
-from linrank.published import factorize_by_pairs
-from linrank.published.listed_pairs import PAIR_WORK
+from linrank.published import PAIR_WORK, factorize_by_pairs
 from linrank.ranksvm.train import train
 from memory import watch
 from report import Table, main, ratio, spread

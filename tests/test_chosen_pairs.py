@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError, dual_matrix, load_model
 from linrank.data.dataset import Dataset
-from linrank.pairs import chosen, chosen_sizes, closest, pruned
-from linrank.pairs.choice import Selection
+from linrank.pairs import Selection, chosen, chosen_sizes, closest, pruned
 from linrank.ranksvm.train import train
 from papers import RankSVM, RankSVMCV, ranksvm_path
 from strategies import scored_queries

@@ -16,8 +16,8 @@ from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
+from linrank.domination.layering import Layering
 from linrank.options import PENALTIES
-from linrank.pairs.layering import Layering
 from test_domination_loss import definition, layerings
 
 

@@ -11,8 +11,8 @@ from linrank import make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows, narrow_rows
 from linrank.domination.descent import Descent, descend
+from linrank.domination.layering import Layering
 from linrank.domination.train import make_problem, sample_negatives, train
-from linrank.pairs.layering import Layering
 
 
 def few_features():

@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 from linrank import reference
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.losses.domination import DominationLoss
-from linrank.pairs.layering import Layering
+from linrank.domination.layering import Layering
+from linrank.domination.problem import DominationLoss
 from strategies import scored_queries
 
 

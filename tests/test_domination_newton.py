@@ -9,10 +9,9 @@ from scipy.optimize import minimize
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
-from linrank.domination.newton import RidgeProblem, by_newton, sample_layering
-from linrank.domination.problem import DominationProblem
-from linrank.losses.domination import DominationLoss
-from linrank.pairs.layering import Layering
+from linrank.domination.layering import Layering
+from linrank.domination.problem import DominationLoss, DominationProblem
+from linrank.domination.train import RidgeProblem, by_newton, sample_layering
 from linrank.solvers.result import duality_gap
 from real_data import mq2008
 

@@ -13,7 +13,7 @@ from linrank import (
     make_ranking,
 )
 from linrank.data.dataset import Dataset
-from linrank.pairs.layering import Layering, margin_of_part
+from linrank.domination.layering import Layering, margin_of_part
 from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
 from linrank.search.grids import tune_domination

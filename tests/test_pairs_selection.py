@@ -18,8 +18,7 @@ from numpy.testing import assert_array_equal
 from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError
 from linrank.data.queries import Queries
-from linrank.pairs import chosen_sizes, closest, pruned, random
-from linrank.pairs.choice import Cells, Selection, distinct, without
+from linrank.pairs import Cells, Selection, chosen_sizes, closest, distinct, pruned, random, without
 from linrank.system import resources as memory
 from strategies import scored_queries
 

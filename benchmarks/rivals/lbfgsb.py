@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from linrank.data.dataset import Dataset
-from linrank.losses.domination import DominationLoss
+from linrank.domination.layering import Layering
+from linrank.domination.problem import DominationLoss
 from linrank.objective import Risk
-from linrank.pairs.layering import Layering
 
 Array = NDArray[Any]
 Oracle = Callable[[Array], tuple[float, Array]]  # a value and its gradient

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import narrow_rows
-from linrank.domination.problem import DominationProblem, PenalisedPoint
-from linrank.losses.domination import DominationLoss
+from linrank.domination.problem import DominationLoss, DominationProblem, PenalisedPoint
 from linrank.objective import Risk, RiskPoint
 from linrank.solvers.conjugate import by_cholesky
 from linrank.solvers.result import Callback, History, Patience, Result, Verdict

@@ -17,8 +17,8 @@ from linrank.data.queries import query_weights, varying_columns
 from linrank.data.scaling import Scaling
 from linrank.domination import train
 from linrank.domination.descent import Descent, Log, descend
-from linrank.domination.newton import by_newton
 from linrank.domination.problem import DominationProblem, PenalisedPoint
+from linrank.domination.train import by_newton
 from linrank.errors import check_natural
 from linrank.ranksvm.path import PathResult, as_grid, reporting, warn_unless_certified
 from linrank.solvers.result import Callback, Result, Verdict

@@ -26,7 +26,7 @@ from linrank.duals.entries import HuberEntries, PairEntries, SquaredHingeEntries
 from linrank.errors import check_one_of, check_positive
 from linrank.models.linear import LinearModel
 from linrank.options import LOSSES, SELECTED_PAIRS
-from linrank.pairs.choice import Cells, Pairs, Selection, chosen, weighted_as
+from linrank.pairs import Cells, Pairs, Selection, chosen, weighted_as
 from linrank.system.seeds import seed_of
 
 Array = NDArray[Any]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from linrank.data.queries import Queries
 from linrank.objective import RiskPoint, SumPoint
-from linrank.pairs.choice import Pairs, layer_numbers
+from linrank.pairs import Pairs, layer_numbers
 from linrank.ranksvm.train import Problem, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap, lower_bound

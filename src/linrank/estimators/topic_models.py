@@ -20,10 +20,10 @@ from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
 from linrank.data.scaling import Scaling
+from linrank.domination.layering import is_by_row
 from linrank.errors import is_number
 from linrank.estimators.base import LinearRanker
 from linrank.models.linear import LinearModel
-from linrank.pairs.layering import is_by_row
 from linrank.ranksvm.settings import settled_scale
 from linrank.system.seeds import seed_of_part
 

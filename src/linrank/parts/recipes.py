@@ -19,16 +19,20 @@ from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Rows, join_offsets, without_offsets
 from linrank.data.scaling import Scaling
-from linrank.domination import newton
-from linrank.domination.train import check_parameters, choose_solver
+from linrank.domination.layering import Layering, is_by_row, is_table
+from linrank.domination.problem import DominationLoss
+from linrank.domination.train import (
+    SAMPLE_SEED,
+    RidgeProblem,
+    check_parameters,
+    choose_solver,
+)
 from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss
-from linrank.losses.domination import DominationLoss
 from linrank.losses.swaps import Swaps
 from linrank.models.design import Design
 from linrank.options import SELECTED_PAIRS
 from linrank.pairs import Pairs, check_total, chosen
-from linrank.pairs.layering import Layering, is_by_row, is_table
 from linrank.parts.chunk import Chunk, Sizes, Terms
 from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows
@@ -279,7 +283,7 @@ class DominationRecipe(Recipe):
     layers: str | Callable[[Array], Any] = "labels"
     margin: Any = None
     loss: str = field(default="domination", init=False)
-    seed: ClassVar[int] = newton.SAMPLE_SEED
+    seed: ClassVar[int] = SAMPLE_SEED
     parameter: ClassVar[str] = "alpha"
 
     @property
@@ -297,8 +301,8 @@ class DominationRecipe(Recipe):
 
     def _problem(
         self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
-    ) -> newton.RidgeProblem:
-        return newton.RidgeProblem(rows, layering, C, scale, n)
+    ) -> RidgeProblem:
+        return RidgeProblem(rows, layering, C, scale, n)
 
 
 def _joined(parts: list[Any], *names: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank import _core
+from linrank import _core, published
 from linrank import options as of
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
@@ -38,13 +38,11 @@ from linrank.losses.swaps import (
 )
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs, check_total, chosen
-from linrank.published import counting as published
 from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.result import Callback, Result
-from linrank.solvers.tron import tron
 from linrank.system.resources import resolve, useful_threads
 
 Array = NDArray[Any]
@@ -733,7 +731,7 @@ def train(
     )
     if solver != "newton":
         is_ours = solver == "bundle" and counting is None
-        found = (bundle if solver == "bundle" else tron)(
+        found = (bundle if solver == "bundle" else published.tron)(
             problem.unsmoothed() if is_ours else problem.published(solver, counting),
             np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,

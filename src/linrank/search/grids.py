@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
+from linrank.domination.layering import margin_of_part
 from linrank.domination.path import PathProblem
 from linrank.options import ALGORITHMS
-from linrank.pairs.layering import margin_of_part
 from linrank.ranksvm.path import as_grid, solve_path
 from linrank.search.folds import Fold, affordable_folds, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning

@@ -15,7 +15,7 @@ from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.options import LAYERS
-from linrank.pairs.choice import Pairs, layer_numbers, no_pairs_message
+from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
@@ -52,7 +52,7 @@ def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:
     Parameters
     ----------
     margin : None, float, str, tuple, callable or array
-        As in `linrank.pairs.layering.Layering.of`, a table excepted.
+        As in `linrank.domination.layering.Layering.of`, a table excepted.
     labels : float64 array
         By row.
     queries : Queries
