@@ -23,8 +23,6 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, Rows, as_rows
 from linrank.kernels.approximation import (
     ApproximateResult,
-    FeatureMap,
-    FourierMap,
     MappedRows,
     NystroemMap,
     Room,
@@ -88,12 +86,11 @@ def accuracy(quick: bool) -> Table:
     test = flights.part("test", unit)
     linear(table, flights)
     data, kernel = flights.part("train", unit), Kernel("rbf", gamma=gamma)
-    for approximation in ("nystroem", "fourier"):
-        for m in (20, 60) if quick else (100, 300, 1000, 2000):
-            start = clock()
-            result = fitted(data, kernel, C, m, approximation)
-            taken = clock() - start
-            add(table, approximation, m, test, taken, lambda r=result: scores(kernel, r, test.rows))
+    for m in (20, 60) if quick else (100, 300, 1000, 2000):
+        start = clock()
+        result = fitted(data, kernel, C, m)
+        taken = clock() - start
+        add(table, "nystroem", m, test, taken, lambda r=result: scores(kernel, r, test.rows))
     trees(table, data, test, ROUNDS[:2] if quick else ROUNDS)
     return table
 
@@ -111,13 +108,10 @@ def chosen(flights: Flights, n_rows: int, m: int) -> tuple[float, float, float]:
     return max(itertools.product(COSTS, GAMMAS, UNITS), key=judged)
 
 
-def fitted(
-    data: Dataset, kernel: Kernel, C: float, m: int, approximation: str = "nystroem", **options: Any
-) -> ApproximateResult:
+def fitted(data: Dataset, kernel: Kernel, C: float, m: int, **options: Any) -> ApproximateResult:
     return train_approximate(
         data,
         kernel=kernel,
-        approximation=approximation,
         n_components=m,
         C=C * data.n_rows,
         query_normalization="pairs",
@@ -128,10 +122,7 @@ def fitted(
 
 def scores(kernel: Kernel, result: ApproximateResult, rows: Rows) -> np.ndarray:
     """Those of the collapsed ranker."""
-    if result.phases is None:
-        return kernel.product(rows, result.rows, result.coef)
-    angles = Kernel("linear").matrix(rows, result.rows)
-    return np.cos(angles - result.phases) @ result.coef
+    return kernel.product(rows, result.rows, result.coef)
 
 
 def linear(table: Table, flights: Flights) -> None:
@@ -199,9 +190,8 @@ def products(quick: bool) -> Table:
         ],
         notes=[f"streamed: within {limit / 1e6:g} MB beside the data"],
     )
-    for approximation in ("nystroem", "fourier"):
-        for m in (100,) if quick else (300, 1000):
-            table.add(approximation, m, *timed(data, kernel, approximation, m, limit))
+    for m in (100,) if quick else (300, 1000):
+        table.add("nystroem", m, *timed(data, kernel, m, limit))
     return table
 
 
@@ -214,17 +204,11 @@ def generated(n_rows: int, n_features: int = 20) -> Dataset:
     return Dataset(as_rows(X), np.floor(10 * np.argsort(np.argsort(y)) / n_rows))
 
 
-def timed(
-    data: Dataset, kernel: Kernel, approximation: str, m: int, limit: int
-) -> tuple[float | int, ...]:
+def timed(data: Dataset, kernel: Kernel, m: int, limit: int) -> tuple[float | int, ...]:
     """The cells of a row after its name."""
     start = clock()
-    features: FeatureMap
-    if approximation == "nystroem":
-        n_candidates = Room.of(limit, data.rows, m).n_candidates
-        features = NystroemMap.of(kernel, data.rows, m, n_candidates)
-    else:
-        features = FourierMap.of(kernel, data.n_features, m)
+    n_candidates = Room.of(limit, data.rows, m).n_candidates
+    features = NystroemMap.of(kernel, data.rows, m, n_candidates)
     chosen = clock() - start
     mapped = MappedRows(data.rows, features, 0)
     streamed = pass_of(mapped)
@@ -239,7 +223,7 @@ def timed(
     fits.append(chosen + storing + clock() - start)
     del stored
     start = clock()
-    found = fitted(data, kernel, 1.0, m, approximation, memory_limit=limit)
+    found = fitted(data, kernel, 1.0, m, memory_limit=limit)
     fits.append(clock() - start)
     if not found.is_streamed:
         raise RuntimeError(f"{m} components fit into {limit} bytes; lower LIMIT")

@@ -485,7 +485,6 @@ KERNELS: dict[str, tuple[str, dict[str, Any]]] = {
     "poly": ("csr", {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.1, **TIGHT}),
     "linear": ("csr", {"kernel": "linear", "pairs": "adjacent", **TIGHT}),
     "nystroem": ("float64", {"approximation": "nystroem", "n_components": 40, **TIGHT}),
-    "fourier": ("float32", {"approximation": "fourier", "n_components": 40, **TIGHT}),
 }
 for name, (storage, options) in KERNELS.items():
 

@@ -30,16 +30,13 @@ def scores_by_definition(model: KernelModel, X: np.ndarray) -> np.ndarray:
     rows = np.asarray(rows.todense() if sparse.issparse(rows) else rows, dtype=np.float64)
     scores = np.zeros(len(X))
     for t, x in enumerate(np.asarray(X, dtype=np.float64)):
-        for i, (row, c) in enumerate(zip(rows, model.coef, strict=True)):
-            if model.phases is not None:
-                scores[t] += c * np.cos(row @ x - model.phases[i])
-            else:
-                scores[t] += c * kernel_values(model.kernel, row, x)
+        for row, c in zip(rows, model.coef, strict=True):
+            scores[t] += c * kernel_values(model.kernel, row, x)
     return scores
 
 
 @st.composite
-def kernels(draw, names=("rbf", "poly", "sigmoid", "linear", "precomputed", "fourier")):
+def kernels(draw, names=("rbf", "poly", "sigmoid", "linear", "precomputed")):
     gamma = draw(st.floats(1e-3, 10.0))
     return Kernel(draw(st.sampled_from(names)), gamma, draw(st.integers(1, 4)), draw(numbers))
 
@@ -62,7 +59,6 @@ def kernel_models(draw):
     kind = draw(st.sampled_from(SCALES))
     factors = np.linspace(0, 2, n_features) if kind in ("standard", "minmax") else None
     options["scaling"] = Scaling(kind, factors)
-    options["phases"] = draw(vector) if kernel.name == "fourier" else None
     if draw(st.booleans()):
         options["feature_names"] = [f"ü{j}" for j in range(n_features)]
     if draw(st.booleans()):

@@ -128,10 +128,6 @@ def test_the_card_as_json(saved, capsys):
     ("options", "texts"),
     [
         (
-            {"kernel": Kernel("fourier", 0.5), "phases": COEF, "support": None},
-            ["by random cosine features, γ = 0.5", "6 frequencies; dense", "cosine feature, all 6"],
-        ),
-        (
             {"kernel": Kernel("precomputed"), "rows": None},
             ["precomputed: given as a matrix", "12 columns, one for each", "6 rows of 12 (50 %)"],
         ),

@@ -120,11 +120,6 @@ def fitted(files, method, **params):
             "--approximation nystroem --n-components 20",
             {"approximation": "nystroem", "n_components": 20},
         ),
-        (
-            "kernel",
-            "--approximation fourier --n-components 20",
-            {"approximation": "fourier", "n_components": 20},
-        ),
     ],
 )
 def test_the_model_is_that_of_the_estimator(files, model, method, options, params):

@@ -15,7 +15,6 @@ from linrank.data.preferences import Preferences
 from linrank.data.rows import CsrRows, DenseRows, StreamedRows, as_rows
 from linrank.kernels.approximation import (
     ApproximateResult,
-    FourierMap,
     MappedRows,
     NystroemMap,
     Room,
@@ -43,15 +42,10 @@ def curved(n: int = 120, seed: int = 0, n_queries: int | None = None, copies: in
 
 def scores_of(kernel: Kernel, result: ApproximateResult, rows: DenseRows | CsrRows) -> np.ndarray:
     """Those of the model that the result stands for."""
-    if result.phases is None:
-        return kernel.matrix(rows, result.rows) @ result.coef
-    frequencies = result.rows.to_user()
-    return np.cos(rows.to_user() @ frequencies.T - result.phases) @ result.coef
+    return kernel.matrix(rows, result.rows) @ result.coef
 
 
-def features(data: Dataset, approximation: str, m: int = 20, kernel: Kernel = RBF):
-    if approximation == "fourier":
-        return FourierMap.of(kernel, data.n_features, m, seed=1)
+def features(data: Dataset, m: int = 20, kernel: Kernel = RBF) -> NystroemMap:
     return NystroemMap.of(kernel, data.rows, m, data.n_rows, seed=1)
 
 
@@ -61,7 +55,7 @@ def features(data: Dataset, approximation: str, m: int = 20, kernel: Kernel = RB
 @pytest.mark.parametrize("name", KERNELS)
 def test_nystroem_features_give_the_kernel_with_landmarks_exactly(name):
     data, kernel = curved(), KERNELS[name]
-    mapped = features(data, "nystroem", 30, kernel)
+    mapped = features(data, 30, kernel)
     assert_array_equal(mapped.rows.values, data.X[mapped.support])
     Z = MappedRows(data.rows, mapped, data.n_rows).take(slice(None)).values.astype(np.float64)
     K = kernel.matrix(data.rows, data.rows)
@@ -72,44 +66,21 @@ def test_nystroem_features_give_the_kernel_with_landmarks_exactly(name):
 
 def test_landmarks_are_distinct_rows_and_no_more_than_the_rank():
     data = curved(100, copies=40)
-    found = features(data, "nystroem", 100)
+    found = features(data, 100)
     assert len(np.unique(data.X[found.support], axis=0)) == found.n_components <= 60
-    linear = features(data, "nystroem", 50, Kernel("linear"))
+    linear = features(data, 50, Kernel("linear"))
     assert linear.n_components == data.n_features
-
-
-@pytest.mark.parametrize("n_frequencies", [50, 800])
-def test_the_fourier_kernel_has_the_error_of_its_variance(n_frequencies):
-    """``Var cos ω·δ = (1 - k²)²/2``: the error falls as the root of the number of frequencies."""
-    data = curved(40)
-    exact = RBF.matrix(data.rows, data.rows)
-    ratios = []
-    for seed in range(8):
-        found = FourierMap.of(RBF, data.n_features, 2 * n_frequencies, seed=seed)
-        Z = MappedRows(data.rows, found, data.n_rows).take(slice(None)).values.astype(np.float64)
-        expected = (1.0 - exact**2) / np.sqrt(2.0 * n_frequencies)
-        ratios.append(np.square(Z @ Z.T - exact).mean() / np.square(expected).mean())
-    assert 0.7 < np.mean(ratios) < 1.4
-
-
-def test_fourier_features_far_from_the_origin_keep_their_digits():
-    rows = DenseRows(np.array([[1e6, 0.0, 0.0], [1e6 + 1.0, 0.0, 0.0]]))
-    found = FourierMap.of(RBF, 3, 40)
-    angles = rows.values @ found.rows.values.T
-    exact = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(20)
-    assert_allclose(MappedRows(rows, found, 2).take(slice(None)).values, exact, atol=1e-6)
 
 
 # ---- products block by block --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
-def test_streamed_products_are_those_of_the_stored_features(approximation, is_sparse):
+def test_streamed_products_are_those_of_the_stored_features(is_sparse):
     data = curved(90)
     if is_sparse:
         data = replace(data, rows=as_rows(sparse.csr_array(data.X * (np.abs(data.X) > 0.5))))
-    mapped = MappedRows(data.rows, features(data, approximation), 90, block=16)
+    mapped = MappedRows(data.rows, features(data), 90, block=16)
     Z = mapped.take(slice(None))
     assert Z.dtype == np.float32
     assert Z.shape == mapped.shape
@@ -124,10 +95,9 @@ def test_streamed_products_are_those_of_the_stored_features(approximation, is_sp
     assert_array_equal(mapped.take(index).values, Z.values[index])
 
 
-@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
-def test_neither_blocks_nor_threads_change_products(approximation):
+def test_neither_blocks_nor_threads_change_products():
     data = curved(200)
-    found = features(data, approximation)
+    found = features(data)
     rng = np.random.default_rng(4)
     w, r = rng.standard_normal(found.n_components), rng.standard_normal(200)
     whole = MappedRows(data.rows, found, 200)
@@ -142,10 +112,9 @@ def test_neither_blocks_nor_threads_change_products(approximation):
         assert_array_equal(*stored)
 
 
-@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
-def test_streamed_products_hold_some_blocks_at_a_time(approximation):
+def test_streamed_products_hold_some_blocks_at_a_time():
     data = curved(20_000)
-    mapped = MappedRows(data.rows, features(curved(500), approximation, 100), 0, block=256)
+    mapped = MappedRows(data.rows, features(curved(500), 100), 0, block=256)
     w, r = np.ones(mapped.shape[1]), np.ones(data.n_rows)
     tracemalloc.start()
     mapped.scores(w, None, 1)
@@ -157,7 +126,7 @@ def test_streamed_products_hold_some_blocks_at_a_time(approximation):
 
 def test_streamed_rows_have_no_array():
     data = curved(20)
-    mapped = MappedRows(data.rows, features(data, "fourier"), 20)
+    mapped = MappedRows(data.rows, features(data), 20)
     with pytest.raises(TypeError, match=r"computed by blocks, float32, 20 × 20"):
         _ = mapped.core
     with pytest.raises(TypeError, match="no array"):
@@ -170,7 +139,7 @@ def test_streamed_rows_have_no_array():
 def streamed_and_stored(n_queries: int | None = None, **options) -> tuple[Problem, Problem]:
     """The same problem; the former may store 150 of its 600 rows."""
     data = curved(600, n_queries=n_queries)
-    mapped = MappedRows(data.rows, features(data, "fourier"), 150, block=128)
+    mapped = MappedRows(data.rows, features(data), 150, block=128)
     designs = (mapped, mapped.stored(slice(None), 1))
     return tuple(Problem.of(replace(data, rows=rows), 0.1, **options) for rows in designs)
 
@@ -268,54 +237,25 @@ def test_more_landmarks_come_nearer_and_never_below_the_exact_optimum():
     assert excess[0] > 2 * excess[1] > 4 * excess[2]
 
 
-def test_more_frequencies_come_nearer():
-    data = curved(200)
-    exact = train_kernel(data, kernel=RBF, C=0.01, tol=1e-8).scores
-    errors = []
-    for m in (20, 200, 2000):
-        found = [
-            train_approximate(
-                data, kernel=RBF, approximation="fourier", n_components=m, C=0.01, seed=seed
-            )
-            for seed in range(3)
-        ]
-        off = [scores_of(RBF, one, data.rows) - exact for one in found]
-        errors.append(np.mean([one.std() for one in off]))
-    assert errors[0] > 2 * errors[1] > 4 * errors[2]
-
-
-@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
-def test_the_collapsed_ranker_has_the_scores_of_the_features(approximation):
+def test_the_collapsed_ranker_has_the_scores_of_the_features():
     data = curved(150)
-    found = train_approximate(
-        data, kernel=RBF, approximation=approximation, n_components=30, seed=4
-    )
-    assert (found.phases is None) == (found.support is not None) == (approximation == "nystroem")
-    mapped = features(data, approximation, 30)
-    if approximation == "nystroem":
-        mapped = replace(mapped, rows=found.rows, support=found.support)
-        K = RBF.matrix(mapped.rows, mapped.rows)
-        assert_allclose(found.coef @ K @ found.coef, found.w @ found.w, rtol=1e-6)
-    else:
-        mapped = FourierMap(found.rows)
-        Z = MappedRows(data.rows, mapped, 150).take(slice(None))
-        exact = Z.scores(found.w, None, 1)
-        assert_allclose(scores_of(RBF, found, data.rows), exact, atol=1e-5 * np.abs(exact).max())
+    found = train_approximate(data, kernel=RBF, n_components=30, seed=4)
+    mapped = replace(features(data, 30), rows=found.rows, support=found.support)
+    K = RBF.matrix(mapped.rows, mapped.rows)
+    assert_allclose(found.coef @ K @ found.coef, found.w @ found.w, rtol=1e-6)
 
 
 SMALL_ROOM = 2_200_000  # bytes: three quarters are less than features of 9000 rows and Hessians
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
 @pytest.mark.parametrize("n_queries", [None, 100])
-def test_streamed_training_reaches_the_optimum_of_stored_features(n_queries, approximation, loss):
+def test_streamed_training_reaches_the_optimum_of_stored_features(n_queries, loss):
     data = curved(9000, n_queries=n_queries)
     results = [
         train_approximate(
             data,
             kernel=RBF,
-            approximation=approximation,
             n_components=40,
             C=1e-2,
             loss=loss,
@@ -332,10 +272,9 @@ def test_streamed_training_reaches_the_optimum_of_stored_features(n_queries, app
 
 
 @pytest.mark.parametrize("limit", [None, SMALL_ROOM])
-@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
-def test_the_seed_and_nothing_else_decides(approximation, limit):
+def test_the_seed_and_nothing_else_decides(limit):
     data = curved(9000, n_queries=100)
-    options = {"approximation": approximation, "n_components": 40, "memory_limit": limit}
+    options = {"n_components": 40, "memory_limit": limit}
     a, b, c = (
         train_approximate(data, kernel=RBF, seed=seed, n_jobs=n_jobs, **options)
         for seed, n_jobs in ((3, 1), (3, 2), (4, 1))
@@ -368,15 +307,9 @@ def test_chosen_pairs_go_through(pairs, limit):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"approximation": "taylor"}, r"approximation must be 'nystroem' or 'fourier', got 'tayl"),
         ({"n_components": 0}, r"n_components must be an integer >= 1 or None, got 0"),
         ({"n_components": 121}, r"n_components=121 landmarks.*120 rows.*at most so many"),
         ({"kernel": Kernel("precomputed")}, r"precomputed.*approximation=None"),
-        (
-            {"approximation": "fourier", "kernel": KERNELS["poly"]},
-            r"'fourier' .*kernel='rbf' only, got kernel='poly'; use approximation='nystroem'",
-        ),
-        ({"approximation": "fourier", "n_components": 7}, r"n_components=7 is odd.*use 8"),
         ({"memory_limit": 0}, r"memory_limit must be a finite number > 0, got 0; .* bytes"),
         ({"C": -1.0}, r"C must be"),
     ],
@@ -408,11 +341,7 @@ def wide(n_columns: int) -> Dataset:
     return Dataset(as_rows(sparse.csr_array(entries)), np.array([0.0, 1.0, 2.0]))
 
 
-def test_frequencies_of_very_many_features_are_refused_before_they_are_drawn():
-    with pytest.raises(
-        MemoryError, match=r"256 frequencies of 1000000000 features takes 2.0 TB.*nystro"
-    ):
-        train_approximate(wide(10**9), kernel=RBF, approximation="fourier")
+def test_landmarks_are_as_sparse_as_the_rows():
     found = train_approximate(wide(10**5), kernel=RBF)
     assert isinstance(found.rows, CsrRows)
     assert len(found.coef) == 3
@@ -420,7 +349,7 @@ def test_frequencies_of_very_many_features_are_refused_before_they_are_drawn():
 
 def test_streamed_rows_are_a_class_of_their_own():
     data = curved(20)
-    mapped = MappedRows(data.rows, features(data, "fourier"), 20)
+    mapped = MappedRows(data.rows, features(data), 20)
     assert isinstance(mapped, StreamedRows)
     assert mapped.describe() == "computed by blocks, float32, 20 × 20"
 
@@ -437,6 +366,4 @@ def test_nystroem_refuses_what_is_no_kernel(kernel, what):
     """As an exact fit does; the rows that it looks at come from all over the data."""
     X = np.random.default_rng(3).normal(size=(900, 3))
     with pytest.raises(ValueError, match=what):
-        train_approximate(
-            Dataset.of(X, X[:, 0]), kernel=kernel, approximation="nystroem", n_components=90
-        )
+        train_approximate(Dataset.of(X, X[:, 0]), kernel=kernel, n_components=90)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def model_of(kernel=KERNELS[0], **options):
 
 
 def same(a, b):
-    for name in ("coef", "support", "phases"):
+    for name in ("coef", "support"):
         first, second = getattr(a, name), getattr(b, name)
         assert (first is None) == (second is None)
         if first is not None:
@@ -87,15 +87,6 @@ def test_scores_equal_the_definition(kernel, make, make_test, dtype):
     model = KernelModel(make(X.astype(dtype)), COEF, kernel)
     found = model.predict(make_test(TEST), n_jobs=2)
     assert_allclose(found, scores_by_definition(model, TEST), rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_cosine_features_equal_the_definition(make, monkeypatch):
-    model = KernelModel(X, COEF, Kernel("fourier", 0.3), phases=np.linspace(-3, 3, 40))
-    expected = scores_by_definition(model, TEST)
-    assert_allclose(model.predict(make(TEST)), expected, rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr("linrank.models.kernel._COSINE_BYTES", 8 * 40 * 5)  # five rows a block
-    assert_allclose(model.predict(make(TEST)), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["standard", "minmax", "query"])
@@ -198,7 +189,6 @@ class Run:
 class Approximate(Run):
     rows: Any = None
     coef: Any = None
-    phases: Any = None
     support: Any = None
 
 
@@ -250,10 +240,6 @@ def test_an_approximation_says_what_it_is_a_sum_of():
     run = Approximate(np.ones(3), rows=DenseRows(X[:2]), coef=[1.0, 0.0], support=[1, 0])
     model = KernelModel.of(run, data, Scaling(), KERNELS[0])
     assert (model.kernel.name, model.n_support, model.n_train) == ("rbf", 2, 40)
-    run = replace(run, phases=np.array([0.5, 1.0]), support=None)
-    model = KernelModel.of(run, data, Scaling(), KERNELS[0])
-    assert (model.kernel.name, model.kernel.gamma) == ("fourier", 0.3)
-    assert_allclose(model.predict(TEST), np.cos(TEST @ X[0] - 0.5))
 
 
 def test_pairs_are_counted_where_the_training_does_not_say():
@@ -345,8 +331,6 @@ def test_a_model_is_shown_in_one_line():
         "<KernelModel poly, gamma=0.5, degree=2, coef0=1, 40 support rows, 5 features, "
         "scale='none', C=2.0, n_pairs=7>"
     )
-    model = KernelModel(X, COEF, Kernel("fourier", 0.3), phases=COEF)
-    assert repr(model) == "<KernelModel fourier, gamma=0.3, 40 cosines, 5 features, scale='none'>"
 
 
 def test_the_coefficients_cannot_be_changed_and_pickle_keeps_the_model():
@@ -390,12 +374,6 @@ BAD = {
     "support beyond": ({"support": [0, 9], "n_train": 9}, r"support\[1\] is 9, .* row of 9"),
     "support twice": ({"support": [4, 4]}, "names a training row twice"),
     "no training rows": ({"n_train": 0}, "n_train must be an integer >= 1, got 0"),
-    "phases without need": ({"phases": [1.0, 2.0]}, "'rbf' takes no phases"),
-    "phases missing": ({"kernel": Kernel("fourier")}, "'fourier' needs phases"),
-    "too few phases": (
-        {"kernel": Kernel("fourier"), "phases": [1.0]},
-        r"phases must have the shape \(2,\), got shape \(1,\)",
-    ),
     "names": ({"feature_names": ["a", "b"]}, "2 feature names for 1 features"),
     "factors": ({"scaling": Scaling("minmax", np.ones(2))}, "2 scaling factors for 1 features"),
     "precomputed with rows": ({"kernel": Kernel("precomputed")}, "takes no rows"),

@@ -273,10 +273,6 @@ def test_data_without_pairs_and_without_numbers_are_told(name):
 TINY = 1e-13  # a tolerance below what rounding allows: scores are compared to seven digits
 WEIGHTS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 # Checks that set n_components=1, which is too odd.
-SET_TO_ONE = [
-    *("check_dont_overwrite_parameters", "check_fit2d_1feature", "check_fit2d_predict1d"),
-    *("check_methods_sample_order_invariance", "check_methods_subset_invariance"),
-]
 UNWEIGHTED = {
     "SGDRanker": "pairs are drawn at random: a weight is a probability, not a repetition",
     "FactorizedRankSVM": "the same problem from another start: the objective is not convex",
@@ -297,8 +293,6 @@ def expected_failures(estimator):
         return failures
     if estimator.approximation == "nystroem":
         return dict.fromkeys(WEIGHTS, "landmarks are drawn, and repeated rows are others to draw")
-    if estimator.approximation == "fourier":
-        return dict.fromkeys(SET_TO_ONE, "a frequency has two components")
     if estimator.kernel == "precomputed":
         names = ("check_positive_only_tag_during_fit", "check_estimators_dtypes")
         return dict.fromkeys(names, "it passes a matrix with eigenvalues far below 0")
@@ -353,7 +347,6 @@ def test_scikit_learn_checks(estimator, check):
         KernelRankSVM("poly", degree=2, coef0=1.0, loss="hinge"),
         KernelRankSVM(scale="standard", query_normalization="pairs", tol=TINY),
         KernelRankSVM(approximation="nystroem", tol=TINY),
-        KernelRankSVM(approximation="fourier", n_components=20, tol=TINY),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -87,7 +87,7 @@ KERNEL_PARAMETERS = {
 }
 KERNELS = tuple(KERNEL_PARAMETERS)
 WITH_GAMMA = tuple(name for name, own in KERNEL_PARAMETERS.items() if "gamma" in own)
-APPROXIMATIONS = (None, "nystroem", "fourier")  # of the kernel, by the features of a linear model
+APPROXIMATIONS = (None, "nystroem")  # of the kernel, by the features of a linear model
 
 # As TRAINING: options beside C that go to the training as they are.
 KERNEL = (*_OF_PAIRS, *_ENDING, "memory_limit")

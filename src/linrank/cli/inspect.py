@@ -194,7 +194,6 @@ FORMULAS = {
     "sigmoid": "tanh(γ a·b + c)",
     "linear": "a·b",
     "precomputed": "given as a matrix",
-    "fourier": "exp(-γ‖a - b‖²) by random cosine features",
 }
 
 
@@ -484,8 +483,8 @@ def _kernel_lines(report: dict[str, Any]) -> tuple[dict[str, str], str]:
         rows["features"] = f"{report['features']:,} columns, one for each training row"
     if report["nonzero_coefficients"] == 0:
         return rows, "no row has a coefficient: all rows score 0"
-    what = "cosine feature" if name == "fourier" else "training row, counted from 0"
-    if name != "fourier" and report["coefficients"][0]["training_row"] is None:
+    what = "training row, counted from 0"
+    if report["coefficients"][0]["training_row"] is None:
         what = "support row, counted from 0"
     which = _which(len(report["coefficients"]), report["nonzero_coefficients"])
     terms = [
@@ -501,11 +500,8 @@ def _kernel_lines(report: dict[str, Any]) -> tuple[dict[str, str], str]:
 
 def _support_text(report: dict[str, Any]) -> str:
     n_support, n_train = report["support_rows"], report["training_rows"]
-    if report["kernel"] == "fourier":
-        text = count(n_support, "frequency", "frequencies")
-    else:
-        text = count(n_support, "row")
-        text += f" of {n_train:,} ({100 * n_support / n_train:.3g} %)" if n_train else ""
+    text = count(n_support, "row")
+    text += f" of {n_train:,} ({100 * n_support / n_train:.3g} %)" if n_train else ""
     if report["storage"] is None:
         return text
     return f"{text}; {report['storage']}, {bytes_text(report['bytes'])}"

@@ -88,13 +88,12 @@ class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``.
     query_normalization : {"auto", None, "pairs"}, default="auto"
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query.
-    approximation : {None, "nystroem", "fourier"}, default=None
+    approximation : {None, "nystroem"}, default=None
         None is exact, and takes a time of O(n²) for n rows, and memory if there is any. "nystroem"
-        learns a sum over `n_components` rows only, "fourier" (of "rbf") one over as many random
-        cosines: a linear RankSVM on rows that are mapped.
+        learns a sum over `n_components` rows only: a linear RankSVM on rows that are mapped.
     n_components : int or None, default=None
-        Size of the approximation, >= 1, and even for "fourier"; None for 512 or fewer rows. The
-        exact fit does not look at it.
+        Size of the approximation, >= 1; None for 512 or fewer rows. The exact fit does not look
+        at it.
     memory_limit : int, float, str or None, default=None
         Bytes that the fit may take beyond what the process holds when it begins: those of Q and
         what belongs to it, or of the mapped rows. None for half of what is free. Where Q does not
@@ -124,9 +123,9 @@ class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
         β of the rows that have one. Read-only. Where Q is singular another β may give the same
         scores.
     support_ : ndarray of shape (n_support,)
-        Their numbers in the training data; None with "fourier".
+        Their numbers in the training data.
     support_vectors_ : matrix of shape (n_support, n_features)
-        The rows themselves, scaled: the landmarks with "nystroem", with "fourier" the frequencies.
+        The rows themselves, scaled: the landmarks with "nystroem".
     n_support_ : int
         How many there are.
     gamma_ : float

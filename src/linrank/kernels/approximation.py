@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +14,10 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, Extents, Rows, StreamedRows
-from linrank.errors import check_natural, check_one_of
+from linrank.errors import check_natural
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
 from linrank.kernels.matrices import BlockedMatrix, check_kernel_matrix, may_be_indefinite
-from linrank.options import APPROXIMATIONS
 from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
 from linrank.system.resources import allowed, resolve, too_small
@@ -116,76 +114,6 @@ class NystroemMap:
         return coef
 
 
-_PRODUCTS = Kernel("linear")
-
-
-@dataclass(frozen=True, eq=False)
-class FourierMap:
-    """``z(x) = D^-½ (cos ω_1·x, ..., cos ω_D·x, sin ω_1·x, ..., sin ω_D·x)``, ``ω ~ N(0, 2γ)``.
-
-    ``z(a)·z(b) = Σ cos ω_k·(a - b) / D``, whose expectation is ``exp(-γ‖a - b‖²)``, with an error
-    of about ``1/√(2D)`` at any distance. A ranker ``w·z(x)`` is ``Σ A_k cos(ω_k·x - δ_k)``.
-
-    Attributes
-    ----------
-    rows : DenseRows
-        The frequencies, (D, n_features).
-    """
-
-    rows: DenseRows
-    support = None
-
-    @classmethod
-    def of(cls, kernel: Kernel, n_features: int, n_components: int, *, seed: int = 0) -> FourierMap:
-        """Frequencies for ``n_components`` features, an even number."""
-        rng = np.random.default_rng(seed)
-        frequencies = rng.standard_normal((n_components // 2, n_features))
-        frequencies *= math.sqrt(2.0 * kernel.gamma)
-        return cls(DenseRows(frequencies))
-
-    @property
-    def n_components(self) -> int:
-        return 2 * self.rows.shape[0]
-
-    def features(self, block: Rows, out: Array) -> None:
-        """``z`` of a block of rows, into float32 ``out``."""
-        turns = _PRODUCTS.matrix(block, self.rows)
-        turns *= 0.5 / math.pi
-        turns -= np.rint(turns)  # whole turns go in double: what is left has the digits of float32
-        turns *= 2.0 * math.pi
-        angles = turns.astype(np.float32)
-        D = self.rows.shape[0]
-        np.cos(angles, out=out[:, :D])
-        np.sin(angles, out=out[:, D:])
-        out *= np.float32(1.0 / math.sqrt(D))
-
-    def scores(self, block: Rows, w: Array) -> Array:
-        """``z(x)·w`` of a block of rows."""
-        return self._stored(block).scores(w, None, 1)
-
-    def gradient(self, block: Rows, r: Array) -> Array:
-        """``Σ r_i z(x_i)`` over a block of rows."""
-        return self._stored(block).gradient(r, None, 1)
-
-    def _stored(self, block: Rows) -> DenseRows:
-        out = np.empty((block.shape[0], self.n_components), dtype=np.float32)
-        self.features(block, out)
-        return DenseRows(out)
-
-    def coef(self, w: Array) -> Array:
-        """The amplitudes A."""
-        cosines, sines = w.reshape(2, -1)
-        amplitudes: Array = np.hypot(cosines, sines) / math.sqrt(self.rows.shape[0])
-        return amplitudes
-
-    def phases(self, w: Array) -> Array:
-        """The phases δ."""
-        cosines, sines = w.reshape(2, -1)
-        phases: Array = np.arctan2(sines, cosines)
-        return phases
-
-
-FeatureMap = NystroemMap | FourierMap
 T = TypeVar("T")
 
 BLOCK = 1024  # rows of a block
@@ -202,7 +130,7 @@ class MappedRows(StreamedRows):
     ----------
     rows : DenseRows or CsrRows
         The rows x.
-    features : FeatureMap
+    features : NystroemMap
         z.
     capacity : int
         Rows of Z that may be stored at a time.
@@ -215,7 +143,7 @@ class MappedRows(StreamedRows):
     def __init__(
         self,
         rows: Rows,
-        features: FeatureMap,
+        features: NystroemMap,
         capacity: int,
         *,
         block: int = BLOCK,
@@ -382,19 +310,6 @@ class Room:
         """Blocks that there is room for at a time."""
         return max(1, self.limit // 4 // self.block)
 
-    def check_frequencies(self) -> None:
-        """Raise MemoryError where random frequencies are too many."""
-        needed = 4 * self.n_components * self.n_features
-        if needed <= self.limit:
-            return
-        raise too_small(
-            self.limit,
-            f"approximation='fourier' with {self.n_components // 2} frequencies of "
-            f"{self.n_features} features",
-            needed,
-            "use approximation='nystroem', whose landmarks are as sparse as the rows",
-        )
-
 
 _COMPONENTS = 512  # unless told
 
@@ -406,21 +321,18 @@ class ApproximateResult(Result):
     Attributes
     ----------
     rows : DenseRows or CsrRows
-        Landmarks ``x_k`` (nystroem) or frequencies ``ω_k`` (fourier).
+        The landmarks ``x_k``.
     coef : float64 array
-        ``c`` of the ranker ``Σ c_k k(x_k, x)``, or the amplitudes of ``Σ c_k cos(ω_k·x - δ_k)``.
-    phases : float64 array or None
-        ``δ`` (fourier).
-    support : int64 array or None
-        The landmarks by number of row (nystroem).
+        ``c`` of the ranker ``Σ c_k k(x_k, x)``.
+    support : int64 array
+        The landmarks by number of row.
     is_streamed : bool
         Whether the features were computed for every product, for want of memory.
     """
 
     rows: Rows
     coef: Array
-    phases: Array | None
-    support: Array | None
+    support: Array
     is_streamed: bool
 
 
@@ -428,7 +340,6 @@ def train_approximate(
     data: Dataset,
     *,
     kernel: Kernel,
-    approximation: str = "nystroem",
     n_components: int | None = None,
     seed: int = 0,
     memory_limit: int | float | str | None = None,
@@ -442,13 +353,11 @@ def train_approximate(
     data : Dataset
         Scaled rows, labels, queries.
     kernel : Kernel
-        k; "rbf" for fourier, any but "precomputed" for nystroem.
-    approximation : {"nystroem", "fourier"}
-        Features by `NystroemMap` or by `FourierMap`.
+        k, any but "precomputed".
     n_components : int, optional
-        Number of features, 512 if None or as many as there are rows; even for fourier.
+        Number of features; 512 if None, or as many as there are rows.
     seed : int
-        Of landmarks or frequencies, and of random pairs.
+        Of landmarks, and of random pairs.
     memory_limit : int, float or str, optional
         Bytes for features and Hessians beside the data; half of what is free if None. Features
         that do not fit are computed again for every product.
@@ -457,16 +366,11 @@ def train_approximate(
     **options
         C, loss, pairs, tol, ... of `linrank.ranksvm.train.train`.
     """
-    n_components = _checked(data, kernel, approximation, n_components)
+    n_components = _check_components(data, kernel, n_components)
     n_threads = resolve(n_jobs)
     room = Room.of(memory_limit, data.rows, n_components)
-    features: FeatureMap
-    if approximation == "fourier":
-        room.check_frequencies()
-        features = FourierMap.of(kernel, data.n_features, n_components, seed=seed)
-    else:
-        candidates = (n_components, room.n_candidates)
-        features = NystroemMap.of(kernel, data.rows, *candidates, seed=seed, n_threads=n_threads)
+    candidates = (n_components, room.n_candidates)
+    features = NystroemMap.of(kernel, data.rows, *candidates, seed=seed, n_threads=n_threads)
     mapped = MappedRows(data.rows, features, room.capacity, n_blocks=room.n_blocks)
     rows = mapped if room.is_streamed else mapped.stored(slice(None), n_threads)
     # `train` asks no more of rows than streamed ones have; a data set in general is stored.
@@ -477,36 +381,24 @@ def train_approximate(
         **known,
         rows=features.rows,
         coef=features.coef(result.w),
-        phases=features.phases(result.w) if isinstance(features, FourierMap) else None,
         support=features.support,
         is_streamed=room.is_streamed,
     )
 
 
-def _checked(data: Dataset, kernel: Kernel, approximation: str, n_components: Any) -> int:
-    """The number of features, all of it checked."""
-    check_one_of("approximation", approximation, APPROXIMATIONS[1:])
+def _check_components(data: Dataset, kernel: Kernel, n_components: Any) -> int:
+    """The number of features, checked."""
     if kernel.name == "precomputed":
         raise ValueError(
-            f"approximation={approximation!r} computes the kernel of rows with landmarks or "
-            "frequencies; kernel='precomputed' leaves no rows to do so: use approximation=None"
-        )
-    if approximation == "fourier" and kernel.name != "rbf":
-        raise ValueError(
-            f"approximation='fourier' has the frequencies of kernel='rbf' only, got "
-            f"kernel={kernel.name!r}; use approximation='nystroem'"
+            "approximation='nystroem' computes the kernel of rows with landmarks; "
+            "kernel='precomputed' leaves no rows to do so: use approximation=None"
         )
     if n_components is None:
-        return _COMPONENTS if approximation == "fourier" else min(_COMPONENTS, data.n_rows)
+        return min(_COMPONENTS, data.n_rows)
     check_natural("n_components", n_components, " or None")
-    if approximation == "nystroem" and n_components > data.n_rows:
+    if n_components > data.n_rows:
         raise ValueError(
             f"n_components={n_components} landmarks are more than the {data.n_rows} rows they are "
             "chosen from; use at most so many, or approximation=None"
-        )
-    if approximation == "fourier" and n_components % 2:
-        raise ValueError(
-            f"n_components={n_components} is odd, but every frequency has a cosine and a sine; "
-            f"use {n_components + 1}"
         )
     return int(n_components)

@@ -108,9 +108,8 @@ class Kernel:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """The parameters that the kernel has, by name; random cosines have those of "rbf"."""
-        known = "rbf" if self.name == "fourier" else self.name
-        return {name: getattr(self, name) for name in KERNEL_PARAMETERS.get(known, ())}
+        """The parameters that the kernel has, by name."""
+        return {name: getattr(self, name) for name in KERNEL_PARAMETERS.get(self.name, ())}
 
     @cached_property
     def core(self) -> Any:

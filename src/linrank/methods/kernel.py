@@ -56,7 +56,7 @@ def train(task: Task) -> Trained:
     if p.approximation is None:
         result = train_kernel(scaled, kernel=function, **options)
     else:
-        settings["approximation"] = options["approximation"] = p.approximation
+        settings["approximation"] = p.approximation
         result = train_approximate(scaled, kernel=function, n_components=p.n_components, **options)
     if p.approximation is not None or p.pairs in SELECTED_PAIRS:
         settings["seed"] = options["seed"]  # nothing else is random

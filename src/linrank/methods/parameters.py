@@ -525,8 +525,7 @@ class KernelParameters(KernelTraining):
     C: float | str = relative_weight()
     approximation: str | None = choose(
         of.APPROXIMATIONS,
-        "a sum over --n-components rows, or of as many random cosines (rbf), in place of one over "
-        "all rows",
+        "a sum over --n-components rows, in place of one over all rows",
     )
     n_components: int | None = declare(
         None,

@@ -244,7 +244,6 @@ TABLES: dict[str, dict[str, Field | Array]] = {
         "columns": Array((None,), _INTEGERS, packed=True),
         "offsets": Array(("n_support",), _INTEGERS, packed=True, extra=1),
         "coef": Array(("n_support",), optional=False, packed=True),
-        "phases": Array(("n_support",), packed=True),
         "support": Array(("n_support",), _INTEGERS, packed=True),
         "factors": Array(packed=True),
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,23 +25,7 @@ from linrank.system.resources import resolve
 Array = NDArray[Any]
 
 
-_COSINE_BYTES = 1 << 24  # of cosine features at a time
 _TILE = 1024  # a block is a whole number of tiles of so many rows
-
-
-def cosine_scores(
-    rows: Rows, frequencies: Rows, coef: Array, phases: Array, n_threads: int = 1
-) -> Array:
-    """``Σ_k coef_k cos(ω_k·x - δ_k)`` of every row x, with the ω_k as rows of ``frequencies``."""
-    linear = Kernel("linear")
-
-    def scores(block: Rows) -> Array:
-        angles = linear.matrix(block, frequencies, n_threads)
-        angles -= phases
-        found: Array = np.cos(angles, out=angles) @ coef
-        return found
-
-    return in_blocks(rows, max(1, _COSINE_BYTES // (8 * len(coef))), scores)
 
 
 def in_blocks(rows: Rows, step: int, scores: Callable[[Rows], Array]) -> Array:
@@ -59,7 +43,7 @@ def rows_of_bytes(rows: Rows, n_bytes: int) -> int:
     return max(1, n_bytes // of_one // _TILE) * _TILE
 
 
-_NAMES = (*KERNELS, "callable", "fourier")
+_NAMES = (*KERNELS, "callable")
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -131,15 +115,12 @@ class KernelModel(linear_model.SavedModel):
     coef : array of shape (n_support,)
         The coefficients β_i. There may be none: then every score is 0.
     kernel : Kernel
-        The function k. With the name ``"fourier"`` the model is a sum of cosine features in its
-        place, ``score(x) = Σ_k coef_k cos(ω_k·x - δ_k)``, with ω_k in `rows`.
+        The function k.
     support : array of shape (n_support,) or None
         The number of each support row in the training data, from 0.
     n_train : int or None
         Rows of the training data; needed for a precomputed kernel, whose rows to score have so
         many columns.
-    phases : array of shape (n_support,) or None
-        The δ_k of ``"fourier"``.
     feature_names : sequence of str or None
         Names of the features, in order.
     scaling : Scaling
@@ -163,7 +144,6 @@ class KernelModel(linear_model.SavedModel):
     kernel: Kernel
     support: NDArray[np.int64] | None = None
     n_train: int | None = None
-    phases: NDArray[np.float64] | None = None
     feature_names: Sequence[str] | None = None
     scaling: Scaling = field(default_factory=Scaling)
     training: Mapping[str, Scalar] = field(default_factory=dict)
@@ -180,11 +160,6 @@ class KernelModel(linear_model.SavedModel):
             self._keep(n_train=int(self.n_train))
         if self.support is not None:
             self._keep(support=row_numbers(self.support, n_support, self.n_train))
-        if (self.phases is not None) != (self.kernel.name == "fourier"):
-            verb = "needs" if self.phases is None else "takes no"
-            raise ValueError(f"a model with the kernel {self.kernel.name!r} {verb} phases")
-        if self.phases is not None:
-            self._keep(phases=vector("phases", self.phases, n_support))
         self._keep(rows=self._checked_rows())
         self._check_shared()
 
@@ -211,8 +186,7 @@ class KernelModel(linear_model.SavedModel):
         Parameters
         ----------
         result : KernelResult or ApproximateResult
-            What the training returned. One with ``rows`` says of itself what it is a sum of:
-            ``rows``, ``coef`` and, of cosine features, ``phases``.
+            What the training returned. One with ``rows`` says of itself what it is a sum of.
         data : Dataset
             What it was trained on: rows that are scaled already, or the square kernel matrix.
         scaling : Scaling
@@ -226,9 +200,7 @@ class KernelModel(linear_model.SavedModel):
         parts: dict[str, Any] = {"n_train": data.n_rows, "feature_names": data.feature_names}
         rows = getattr(result, "rows", None)
         if rows is not None:
-            parts["phases"] = phases = getattr(result, "phases", None)
             parts["support"] = getattr(result, "support", None)
-            kernel = kernel if phases is None else replace(kernel, name="fourier")
             coef = result.coef  # type: ignore[attr-defined]
         else:
             beta = np.asarray(result.w, dtype=np.float64)
@@ -240,13 +212,17 @@ class KernelModel(linear_model.SavedModel):
     @property
     def sizes(self) -> list[str]:
         """What the short form says of the model itself."""
-        what = "cosines" if self.kernel.name == "fourier" else "support rows"
         told = [self.kernel.name, *(f"{k}={v:g}" for k, v in self.kernel.parameters.items())]
-        return [*told, f"{self.n_support} {what}", *super().sizes, f"scale={self.scaling.kind!r}"]
+        return [
+            *told,
+            f"{self.n_support} support rows",
+            *super().sizes,
+            f"scale={self.scaling.kind!r}",
+        ]
 
     @property
     def n_support(self) -> int:
-        """Number of terms: support rows, or cosine features."""
+        """Number of support rows."""
         return int(self.coef.size)
 
     @property
@@ -310,9 +286,7 @@ class KernelModel(linear_model.SavedModel):
         """The scores of scaled rows."""
         if self.rows is None or self.coef.size == 0:
             return np.zeros(rows.shape[0])
-        if self.phases is None:
-            return np.asarray(self.kernel.product(rows, self.rows, self.coef, n_threads))
-        return cosine_scores(rows, self.rows, self.coef, self.phases, n_threads)
+        return np.asarray(self.kernel.product(rows, self.rows, self.coef, n_threads))
 
     def explain(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: a kernel model has no contributions of features."""
@@ -354,7 +328,7 @@ class KernelModel(linear_model.SavedModel):
     @classmethod
     def from_contents(cls, contents: Mapping[str, Any]) -> KernelModel:
         """The model of a file; raises ValueError or TypeError for what no model can be."""
-        check_one_of("kernel", contents["kernel"], (*KERNELS, "fourier"))
+        check_one_of("kernel", contents["kernel"], KERNELS)
         model = cls(
             rows=_rows_of(contents),
             kernel=Kernel(contents["kernel"], **{name: contents[name] for name in _PARAMETERS}),
@@ -374,7 +348,7 @@ class KernelModel(linear_model.SavedModel):
 
 # What a file has under the names that the kernel, the model and sparse rows give it.
 _PARAMETERS = ("gamma", "degree", "coef0")
-_SAVED = ("coef", "support", "n_train", "phases")
+_SAVED = ("coef", "support", "n_train")
 _CSR = ("values", "columns", "offsets")
 
 
