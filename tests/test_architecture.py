@@ -25,7 +25,7 @@ LAYERS: tuple[set[str], ...] = (
     {"data"},
     {"io", "pairs", "export"},
     {"metrics", "clicks"},
-    {"losses", "reference"},
+    {"losses"},
     {"objective", "displays"},
     {"solvers"},
     {"published"},

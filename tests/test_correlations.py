@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import reference
 from hypothesis_profiles import examples
-from linrank import reference
 from linrank.metrics import evaluate, parse
 
 DEFINITIONS = {

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
 
-from linrank import reference
+import reference
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.domination.layering import Layering

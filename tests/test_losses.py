@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+import reference
 from hypothesis_profiles import examples
-from linrank import _core, reference
+from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.losses.base import Hinge, Huber, SquaredHinge

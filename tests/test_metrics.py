@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import reference
 from hypothesis_profiles import examples
-from linrank import reference
 from linrank.metrics import convention, evaluate, parse, rank_within_queries
 
 RULES = ("stable", "average", "pessimistic", "docid")

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+import reference
 from hypothesis_profiles import examples
-from linrank import Preferences, make_ranking, reference
+from linrank import Preferences, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.losses.base import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge

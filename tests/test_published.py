@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import reference
 from hypothesis_profiles import examples
-from linrank import _core, reference
+from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
 from linrank.losses.base import SquaredHinge

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import reference
 from hypothesis_profiles import examples
-from linrank import Qrels, Run, evaluate, evaluate_run, load_qrels, load_run, reference
+from linrank import Qrels, Run, evaluate, evaluate_run, load_qrels, load_run
 from linrank.metrics import convention
 from linrank.metrics.runs import JudgedRun
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import linrank
+import reference
 from hypothesis_profiles import examples
-from linrank import concordance_index, reference
+from linrank import concordance_index
 
 
 @st.composite

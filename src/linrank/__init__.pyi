@@ -9,7 +9,6 @@ from linrank import metrics as metrics
 from linrank import onnx as onnx
 from linrank import pairs as pairs
 from linrank import published as published
-from linrank import reference as reference
 from linrank.data.dataset import Dataset as Dataset
 from linrank.data.preferences import Preferences as Preferences
 from linrank.data.synthetic import make_ranking as make_ranking

@@ -30,15 +30,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.bounds import Box
-from linrank.data.rows import Design, Extents, dot
+from linrank.data.rows import Array, Design, Extents, dot
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 
 class Term(Protocol):

@@ -8,17 +8,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
+from linrank.data.rows import Array
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS
 from linrank.system.resources import cached_property, check_fits
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank._core import dot
 from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows, Rows, as_rows
+from linrank.data.rows import Array, CsrRows, Rows, as_rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Errors, PairLoss
 from linrank.objective import Term
@@ -45,9 +44,6 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module  # the estimator stands above all that it uses
 
     return import_module("linrank.estimators.ranksvm").PublishedRankSVM
-
-
-Array = NDArray[Any]
 
 
 # ---- ways of counting violated pairs -------------------------------------------------------------

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import narrow_rows
+from linrank.data.rows import Array, narrow_rows
 from linrank.domination.problem import DominationLoss, DominationProblem, PenalisedPoint
 from linrank.objective import Risk, RiskPoint
 from linrank.solvers.conjugate import by_cholesky
 from linrank.solvers.result import Callback, History, Patience, Result, Verdict
-
-Array = NDArray[Any]
 
 _MATRIX = 600  # features up to which the Hessian is written down: it costs some tens of products
 _PRODUCTS = 60  # of the Hessian, at most, in one step

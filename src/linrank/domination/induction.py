@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linrank.data.rows import Array
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.problem import PenalisedPoint
 from linrank.solvers.result import Result, Verdict
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.queries import Queries
+from linrank.data.rows import Array
 from linrank.errors import NoPairsError
 from linrank.options import LAYERS
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 _LARGEST = 1e250
 FUNCTIONS = ("log", "linear")  # of the label, k1·log(y) + k2 and k1·y + k2

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights, varying_columns
+from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.domination import train
 from linrank.domination.descent import Descent, Log, descend
@@ -24,8 +25,6 @@ from linrank.ranksvm.path import PathResult, as_grid, reporting, warn_unless_cer
 from linrank.solvers.result import Callback, Result, Verdict
 from linrank.system.resources import check_fits
 from linrank.system.seeds import seed_of
-
-Array = NDArray[Any]
 
 
 class DominationPathResult(PathResult):

@@ -8,16 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import Rows
+from linrank.data.rows import Array, Rows
 from linrank.domination.layering import Layering
 from linrank.losses.base import CoreLoss, Dual, Errors
 from linrank.objective import Risk, RiskPoint
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 _UNIT = 2.0**-53  # of rounding
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Rows, without_offsets
+from linrank.data.rows import Array, Rows, without_offsets
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.layering import Layering, describe_margin
@@ -22,8 +21,6 @@ from linrank.ranksvm.train import Plannable, plan, sample_queries
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import resolve, useful_threads
-
-Array = NDArray[Any]
 
 
 def check_parameters(

@@ -10,10 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import DenseRows, Extents, Rows, StreamedRows
+from linrank.data.rows import Array, DenseRows, Extents, Rows, StreamedRows
 from linrank.errors import check_natural
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
@@ -21,8 +20,6 @@ from linrank.kernels.matrices import BlockedMatrix, check_kernel_matrix, may_be_
 from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
 from linrank.system.resources import allowed, resolve, too_small
-
-Array = NDArray[Any]
 
 _PIVOT = 1e-12  # pivot, of the largest k(x, x): T⁻¹ then costs six of sixteen digits
 _COLUMNS = 128  # features that are computed together

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.rows import DenseRows, Rows
+from linrank.data.rows import Array, DenseRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
 from linrank.options import KERNEL_PARAMETERS, KERNELS
 from linrank.system.resources import cached_property, useful_threads
-
-Array = NDArray[Any]
 
 _BLOCK = 1 << 21  # values that the variance looks at together
 

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.rows import dot
+from linrank.data.rows import Array, dot
 from linrank.kernels.matrices import KernelMatrix
 from linrank.objective import SumPoint
 from linrank.solvers.conjugate import (
@@ -23,8 +22,6 @@ from linrank.solvers.conjugate import (
     by_cholesky,
     solve_newton,
 )
-
-Array = NDArray[Any]
 
 _BLOCK = 64  # pivots drawn at a time
 _LEAST = 1e-9  # pivots below this share of k(x, x) would lose half of the digits of T⁻¹

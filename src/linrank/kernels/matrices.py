@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.frames import as_array
-from linrank.data.rows import CsrRows, Rows
+from linrank.data.rows import Array, CsrRows, Rows
 from linrank.kernels.functions import Kernel
 from linrank.system.resources import (
     allowed,
@@ -20,8 +19,6 @@ from linrank.system.resources import (
     too_small,
     useful_threads,
 )
-
-Array = NDArray[Any]
 
 # What rounding may do, relative to the largest entry (symmetry) or eigenvalue (definiteness):
 # kernels computed elsewhere in float32 are symmetric to some 1e-7 and have eigenvalues below zero

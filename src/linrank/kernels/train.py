@@ -9,10 +9,9 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import dot
+from linrank.data.rows import Array, dot
 from linrank.errors import check_numbers
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, settled
@@ -25,8 +24,6 @@ from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result, kkt_residual, lower_bound
 from linrank.system.resources import allowed, cached_property, resolve, useful_threads
-
-Array = NDArray[Any]
 
 _FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
 _LEAST = 64  # landmarks that are always taken

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.preferences import Preferences
-from linrank.data.rows import Design, StreamedRows
+from linrank.data.rows import Array, Design, StreamedRows
 from linrank.pairs import Pairs
 
-Array = NDArray[Any]
 _PYTHON = 64.0 * 2.0**-53  # relative error of a number that Python has computed
 
 

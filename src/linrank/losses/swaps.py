@@ -11,17 +11,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.queries import Queries
+from linrank.data.rows import Array
 from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics import measures
 from linrank.metrics.measures import Measure
 from linrank.metrics.names import parse
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
 
 # Rows of a query up to which a measure without a cut-off is taken: its pairs are quadratic.
 LONGEST = 20_000

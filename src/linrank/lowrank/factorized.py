@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.queries import Queries
-from linrank.data.rows import without_offsets
+from linrank.data.rows import Array, without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge
 from linrank.objective import Ridge, Risk, Sum
@@ -23,8 +22,6 @@ from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, History, Result, Verdict
 from linrank.system.resources import check_fits, resolve, useful_threads
-
-Array = NDArray[Any]
 
 TOLERANCE = 1e-6
 EPOCHS = 2000

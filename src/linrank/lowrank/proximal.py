@@ -15,18 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import Rows
+from linrank.data.rows import Array, Rows
 from linrank.losses.base import Errors, PairLoss, SquaredHinge
 from linrank.lowrank.rectangles import Rectangles
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.solvers.conjugate import Directions, Preconditioner, half_square
 from linrank.solvers.newton import line_search
-
-Array = NDArray[Any]
 
 _STEPS = 60  # of Newton's method for one y; a handful is usual
 _MATRIX = 2000  # features up to which a Cholesky factor pays

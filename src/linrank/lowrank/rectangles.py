@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.rows import Array
 from linrank.pairs import Pairs
 from linrank.system.resources import cached_property, check_fits, too_small
-
-Array = NDArray[Any]
 
 BUFFERS = 4  # α, the best α so far, A and what couples them: eight bytes an entry each
 

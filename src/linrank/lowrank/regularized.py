@@ -18,11 +18,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank._core import dot
 from linrank.data.dataset import Dataset
-from linrank.data.rows import without_offsets
+from linrank.data.rows import Array, without_offsets
 from linrank.errors import check_numbers, check_one_of, check_positive, is_number
 from linrank.lowrank.factorized import Log
 from linrank.lowrank.proximal import Leading, ProximalProblem, leading
@@ -31,8 +30,6 @@ from linrank.options import QUERY_NORMALIZATIONS
 from linrank.pairs import choose_pairs
 from linrank.solvers.result import Callback, Result, Verdict
 from linrank.system.resources import allowed, resolve, useful_threads
-
-Array = NDArray[Any]
 
 TOLERANCE = 1e-6  # of the certified gap, relative to |Ψ|
 ITERATIONS = 1000

@@ -20,13 +20,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank._core import dot
 from linrank.data.bounds import Box
+from linrank.data.rows import Array
 from linrank.solvers import conjugate
 
-Array = NDArray[Any]
 _FACES = 100  # faces that one model may visit; each is better than the last, so few are needed
 
 

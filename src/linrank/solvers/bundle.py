@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.rows import Array
 from linrank.objective import Term
 from linrank.solvers.result import Callback, Recorder, Result
 
-Array = NDArray[Any]
 _LIFT = 1e-14  # of the diagonal, so that dependent rows can be factored
 
 

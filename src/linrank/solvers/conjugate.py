@@ -20,12 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import dot
+from linrank.data.rows import Array, dot
 
-Array = NDArray[Any]
 Solve = Callable[[Array], Array]
 
 _SMALLEST = 1e-290  # a share of it is still a normal number

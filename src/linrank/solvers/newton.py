@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linrank.data.rows import Array
 from linrank.objective import Term
 from linrank.solvers.bounded import BoundedDirections
 from linrank.solvers.conjugate import Directions, Preconditioner
@@ -22,8 +22,6 @@ from linrank.solvers.result import (
     kkt_residual,
     lower_bound,
 )
-
-Array = NDArray[Any]
 
 _DIGITS = 2.0**-44  # of F: a fall that slopes can tell, though the worst rounding may be larger
 

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.bounds import Box
 from linrank.data.frames import read_only
-from linrank.data.rows import dot
+from linrank.data.rows import Array, dot
 from linrank.losses.base import Dual
-
-Array = NDArray[Any]
 
 _UNIT = 2.0**-53  # of rounding
 

@@ -19,12 +19,11 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
+from linrank.data.rows import Array
 from linrank.errors import CheckpointError
 from linrank.system.durable import check_place, naming, replacing
 
-Array = NDArray[Any]
 _MAGIC = b"PK\x03\x04"
 _VERSION = 1
 _CHUNK = 1 << 20

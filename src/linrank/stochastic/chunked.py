@@ -15,12 +15,11 @@ from itertools import tee
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import join_rows
 from linrank.data.queries import Queries
-from linrank.data.rows import Rows
+from linrank.data.rows import Array, Rows
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, check_natural
 from linrank.io.store.store import Store
@@ -28,8 +27,6 @@ from linrank.stochastic import train
 from linrank.stochastic.samplers import Draw, DrawnPairs, PairSampler, pair_sampler
 from linrank.system.reading import Plan, Reader
 from linrank.system.resources import resolve
-
-Array = NDArray[Any]
 
 _STEPS_PER_ROW = 0.25  # of one visit: more, and the weights follow the chunk at hand
 

@@ -20,15 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import Rows
+from linrank.data.rows import Array, Rows
 from linrank.errors import check_one_of, check_positive
 from linrank.options import AVERAGES
 from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler
-
-Array = NDArray[Any]
 
 RULES = {"sgd-svm": 0, "pegasos": 1, "pa": 2, "romma": 3, "logistic": 4}  # as in core/learner.hpp
 _AVERAGES = {None: 0, "uniform": 1, "weighted": 2}

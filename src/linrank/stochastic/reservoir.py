@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import as_sparse
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows
 from linrank.errors import CheckpointError
 from linrank.options import STREAM_SAMPLINGS
 from linrank.stochastic.checkpoint import fill
 from linrank.system.resources import describe_bytes
-
-Array = NDArray[Any]
-
 
 ROW_COST = 128  # bytes of the index for a row that is alone in its query: the most there can be
 _CHUNK = 1 << 18  # elements moved at a time: a temporary of a megabyte or two

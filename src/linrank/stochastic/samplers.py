@@ -8,19 +8,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.frames import as_labels, as_weights
 from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows, Rows
+from linrank.data.rows import Array, DenseRows, Rows
 from linrank.errors import NoPairsError, check_one_of
 from linrank.options import SAMPLINGS
 from linrank.pairs import Pairs
 from linrank.system.resources import cached_property
-
-Array = NDArray[Any]
-
 
 _MOST_DRAWS = 1e5  # of two rows for a pair, by rejection: a millisecond
 

@@ -11,18 +11,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import as_dense
-from linrank.data.rows import CsrRows, Rows
+from linrank.data.rows import Array, CsrRows, Rows
 from linrank.errors import CheckpointError, DataFormatError
 from linrank.io.blocks import LONGEST_LINE, LongLineError, open_blocks
 from linrank.io.svmlight import FORM, ReadingOptions, Shape, Survey, read_rows
 from linrank.stochastic import checkpoint
 from linrank.stochastic.streaming import StreamTrainer, number_of_token
 
-Array = NDArray[Any]
 BLOCK_SIZE = 1 << 18  # bytes read at a time
 BATCH_BYTES = 4 << 20
 _PATIENCE = 1_000_000  # rows without a pair after which nobody hopes for one

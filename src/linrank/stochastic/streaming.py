@@ -10,16 +10,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.frames import as_labels
 from linrank.data.queries import as_ids
-from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows, as_rows
 from linrank.errors import NoPairsError
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.reservoir import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
 
-Array = NDArray[Any]
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 BATCH_ROWS = 8192
 BUFFER_MEMORY = 64_000_000

@@ -10,11 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Rows
+from linrank.data.rows import Array, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, SumPoint
@@ -31,7 +30,6 @@ from linrank.stochastic.samplers import (
 )
 from linrank.system.resources import resolve
 
-Array = NDArray[Any]
 Callback = Callable[[dict[str, Any]], bool | None]
 
 BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
