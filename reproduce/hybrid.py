@@ -1,7 +1,7 @@
 """The hybrid against its parents: the exact objective for budgets of 10^2 to 10^6 steps.
 
 Real and generated sets, text among them and two with raw, badly scaled features; λ = R²/κ with R²
-the mean square of a difference and κ = 30 .. 10^6, from strong to hardly any regularisation.
+the mean square of a difference and κ = 30 .. 10^6, from strong to hardly any regularization.
 Geometric means of F/F* - 1, counted from 1e-5 up, over sets, κ and seeds.
 """
 

@@ -113,7 +113,7 @@ def pair_loss(slack: Array, loss: str, epsilon: float = 0.0) -> Array:
 def box_quadratic_program(D: Array, upper: Array) -> tuple[Array, float]:
     """``max e'α - ½‖D'α‖²`` over ``0 <= α <= upper``, by a primal-dual interior-point method.
 
-    Gives the minimiser of the primal ``½‖w‖² + Σ upper_p max(0, 1 - D_p·w)`` and the dual value,
+    Gives the minimizer of the primal ``½‖w‖² + Σ upper_p max(0, 1 - D_p·w)`` and the dual value,
     each the best of all iterates, as rounding spoils the last. With ``w = D'α`` and the multipliers
     ``low`` and ``high`` of the two bounds, ``D w - e - low + high = 0``, ``low α = μ`` and
     ``high (upper - α) = μ``; μ goes to 0. Every Newton step is a system of the size of w.

@@ -142,7 +142,7 @@ def test_a_quadratic_is_minimised_exactly(seed, n):
     lower = rng.choice([-np.inf, -0.5, 0.0], n)
     box = Box(lower, np.maximum(lower, rng.choice([0.0, 0.5, np.inf], n)))
     w = box.clip(rng.choice([-9.0, 0.0, 0.1, 9.0], n))
-    d = metric_of(M, None).minimiser(w, g, box).d
+    d = metric_of(M, None).minimizer(w, g, box).d
     slope = g + M @ d
     off = w + d - box.clip(w + d - slope)
     assert_allclose(off, 0, atol=1e-4 * (1 + np.abs(g + M @ -w).max()))

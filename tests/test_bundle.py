@@ -78,7 +78,7 @@ def test_the_bounds_close_in_on_the_optimum_from_both_sides(loss):
     assert (np.diff(lower) >= -1e-10 * truth).all()  # less the rounding of F, which varies
     assert (lower <= truth * (1 + 1e-8)).all()
     assert (objectives >= truth * (1 - 1e-8)).all()
-    # The distance of best point and model's minimiser is a sub-gradient up to the gap.
+    # The distance of best point and model's minimizer is a sub-gradient up to the gap.
     distance, gap = np.array(history["gradient_norm"]), np.array(history["gap"])
     assert (0.5 * distance**2 <= gap * (1 + 1e-6) + 1e-9 * truth).all()
 

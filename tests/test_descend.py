@@ -17,7 +17,7 @@ from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
 from linrank.ranksvm.train import train
 from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.train import descend, regularisation
+from linrank.stochastic.train import descend, regularization
 from real_data import mq2008
 
 
@@ -222,7 +222,7 @@ def test_weights_that_overflow_are_an_error(algorithm):
 
 
 def test_regularisation_has_a_default():
-    assert regularisation(None, None, 7.0) == 1e-4
+    assert regularization(None, None, 7.0) == 1e-4
 
 
 def test_an_interrupt_is_answered_while_steps_run():

@@ -184,7 +184,7 @@ def test_a_passive_aggressive_step_without_limit_reaches_margin_one():
 
 
 def test_a_passive_aggressive_step_solves_its_problem():
-    """The minimiser of ½‖v - w‖² + A·hinge(v), on a line along x."""
+    """The minimizer of ½‖v - w‖² + A·hinge(v), on a line along x."""
     rng = np.random.default_rng(4)
     X, rows = matrix(rng, 20, 6, "dense")
     descent = Descent(6, [Learner("pa", aggressiveness=0.05)])

@@ -265,9 +265,9 @@ def test_the_strong_rule_by_its_formula():
 def counted(monkeypatch, data, screens):
     """Derivatives computed, features visited by sweeps, and the objectives of a path."""
     seen = {"derivatives": 0, "visits": 0}
-    products, sweep = pathwise.PenalisedPoint.derivatives.func, Descent.sweep
+    products, sweep = pathwise.PenalizedPoint.derivatives.func, Descent.sweep
 
-    class Counted(pathwise.PenalisedPoint):
+    class Counted(pathwise.PenalizedPoint):
         @property
         def derivatives(self):
             if "_kept" not in self.__dict__:
@@ -280,7 +280,7 @@ def counted(monkeypatch, data, screens):
         return sweep(self, features)
 
     with monkeypatch.context() as patch:
-        patch.setattr("linrank.domination.problem.PenalisedPoint", Counted)
+        patch.setattr("linrank.domination.problem.PenalizedPoint", Counted)
         patch.setattr(Descent, "sweep", counting)
         if not screens:
             everything = np.arange(data.n_features)

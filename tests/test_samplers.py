@@ -364,14 +364,14 @@ def test_the_core_refuses_queries_that_it_could_not_draw_from():
 
 @pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "rejection"])
 def test_why_there_is_no_pair(sampling):
-    with pytest.raises(NoPairsError, match="each of the 4 query ids occurs once"):
+    with pytest.raises(NoPairsError, match=r"none of the 4 queries has two diff.*check that qid"):
         pair_sampler(Queries.of([0, 1, 2, 3], [1, 2, 3, 4]), sampling)
-    with pytest.raises(NoPairsError, match=r"constant within each of the 2 queries \(4 rows\)"):
+    with pytest.raises(NoPairsError, match="none of the 2 queries"):
         pair_sampler(Queries.of([0, 0, 2, 2], [1, 1, 2, 2]), sampling)
     queries = Queries.of([0, 0, 2, 3], [1, 1, 2, 2])
-    with pytest.raises(NoPairsError, match=r"each of the 1 queries \(2 rows\)"):
+    with pytest.raises(NoPairsError, match="all 2 rows have the same label"):
         pair_sampler(queries, sampling, keep=[True, False])
-    with pytest.raises(NoPairsError, match="leaves out every query"):
+    with pytest.raises(NoPairsError, match="none of the 0 queries"):
         pair_sampler(queries, sampling, keep=[False, False])
 
 
@@ -421,10 +421,6 @@ def test_arguments_are_checked():
     queries = Queries.of([0, 1])
     with pytest.raises(ValueError, match=r"'pairs', 'query', .* got 'uniform'"):
         pair_sampler(queries, "uniform")
-    with pytest.raises(ValueError, match="each of 1 queries, got int64"):
-        pair_sampler(queries, keep=[1])
-    with pytest.raises(ValueError, match=r"bool of shape \(2,\)"):
-        pair_sampler(queries, keep=[True, False])
     with pytest.raises(ValueError, match="row_weight must be >= 0"):
         pair_sampler(queries, row_weight=[1, -1])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from linrank.solvers.bundle import maximise_on_simplex
+from linrank.solvers.bundle import maximize_on_simplex
 
 
 def value_of(gram, b, beta):
@@ -59,7 +59,7 @@ def programs(draw, max_rows=6):
 @given(programs())
 def test_the_maximum_is_that_of_the_best_face(program):
     gram, b, start = program
-    beta = maximise_on_simplex(gram, b, start)
+    beta = maximize_on_simplex(gram, b, start)
     assert (beta >= 0).all()
     assert_allclose(beta.sum(), 1.0, rtol=1e-14)
     best, scale = by_enumeration(gram, b), np.abs(b).max() + np.abs(gram).max()
@@ -70,7 +70,7 @@ def test_the_maximum_is_that_of_the_best_face(program):
 def test_no_slope_exceeds_the_level(program):
     """``max s - s'β`` bounds what is missing to the maximum."""
     gram, b, start = program
-    beta = maximise_on_simplex(gram, b, start)
+    beta = maximize_on_simplex(gram, b, start)
     slope = b - gram @ beta
     missing = slope.max() - slope @ beta
     rounding = 1e-14 * (np.abs(b).max() + (np.abs(gram) @ beta).max())
@@ -81,7 +81,7 @@ def test_a_generic_solver_finds_nothing_better():
     rng = np.random.default_rng(3)
     A = rng.normal(size=(25, 8))
     gram, b = A @ A.T, rng.normal(size=25)
-    beta = maximise_on_simplex(gram, b, np.full(25, 1 / 25))
+    beta = maximize_on_simplex(gram, b, np.full(25, 1 / 25))
     generic = minimize(
         lambda x: -value_of(gram, b, x),
         np.full(25, 1 / 25),
@@ -99,11 +99,11 @@ def test_a_start_at_the_optimum_is_kept():
     rng = np.random.default_rng(4)
     A = rng.normal(size=(40, 10))
     gram, b = A @ A.T, rng.normal(size=40)
-    beta = maximise_on_simplex(gram, b, np.eye(40)[0])
-    assert_allclose(maximise_on_simplex(gram, b, beta, max_steps=1), beta, atol=1e-12)
+    beta = maximize_on_simplex(gram, b, np.eye(40)[0])
+    assert_allclose(maximize_on_simplex(gram, b, beta, max_steps=1), beta, atol=1e-12)
 
 
 @pytest.mark.parametrize("m", [1, 3])
 def test_rows_of_zeros_leave_a_linear_program(m):
-    beta = maximise_on_simplex(np.zeros((m, m)), np.arange(m, dtype=float), np.full(m, 1 / m))
+    beta = maximize_on_simplex(np.zeros((m, m)), np.arange(m, dtype=float), np.full(m, 1 / m))
     assert_allclose(beta, np.eye(m)[-1])

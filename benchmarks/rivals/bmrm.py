@@ -1,4 +1,4 @@
-"""TreeRankSVM's optimiser as published: cutting planes at the minimiser of the model (BMRM).
+"""TreeRankSVM's optimiser as published: cutting planes at the minimizer of the model (BMRM).
 
 No line search, no choice of where to cut (Teo et al. 2010; Airola et al. 2011). Value, sub-gradient
 and master problem are linrank's own, on one thread and far faster than the published ones: only the
@@ -15,7 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.losses.base import Hinge
 from linrank.objective import Risk
 from linrank.pairs import choose_pairs
-from linrank.solvers.bundle import maximise_on_simplex
+from linrank.solvers.bundle import maximize_on_simplex
 
 
 def fit(data: Dataset, C: float, goal: float, max_iter: int = 5000) -> tuple[Any, float, int]:
@@ -31,7 +31,7 @@ def fit(data: Dataset, C: float, goal: float, max_iter: int = 5000) -> tuple[Any
             break
         planes[n], offsets[n] = point.gradient, point.value - point.gradient @ w
         gram[n, : n + 1] = gram[: n + 1, n] = planes[: n + 1] @ planes[n]
-        beta = maximise_on_simplex(
+        beta = maximize_on_simplex(
             np.ascontiguousarray(gram[: n + 1, : n + 1]), offsets[: n + 1], np.append(beta, 0.0)
         )
         w = -beta @ planes[: n + 1]

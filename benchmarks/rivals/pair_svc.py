@@ -5,9 +5,9 @@ a bias b, which RankSVM has not. There are two ways round it:
 
 - anchored: all pairs are positive, and one more row, whose kernel with every row is 0, is negative
   and weighs as much as all pairs together. It holds b at -1, so that pairs pay ``max(0, 2 - m)``;
-  with C doubled, half of that solution is the minimiser of RankSVM, exactly;
+  with C doubled, half of that solution is the minimizer of RankSVM, exactly;
 - turned: half of the pairs, drawn at random, are given as (j, i) and negative, as is the custom.
-  They pay ``max(0, 1 - m - b)`` or ``max(0, 1 - m + b)``: b is near 0, and the minimiser near
+  They pay ``max(0, 1 - m - b)`` or ``max(0, 1 - m + b)``: b is near 0, and the minimizer near
   RankSVM's.
 """
 

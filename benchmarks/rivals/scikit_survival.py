@@ -21,7 +21,7 @@ def warm_up() -> None:
 
 
 def fit(data: Dataset, C: float) -> Any:
-    """Its minimiser ``w``, with its default solver (AVL tree) and enough iterations to converge."""
+    """Its minimizer ``w``, with its default solver (AVL tree) and enough iterations to converge."""
     from sksurv.svm import FastSurvivalSVM
 
     y = _events(data)

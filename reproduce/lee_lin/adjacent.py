@@ -21,7 +21,7 @@ from linrank.solvers.result import Result
 from report import Table, ratio, seconds
 
 SEED = 2014
-# C times the number of pairs, so that both sides see the same range of regularisation.
+# C times the number of pairs, so that both sides see the same range of regularization.
 TOTALS = [4.0**k for k in range(-2, 13)]
 PUBLISHED = (
     "Lee & Lin, Table 10: MQ2007-list 79.10 % in 19.9 s (C = 2^-9) against 80.71 % in 38.7 s "

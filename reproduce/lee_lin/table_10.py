@@ -84,5 +84,5 @@ def _differences() -> list[str]:
         "In nycflights13 levels are not single rows: neighbouring levels still make 485 million "
         "pairs. linrank sweeps them, the paper lists pairs of neighbours for LIBLINEAR.",
         "C is chosen on validation rows among equal values of C × pairs, so that both sides see "
-        "the same regularisation; times are processor seconds of one thread.",
+        "the same regularization; times are processor seconds of one thread.",
     ]

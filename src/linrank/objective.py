@@ -154,7 +154,7 @@ class SumPoint:
 
     @property
     def box(self) -> Box | None:
-        """That of the regulariser, which is the first part."""
+        """That of the regularizer, which is the first part."""
         box: Box | None = self.parts[0].box
         return box
 
@@ -168,7 +168,7 @@ class SumPoint:
 
     @cached_property
     def risk_gradient(self) -> Array:
-        """The gradient of all but the regulariser."""
+        """The gradient of all but the regularizer."""
         _, first, *others = self.parts
         total: Array = first.gradient
         for part in others:

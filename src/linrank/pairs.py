@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,11 @@ from linrank.data.queries import Queries
 from linrank.data.rows import Array
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS
-from linrank.system.resources import cached_property, check_fits
+from linrank.system.resources import PickledFields, cached_property, check_fits
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(PickledFields):
     """All (i, j) of one query with level_i > level_j, weighing ``ω_ij = c_q u_i u_j (g_i - g_j)``.
 
     Attributes
@@ -34,7 +34,7 @@ class Pairs:
     gain : float64 array by position, or None
         g, a function of the level that increases with it inside each query; None drops the factor.
     adjacent : bool
-        Compare neighbouring levels only: level_i = level_j + 1.
+        Compare neighboring levels only: level_i = level_j + 1.
     """
 
     queries: Queries
@@ -42,10 +42,6 @@ class Pairs:
     query_weight: Array | None = None
     gain: Array | None = None
     adjacent: bool = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is cached belongs to the core, and is made again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def problem(self) -> _core.PairProblem:
@@ -397,7 +393,7 @@ def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> 
     qid : array of shape (n_rows,)
         Query of each row; None: all rows are one query.
     n : int or "auto", default="auto"
-        Pairs, from 1 to the number of all pairs. ``"auto"`` is as many as have neighbouring
+        Pairs, from 1 to the number of all pairs. ``"auto"`` is as many as have neighboring
         labels, as in :func:`closest`.
     seed : int, default=0
         Of the draw.
@@ -465,7 +461,7 @@ class Selection:
     cells : Cells
         The rows by query and level.
     n_pairs, n_adjacent : int
-        All pairs, and those of neighbouring levels.
+        All pairs, and those of neighboring levels.
     n_closest, n_random : int
         Closest pairs and random ones of the rest that are chosen.
     seed : int
@@ -589,7 +585,7 @@ def chosen(
         Labels and queries, and the row weights u of ``ω_ij = c_q u_i u_j (g_i - g_j)``.
     pairs : {"all", "adjacent", "closest", "pruned"}
         ``"closest"``: the `n_closest` pairs of the closest labels; ``"pruned"``: `n_random` of the
-        others beside them. All pairs and those of neighbouring labels are swept, not listed.
+        others beside them. All pairs and those of neighboring labels are swept, not listed.
     n_closest, n_random : int or "auto"
         As in :func:`linrank.pairs.pruned`.
     seed : int
@@ -656,17 +652,15 @@ def _select(
     every: Pairs, pairs: str, n_closest: int | str, n_random: int | str, seed: int
 ) -> tuple[Pairs | None, Preferences | None]:
     """The two parts of `chosen` without the factors of the queries."""
-    adjacent = replace(every, adjacent=True)
     if pairs not in SELECTED_PAIRS:
-        return (adjacent if pairs == "adjacent" else every), None
+        return replace(every, adjacent=pairs == "adjacent"), None
     selection = _selection(every.queries, pairs, n_closest, n_random, seed)
     if selection.is_all:
         return every, None
     if selection.n_closest != selection.n_adjacent:
         return None, weighted_as(every, selection.listed())
-    if selection.n_random == 0:
-        return adjacent, None
-    return adjacent, weighted_as(every, selection.listed(only_random=True))
+    others = weighted_as(every, selection.listed(only_random=True)) if selection.n_random else None
+    return replace(every, adjacent=True), others
 
 
 def _selection(

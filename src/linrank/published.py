@@ -8,15 +8,15 @@ all give the same sums. One thread, double precision, rows in CSR. `tron` is Lee
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linrank import _core
 from linrank._core import dot
-from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, CsrRows, Rows, as_rows
+from linrank.data.dataset import Dataset, as_sparse
+from linrank.data.rows import Array, CsrRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Errors, PairLoss
 from linrank.objective import Term
@@ -104,8 +104,7 @@ class Counted(PublishedLoss):
 
     def __init__(self, pairs: Pairs, counting: str = "selection-tree") -> None:
         super().__init__(pairs)
-        if counting not in COUNTINGS:
-            raise ValueError(f"counting must be one of {', '.join(COUNTINGS)}, got {counting!r}")
+        check_one_of("counting", counting, COUNTINGS)
         self.counting = counting
         if counting == "prefix-table":
             # A table has (l_q + 1)(k_q + 1) numbers for the query in hand.
@@ -246,15 +245,8 @@ def check_counting(solver: str, counting: str | None) -> None:
 
 def sparse_doubles(rows: Rows) -> CsrRows:
     """The rows as published: sparse, in double."""
-    if isinstance(rows, CsrRows):
-        return CsrRows(
-            rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns
-        )
-    from scipy.sparse import csr_array
-
-    rows = as_rows(csr_array(rows.values.astype(np.float64)))
-    assert isinstance(rows, CsrRows)
-    return rows
+    csr = as_sparse(rows)
+    return replace(csr, values=csr.values.astype(np.float64, copy=False))
 
 
 # ---- the trust-region Newton method of Lee and Lin -----------------------------------------------
@@ -274,7 +266,7 @@ def tron(
     callback: Callback | None = None,
     started: float | None = None,
 ) -> Result:
-    """Minimise by a trust-region Newton method; stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖``."""
+    """Minimize by a trust-region Newton method; stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖``."""
     recorder = Recorder(callback, started)
     point = objective.at(w0)
     origin = point if not w0.any() else objective.at(np.zeros_like(w0))
@@ -315,7 +307,7 @@ def _norm(x: Array) -> float:
 
 
 def _steihaug(point: Any, radius: float) -> tuple[Array, Array, int]:
-    """Approximate minimiser s of the quadratic model in ``‖s‖ <= radius``; r = -∇F - Hs."""
+    """Approximate minimizer s of the quadratic model in ``‖s‖ <= radius``; r = -∇F - Hs."""
     s, r = np.zeros_like(point.w), -point.gradient
     p, rr = r.copy(), dot(r, r)
     goal, n = 0.1 * np.sqrt(rr), 0
@@ -392,7 +384,7 @@ def factorize_by_pairs(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> FactorizedByPairs:
-    """Minimise ``f(V) = ½‖β‖² - Σ_P ⟨v_i, v_j⟩`` over ``0 <= v_ik <= √(C/K)`` as published.
+    """Minimize ``f(V) = ½‖β‖² - Σ_P ⟨v_i, v_j⟩`` over ``0 <= v_ik <= √(C/K)`` as published.
 
     ``β = Σ_P ⟨v_i, v_j⟩ (x_i - x_j)``. Query after query, every ``v_i`` takes a projected step of a
     given length down its gradient, all at one point, and β follows. The misprints of the paper are

@@ -162,11 +162,11 @@ def _open(args: Namespace, plan: Plan) -> Stream:
     from linrank.stochastic.descent import Learner
     from linrank.stochastic.stream_passes import BATCH_BYTES, Stream
     from linrank.stochastic.streaming import StreamTrainer
-    from linrank.stochastic.train import regularisation
+    from linrank.stochastic.train import regularization
 
     if is_model(args.data):
         raise ValueError(f"{args.data}: is JSON, like a model, not data; DATA comes first")
-    args.alpha = regularisation(args.alpha)
+    args.alpha = regularization(args.alpha)
     trainer = StreamTrainer(
         [Learner(args.algorithm, args.alpha, args.aggressiveness)],
         average=args.average,

@@ -341,7 +341,7 @@ class _Searching(RankSVMSearch, ClusterParameters):
 class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
     """:class:`linrank.RankSVMCV` for rows on a Dask cluster: the same folds, the same choice.
 
-    For every fold a regularisation path is fitted on the queries of the other folds, which stay on
+    For every fold a regularization path is fitted on the queries of the other folds, which stay on
     their workers, and its models are measured there on the queries of the fold.
 
     Parameters

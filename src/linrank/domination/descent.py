@@ -8,7 +8,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.data.rows import Array, narrow_rows
-from linrank.domination.problem import DominationLoss, DominationProblem, PenalisedPoint
+from linrank.domination.problem import DominationLoss, DominationProblem, PenalizedPoint
 from linrank.objective import Risk, RiskPoint
 from linrank.solvers.conjugate import by_cholesky
 from linrank.solvers.result import Callback, History, Patience, Result, Verdict
@@ -22,16 +22,16 @@ _HALVINGS = 8
 
 
 def newton_step(
-    point: PenalisedPoint, columns: _core.Columns, features: Array, diagonal: Array
+    point: PenalizedPoint, columns: _core.Columns, features: Array, diagonal: Array
 ) -> Array | None:
     """Weights with a lower objective, from the quadratic model at ``point``; None if none is found.
 
-    Of few features the Hessian is written down, and the model minimised with its penalty. Of many,
+    Of few features the Hessian is written down, and the model minimized with its penalty. Of many,
     those with a weight make a Newton step, where a weight that would change its sign stops at zero.
 
     Parameters
     ----------
-    point : PenalisedPoint
+    point : PenalizedPoint
         Where the descent is.
     columns : Columns
         The rows by column.
@@ -53,7 +53,7 @@ def newton_step(
     return _lower(point, part, features, d, may_cross=point.penalty != "l1")
 
 
-def _part(point: PenalisedPoint, columns: _core.Columns, features: Array) -> RiskPoint:
+def _part(point: PenalizedPoint, columns: _core.Columns, features: Array) -> RiskPoint:
     """The loss at the same scores, as a function of the weights of ``features`` alone."""
     if len(features) == len(point.w):
         return point.risk
@@ -67,7 +67,7 @@ def _part(point: PenalisedPoint, columns: _core.Columns, features: Array) -> Ris
 
 
 def _lower(
-    point: PenalisedPoint, part: RiskPoint, features: Array, d: Array, may_cross: bool
+    point: PenalizedPoint, part: RiskPoint, features: Array, d: Array, may_cross: bool
 ) -> Array | None:
     """The weights at the first of the steps 1, ½, ¼, ... along ``d`` that lowers the objective."""
     if not np.isfinite(d).all():  # curvature that has under- or overflowed leads nowhere
@@ -88,18 +88,18 @@ def _lower(
     return None
 
 
-def _is_lower(trial: PenalisedPoint, point: PenalisedPoint) -> bool:
+def _is_lower(trial: PenalizedPoint, point: PenalizedPoint) -> bool:
     """Whether F is lower; where rounding hides it, whether the conditions hold better."""
     if abs(trial.value - point.value) > 1e-12 * abs(point.value):
         return trial.value < point.value
     return trial.kkt_residual < point.kkt_residual
 
 
-def _ridge(point: PenalisedPoint) -> float:
+def _ridge(point: PenalizedPoint) -> float:
     return 2.0 * point.alpha if point.penalty == "l2" else 0.0
 
 
-def _by_matrix(point: PenalisedPoint, part: RiskPoint) -> Array:
+def _by_matrix(point: PenalizedPoint, part: RiskPoint) -> Array:
     hessian, g = part.hessian_matrix(), part.gradient
     if point.penalty != "l1":
         hessian[np.diag_indices_from(hessian)] += _ridge(point)
@@ -109,7 +109,7 @@ def _by_matrix(point: PenalisedPoint, part: RiskPoint) -> Array:
 
 
 def _sparse_minimum(hessian: Array, g: Array, w: Array, alpha: float, enough: float) -> Array:
-    """The v that minimises ``g·(v - w) + ½(v - w)'H(v - w) + alpha‖v‖₁``.
+    """The v that minimizes ``g·(v - w) + ½(v - w)'H(v - w) + alpha‖v‖₁``.
 
     Sweeps find which weights are zero and the signs of the others, equations their values; where
     these would change a sign, that weight becomes zero on the way, and the rest is solved again.
@@ -137,7 +137,7 @@ def _sparse_minimum(hessian: Array, g: Array, w: Array, alpha: float, enough: fl
     return v
 
 
-def _by_products(point: PenalisedPoint, part: RiskPoint, diagonal: Array) -> Array:
+def _by_products(point: PenalizedPoint, part: RiskPoint, diagonal: Array) -> Array:
     """Conjugate gradients, preconditioned by the diagonal, to a tenth of the residual or less."""
     ridge = _ridge(point)
     inverse = 1.0 / (diagonal + ridge)
@@ -195,7 +195,7 @@ class Descent:
     Parameters
     ----------
     problem : DominationProblem
-        What is minimised; its alpha may change on the way (`problem` is an attribute).
+        What is minimized; its alpha may change on the way (`problem` is an attribute).
     w0 : array or None
         Start; zero if None.
     curvature : {"local", "range", "paper"}
@@ -244,7 +244,7 @@ class Descent:
         found = self._state.measure(features, self.curvature, self.problem.n_threads)
         return Bounds(features, *found)
 
-    def jump(self, point: PenalisedPoint, features: Array) -> None:
+    def jump(self, point: PenalizedPoint, features: Array) -> None:
         """Make a Newton step on ``features`` from ``point``, where this is, if it lowers F."""
         bounds = self.measure(features)
         is_useful = bounds.bound > 0.0  # the others have no slope but rounding
@@ -254,14 +254,14 @@ class Descent:
             if w is not None:
                 self.move_to(w)
 
-    def point(self, among: Array | None = None) -> PenalisedPoint:
+    def point(self, among: Array | None = None) -> PenalizedPoint:
         """The objective, gradient and certificate here, of the features ``among`` if given.
 
         The scores are those that sweeps have carried along: their rounding is not counted.
         """
         return self.problem.at(self.w.copy(), self._state.scores(), among, self._columns)
 
-    def certified_point(self, among: Array | None = None) -> PenalisedPoint:
+    def certified_point(self, among: Array | None = None) -> PenalizedPoint:
         """The same with scores computed from the weights: its certificate holds."""
         if not self._is_fresh:
             self.move_to(self.w)
@@ -276,7 +276,7 @@ class Log(History):
         super().__init__(callback, started, keys)
         self.context: dict[str, float] = {}  # what every entry is to say of where the solver is
 
-    def record(self, descent: Descent, point: PenalisedPoint, n_working: int) -> bool:
+    def record(self, descent: Descent, point: PenalizedPoint, n_working: int) -> bool:
         """Add an iterate; True if the callback asks to stop."""
         entry = {
             "objective": point.value,
@@ -289,7 +289,7 @@ class Log(History):
         }
         return self.append(lambda: point.w, entry)
 
-    def result(self, point: PenalisedPoint, n_sweeps: int, verdict: Verdict) -> Result:
+    def result(self, point: PenalizedPoint, n_sweeps: int, verdict: Verdict) -> Result:
         ending = {**self.ending(*verdict, point.kkt_residual), "n_iter": n_sweeps}
         return Result(w=point.w, value=point.value, gap=point.gap, **ending)
 
@@ -302,7 +302,7 @@ def descend(
     among: Array | None = None,
     log: Log | None = None,
 ) -> Result:
-    """Minimise F from where the descent is; stop when the certified gap is at most ``tol·F``.
+    """Minimize F from where the descent is; stop when the certified gap is at most ``tol·F``.
 
     With the l1 penalty, sweeps go over a working set: the features with a weight, and those whose
     derivative exceeds alpha at the last certificate; it is enlarged until the certificate, which
@@ -312,7 +312,7 @@ def descend(
     Parameters
     ----------
     descent : Descent
-        Moved to the minimiser.
+        Moved to the minimizer.
     tol, max_iter : float, int
         Tolerance; sweeps at most.
     among : int64 array, optional
@@ -357,7 +357,7 @@ def _sweeps(descent: Descent, features: Array, n: int, enough: float) -> None:
 
 
 def _verdict(
-    point: PenalisedPoint,
+    point: PenalizedPoint,
     tol: float,
     wants_stop: bool,
     decrease: float,

@@ -10,7 +10,7 @@ import numpy as np
 
 from linrank.data.rows import Array
 from linrank.domination.descent import Descent, Log, descend
-from linrank.domination.problem import PenalisedPoint
+from linrank.domination.problem import PenalizedPoint
 from linrank.solvers.result import Result, Verdict
 
 
@@ -90,7 +90,7 @@ def induce(
     max_iter: int,
     log: Log | None = None,
 ) -> InductionResult:
-    """Minimise F over features that enter a few at a time.
+    """Minimize F over features that enter a few at a time.
 
     A round looks at all features outside, each on its own, for the decrease of F that its bound
     guarantees, penalty included; lets those with the largest ones in, and trains all that are in
@@ -156,7 +156,7 @@ def induce(
 
 
 def _most_promising(
-    descent: Descent, point: PenalisedPoint, chosen: Array, n: int, tol: float
+    descent: Descent, point: PenalizedPoint, chosen: Array, n: int, tol: float
 ) -> tuple[Array, Array]:
     """The n features outside that promise most, more than ``tol·F``, and what they promise."""
     problem = descent.problem

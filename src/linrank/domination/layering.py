@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from linrank.data.rows import Array
 from linrank.errors import NoPairsError
 from linrank.options import LAYERS
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
-from linrank.system.resources import cached_property
+from linrank.system.resources import PickledFields, cached_property
 
 _LARGEST = 1e250
 FUNCTIONS = ("log", "linear")  # of the label, k1·log(y) + k2 and k1·y + k2
@@ -189,7 +189,7 @@ def _as_array(margin: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Layering:
+class Layering(PickledFields):
     """Layers of every query, with margins and weights.
 
     With ``m = z - s``, ``D(i)`` the rows of lower layers in i's query and ``k(i)`` the layer of i,
@@ -243,10 +243,6 @@ class Layering:
             self.grades,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is cached belongs to the core, and is made again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
     def on(self, sample: Queries, positions: Array, row_weight: Array) -> Layering:
         """The layers of a sample of the rows, as `linrank.ranksvm.train.draw_rows` returns it."""
         whole = self.queries
@@ -278,7 +274,7 @@ class Layering:
         pooled: bool = False,
         query_weight: Array | None = None,
     ) -> Layering:
-        """Layers and margins of labelled rows; `NoPairsError` if there is nothing to dominate.
+        """Layers and margins of labeled rows; `NoPairsError` if there is nothing to dominate.
 
         Parameters
         ----------
@@ -294,7 +290,7 @@ class Layering:
             With ``y_i`` the label of row i and s = 0 in the lowest layer of each query:
 
             - a number k: ``s(i) = k·k(i)``, where ``k(i) = 0, 1, ...`` is the layer of i in its
-              query: k between neighbouring layers, 2k across one layer, and so on;
+              query: k between neighboring layers, 2k across one layer, and so on;
             - ``("linear", k1, k2)``: ``s(i) = k1·y_i + k2``; ``"linear"`` for ``k1 = 1, k2 = 0``;
             - ``("log", k1, k2)``: ``s(i) = k1·log(y_i) + k2``; ``"log"`` for ``k1 = 1, k2 = 0``;
 

@@ -18,7 +18,7 @@ from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.domination import train
 from linrank.domination.descent import Descent, Log, descend
-from linrank.domination.problem import DominationProblem, PenalisedPoint
+from linrank.domination.problem import DominationProblem, PenalizedPoint
 from linrank.domination.train import by_newton
 from linrank.errors import check_natural
 from linrank.ranksvm.path import PathResult, as_grid, reporting, warn_unless_certified
@@ -66,7 +66,7 @@ def alphas_by_slopes(
     return largest * np.geomspace(1.0, eps, n_alphas) if n_alphas > 1 else np.array([largest])
 
 
-def strong_features(point: PenalisedPoint, alpha: float) -> Array:
+def strong_features(point: PenalizedPoint, alpha: float) -> Array:
     """Features that may have a weight at the optimum of ``alpha``, by the sequential strong rule.
 
     From the optimum of a larger alpha', ``point``, to that of alpha, derivatives change by no more
@@ -88,7 +88,7 @@ def follow(
     max_features: int | None = None,
     callback: Callback | None = None,
 ) -> Iterator[Result]:
-    """Minimise ``L(XDw) + alpha·pen(w)`` for each of the descending ``alphas`` to ``tol·F``.
+    """Minimize ``L(XDw) + alpha·pen(w)`` for each of the descending ``alphas`` to ``tol·F``.
 
     Ends after the first model with more than ``max_features`` weights, or when ``callback``, whose
     state has ``"alpha"`` too, returns True: without the model that it was called for.
@@ -135,8 +135,8 @@ def _descents(
 
 def _screened(
     descent: Descent, features: Array, tol: float, max_iter: int, log: Log
-) -> tuple[Result, PenalisedPoint]:
-    """Minimise over ``features``, and those that turn out to be missing among them.
+) -> tuple[Result, PenalizedPoint]:
+    """Minimize over ``features``, and those that turn out to be missing among them.
 
     Certificates on the way need the derivatives of these features only; the last is that of all.
     """
@@ -163,7 +163,7 @@ def _screened(
 def each_from_last(
     fit: Callable[..., Result], alphas: Sequence[float], callback: Callback | None
 ) -> Iterator[Result]:
-    """The minimisers by ``fit(alpha=, w0=, callback=)``, each from the last.
+    """The minimizers by ``fit(alpha=, w0=, callback=)``, each from the last.
 
     It ends where ``callback`` stops a fit, without the model that it was called for.
     """
@@ -223,7 +223,7 @@ class PathProblem:
         n_jobs: int | None = None,
         **asked: Any,
     ) -> PathProblem:
-        """Of a dataset; ``asked`` is what is minimised, as `train.make_problem` takes it."""
+        """Of a dataset; ``asked`` is what is minimized, as `train.make_problem` takes it."""
         solving: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
         checked = {name: asked[name] for name in ("penalty", "negative_sampling") if name in asked}
         train.check_parameters(tol=tol, **solving, **checked)

@@ -105,14 +105,14 @@ class DominationProblem:
         scores: Array | None = None,
         among: Array | None = None,
         columns: _core.Columns | None = None,
-    ) -> PenalisedPoint:
+    ) -> PenalizedPoint:
         """The objective at ``w``; ``scores`` are ``XDw`` by position, if they are known.
 
         With ``among``, the certificate is that of the problem in which only these features move;
         it then costs no more than their ``columns``, if these are given.
         """
         point = self.risk.at(w) if scores is None else RiskPoint(self.risk, w, scores)
-        return PenalisedPoint(self.penalty, self.alpha, point, among, columns)
+        return PenalizedPoint(self.penalty, self.alpha, point, among, columns)
 
     def largest_alpha(self) -> float:
         """``‖∇L(0)‖_∞``: with the l1 penalty, all weights are zero from there on."""
@@ -120,7 +120,7 @@ class DominationProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class PenalisedPoint:
+class PenalizedPoint:
     """`DominationProblem` at one ``w``.
 
     Where only some features may move, ``among`` them, subgradient, residual and gap are those of
@@ -145,7 +145,7 @@ class PenalisedPoint:
             return self.risk.value + self.alpha * float(np.abs(w).sum())
         return self.risk.value + (self.alpha * _core.dot(w, w) if self.penalty == "l2" else 0.0)
 
-    def moved_to(self, w: Array, scores: Array) -> PenalisedPoint:
+    def moved_to(self, w: Array, scores: Array) -> PenalizedPoint:
         """The same problem at another ``w``, whose scores are known."""
         return replace(self, risk=RiskPoint(self.risk.risk, w, scores))
 

@@ -206,17 +206,17 @@ def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
 
 
 def by_newton(problem: DominationProblem, **options: Any) -> Result:
-    """Minimise ``F(w) = L(X D w) + alpha‖w‖²``, the penalty being l2.
+    """Minimize ``F(w) = L(X D w) + alpha‖w‖²``, the penalty being l2.
 
-    Options as in `minimise_ridge`.
+    Options as in `minimize_ridge`.
     """
     p, C = problem, 1.0 / (2.0 * problem.alpha)
-    return minimise_ridge(
+    return minimize_ridge(
         RidgeProblem(p.rows, p.layering, C, p.scale, p.n_threads), p.alpha, **options
     )
 
 
-def minimise_ridge(
+def minimize_ridge(
     problem: Plannable,
     alpha: float,
     *,
@@ -225,9 +225,9 @@ def minimise_ridge(
     max_iter: int = 100,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimise ``F(w) = L(X D w) + alpha‖w‖²``; stop when the certified gap is at most ``tol·F``.
+    """Minimize ``F(w) = L(X D w) + alpha‖w‖²``; stop when the certified gap is at most ``tol·F``.
 
-    The solver minimises ``F/(2 alpha) = ½‖w‖² + C·L`` with ``C = 1/(2 alpha)``; everything that is
+    The solver minimizes ``F/(2 alpha) = ½‖w‖² + C·L`` with ``C = 1/(2 alpha)``; everything that is
     reported is in the units of F. The gap is at most ``‖∇F‖²/(4 alpha)``.
 
     Parameters
@@ -272,7 +272,7 @@ def minimise_ridge(
 TOLERANCE = 1e-4  # of the certified gap, relative to F
 SWEEPS = 1000  # of coordinate descent
 STEPS = 100  # of Newton's method
-# Options of `train` that say what is minimised, not how.
+# Options of `train` that say what is minimized, not how.
 _PROBLEM = (
     *("penalty", "alpha", "layers", "margin", "pooled", "negative_sampling"),
     *("scale", "query_weight", "seed", "n_jobs"),
@@ -291,7 +291,7 @@ def train(
     callback: Callback | None = None,
     **asked: Any,
 ) -> Result:
-    """Minimise ``F(w) = L(XDw) + alpha·pen(w)``, L the domination loss of `Layering`.
+    """Minimize ``F(w) = L(XDw) + alpha·pen(w)``, L the domination loss of `Layering`.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def train(
     callback : callable, optional
         Called with the state of each iterate; stops by returning True.
     **asked
-        What is minimised, as `make_problem` takes it.
+        What is minimized, as `make_problem` takes it.
     """
     checked = {name: asked[name] for name in _CHECKED if name in asked}
     how = {"solver": solver, "feature_induction": feature_induction}

@@ -135,7 +135,7 @@ _TOLD_LATER = ("fold", "objective", "gap", "score", "n_nonzero", "n_done", "n_to
 class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
     """Linear RankSVM whose C is the one that ranks unseen queries best.
 
-    For every fold a whole regularisation path is fitted on the other folds and all its models are
+    For every fold a whole regularization path is fitted on the other folds and all its models are
     measured on the fold; the C with the largest mean is taken, and the model is fitted on all data.
 
     Parameters

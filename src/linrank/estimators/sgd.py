@@ -20,7 +20,7 @@ from linrank.methods.sgd import attributes_of, average_of
 from linrank.models.linear import LinearModel
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
-from linrank.stochastic.train import DescentResult, regularisation
+from linrank.stochastic.train import DescentResult, regularization
 from linrank.system.seeds import seed_of
 
 # Parameters that a stream is opened with, and keeps.
@@ -254,7 +254,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
         return {name: getattr(self, name) for name in _OPTIONS}
 
     def _open_stream(self) -> StreamTrainer:
-        alpha = regularisation(self.alpha)
+        alpha = regularization(self.alpha)
         steps = getattr(self, "n_steps_", 0)
         learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
         for name in ("buffer_mb", "steps_per_row"):

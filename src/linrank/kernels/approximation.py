@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -162,17 +163,14 @@ class MappedRows(StreamedRows):
         return self._capacity
 
     def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
-        def block(positions: slice) -> Array:
-            return self.features.scores(self._taken(order, positions), w)
-
-        return np.concatenate(list(self._mapped(block, self._n_positions(order), n_threads)))
+        found = self._by_block(lambda rows, _: self.features.scores(rows, w), order, n_threads)
+        return np.concatenate(list(found))
 
     def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
-        def block(positions: slice) -> Array:
-            return self.features.gradient(self._taken(order, positions), r[positions])
-
         total = np.zeros(self.shape[1])
-        for part in self._mapped(block, self._n_positions(order), n_threads):
+        for part in self._by_block(
+            lambda rows, at: self.features.gradient(rows, r[at]), order, n_threads
+        ):
             total += part
         return total
 
@@ -180,38 +178,37 @@ class MappedRows(StreamedRows):
         if self._extents is None:
             rounding = _ROUNDING + 2.0**-53 * (self._block + self.shape[1])
 
-            def block(positions: slice) -> Extents:
-                part = self._taken(None, positions)
-                values = np.empty((part.shape[0], self.shape[1]), dtype=np.float32)
-                self.features.features(part, values)
+            def measure(rows: Rows, _: slice) -> Extents:
+                values = np.empty((rows.shape[0], self.shape[1]), dtype=np.float32)
+                self.features.features(rows, values)
                 found = DenseRows(values).extents()
                 return replace(found, score_rounding=rounding, slope_rounding=rounding)
 
-            self._extents = functools.reduce(
-                operator.add, self._mapped(block, self.shape[0], n_threads)
-            )
+            parts = self._by_block(measure, None, n_threads)
+            self._extents = functools.reduce(operator.add, parts)
         return self._extents
 
     def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
         wanted = np.arange(self.shape[0])[index]
         values = np.empty((len(wanted), self.shape[1]), dtype=np.float32)
-
-        def block(positions: slice) -> None:
-            self.features.features(self._taken(wanted, positions), values[positions])
-
-        for _ in self._mapped(block, len(wanted), n_threads):
-            pass
+        deque(
+            self._by_block(
+                lambda rows, at: self.features.features(rows, values[at]), wanted, n_threads
+            ),
+            maxlen=0,
+        )
         return DenseRows(values)
 
-    def _n_positions(self, order: Array | None) -> int:
-        return self.shape[0] if order is None else len(order)
-
-    def _taken(self, order: Array | None, positions: slice) -> Rows:
-        return self.rows.take(positions if order is None else order[positions])
-
-    def _mapped(self, block: Callable[[slice], T], n: int, n_threads: int) -> Iterator[T]:
-        """``block`` of all positions, in order."""
+    def _by_block(
+        self, work: Callable[[Rows, slice], T], order: Array | None, n_threads: int
+    ) -> Iterator[T]:
+        """``work(rows, positions)`` of each block of positions, in order."""
+        n = self.shape[0] if order is None else len(order)
         slices = [slice(i, min(i + self._block, n)) for i in range(0, n, self._block)]
+
+        def block(at: slice) -> T:
+            return work(self.rows.take(at if order is None else order[at]), at)
+
         n_threads = min(n_threads, len(slices), self._n_blocks or n_threads)
         if n_threads < 2:
             yield from map(block, slices)
@@ -236,8 +233,8 @@ class Room:
     ----------
     limit : int
         Bytes that may be taken beside the data.
-    n_rows, n_features : int
-        Size of the data.
+    n_rows : int
+        Rows of the data.
     n_components : int
         m.
     block : int
@@ -248,7 +245,6 @@ class Room:
 
     limit: int
     n_rows: int
-    n_features: int
     n_components: int
     block: int
     n_candidates: int
@@ -256,7 +252,7 @@ class Room:
     @classmethod
     def of(cls, memory_limit: Any, rows: Rows, n_components: int) -> Room:
         """Room by the limit, half of what is free if None; MemoryError where it is too small."""
-        n_rows, n_features = rows.shape
+        n_rows = rows.shape[0]
         n_candidates = min(n_rows, _CANDIDATES * n_components)
         limit = allowed(memory_limit)
         limit = _UNKNOWN if limit is None else limit
@@ -264,7 +260,7 @@ class Room:
             # Their factor is there twice, in double.
             n_candidates = min(n_candidates, max(n_components, limit // (16 * n_components)))
         block = BLOCK * (12 * n_components + rows.nbytes // n_rows)
-        room = cls(limit, n_rows, n_features, n_components, block, n_candidates)
+        room = cls(limit, n_rows, n_components, block, n_candidates)
         least = min(n_rows, _LEAST * n_components)
         needed = max(4 * block, (room._hessians + 2 * least * room._row) * 4 // 3 + 4)
         if room.is_streamed and limit < needed:
@@ -373,9 +369,8 @@ def train_approximate(
     # `train` asks no more of rows than streamed ones have; a data set in general is stored.
     mapped_data = replace(data, rows=cast(Any, rows), feature_names=None)
     result = train(mapped_data, seed=seed, n_jobs=n_jobs, **options)
-    known = {field.name: getattr(result, field.name) for field in fields(Result)}
     return ApproximateResult(
-        **known,
+        **vars(result),
         rows=features.rows,
         coef=features.coef(result.w),
         support=features.support,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -273,7 +273,7 @@ def train_kernel(
     callback: Callback | None = None,
     **choosing: Any,
 ) -> KernelResult:
-    """Minimise ``f(β) = ½β'Qβ + C Σ ω_ij l(1 - s_i + s_j)`` with ``s = Qβ``, ``Q = K(X, X)``.
+    """Minimize ``f(β) = ½β'Qβ + C Σ ω_ij l(1 - s_i + s_j)`` with ``s = Qβ``, ``Q = K(X, X)``.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def train_kernel(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
         settle,
         max_iter=max_iter or (500 if loss == "hinge" else 100),
-        callback=None if callback is None else _of_coefficients(callback),
+        callback=callback and (lambda state: callback({**state, "w": state["w"][0]})),
         started=started,
     )
 
@@ -397,42 +397,32 @@ class _Training:
         return self._result(found, point, epsilon)
 
     def _result(self, found: Result, point: Any, epsilon: float) -> KernelResult:
-        problem = self.problem
+        """The result at a point with values computed afresh, and whether that certifies it."""
+        problem, value = self.problem, point.primal
         n_swept = 0 if problem.pairs is None else problem.pairs.n_pairs
         n_listed = 0 if problem.preferences is None else len(problem.preferences)
         known = found.value - found.gap  # the best lower bound on the way
         norm, rounding = kkt_residual(point), point.primal_error
-        gap = max(rounding, point.primal + rounding - max(known, lower_bound(point)))
-        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
+        gap = max(rounding, value + rounding - max(known, lower_bound(point)))
+        is_certified = gap <= self.tol * value
+        if is_certified and not found.converged and found.stopped != "callback":
+            message = f"certified F - F* <= {self.tol:g}·F"
+            found = replace(found, converged=True, stopped="tolerance", message=message)
+        if found.converged and not is_certified:
+            message = (
+                f"Q times the coefficients, computed afresh, certifies F - F* <= {gap:.3g} only, "
+                f"above tol·F = {self.tol * value:.3g}: the kernel matrix is too large or too "
+                "ill-conditioned for this C"
+            )
+            found = replace(found, converged=False, stopped="precision", message=message)
+        here = {"w": point.w[0].copy(), "value": value, "gap": gap}
         return KernelResult(
-            **told,
-            **self._verdict(found, point.primal, gap),
-            w=point.w[0].copy(),
-            value=point.primal,
-            gap=gap,
-            gradient_norm=norm,
-            kkt_residual=norm,
+            **vars(found) | here | {"gradient_norm": norm, "kkt_residual": norm},
             scores=point.w[1].copy(),
             n_pairs=n_swept + n_listed,
             n_landmarks=len(self.preconditioner.landmarks),
             epsilon=epsilon,
         )
-
-    def _verdict(self, found: Result, value: float, gap: float) -> dict[str, Any]:
-        """Why it has ended, and whether that holds of the β that is returned."""
-        told = {name: getattr(found, name) for name in ("converged", "stopped", "message")}
-        if gap <= self.tol * value:
-            message = f"certified F - F* <= {self.tol:g}·F"
-            is_there = {"converged": True, "stopped": "tolerance", "message": message}
-            return told if found.converged or found.stopped == "callback" else is_there
-        if not found.converged:
-            return told
-        message = (
-            f"Q times the coefficients, computed afresh, certifies F - F* <= {gap:.3g} only, above "
-            f"tol·F = {self.tol * value:.3g}: the kernel matrix is too large or too "
-            "ill-conditioned for this C"
-        )
-        return {"converged": False, "stopped": "precision", "message": message}
 
 
 def _entry_rounding(kernel: Kernel, data: Dataset) -> float:
@@ -456,11 +446,6 @@ def _entry_rounding(kernel: Kernel, data: Dataset) -> float:
     absolute = kernel.degree * base**kernel.degree if kernel.name == "poly" else 1.0 + base
     least = float(np.abs(kernel.diagonal(data.rows, 1)).min())
     return unit * absolute / least if least > 0.0 else math.inf
-
-
-def _of_coefficients(callback: Callback) -> Callback:
-    """The callback that is told β in place of the function."""
-    return lambda state: callback({**state, "w": state["w"][0]})
 
 
 def _most_landmarks(n: int, memory_limit: int | None) -> int:

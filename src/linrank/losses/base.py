@@ -21,7 +21,7 @@ class Dual:
     """A feasible point α of the dual, one number per pair, by the sums that a certificate needs.
 
     The dual value of ``tα`` is ``t·linear - t²·quadratic - R*(t u)`` with ``u = -∇risk(w)``, for
-    ``0 <= t <= largest``; R* is the conjugate of the regulariser. Rounding may have taken neither
+    ``0 <= t <= largest``; R* is the conjugate of the regularizer. Rounding may have taken neither
     sum to the good side: ``linear`` is not above its exact value, ``quadratic`` not below.
     """
 
@@ -121,7 +121,7 @@ class ScoreLoss:
         """The dual point that belongs to ``point``, for ``C = 1``; it scales with C.
 
         That of any convex ``L >= 0``, whose point keeps its scores ``z``: with ``g = ∇L(z)`` the
-        conjugate has ``-L*(tg) >= t(L(z) - g·z)`` for ``0 <= t <= 1``. Where the regulariser is
+        conjugate has ``-L*(tg) >= t(L(z) - g·z)`` for ``0 <= t <= 1``. Where the regularizer is
         ``½‖w‖²``, ``t = 1`` makes the gap ``½‖∇F(w)‖²``.
         """
         linear = float(point.value) - _core.dot(point.gradient, point.z)

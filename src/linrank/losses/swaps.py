@@ -7,7 +7,7 @@ and stays: the problem is convex, and is solved and certified as any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics import measures
 from linrank.metrics.measures import Measure
 from linrank.metrics.names import parse
-from linrank.system.resources import cached_property
+from linrank.system.resources import PickledFields, cached_property
 
 # Rows of a query up to which a measure without a cut-off is taken: its pairs are quadratic.
 LONGEST = 20_000
@@ -51,7 +51,7 @@ def check_longest(measure: Measure, n_rows: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Swaps:
+class Swaps(PickledFields):
     """The pairs of a ranking: positions t < j of a query, ``t < depth``, with ``g_t != g_j``.
 
     The pair weighs ``ω = |g_t - g_j| f_t u_t u_j (a_t - b_j)``, the change of the measure when the
@@ -119,10 +119,6 @@ class Swaps:
         else:
             c = c * share
         return replace(swaps, factor=swaps.factor * np.repeat(c, lengths))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is cached belongs to the core, and is made again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def problem(self) -> _core.SwapProblem:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from linrank.losses.base import Hinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
-from linrank.solvers.result import Callback, History, Result, Verdict
+from linrank.solvers.result import Callback, History, Result, Verdict, check_finite
 from linrank.system.resources import check_fits, resolve, useful_threads
 
 TOLERANCE = 1e-6
@@ -77,7 +76,7 @@ def train_factorized(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> FactorizedResult:
-    """Minimise ``f(V) = ½‖β‖² - Σ α_ij`` over duals ``α_ij = <v_i, v_j>`` of the pairs (i above j).
+    """Minimize ``f(V) = ½‖β‖² - Σ α_ij`` over duals ``α_ij = <v_i, v_j>`` of the pairs (i above j).
 
     ``β = Σ α_ij D(x_i - x_j)`` is the model. With ``b_i = u_i √(C c_q)``, the factors of row i obey
     ``v_i >= 0`` and ``v_ik <= b_i/√K`` (box) or ``‖v_i‖ <= b_i`` (ball), so that
@@ -156,13 +155,13 @@ def train_factorized(
     risk = Risk(rows, Hinge(pairs, n_threads), float(C), scale)
     point = Sum(Ridge(), risk).at(w)
     hinge_objective = float(point.value)
-    rounding = point.primal_error + _rounding(risk, w, log.value)
+    rounding = point.primal_error + _rounding(risk, w, log.objective)
     residual = descent.linear_decrease(n_threads)
     factors = descent.factors().reshape(-1, n_components)
     return FactorizedResult(
         w=w,
-        value=log.value,
-        gap=max(rounding, hinge_objective + log.value + rounding),
+        value=log.objective,
+        gap=max(rounding, hinge_objective + log.objective + rounding),
         **log.ending(stopped, message, residual),
         factors=pairs.queries.scatter(factors),
         hinge_objective=hinge_objective,
@@ -223,12 +222,12 @@ def _descend(
     momenta = _momenta()
     while log.n_iter < max_iter:
         value = descent.epoch(next(momenta), n_threads)
-        if not value <= log.value:
+        if not value <= log.objective:
             descent.reject()
             momenta = _momenta()
             value = descent.epoch(next(momenta), n_threads)
-            if not value < log.value:
-                return _at_rest(value, log.value)
+            if not value < log.objective:
+                return _at_rest(value, log.objective)
         descent.accept()
         if log.record(value):
             return "callback", "stopped by the callback"
@@ -242,7 +241,7 @@ def _rests(descent: _core.FactorDescent, log: _Log, tol: float, n_threads: int) 
 
     At a stationary point ``f <= -½‖β‖²``: else shrinking V would lower it.
     """
-    value = log.value
+    value = log.objective
     if value > 0.0 or log.fall(_WINDOW) > tol * abs(value):
         return False
     return descent.linear_decrease(n_threads) <= _STATIONARY * tol * abs(value)
@@ -256,7 +255,7 @@ def _unfinished(log: _Log, max_iter: int) -> str:
             f"max_iter={max_iter} is too few epochs to tell whether the objective rests; raise it"
         )
     return (
-        f"an epoch still lowers the objective by {fall / abs(log.value):.1e} of it after "
+        f"an epoch still lowers the objective by {fall / abs(log.objective):.1e} of it after "
         f"max_iter={max_iter} epochs; raise max_iter or tol"
     )
 
@@ -274,20 +273,7 @@ def _at_rest(value: float, last: float) -> Verdict:
     )
 
 
-class Log(History):
-    """Numbers by iterate, from wherever they come."""
-
-    def add(self, weights: Callable[[], Any], **numbers: float) -> bool:
-        """As `append`, of an objective that is a number."""
-        if not math.isfinite(numbers["objective"]):
-            raise ValueError(
-                f"the objective is {numbers['objective']:g}: features, weights or C are too large "
-                "for double precision; divide them by a common factor"
-            )
-        return self.append(weights, {key: float(number) for key, number in numbers.items()})
-
-
-class _Log(Log):
+class _Log(History):
     """The history of a descent, from its start on."""
 
     def __init__(
@@ -297,15 +283,13 @@ class _Log(Log):
         self._descent = descent
         self.is_over = self.record(descent.value())  # the callback may be content with the start
 
-    @property
-    def value(self) -> float:
-        return self.history["objective"][-1]
-
     def fall(self, n: int) -> float:
-        """How much f has fallen an epoch, on average over the last n; infinite before."""
+        """How much f has fallen per epoch, on average over the last n; infinite before."""
         values = self.history["objective"]
         return (values[-1 - n] - values[-1]) / n if self.n_iter > n else math.inf
 
     def record(self, value: float) -> bool:
         """Add an epoch; True if the callback asks to stop."""
-        return self.add(self._descent.weights, objective=value, lower_bound=-value)
+        return self.append(
+            self._descent.weights, {"objective": check_finite(value), "lower_bound": -value}
+        )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from linrank import _core
 from linrank.data.rows import Array
 from linrank.pairs import Pairs
-from linrank.system.resources import cached_property, check_fits, too_small
+from linrank.system.resources import PickledFields, cached_property, check_fits, too_small
 
 BUFFERS = 4  # α, the best α so far, A and what couples them: eight bytes an entry each
 
 
 @dataclass(frozen=True, eq=False)
-class Rectangles:
+class Rectangles(PickledFields):
     """``P(α)``, block by block: the dual variables of each query that has pairs.
 
     The rows of a block are the rows of the data above the lowest level of the query, its columns
@@ -36,10 +35,6 @@ class Rectangles:
     pairs: Pairs
     C: float
     values: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is cached belongs to the core, and is made again."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def query(self) -> Array:

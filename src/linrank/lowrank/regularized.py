@@ -1,6 +1,6 @@
 """Training a RankSVM whose dual variables form matrices of small nuclear norm.
 
-The regularised dual by splitting: a RankSVM on one side, thresholded matrices on the other.
+The regularized dual by splitting: a RankSVM on one side, thresholded matrices on the other.
 
 ``min over α of q(α) + H(P(α))``, ``q(α) = ½‖β‖² - e'α`` on the box, ``H = Σ h(σ)``. With a copy A
 of ``P(α)`` and a matrix Z of prices for their difference, each iteration solves for α given A and
@@ -23,12 +23,11 @@ from linrank._core import dot
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, without_offsets
 from linrank.errors import check_numbers, check_one_of, check_positive, is_number
-from linrank.lowrank.factorized import Log
 from linrank.lowrank.proximal import Leading, ProximalProblem, leading
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.options import QUERY_NORMALIZATIONS
 from linrank.pairs import choose_pairs
-from linrank.solvers.result import Callback, Result, Verdict
+from linrank.solvers.result import Callback, History, Result, Verdict, check_finite
 from linrank.system.resources import allowed, resolve, useful_threads
 
 TOLERANCE = 1e-6  # of the certified gap, relative to |Ψ|
@@ -54,9 +53,9 @@ class Shrinkage(NamedTuple):
 
     @classmethod
     def of(cls, gamma: float, lam: float, rho: Array) -> Shrinkage:
-        """A minimises ``H(A) + ρ/2 ‖A - M‖²``, and ``Z = ρ(M - A)``.
+        """A minimizes ``H(A) + ρ/2 ‖A - M‖²``, and ``Z = ρ(M - A)``.
 
-        The minimiser of ``h(s) + ρ/2 (s - σ)²`` is κσ while that is at most ``γ/2λ``, and then
+        The minimizer of ``h(s) + ρ/2 (s - σ)²`` is κσ while that is at most ``γ/2λ``, and then
         ``σ - γ/ρ``.
         """
         one, zero = np.ones_like(rho), np.zeros_like(rho)
@@ -138,7 +137,7 @@ class Splitting:
         self.rectangles, self.gamma, self.lam = rectangles, gamma, lam
         self.n_threads, self.n_jobs = n_threads, n_jobs
         self.alpha, self.best, self.a, self.y = (np.zeros(rectangles.n_entries) for _ in range(4))
-        # With ρ = 2λ the first iteration is the one of alternating minimisation, which is good
+        # With ρ = 2λ the first iteration is the one of alternating minimization, which is good
         # enough where λCω is small; where it is large, steps of 1/2λ would crawl over the box.
         with np.errstate(over="ignore", divide="ignore"):  # of bounds that are next to nothing
             self.rho = np.minimum(2.0 * lam, _STEP / rectangles.mean_bounds())
@@ -381,7 +380,7 @@ def train_regularized(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> RegularizedResult:
-    """Minimise ``Ψ(α) = ½‖β‖² - e'α + min over A of γ‖A‖_* + λ‖P(α) - A‖²``, ``0 <= α <= Cω``.
+    """Minimize ``Ψ(α) = ½‖β‖² - e'α + min over A of γ‖A‖_* + λ‖P(α) - A‖²``, ``0 <= α <= Cω``.
 
     ``β = Σ α_ij D(x_i - x_j)`` over the pairs (i above j) is the model, ``P(α)`` the matrix of α by
     query, ``‖A‖_*`` the sum of singular values. ``-Ψ`` is the RankSVM dual less the two penalties.
@@ -451,20 +450,20 @@ def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verd
         return "callback", "stopped by the callback"
     n_stuck = 0
     while True:
-        goal = max(0.01 * tol * abs(log.objective), 1e-3 * log.gap)
+        goal = max(0.01 * tol * abs(log.least), 1e-3 * log.gap)
         change = 0.0
         if log.n_iter == 0:
             iterate = splitting.start(goal)
         else:
             iterate, change = splitting.step(goal)
-        is_better = iterate.objective < log.objective
+        is_better = iterate.objective < log.least
         wants_stop = log.record(iterate)
         if is_better or wants_stop:  # who stops here wants this iterate
             splitting.keep_best()
             log.kept = log.n_iter
         if wants_stop:
             return "callback", "stopped by the callback"
-        if log.gap <= tol * abs(log.objective):
+        if log.gap <= tol * abs(log.least):
             return "tolerance", f"certified Ψ - Ψ* <= {tol:g}·|Ψ|"
         n_stuck = 0 if iterate.is_solved else n_stuck + 1
         if n_stuck >= _STUCK:
@@ -474,7 +473,7 @@ def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verd
         if log.n_iter >= max_iter:
             return "max_iter", (
                 f"the certified gap, {log.gap:.3g}, is above tol·|Ψ| = "
-                f"{tol * abs(log.objective):.3g} after max_iter={max_iter} iterations; raise "
+                f"{tol * abs(log.least):.3g} after max_iter={max_iter} iterations; raise "
                 "max_iter or tol"
             )
         if log.n_iter % 4 == 0 and log.n_iter <= _BALANCED:
@@ -501,29 +500,29 @@ def _result(splitting: Splitting, log: _Log, verdict: Verdict) -> RegularizedRes
     )
 
 
-class _Log(Log):
+class _Log(History):
     """The history, the least objective and the best bound."""
 
     def __init__(self, callback: Callback | None, started: float) -> None:
         super().__init__(callback, started)
-        self.objective, self.bound = np.inf, -np.inf
+        self.least, self.bound = np.inf, -np.inf
         self.kept = 0  # the iterate that is the result so far
 
     @property
     def gap(self) -> float:
-        return max(0.0, self.objective - self.bound)
+        return max(0.0, self.least - self.bound)
 
     def record(self, iterate: Iterate) -> bool:
         """Add an iterate; True if the callback asks to stop."""
-        self.objective = min(self.objective, iterate.objective)
+        self.least = min(self.least, iterate.objective)
         self.bound = max(self.bound, iterate.bound)
-        return self.add(
-            lambda: iterate.w,
-            objective=iterate.objective,
-            lower_bound=self.bound,
-            gap=max(0.0, iterate.objective - self.bound),
-            kkt_residual=iterate.residual,
-        )
+        entry = {
+            "objective": check_finite(iterate.objective),
+            "lower_bound": self.bound,
+            "gap": max(0.0, iterate.objective - self.bound),
+            "kkt_residual": iterate.residual,
+        }
+        return self.append(lambda: iterate.w, entry)
 
 
 def _check_range(total: float, lam: float) -> None:

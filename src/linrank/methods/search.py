@@ -296,7 +296,7 @@ def _common(task: Task, data: Dataset) -> dict[str, Any]:
 
 
 def _optimum(result: Any, model: Any) -> dict[str, Any]:
-    """What estimators show of a minimiser."""
+    """What estimators show of a minimizer."""
     known = {"history": result.history, "n_pairs": model.training["n_pairs"]}
     return {**optimum_attributes(result), **known}
 

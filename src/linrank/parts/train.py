@@ -15,7 +15,7 @@ from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.domination.path import each_from_last
-from linrank.domination.train import minimise_ridge
+from linrank.domination.train import minimize_ridge
 from linrank.errors import check_numbers
 from linrank.losses.swaps import check_longest, swap_measure
 from linrank.metrics import ERR, Measure
@@ -144,7 +144,7 @@ def train_chunks(
         result = by_newton(problem, w0, tol=tol, started=started, **solving)
         return replace(problem.conclude(result), C=problem.C), problem
     problem = replace(problem, C=1.0 / (2.0 * alpha))
-    found = minimise_ridge(problem, alpha, w0=w0, tol=1e-4 if tol is None else tol, **solving)
+    found = minimize_ridge(problem, alpha, w0=w0, tol=1e-4 if tol is None else tol, **solving)
     return problem.conclude(found), problem
 
 

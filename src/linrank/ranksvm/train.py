@@ -756,7 +756,7 @@ def by_newton(
     callback: Callback | None,
     started: float,
 ) -> Result:
-    """The minimiser of a problem wherever its rows are; the rest as in `train`."""
+    """The minimizer of a problem wherever its rows are; the rest as in `train`."""
     if tol is None:
         tol = 1e-3 if problem.loss == "hinge" else 1e-4
     start, preconditioner = plan(problem, w0)

@@ -1,1 +1,1 @@
-"""Solvers: functions from an objective to a minimiser. They print nothing and keep nothing."""
+"""Solvers: functions from an objective to a minimizer. They print nothing and keep nothing."""

@@ -1,12 +1,12 @@
-"""The steps of Newton's method on a box: near minimisers of the quadratic model within bounds.
+"""The steps of Newton's method on a box: near minimizers of the quadratic model within bounds.
 
-At ``w`` with gradient ``g`` and Hessian ``H`` the step is a near minimiser of
+At ``w`` with gradient ``g`` and Hessian ``H`` the step is a near minimizer of
 
     q(d) = g·d + ½ d·Hd     over   lower <= w + d <= upper,
 
 found face by face: conjugate gradients on the free variables, projection where they leave the box,
 release of bounds whose multiplier has the wrong sign. First the same problem is solved for the
-preconditioner ``M`` in place of ``H``, which costs no product; where ``M`` is good, its minimiser
+preconditioner ``M`` in place of ``H``, which costs no product; where ``M`` is good, its minimizer
 lies on the right face already. The segment from ``w`` to ``w + d`` is inside the box, so the
 search along it is that of `newton`, by sweeps alone.
 """
@@ -50,8 +50,8 @@ class Separable:
         inverse = free / self.diagonal
         return lambda r: inverse * r
 
-    def minimiser(self, w: Array, g: Array, box: Box) -> Move:
-        """The minimiser of ``g·d + ½ d·Md`` in the box; its image is missing."""
+    def minimizer(self, w: Array, g: Array, box: Box) -> Move:
+        """The minimizer of ``g·d + ½ d·Md`` in the box; its image is missing."""
         d = box.clip(w - g / self.diagonal) - w
         return Move(d, -g - self.diagonal * d, None, 0, 0.0)
 
@@ -84,10 +84,10 @@ class Coupled:
         self._factors[key] = restricted
         return restricted
 
-    def minimiser(self, w: Array, g: Array, box: Box) -> Move:
+    def minimizer(self, w: Array, g: Array, box: Box) -> Move:
         start = Move(np.zeros_like(w), -g, None, 0, 0.0)
         goal = 1e-10 * dot(g, g / self.diagonal)
-        return minimise(Surrogate(self), start, w, g, box, goal)
+        return minimize(Surrogate(self), start, w, g, box, goal)
 
     def times(self, d: Array) -> Array:
         product: Array = np.einsum("ij,j->i", self.matrix, d)
@@ -112,7 +112,7 @@ class Move:
         return 0.5 * (dot(g, self.d) - dot(self.r, self.d))
 
     def promise(self, g: Array) -> float:
-        """The decrease of q at its minimiser."""
+        """The decrease of q at its minimizer."""
         return self.rest - self.value(g)
 
 
@@ -139,7 +139,7 @@ class Surrogate:
         """Nothing: a face costs no product, and is solved exactly."""
 
 
-def minimise(model: Model, move: Move, w: Array, g: Array, box: Box, goal: float) -> Move:
+def minimize(model: Model, move: Move, w: Array, g: Array, box: Box, goal: float) -> Move:
     """Lower ``q`` from face to face until no face promises more than ``goal/2``.
 
     A step on a face ends in one of three ways: inside the box; or at the lowest point of the
@@ -213,7 +213,7 @@ def _plus(a: Move, t: float, b: Move) -> Move:
 
 
 class BoundedDirections(conjugate.Directions):
-    """Near minimisers of the model in the box; what one learns of the Hessian serves the next."""
+    """Near minimizers of the model in the box; what one learns of the Hessian serves the next."""
 
     _metric: Metric | None = None
 
@@ -235,7 +235,7 @@ class BoundedDirections(conjugate.Directions):
 class _Hessian:
     """The Hessian at a point, by products.
 
-    Where a face is wrong, its minimiser is far outside the box and says little: ``depth``, the
+    Where a face is wrong, its minimizer is far outside the box and says little: ``depth``, the
     products spent on one face, grows with success and shrinks with failure.
     """
 
@@ -277,15 +277,15 @@ Model = Surrogate | _Hessian
 
 
 def _step(model: _Hessian, forcing: float, floor: float) -> Move:
-    """A near minimiser of the model, from that of the metric."""
+    """A near minimizer of the model, from that of the metric."""
     w, g, box = model.point.w, model.point.gradient, model.point.box
-    guess = model.metric.minimiser(w, g, box)
+    guess = model.metric.minimizer(w, g, box)
     d = guess.d
     if not dot(g, d) < 0.0:  # M sees nothing to gain
-        return minimise(model, Move(np.zeros_like(w), -g, None, 0, 0.0), w, g, box, floor)
+        return minimize(model, Move(np.zeros_like(w), -g, None, 0, 0.0), w, g, box, floor)
     hd, image = model.product(d)
     # M may be too small: the best length along d, no longer than d, which may end at bounds.
     t = min(1.0, -dot(g, d) / max(dot(d, hd), 1e-300))
     move = Move(t * d, -g - t * hd, conjugate.combine(None, t, image), 1, 0.0)
     goal = max(2.0 * forcing * forcing * -guess.value(g), floor)
-    return minimise(model, move, w, g, box, goal)
+    return minimize(model, move, w, g, box, goal)

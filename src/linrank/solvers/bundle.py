@@ -15,7 +15,7 @@ from linrank.solvers.result import Callback, Recorder, Result
 _LIFT = 1e-14  # of the diagonal, so that dependent rows can be factored
 
 
-def maximise_on_simplex(
+def maximize_on_simplex(
     gram: Array, b: Array, start: Array, *, accuracy: float = 1e-13, max_steps: int | None = None
 ) -> Array:
     """``argmax b'β - ½β'Gβ`` over ``β >= 0, Σβ = 1``, by a primal active-set method.
@@ -123,7 +123,7 @@ def _direction(gram: Array, slope: Array) -> Array:
 
 
 _PATIENCE = 30  # rounds that a plane may stay out of the model's minimum before it is dropped
-_SHARE = 1e-3  # of the gap, to which F is minimised along a line
+_SHARE = 1e-3  # of the gap, to which F is minimized along a line
 _LARGEST = 1e150  # of ‖a‖²
 _ROUNDING = 1e-15
 
@@ -137,11 +137,11 @@ def bundle(
     callback: Callback | None = None,
     started: float | None = None,
 ) -> Result:
-    """Minimise ``F(w) = ½‖w‖² + risk(w)``; stop when the certified gap is at most ``tol·F``.
+    """Minimize ``F(w) = ½‖w‖² + risk(w)``; stop when the certified gap is at most ``tol·F``.
 
     The risk need not be smooth. Every sub-gradient is a plane below it, and the minimum of ½‖w‖²
     plus the highest plane is a lower bound of F that can only rise (Teo et al. 2010). F is then
-    minimised exactly between the best point so far and the minimiser of that model, and cut just
+    minimized exactly between the best point so far and the minimizer of that model, and cut just
     beyond (after Franc & Sonnenburg 2009). A round costs one product with X, one with Xᵀ, and
     two to four sweeps of the scores. The history's "gradient_norm" is the distance of the two
     points, the norm of a gap-sub-gradient of F; "objective" is the least so far.
@@ -217,7 +217,7 @@ class _Model:
         """The minimum of the model, attained at ``self.w``, less what rounding may have added."""
         n = self._n
         gram, b = np.ascontiguousarray(self._gram[:n, :n]), self._b[:n]
-        self._beta = maximise_on_simplex(gram, b, self._beta)
+        self._beta = maximize_on_simplex(gram, b, self._beta)
         self._age = np.where(self._beta > 0.0, 0, self._age + 1)
         self.w = -_core.gradient(_core.dense_rows(self._a[:n]), self._beta, None, 1)
         size = np.abs(self._a[:n]).T @ self._beta
@@ -246,7 +246,7 @@ def _search(start: Any, d: Array, first: float, precision: float) -> tuple[Any, 
     Returns the lowest point and its step, and the upper end of the bracket, which is narrowed from
     a ``first`` guess on, and the step there. The tangents at both ends meet below the minimum, so
     the search may stop when the better end is within ``precision`` of that. At the upper end φ does
-    not fall: the plane there lifts the model at its minimiser, which is farther along d, to F(w) or
+    not fall: the plane there lifts the model at its minimizer, which is farther along d, to F(w) or
     more, by all of the gap.
     """
     image = start.image(d)

@@ -5,7 +5,7 @@ Approximations of the Hessian and of its inverse, each for its regime:
 ===============  ==================================================================================
 `Explicit`       the Hessian itself, refreshed when it has aged: few rows, up to some 10³ features
 `Sampled`        the Hessian of a sample of queries: many rows, up to some 10³ features
-`Carried`        either, kept over many C and rescaled: regularisation paths
+`Carried`        either, kept over many C and rescaled: regularization paths
 `Diagonal`       its diagonal: sparse data of high dimension
 `Plain`          nothing: fewer rows than half the features
 ===============  ==================================================================================
@@ -453,7 +453,7 @@ class Step:
     d: Array
     image: list[Any] | None  # None of d = 0
     n: int  # products
-    decrement: float  # the decrease of the model at its minimiser: an estimate of F - F*
+    decrement: float  # the decrease of the model at its minimizer: an estimate of F - F*
 
 
 class Directions:

@@ -71,7 +71,7 @@ class Sharpening:
         return self.epsilon * float(sum(shares))
 
 
-_KEEP = 0.1  # share of the tolerance within which the last minimiser serves the next C as well
+_KEEP = 0.1  # share of the tolerance within which the last minimizer serves the next C as well
 _RESIDUAL = 0.3  # share of the tolerance that a solve leaves; the rest is for pairs that change
 _SETTLED = 1e-12  # a decrement below this share of F: the point is there, the bound is loose
 
@@ -85,9 +85,9 @@ def follow(
     max_iter: int = 100,
     callback: Callback | None = None,
 ) -> Iterator[Result]:
-    """Yield a minimiser for every C, with a certified gap of at most ``tol·F``.
+    """Yield a minimizer for every C, with a certified gap of at most ``tol·F``.
 
-    The loss, its gradient and its sorted scores do not depend on C. So the last minimiser is a
+    The loss, its gradient and its sorted scores do not depend on C. So the last minimizer is a
     point of the next objective, gap included, that costs nothing; and a Newton step from it, with
     the Hessian there, follows the path as far as few pairs change sides.
 
@@ -96,7 +96,7 @@ def follow(
     point : Point
         Start, a point of the objective for ``Cs[0]``.
     Cs : sequence of float
-        Weights > 0; in ascending order, so that neighbours are near each other.
+        Weights > 0; in ascending order, so that neighbors are near each other.
     preconditioner : Preconditioner
         Serves all C.
     tol : float

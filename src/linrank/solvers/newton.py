@@ -51,7 +51,7 @@ def newton(
     proof: float = math.inf,
     directions: Callable[[Preconditioner, int], Directions] = Directions,
 ) -> Result:
-    """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
+    """Minimize ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
 
     The decrement is free of the scaling of the features, unlike ``‖∇F‖``, and costs nothing; on a
     box it is what the quadratic model promises there. The step in hand when it passes the test is
@@ -61,7 +61,7 @@ def newton(
     An estimate is no proof. It goes on from there until the certified gap is at most ``proof·F``,
     or, where ``proven``, within the tolerance; a fit that rounding keeps from that has not
     converged. Where ``certified``, and from a negative decrement on, the gap alone says when to
-    stop. So it does where ``F`` is a smoothing of what is to be minimised:
+    stop. So it does where ``F`` is a smoothing of what is to be minimized:
     ``sharpen(point, decrement)`` returns the point to go on from, the same or one of a sharper
     objective. ``directions`` makes the steps where there is no box.
     """

@@ -49,7 +49,7 @@ def distance_text(objective: float, gap: float, converged: bool) -> str:
 def lower_bound(point: Any) -> float:
     """A lower bound of ``F*`` from the dual point that goes with ``w``, at its best length.
 
-    No risk is negative, so that the least of the regulariser is one as well, and rounding so large
+    No risk is negative, so that the least of the regularizer is one as well, and rounding so large
     that it makes D no number costs no more than that.
     """
     dual, box = point.dual, point.box
@@ -94,7 +94,7 @@ def _least(box: Box) -> float:
 
 
 def _best_length(u: Array, box: Box, dual: Dual) -> float:
-    """The t that nearly maximises the concave ``D(t) = t e'α - t²‖α‖²/4C - R*(tu)``.
+    """The t that nearly maximizes the concave ``D(t) = t e'α - t²‖α‖²/4C - R*(tu)``.
 
     Its slope ``e'α - t‖α‖²/2C - u·clip(tu)`` falls, piece by piece linearly: Newton's method from
     ``t = 1``, kept between a t where it is positive and one where it is not. Far from the optimum
@@ -138,7 +138,7 @@ class Result:
     Attributes
     ----------
     w : float64 array
-        Minimiser found, in the scaled space: scores are ``X D w``.
+        Minimizer found, in the scaled space: scores are ``X D w``.
     value : float
         ``F(w)``.
     gap : float
@@ -211,6 +211,16 @@ class Patience:
         return self._n_vain >= self.STEPS
 
 
+def check_finite(objective: float) -> float:
+    """The objective; ValueError if it has left the range of double precision."""
+    if not math.isfinite(objective):
+        raise ValueError(
+            f"the objective is {objective:g}: features, weights or C are too large for double "
+            "precision; divide them by a common factor"
+        )
+    return objective
+
+
 class History:
     """Numbers by iterate under their names, ``objective`` and ``seconds`` always among them.
 
@@ -233,6 +243,11 @@ class History:
         self.callback = callback
         self.started = time.perf_counter() if started is None else started
         self.history: dict[str, list[float]] = {key: [] for key in keys}
+
+    @property
+    def objective(self) -> float:
+        """That of the last iterate."""
+        return self.history["objective"][-1]
 
     @property
     def n_iter(self) -> int:

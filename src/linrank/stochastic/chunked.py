@@ -41,7 +41,7 @@ class Visit(NamedTuple):
 def passes_for(n_steps: int, n_rows: int) -> int:
     """Passes that make a visit a quarter of a step for each row, at least 1.
 
-    Within a visit all pairs are of one chunk. With a few steps for each row they would be learnt by
+    Within a visit all pairs are of one chunk. With a few steps per row they would be learned by
     heart before the next chunk comes; with much fewer, reading takes longer than stepping.
 
     Examples
@@ -159,15 +159,8 @@ def _joined(parts: list[tuple[Rows, Array]]) -> DrawnPairs:
 Samplers = Callable[[int, Queries, Array | None], PairSampler | None]
 
 
-class _Census(NamedTuple):
-    """What is known of the chunks without their features."""
-
-    masses: Array
-    n_levels: Array
-    n_pairs: int
-
-
-def _census(source: Store, sampler_of: Samplers) -> _Census:
+def _census(source: Store, sampler_of: Samplers) -> tuple[Array, Array, int]:
+    """The masses and numbers of levels of all chunks, and their pairs, without the features."""
     n_pairs = 0
     masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
     for i in range(source.n_chunks):
@@ -180,7 +173,7 @@ def _census(source: Store, sampler_of: Samplers) -> _Census:
             f"none of the {source.n_chunks} chunks ({source.n_rows} rows) has a pair of "
             "positive weight; check labels, qid and weights"
         )
-    return _Census(masses, n_levels, n_pairs)
+    return masses, n_levels, n_pairs
 
 
 def descend_chunks(
@@ -236,14 +229,14 @@ def descend_chunks(
         return data.rows, sampler
 
     is_scaled = scaling is not None and scaling.kind != "none"
-    census = _census(source, sampler_of)
-    masses, total = census.masses, float(census.masses.sum())
+    masses, n_levels, n_pairs = _census(source, sampler_of)
+    total = float(masses.sum())
     # The weights of "query-level" sum to 1, whatever the number of queries.
     weight = 1.0 if order.sampling == "query-level" else total
-    alpha = train.regularisation(order.alpha, order.C, weight)
+    alpha = train.regularization(order.alpha, order.C, weight)
     is_exact = order.record == "exact"
     plan = _plan(
-        memory_limit, source, census, order.draws, is_scaled=is_scaled, n_readers=1 + is_exact
+        memory_limit, source, n_levels, order.draws, is_scaled=is_scaled, n_readers=1 + is_exact
     )
     with Reader(read, source.buffer, source.n_chunks, plan) as reader:
 
@@ -258,7 +251,7 @@ def descend_chunks(
         course, ahead = tee(visits(order.n_steps, masses, n_passes, order.seed))
         chunks = walked(reader, (visit.chunk for visit in ahead))
         walk = ((visit.n_steps, *one[1:]) for visit, one in zip(course, chunks, strict=True))
-        return order.carried_out(source.n_features, walk, drawn, exact, alpha, census.n_pairs)
+        return order.carried_out(source.n_features, walk, drawn, exact, alpha, n_pairs)
 
 
 # Beside the features: label, level, weight and id of a row, and the tables of a sampler while they
@@ -272,7 +265,7 @@ _SPARE = 8 << 20  # what allocators do not give back, and stacks of threads
 def _plan(
     memory_limit: Any,
     source: Store,
-    census: _Census,
+    n_levels: Array,
     draws: Sequence[Draw],
     *,
     is_scaled: bool,
@@ -282,8 +275,8 @@ def _plan(
     rooms = [
         extent.nbytes * (2 if is_scaled else 1)  # scaled rows are a copy
         + _BYTES_A_ROW * (extent.rows.stop - extent.rows.start)
-        + _BYTES_A_LEVEL * int(n_levels)
-        for extent, n_levels in zip(source.chunks, census.n_levels, strict=True)
+        + _BYTES_A_LEVEL * int(n)
+        for extent, n in zip(source.chunks, n_levels, strict=True)
     ]
     bytes_a_row = sum(extent.nbytes for extent in source.chunks) / source.n_rows
     # Two rows a pair that is drawn, gathered from the chunks and then joined; a fifth for indices.

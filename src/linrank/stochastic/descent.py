@@ -145,7 +145,7 @@ class Descent:
     def mean_losses(self) -> Array:
         """The mean loss that the steps of each model have met, every pair before its update.
 
-        On fresh pairs this is an honest estimate: the model has not learnt from them yet.
+        On fresh pairs this is an honest estimate: the model has not learned from them yet.
         """
         losses = [self._core.kept(m)[0][8] for m in range(len(self.learners))]
         return np.array(losses) / max(self.n_steps, 1)
@@ -270,7 +270,7 @@ class Rule:
     aggressiveness: float = 1.0
 
 
-class Course:
+class Course(Descent):
     """One or several models that learn from the same pairs; ``hybrid`` changes its rule on time.
 
     Alone and beside others, a model is the same up to rounding: its inner products are summed in
@@ -321,28 +321,18 @@ class Course:
                 begin = 0.0 if w0 is None else first_step
                 learners.append(Learner(rule.algorithm, rule.alpha, rule.aggressiveness, begin))
         self._switches.sort(key=lambda switch: switch[:2])
-        self._descent = Descent(n_features, learners, average, seed)
+        super().__init__(n_features, learners, average, seed)
         for model, learner in enumerate(learners if w0 is not None else ()):
-            self._descent.become(model, learner, w0)
+            self.become(model, learner, w0)
 
     @property
-    def n_steps(self) -> int:
-        """Steps taken so far."""
-        return self._descent.n_steps
-
-    @property
-    def changes(self) -> bool:
+    def has_switches(self) -> bool:
         """Whether a model has yet to change its rule."""
         return bool(self._switches)
 
-    def mean_losses(self) -> Array:
-        """The mean loss that the steps of each model met."""
-        return self._descent.mean_losses()
-
     def weights(self) -> Array:
-        """The weights of all models, of shape (n_models, n_features)."""
-        self._descent.check_finite()
-        return self._descent.weights()
+        self.check_finite()
+        return super().weights()
 
     def move(self, rows: Rows, sampler: PairSampler) -> None:
         """Go on with pairs of other rows."""
@@ -353,7 +343,7 @@ class Course:
         while self._switches and n_steps > self._switches[0][0]:
             n_first, model, then = self._switches.pop(0)
             self._advance(n_first, n_threads)
-            self._descent.become(model, then, self._descent.iterate(model))
+            self.become(model, then, self.iterate(model))
         self._advance(n_steps, n_threads)
 
     def _advance(self, n_steps: int, n_threads: int) -> None:
@@ -361,7 +351,7 @@ class Course:
         chunk = 256
         while (n_left := n_steps - self.n_steps) > 0:
             start = time.perf_counter()
-            self._descent.run(self.rows, self.sampler, min(chunk, n_left), n_threads)
+            self.run(self.rows, self.sampler, min(chunk, n_left), n_threads)
             if time.perf_counter() - start < _CHUNK_SECONDS / 2:
                 chunk *= 2
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import as_sparse
+from linrank.data.dataset import as_dense, as_sparse
 from linrank.data.rows import Array, CsrRows, DenseRows, Rows
 from linrank.errors import CheckpointError
 from linrank.options import STREAM_SAMPLINGS
@@ -62,14 +62,8 @@ class DenseArena:
         """Copy rows to the places from ``at``; columns that they lack are 0."""
         n, width = rows.shape
         table = self._table[at : at + n]
-        if isinstance(rows, DenseRows):
-            table[:, :width] = rows.values
-            table[:, width:] = 0
-            return
-        table[:] = 0
-        first, last = int(rows.offsets[0]), int(rows.offsets[-1])
-        row_of_entry = np.repeat(np.arange(n), np.diff(rows.offsets))
-        table[row_of_entry, rows.columns[first:last]] = rows.values[first:last]
+        table[:, :width] = as_dense(rows).values
+        table[:, width:] = 0
 
     def keep(self, kept: Array) -> None:
         """Move the rows at ``kept``, which increase, to the front."""
@@ -122,7 +116,7 @@ class CsrArena:
 
     def append(self, rows: Rows, at: int) -> None:
         """Copy rows to the places from ``at``."""
-        csr = as_sparse(rows) if isinstance(rows, DenseRows) else rows
+        csr = as_sparse(rows)
         first, last = int(csr.offsets[0]), int(csr.offsets[-1])
         begin = int(self._offsets[at])
         self._values[begin : begin + last - first] = csr.values[first:last]
@@ -261,8 +255,6 @@ class Buffer:
         arena = self._arena_for(rows)
         most = min(most, max(1, arena.most_rows // 2))
         n = rows.shape[0]
-        if isinstance(arena, DenseArena):
-            return [slice(i, min(i + most, n)) for i in range(0, n, most)]
         ends, most_size = np.cumsum(arena.sizes(rows)), max(1, arena.most_size // 2)
         parts, begin = [], 0
         while begin < n:

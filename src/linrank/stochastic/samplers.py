@@ -15,7 +15,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import Array, DenseRows, Rows
 from linrank.errors import NoPairsError, check_one_of
 from linrank.options import SAMPLINGS
-from linrank.pairs import Pairs
+from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import cached_property
 
 _MOST_DRAWS = 1e5  # of two rows for a pair, by rejection: a millisecond
@@ -101,21 +101,16 @@ def pair_sampler(
     True
     """
     check_one_of("sampling", sampling, SAMPLINGS)
-    u = None if row_weight is None else as_weights(row_weight, queries.n_rows, "row_weight")
-    c = query_weight
-    if c is not None:
-        c = as_weights(c, queries.n_queries, "query_weight")
+    u, c = row_weight, query_weight
+    u = None if u is None else as_weights(u, queries.n_rows, "row_weight")
+    c = None if c is None else as_weights(c, queries.n_queries, "query_weight")
     _refuse(sampling, u, c)
     kept = None if keep is None else np.ascontiguousarray(keep)
-    if kept is not None and (kept.dtype != np.bool_ or kept.shape != (queries.n_queries,)):
-        raise ValueError(
-            f"keep must hold True or False for each of {queries.n_queries} queries, got "
-            f"{kept.dtype} of shape {kept.shape}"
-        )
     if sampling == "roc":
         return _roc(queries, labels, u, kept)
     if queries.n_pairs == 0 or (kept is not None and not queries.pairs_per_query[kept].any()):
-        raise NoPairsError(_no_pairs_message(queries, kept))
+        part = queries if kept is None else queries.select(np.flatnonzero(kept))
+        raise NoPairsError(no_pairs_message(part))
     if kept is not None:
         c = np.where(kept, 1.0 if c is None else c, 0.0)
     pairs = Pairs(queries, _by_position(queries, u), c)
@@ -123,7 +118,7 @@ def pair_sampler(
         return _rejection(pairs, kept)
     if sampling == "query-level":
         return _query_level(pairs)
-    weighted = _normalised(pairs) if sampling == "query" else pairs
+    weighted = _normalized(pairs) if sampling == "query" else pairs
     return _by_level(weighted, sampling, _count(pairs))
 
 
@@ -142,7 +137,7 @@ def _by_level(pairs: Pairs, sampling: str, n_pairs: int) -> PairSampler:
     return PairSampler(build, sampling, pairs, total, n_pairs, total)
 
 
-def _normalised(pairs: Pairs) -> Pairs:
+def _normalized(pairs: Pairs) -> Pairs:
     """Every query weighs c_q, whatever the number and weight of its pairs."""
     total = pairs.weight_by_query()
     c = np.divide(_c(pairs), total, out=np.zeros_like(total), where=total > 0)
@@ -222,8 +217,7 @@ def _count(pairs: Pairs) -> int:
 
 def _rows_of_level(queries: Queries) -> Array:
     """Rows of the query in the level of each position."""
-    head = np.cumsum(queries.n_levels) - queries.n_levels
-    cell = queries.levels + np.repeat(head, np.diff(queries.offsets))
+    cell = layer_numbers(queries)
     rows: Array = np.bincount(cell)[cell]
     return rows
 
@@ -238,7 +232,7 @@ def _rows_of(queries: Queries, kept: Array) -> Array:
 
 
 def _refuse(sampling: str, u: Array | None, c: Array | None) -> None:
-    """Weights that a sampling cannot honour."""
+    """Weights that a sampling cannot honor."""
     if u is not None and sampling in ("query-level", "rejection"):
         raise ValueError(
             f"sampling={sampling!r} draws the rows of a level alike and cannot weigh them; use "
@@ -254,23 +248,6 @@ def _refuse(sampling: str, u: Array | None, c: Array | None) -> None:
             "sampling='roc' compares rows whatever their query and cannot weigh queries; use "
             "weights of rows, or sampling='pairs'"
         )
-
-
-def _no_pairs_message(queries: Queries, kept: Array | None) -> str:
-    lengths = np.diff(queries.offsets)
-    lengths = lengths if kept is None else lengths[kept]
-    n_rows, n_queries = int(lengths.sum()), len(lengths)
-    if n_queries == 0:
-        return "keep leaves out every query, so there is no pair to draw"
-    if n_queries > 1 and n_queries == n_rows:
-        return (
-            f"each of the {n_queries} query ids occurs once, so no row can be compared with "
-            "another; check that qid is not a row id"
-        )
-    return (
-        f"labels are constant within each of the {n_queries} queries ({n_rows} rows), so no pair "
-        "can be formed; check labels and qid"
-    )
 
 
 @dataclass(frozen=True)

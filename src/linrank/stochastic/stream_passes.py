@@ -159,7 +159,7 @@ class Stream:
     # ---- reading --------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[tuple[bytes, int]]:
-        """The text of each batch, to be learnt before the next is asked for, and bytes read so far.
+        """The text of each batch, to learn before the next is asked for, and bytes read so far.
 
         What a run had read before its checkpoint is read again, compared and passed over.
         """
@@ -176,26 +176,26 @@ class Stream:
         return text_batches(text.blocks, self.batch_bytes)
 
     def _pass(self) -> Iterator[tuple[bytes, int]]:
-        learnt = self._place.n_bytes  # before the checkpoint that it goes on from
-        if learnt == 0:
+        learned = self._place.n_bytes  # before the checkpoint that it goes on from
+        if learned == 0:
             # The rows of the last pass would meet themselves in the buffer, and each pair twice.
             self.trainer.buffer.clear()
         seen, running = 0, 0
         try:
             for text, n_read in self._read():
                 seen += len(text)
-                if seen - len(text) >= learnt:
+                if seen - len(text) >= learned:
                     yield text, n_read
                     continue
                 running = _checksum(text, running)
                 self._check_same(
-                    seen < learnt or [seen, running] == [learnt, self._place.sum], seen
+                    seen < learned or [seen, running] == [learned, self._place.sum], seen
                 )
                 self._survey.n_lines += text.count(b"\n")
         except LongLineError as error:
             place = f"{self.name}:{self._survey.n_lines + 1}"
             raise DataFormatError(f"{place}: {error.what}; {self.remedy}") from None
-        self._check_same(seen >= learnt, seen)
+        self._check_same(seen >= learned, seen)
         self._end_pass()
 
     def _end_pass(self) -> None:
@@ -305,7 +305,7 @@ class Stream:
         begun = self._place.number + (self._place.n_bytes > 0)
         if begun > self.passes:
             raise CheckpointError(
-                f"{path}: has learnt from {begun} passes, more than the {self.passes} now asked "
+                f"{path}: has learned from {begun} passes, more than the {self.passes} now asked "
                 "for; give more passes, or delete the checkpoint to start anew"
             )
 

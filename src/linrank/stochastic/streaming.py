@@ -207,7 +207,7 @@ class StreamTrainer:
     # ---- what may be wrong with the stream ------------------------------------------------------
 
     def check_pairs(self, name: str = "the stream") -> None:
-        """Raise `NoPairsError`, with the reason, if nothing has been learnt so far."""
+        """Raise `NoPairsError`, with the reason, if nothing has been learned so far."""
         if self.counts.pairs == 0:
             raise NoPairsError(f"{name}: no two rows could be compared: {self._reason()}")
         if self.n_steps == 0:
@@ -223,7 +223,7 @@ class StreamTrainer:
             return None
         return (
             f"{counts.idle_batches:,} of {counts.batches:,} batches made no pair, and nothing was "
-            f"learnt from them: {self._reason()}"
+            f"learned from them: {self._reason()}"
         )
 
     def _reason(self) -> str:

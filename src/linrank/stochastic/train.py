@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, SumPoint
 from linrank.options import ALGORITHMS, RECORDS
-from linrank.solvers.result import duality_gap
+from linrank.solvers.result import Callback, History, duality_gap
 from linrank.stochastic.descent import Course, Rule, needs_plan
 from linrank.stochastic.samplers import (
     PLANNED,
@@ -29,8 +28,6 @@ from linrank.stochastic.samplers import (
     pair_sampler,
 )
 from linrank.system.resources import resolve
-
-Callback = Callable[[dict[str, Any]], bool | None]
 
 BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
 
@@ -121,7 +118,7 @@ def milestones(n_steps: int) -> Iterator[int]:
     yield n_steps
 
 
-class Watch:
+class Watch(History):
     """What happens at a milestone: history, tolerance, callback; ``at_zero`` is F of w = 0."""
 
     def __init__(
@@ -132,34 +129,28 @@ class Watch:
         tol: float | None,
         callback: Callback | None,
     ) -> None:
+        super().__init__(callback, keys=("n_steps", "objective", "gap", "loss", "seconds"))
         self._objective, self._watched, self._at_zero = objective, watched, at_zero
-        self._tol, self._callback = tol, callback
-        self._start = time.perf_counter()
-        self._best, self._n_stalled = math.inf, 0
-        self.history: dict[str, list[float]] = {
-            key: [] for key in ("n_steps", "objective", "gap", "loss", "seconds")
-        }
+        self._tol, self._best, self._n_stalled = tol, math.inf, 0
 
     @property
-    def latest(self) -> dict[str, float]:
-        return {key: values[-1] for key, values in self.history.items() if values}
+    def n_iter(self) -> int:
+        """Milestones; the start is none."""
+        return len(self.history["objective"])
 
     def __call__(self, run: Course) -> tuple[str, str] | None:
         """Why to stop, if so."""
-        seconds = time.perf_counter() - self._start
         w, loss = run.weights()[0], float(run.mean_losses()[0])
         value, gap = (math.nan, math.nan) if self._objective is None else self._objective(w)
-        for key, entry in zip(self.history, (run.n_steps, value, gap, loss, seconds), strict=True):
-            self.history[key].append(entry)
-        state = {"n_iter": len(self.history["n_steps"]), **self.latest, "w": w}
-        if self._callback is not None and self._callback(state):
+        entry = {"n_steps": run.n_steps, "objective": value, "gap": gap, "loss": loss}
+        if self.append(lambda: w, entry):
             return "callback", f"stopped by the callback after {run.n_steps:,} steps"
         if self._tol is None or self._objective is None or self._watched is None:
             return None
         # Long first steps lead far away, and the objective may rise for some milestones before it
         # falls: weights worse than none are not the end of a descent, nor is a stop of a first
         # rule.
-        is_lost = value > (1 + self._tol) * self._at_zero or run.changes
+        is_lost = value > (1 + self._tol) * self._at_zero or run.has_switches
         if self._watched is not self._objective:
             value = self._watched(w)[0]
         if value < (1 - self._tol) * self._best or is_lost:
@@ -333,17 +324,17 @@ class Order:
         )
         is_watched = objective is not None or self.callback is not None
         verdict = _walk(run, visits, watch, milestones(self.n_steps) if is_watched else iter(()))
-        last, w = watch.latest, run.weights()[0]
+        last, w = watch.history, run.weights()[0]
         return DescentResult(
             w,
             alpha,
             run.n_steps,
-            last.get("objective", math.nan),
-            last.get("gap", math.nan),
+            last["objective"][-1] if watch.n_iter else math.nan,
+            last["gap"][-1] if watch.n_iter else math.nan,
             float(run.mean_losses()[0]),
             *verdict,
             n_pairs,
-            watch.history,
+            last,
         )
 
 
@@ -387,7 +378,7 @@ def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any)
         row_weight=data.weight,
         query_weight=query_weight,
     )
-    alpha = regularisation(order.alpha, order.C, sampler.total_weight)
+    alpha = regularization(order.alpha, order.C, sampler.total_weight)
     drawn = {draw: DrawnPairs.of(data.rows, sampler, draw, order.seed) for draw in order.draws}
     exact: Objective | None = None
     if order.record == "exact":
@@ -396,7 +387,7 @@ def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any)
     return order.carried_out(data.n_features, visits, drawn, exact, alpha, sampler.n_pairs)
 
 
-def regularisation(
+def regularization(
     alpha: float | None, C: float | None = None, total_weight: float = math.nan
 ) -> float:
     """λ from what the user gave: itself, or ``1/(C Σω)``, or the default."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import os
@@ -141,6 +142,14 @@ else:
         def __init__(self, func: Any) -> None:
             super().__init__(func)
             self.lock = nullcontext()
+
+
+class PickledFields:
+    """A dataclass whose cached properties stay out of pickles: they are made again."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = (one.name for one in dataclasses.fields(self))  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in names}
 
 
 _UNITS = "kMGTPE"
