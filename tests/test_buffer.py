@@ -207,13 +207,6 @@ def test_roc_is_one_query_of_two_levels():
     assert set(counts) == {(0, 2), (0, 3), (1, 2), (1, 3)}
 
 
-def test_a_batch_without_a_new_pair_gives_none():
-    buffer = Buffer(1_000_000)
-    assert buffer.add(dense([1, 2]), np.array([1.0, 1.0]), integers([1, 1])) is None
-    assert buffer.add(dense([3]), np.array([0.0]), integers([2])) is None
-    assert buffer.add(dense([4]), np.array([0.0]), integers([1])).n_pairs == 2
-
-
 # ---- what is kept -------------------------------------------------------------------------------
 
 
@@ -270,43 +263,6 @@ def test_a_batch_that_pushes_out_everything(make):
     buffer.clear()
     assert (buffer.n_rows, buffer.n_queries, buffer.n_forgotten) == (0, 0, 4 * most)
     assert buffer.add(make([1, 2]), np.array([0.0, 1.0]), integers([1, 1])).n_pairs == 1
-
-
-def test_queries_seen_least_recently_go_first():
-    buffer = Buffer(30 * (ROW_COST + 4))  # 30 places, 22 in use at most
-    for q in range(20):
-        buffer.add(dense([q + 1]), np.array([0.0]), integers([q]))
-    buffer.add(dense([100]), np.array([1.0]), integers([0]))  # query 0 is seen again
-    buffer.add(dense([101, 102, 103]), np.zeros(3), integers([50, 51, 52]))
-    queries = {query for _, query, _ in contents(buffer)}
-    assert {0, 50, 51, 52} <= queries
-    assert 1 not in queries
-    assert buffer.n_rows == 22
-
-
-def test_one_query_that_fills_the_memory_loses_its_oldest_rows():
-    buffer = Buffer(30 * (ROW_COST + 4), rows_per_query=1000)
-    for k in range(100):
-        assert (buffer.add(dense([k + 1]), np.array([float(k)]), integers([5])) is None) == (k == 0)
-    assert [value for value, _, _ in contents(buffer)] == list(range(79, 101))
-
-
-def test_rare_relevant_rows_survive_a_flood():
-    buffer = Buffer(10_000_000, rows_per_level=16)
-    buffer.add(dense([1.0]), np.array([1.0]), integers([1]))
-    for k in range(50):
-        pairs = buffer.add(dense(np.full(100, k + 2)), np.zeros(100), np.ones(100, np.int64))
-        assert pairs.n_pairs == 100  # the one relevant row above each new one
-    assert buffer.n_rows == 17
-
-
-def test_ids_that_never_come_again_take_bounded_memory():
-    buffer = Buffer(1_000_000)
-    for k in range(100):
-        ids = np.arange(1000 * k, 1000 * k + 1000)
-        buffer.add(dense(np.ones(1000)), np.zeros(1000), ids)
-    assert buffer.n_queries == buffer.n_rows < 1_000_000 // ROW_COST
-    assert buffer.n_new_queries == 100_000
 
 
 def test_columns_may_grow():

@@ -17,9 +17,7 @@ from linrank.data.synthetic import make_ranking
 from linrank.losses.base import Hinge, SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
-from linrank.ranksvm.train import train
 from linrank.solvers.bundle import _Model, bundle
-from papers import RankSVM
 from real_data import mq2008
 from small_data import small, weighted
 from strategies import datasets
@@ -110,22 +108,6 @@ def test_planes_out_of_use_are_dropped_without_loss(monkeypatch):
     assert (np.diff(lower_bounds(dropped.history)) >= -1e-10 * kept.value).all()
 
 
-def test_a_start_near_the_optimum_saves_rounds():
-    data = make_ranking(60, (5, 30), 10, random_state=7)
-    cold = fit(data, tol=1e-5)
-    warm = fit(data, tol=1e-3, w0=cold.w)
-    assert warm.value <= cold.value
-    assert warm.n_iter < fit(data, tol=1e-3).n_iter
-
-
-def test_columns_are_scaled_on_the_fly():
-    data, scale = small(8), np.array([0.1, 1.0, 3.0, 0.5, 2.0])
-    result = bundle(objective(data, "hinge", 1.0, scale), np.zeros(5), tol=1e-8)
-    assert_allclose(
-        result.value, ExplicitPairs.of(data, scale=scale).optimum(1.0, "hinge")[0], rtol=2e-8
-    )
-
-
 def test_why_it_stopped_is_told():
     data = make_ranking(60, (5, 30), 10, random_state=9)
     short = fit(data, C=10.0, max_iter=3)
@@ -141,48 +123,11 @@ def test_why_it_stopped_is_told():
     assert 0.0 < exact.gap <= 1e-9 * exact.value
 
 
-def test_an_interruption_passes_through():
-    def interrupt(state):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit(small(), callback=interrupt)
-
-
 def test_features_beyond_double_precision_are_told():
     data = make_ranking(5, (3, 5), 2, random_state=0, dtype="float64")
     huge = Dataset.of(1e80 * np.asarray(data.X), data.labels, qid=data.qid)
     with pytest.raises(ValueError, match="divide them by a common factor"):
         fit(huge)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("pairs", ["all", "adjacent"])
-@pytest.mark.parametrize("pair_weighting", ["uniform", "grade_diff", "gain_diff"])
-def test_training_by_cutting_planes(loss, pairs, pair_weighting):
-    data = weighted(small(10))
-    gain = {"uniform": None, "grade_diff": data.labels, "gain_diff": 2.0**data.labels}
-    listed = ExplicitPairs.of(data, gain=gain[pair_weighting], adjacent=pairs == "adjacent")
-    truth = listed.optimum(2.0, loss)[0]
-    options = {"loss": loss, "pairs": pairs, "pair_weighting": pair_weighting}
-    result = train(data, C=2.0, solver="bundle", tol=1e-8, **options)
-    assert result.converged
-    assert_allclose(result.value, truth, rtol=2e-8)
-
-
-def test_the_default_lets_the_bundle_go_on_for_longer():
-    data = make_ranking(60, (5, 30), 25, random_state=11)
-    options = {"loss": "hinge", "C": 100.0, "solver": "bundle", "tol": 1e-8}
-    assert train(data, **options).n_iter > 100
-    assert train(data, max_iter=100, **options).stopped == "max_iter"
-
-
-def test_the_estimator_offers_it():
-    data = make_ranking(20, (5, 15), 6, random_state=12)
-    ranker = RankSVM(loss="hinge", solver="bundle").fit(data.X, data.y, qid=data.qid)
-    assert ranker.converged_
-    assert 0 < ranker.duality_gap_ <= 1e-3 * ranker.objective_
-    assert ranker.n_iter_ == len(ranker.history_["gap"]) - 1
 
 
 def test_the_command_offers_it(files, tmp_path, capsys):

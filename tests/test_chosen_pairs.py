@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hypothesis_profiles import examples
-from linrank import NoPairsError, TooFewPairsError, dual_matrix, load_model
+from linrank import NoPairsError, TooFewPairsError, load_model
 from linrank.data.dataset import Dataset
 from linrank.pairs import Selection, chosen, chosen_sizes, closest, pruned
 from linrank.ranksvm.train import train
@@ -206,21 +206,6 @@ def test_preferences_beside_chosen_pairs(graded):
 # ---- optima that are known ----------------------------------------------------------------------
 
 
-def test_on_rankable_data_neighbours_decide():
-    """Hard margin: a pair r apart has a margin of at least r, so all other pairs are idle."""
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((30, 6))
-    qid = np.repeat([0, 1, 2], 10)
-    y = np.digitize(X @ np.array([1.0, 2.0, -1.0, 0.5, 0.0, 1.0]), [-3.0, -1.0, 1.0, 3.0])
-    options = {"C": 1e3, "loss": "hinge", "solver": "bundle", "tol": 1e-9}
-    full = RankSVM(**options).fit(X, y, qid=qid)
-    few = RankSVM(pairs="closest", **options).fit(X, y, qid=qid)
-    assert few.n_pairs_ < full.n_pairs_
-    assert_allclose(full.objective_, 0.5 * full.coef_ @ full.coef_, rtol=1e-6)  # no slack
-    assert_allclose(few.coef_, full.coef_, rtol=1e-3, atol=1e-3)
-    assert_allclose(few.objective_, full.objective_, rtol=1e-6)
-
-
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_the_pair_svm_of_scikit_learn(graded, loss):
     """Mirrored differences and C/2, without a bias: the same problem over listed pairs."""
@@ -239,24 +224,6 @@ def test_the_pair_svm_of_scikit_learn(graded, loss):
         max_iter=1000,
     ).fit(graded.X, graded.y, qid=graded.qid)  # fmt: skip
     assert_allclose(ranker.coef_, svc.coef_[0], rtol=1e-3, atol=1e-4)
-
-
-def test_equal_rows_of_different_labels_add_a_constant():
-    """Their difference is 0: each such pair costs C, whatever the weights are."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 3)), np.arange(20.0)
-    X[8] = X[7]
-    X[13] = X[12]
-    full = RankSVM(0.5, pairs="closest", n_closest=18, random_state=1, tol=1e-10).fit(X, y)
-    kept = closest(y, n=18, seed=1).pairs
-    is_equal = (X[kept[:, 0]] == X[kept[:, 1]]).all(axis=1)
-    assert is_equal.sum() > 0
-    rest = RankSVM(0.5, tol=1e-10).fit_pairs(X, kept[~is_equal])
-    assert_allclose(full.coef_, rest.coef_, rtol=1e-6)
-    assert_allclose(full.objective_, rest.objective_ + 0.5 * is_equal.sum(), rtol=1e-8)
-    alone = RankSVM(pairs="closest").fit(np.ones((3, 2)), [0, 1, 2])
-    assert_array_equal(alone.coef_, 0.0)
-    assert alone.objective_ == pytest.approx(2.0)
 
 
 # ---- the estimators -----------------------------------------------------------------------------
@@ -279,19 +246,6 @@ def test_a_model_says_what_was_chosen(graded, tmp_path):
     plain = RankSVM().fit(graded.X, graded.y, qid=graded.qid).model_.training
     assert plain["n_closest"] is plain["n_random"] is None
     assert "seed" not in plain
-
-
-def test_a_seed_decides_on_the_model(graded):
-    def coef(**options: Any) -> Any:
-        ranker = RankSVM(pairs="pruned", n_closest=20, **options)
-        return ranker.fit(graded.X, graded.y, qid=graded.qid).coef_
-
-    assert_array_equal(coef(random_state=3), coef(random_state=3))
-    assert (coef(random_state=3) != coef(random_state=4)).any()
-    state = np.random.RandomState(0)
-    first, second = coef(random_state=state), coef(random_state=state)
-    assert (first != second).any()
-    assert_array_equal(first, coef(random_state=np.random.RandomState(0)))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
@@ -344,13 +298,3 @@ def test_a_fold_with_fewer_pairs_is_named(graded):
 def test_wrong_choices_are_refused(graded, options, message):
     with pytest.raises(ValueError, match=message):
         RankSVM(**options).fit(graded.X, graded.y, qid=graded.qid)
-
-
-def test_duals_of_chosen_pairs(graded):
-    data = (graded.X, graded.y, graded.qid)
-    near = RankSVM(pairs="closest", tol=1e-8).fit(graded.X, graded.y, qid=graded.qid)
-    adjacent = RankSVM(pairs="adjacent", tol=1e-8).fit(graded.X, graded.y, qid=graded.qid)
-    assert_allclose(dual_matrix(near, *data).value, dual_matrix(adjacent, *data).value, rtol=1e-9)
-    mixed = RankSVM(pairs="pruned", random_state=0).fit(graded.X, graded.y, qid=graded.qid)
-    with pytest.raises(ValueError, match=rf"trained on {mixed.n_pairs_} chosen pairs"):
-        dual_matrix(mixed, *data)

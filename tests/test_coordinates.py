@@ -182,22 +182,6 @@ def test_the_sum_of_a_layer_survives_the_fall_of_its_largest_term():
         assert_allclose(found, exact, atol=1e-9)
 
 
-def test_slow_decreases_do_not_pile_up_errors():
-    rng = np.random.default_rng(3)
-    X = np.zeros((400, 2))
-    X[rng.choice(400, 30, replace=False), 0] = 1.0  # touched often, the other rows never
-    X[:, 1] = rng.normal(size=400)
-    layering = one_query(rng.integers(0, 3, 400))
-    state = made(layering, sparse.csr_array(X))
-    w = np.array([60.0, 0.1])
-    state.restart(w)
-    for _ in range(400):
-        state.sweep(w, np.array([0]), "l1", 1.0, "range")
-    found = state.measure(np.array([0, 1]), "local", 1)[0]
-    exact = X.T @ definition(X @ w, layering)["gradient"]
-    assert_allclose(found, exact, rtol=1e-8, atol=1e-8)
-
-
 @pytest.mark.parametrize("margin", [1e3, -1e3])
 def test_margins_of_a_thousand_are_safe(margin):
     rng = np.random.default_rng(0)
@@ -224,33 +208,6 @@ def test_a_layer_far_below_another_keeps_its_digits():
     found = state.measure(np.arange(2), "local", 1)[0]
     assert_allclose(found, X.T @ definition(X @ w, layering)["gradient"], rtol=1e-12, atol=1e-12)
     assert abs(found[0]) > 0.01
-
-
-def test_a_million_rows_in_a_query():
-    rng = np.random.default_rng(1)
-    n = 1_000_000
-    X = rng.normal(size=(n, 2)).astype(np.float32)
-    labels = (X @ [1.0, -0.5] + rng.normal(size=n) > 2.5).astype(float)
-    layering = one_query(labels)
-    state = made(layering, X)
-    w = np.zeros(2)
-    decreases = [state.sweep(w, np.arange(2), "l2", 1.0, "local")[0] for _ in range(12)]
-    assert decreases[-1] < 1e-4 * decreases[0]
-    assert abs(w[0] / w[1] + 2.0) < 0.1
-
-
-def test_columns_do_not_depend_on_the_storage():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(50, 7)) * (rng.random((50, 7)) < 0.4)
-    layering = Layering(Queries.of(rng.integers(0, 3, 50), qid=rng.integers(0, 6, 50)))
-    found = []
-    for matrix in (X, sparse.csr_array(X), X.astype(np.float32)):
-        state, w = made(layering, matrix), np.zeros(7)
-        for _ in range(5):
-            state.sweep(w, np.arange(7), "l1", 0.5, "local")
-        found.append(w)
-    assert_allclose(found[0], found[1], atol=1e-7)
-    assert_allclose(found[0], found[2], atol=1e-5)
 
 
 def test_features_that_are_equal_in_every_query_stay():

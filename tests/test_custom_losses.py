@@ -111,16 +111,6 @@ def test_the_logistic_loss_is_minimised_as_scipy_does_it(data, pairs):
     assert_allclose(found.w, rival.x, atol=1e-5)
 
 
-def test_products_are_differences_of_gradients(data, pairs):
-    function = objective(data, Logistic(pairs, data.n_rows))
-    rng = np.random.default_rng(1)
-    w, v = rng.normal(size=(2, data.n_features))
-    ahead, behind = function.at(w + 1e-5 * v), function.at(w - 1e-5 * v)
-    product, _ = function.at(w).hvp(v)
-    assert_allclose((ahead.value - behind.value) / 2e-5, function.at(w).gradient @ v, rtol=1e-7)
-    assert_allclose((ahead.gradient - behind.gradient) / 2e-5, product, rtol=1e-6)
-
-
 def test_it_joins_a_loss_of_the_core_in_one_sum(data, pairs):
     """Half of the pairs by each is the whole by either."""
     from linrank.data.preferences import Preferences

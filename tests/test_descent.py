@@ -133,16 +133,6 @@ def test_the_norm_is_measured_anew_at_the_same_steps_however_calls_are_cut():
     assert_array_equal(whole.weights(), cut.weights())
 
 
-def test_drawn_pairs_are_those_of_the_sampler():
-    from linrank import _core
-
-    rows, sampler = sampled_problem()
-    drawn, given_ = (Descent(11, [learner("pegasos")], seed=3) for _ in range(2))
-    drawn.run(rows, sampler, 1000)
-    given_.step(rows, *sampler.core.draw(_core.Random(3), 1000))
-    assert_array_equal(drawn.weights(), given_.weights())
-
-
 @pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("n_models", [1, 3])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -161,26 +151,6 @@ def test_a_state_goes_on_bit_for_bit(algorithm, n_models, average):
 
 
 # ---- laws of the steps --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_steps", [1, 10, 1000, 30_000])
-def test_pegasos_stays_in_its_ball(n_steps):
-    rows, sampler = sampled_problem()
-    for alpha in (1e-6, 1e-3, 1.0):
-        descent = Descent(11, [Learner("pegasos", alpha)])
-        descent.run(rows, sampler, n_steps)
-        assert np.linalg.norm(descent.weights()[0]) <= (1 + 1e-9) / math.sqrt(alpha)
-
-
-def test_a_passive_aggressive_step_without_limit_reaches_margin_one():
-    rng = np.random.default_rng(2)
-    X, rows = matrix(rng, 20, 6, "dense")
-    descent = Descent(6, [Learner("pa", aggressiveness=1e9)])
-    for i, j in zip(*pairs(rng, 20, 50), strict=True):
-        before = descent.weights()[0] @ (X[i] - X[j])
-        descent.step(rows, [i], [j])
-        after = descent.weights()[0] @ (X[i] - X[j])
-        assert after == pytest.approx(max(1.0, before), rel=1e-12)
 
 
 def test_a_passive_aggressive_step_solves_its_problem():
@@ -227,20 +197,6 @@ def test_a_romma_step_solves_its_problem():
             n_solved += 1
             assert w @ w <= solved.fun * (1 + 1e-6)
     assert n_solved > 15
-
-
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_equal_rows_move_nothing_but_the_shrinking(algorithm, kind):
-    X = np.array([[1.0, 0, 2], [1, 0, 2], [0, 3, 1]])
-    rows = as_rows(X if kind == "dense" else csr_array(X))
-    descent = Descent(3, [learner(algorithm)])
-    descent.step(rows, [0, 0, 1], [2, 1, 0])
-    assert np.isfinite(descent.weights()).all()
-    alone = Descent(3, [learner(algorithm)])
-    alone.step(rows, [0], [2])
-    direction = alone.weights()[0] / np.linalg.norm(alone.weights())
-    assert_allclose(descent.weights()[0] / np.linalg.norm(descent.weights()), direction, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_models", [1, 3])

@@ -104,24 +104,6 @@ def test_without_a_penalty_the_descent_stops_when_sweeps_bring_little():
     assert result.kkt_residual < 0.1
 
 
-def test_too_few_sweeps_are_said():
-    result = solved("many", "l1", 0.05, max_iter=1)
-    assert (result.stopped, result.n_iter) == ("max_iter", 1)
-    assert "raise max_iter or tol" in result.message
-
-
-def test_a_callback_ends_it_with_the_state_there_is():
-    seen = []
-
-    def stop(state):
-        seen.append(state["objective"])
-        return len(seen) == 3
-
-    result = train(DATA["many"], alpha=0.05, tol=1e-12, callback=stop, n_jobs=1)
-    assert result.stopped == "callback"
-    assert result.history["objective"] == seen
-
-
 def test_threads_do_not_change_a_bit():
     rng = np.random.default_rng(0)
     X = sparse.random_array((30_000, 700), density=0.05, rng=rng, format="csr")
@@ -166,11 +148,3 @@ def test_sampled_negatives_are_as_many_as_asked_and_weigh_as_much():
     some = make_problem(data, penalty="l1", alpha=1.0, negative_sampling=0.3, seed=0)
     zero = np.zeros(data.n_features)
     assert_allclose(some.at(zero).value, full.at(zero).value, rtol=1e-12)
-
-
-def test_sampling_follows_the_seed():
-    one, same, other = (
-        train(DATA["few"], alpha=0.5, negative_sampling=0.5, seed=seed).w for seed in (0, 0, 1)
-    )
-    assert_array_equal(one, same)
-    assert (one != other).any()

@@ -111,18 +111,6 @@ def test_explicit_hessians_are_the_definition(case, dtype, n):
         assert_allclose(diagonal, np.diag(truth), rtol=0.0, atol=1e-11 * max(1.0, point.value))
 
 
-@given(case=layerings(max_rows=12), seed=st.integers(0, 1000))
-def test_derivatives_are_those_of_the_value(case, seed):
-    z, layering = case
-    loss, v = DominationLoss(layering), np.random.default_rng(seed).normal(size=len(z))
-    point, step = loss.at(z), 1e-5
-    ahead, behind = loss.at(z + step * v), loss.at(z - step * v)
-    slope = (ahead.value - behind.value) / (2 * step)
-    assert_allclose(point.gradient @ v, slope, rtol=1e-6, atol=1e-7)
-    change = (ahead.gradient - behind.gradient) / (2 * step)
-    assert_allclose(loss.curvature(point, v), change, rtol=1e-6, atol=1e-7)
-
-
 def test_the_diagonal_of_many_layers_is_no_less_than_nothing_and_finite():
     rng = np.random.default_rng(0)
     layering, x = layers(rng.permutation(200)), rng.normal(size=(200, 3)) + 1e3
@@ -145,19 +133,6 @@ def test_an_offset_of_the_rows_costs_the_explicit_hessian_no_digits():
 
 
 # ---- laws -------------------------------------------------------------------------------------
-
-
-@given(case=layerings())
-def test_at_zero_the_loss_counts_dominated_rows(case):
-    _, layering = case
-    queries = layering.queries
-    plain = Layering(queries)
-    counts = [
-        (queries.levels[queries.offsets[q] : queries.offsets[q + 1]] < queries.levels[i]).sum()
-        for q in range(queries.n_queries)
-        for i in range(queries.offsets[q], queries.offsets[q + 1])
-    ]
-    assert_allclose(value(np.zeros(queries.n_rows), plain), np.log1p(counts).sum(), rtol=1e-13)
 
 
 @given(case=layerings(), seed=st.integers(0, 1000))
@@ -187,11 +162,6 @@ def test_only_the_order_of_the_labels_counts_and_not_that_of_the_rows(case, seed
     order = np.random.default_rng(seed).permutation(len(case.labels))
     mixed = Queries.of(case.labels[order], case.qid[order])
     assert_allclose(value(mixed.gather(case.scores[order]), Layering(mixed)), expected, rtol=1e-12)
-
-
-@given(z=st.lists(st.floats(-50, 50), min_size=2, max_size=2))
-def test_one_against_one_is_the_logistic_loss_of_the_pair(z):
-    assert_allclose(value(z, layers([0, 1])), np.logaddexp(0.0, z[0] - z[1]), rtol=1e-14)
 
 
 @given(case=layerings())
@@ -247,17 +217,6 @@ def test_a_separable_table_is_a_shift(case):
     assert_allclose(a.gradient, b.gradient, rtol=1e-10, atol=1e-13)
     v = z[::-1].copy()
     assert_allclose(a.multiply(v, 1), b.multiply(v, 1), rtol=1e-9, atol=1e-11)
-
-
-@given(case=scored_queries())
-def test_two_layers_are_a_softmax_against_all_the_others(case):
-    queries = Queries.of(case.labels > 0, case.qid)
-    expected = 0.0
-    for q in np.flatnonzero(queries.n_levels == 2):
-        rows = slice(queries.offsets[q], queries.offsets[q + 1])
-        z, level = case.z[rows], queries.levels[rows]
-        expected += np.log1p(np.exp(z[level == 0]).sum() * np.exp(-z[level == 1])).sum()
-    assert_allclose(value(case.z, Layering(queries)), expected, rtol=1e-12, atol=1e-14)
 
 
 # ---- the dual ---------------------------------------------------------------------------------

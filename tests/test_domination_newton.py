@@ -13,7 +13,6 @@ from linrank.domination.layering import Layering
 from linrank.domination.problem import DominationLoss, DominationProblem
 from linrank.domination.train import RidgeProblem, by_newton, sample_layering
 from linrank.solvers.result import duality_gap
-from real_data import mq2008
 
 
 def ridge(rows, layering, alpha, scale=None):
@@ -128,12 +127,3 @@ def test_many_rows_begin_with_a_sample_and_end_at_the_same_optimum():
     assert result.converged
     assert result.history["objective"][0] < cold.history["objective"][0]
     assert_allclose(result.w, cold.w, atol=1e-4)
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-def test_mq2008_is_solved_to_the_default_tolerance_in_few_products(pooled):
-    data = mq2008(1)
-    result = by_newton(ridge(data.rows, Layering.of(data, pooled=pooled), 0.01))
-    assert result.converged
-    assert result.gap <= 1e-6 * result.value
-    assert result.n_hvp <= 40

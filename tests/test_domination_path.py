@@ -12,14 +12,12 @@ from scipy import sparse
 from hypothesis_profiles import examples
 from linrank import ConvergenceWarning, domination_path, make_ranking
 from linrank.data.dataset import Dataset
-from linrank.domination import path as path_problem
 from linrank.domination import path as pathwise
 from linrank.domination.descent import Descent, descend
 from linrank.domination.path import follow, geometric_alphas, strong_features
 from linrank.domination.train import make_problem
 from papers import DominationRanker
 from plain_domination import PlainDomination
-from real_data import mq2008
 from small_data import small, weighted
 
 SHAPE = {"n_queries": 15, "rows_per_query": (4, 9), "n_features": 8, "n_levels": 3}
@@ -122,12 +120,6 @@ def test_without_a_scaling_there_is_one_copy_of_the_weights():
     assert all(np.shares_memory(r.w, found.coefs) for r in found.results)
 
 
-def test_threads_do_not_change_it():
-    data = text()
-    one, three = (path(data, tol=1e-5, n_jobs=n) for n in (1, 3))
-    assert_array_equal(one.coefs, three.coefs)
-
-
 # ---- the grid -----------------------------------------------------------------------------------
 
 
@@ -155,14 +147,6 @@ def test_alphas_are_sorted_and_used_once():
     assert found.alphas.tolist() == [100, 10, 1]
 
 
-def test_alphas_above_the_largest_give_zeros():
-    largest = problem().largest_alpha()
-    found = path(alphas=[3 * largest, 2 * largest, 0.5 * largest])
-    assert found.n_nonzero[:2].tolist() == [0, 0]
-    assert (found.gaps[:2] <= 1e-11 * found.objectives[:2]).all()  # the rounding of F
-    assert found.n_nonzero[2] > 0
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -182,11 +166,6 @@ def test_alphas_above_the_largest_give_zeros():
 def test_bad_parameters(options, words):
     with pytest.raises(ValueError, match=words):
         path(**{"tol": None, **options})
-
-
-def test_features_that_tell_nothing_apart():
-    with pytest.raises(ValueError, match="the loss has no slope at 0"):
-        domination_path(np.ones((6, 2)), [0, 1, 2, 0, 1, 2])
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
@@ -338,17 +317,3 @@ def test_certificates_that_differ_do_not_keep_it_going_round(monkeypatch):
     found = path(tol=tol, callback=callback)
     assert found.converged.all()
     assert (found.gaps <= tol * found.objectives).all()
-
-
-def test_real_data():
-    data = mq2008(1)
-    found = domination_path(data.X, data.y, data.qid, n_alphas=10, scale="standard", tol=1e-6)
-    assert found.converged.all()
-    assert (found.gaps <= 1e-6 * found.objectives).all()
-    assert (np.diff(found.objectives) < 0).all()
-    assert found.n_nonzero[0] == 0
-    assert found.n_nonzero[-1] > 20
-
-
-def test_the_default_is_that_of_training():
-    assert path_problem.PathProblem.of(DATA).options["tol"] == 1e-4

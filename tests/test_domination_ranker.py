@@ -7,10 +7,8 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
+from linrank import ConvergenceWarning, load_model, make_ranking
 from linrank.domination.train import make_problem
 from papers import DominationRanker
 from plain_domination import PlainDomination
@@ -76,14 +74,6 @@ def test_the_optimum_with_other_layers(layers, layer):
     check_optimum(fit("l2", 0.5, layers=layers), plain, "l2", 0.5)
 
 
-def test_pooled_rows_are_one_query():
-    ranker = fit("l1", 3.0, pooled=True)
-    check_optimum(ranker, PlainDomination(DATA.X, DATA.y, np.zeros(DATA.n_rows)), "l1", 3.0)
-    assert_allclose(ranker.coef_, fit("l1", 3.0, qid=np.zeros(DATA.n_rows)).coef_, atol=1e-5)
-    assert ranker.n_queries_ == DATA.queries.n_queries
-    assert ranker.n_pairs_ > DATA.queries.n_pairs
-
-
 def test_weights_of_rows_and_queries():
     rng = np.random.default_rng(1)
     weight = rng.integers(0, 3, DATA.n_rows).astype(float)
@@ -103,13 +93,6 @@ def test_the_penalty_is_on_scaled_weights():
     assert_allclose(scaled.objective(ranker.coef_ * deviation, "l1", 3.0), best, rtol=1e-6)
 
 
-def test_solvers_agree():
-    newton, coordinate = (fit("l2", 0.5, solver=name) for name in ("newton", "coordinate"))
-    assert_allclose(newton.coef_, coordinate.coef_, atol=1e-3)
-    assert_allclose(newton.objective_, coordinate.objective_, rtol=1e-6)
-    assert_array_equal(fit("l2", 0.5).coef_, newton.coef_)
-
-
 # ---- attributes ---------------------------------------------------------------------------------
 
 
@@ -122,21 +105,6 @@ def test_sparsity_is_told():
     assert ranker.sparse_coef_.nnz == n
     assert_array_equal(ranker.sparse_coef_.toarray()[0], ranker.coef_)
     assert fit("l2").n_nonzero_ == 6
-
-
-def test_a_large_alpha_leaves_no_weight():
-    plain = PlainDomination(DATA.X, DATA.y, DATA.qid)
-    largest = np.abs(plain.loss(np.zeros(6))[1]).max()
-    assert fit("l1", 1.001 * largest).n_nonzero_ == 0
-    assert fit("l1", 0.99 * largest).n_nonzero_ == 1
-
-
-def test_the_history_falls():
-    history = fit("l1", 3.0).history_
-    assert (np.diff(history["objective"]) <= 1e-9 * history["objective"][0]).all()
-    assert {"gap", "kkt_residual", "n_nonzero", "seconds"} <= set(history)
-    lengths = {key: len(values) for key, values in history.items()}
-    assert len(set(lengths.values())) == 1, lengths
 
 
 def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
@@ -157,29 +125,6 @@ def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
     }
     assert {key: model.training[key] for key in expected} == expected
     assert "method='domination'" in repr(model)
-
-
-def test_the_seed_is_kept_where_it_matters():
-    ranker = fit(negative_sampling=0.5, random_state=7)
-    assert ranker.model_.training["seed"] == 7
-    assert_array_equal(fit(negative_sampling=0.5, random_state=7).coef_, ranker.coef_)
-    assert (fit(negative_sampling=0.5, random_state=8).coef_ != ranker.coef_).any()
-
-
-def test_feature_induction_keeps_its_rounds():
-    held_out = {"X_val": DATA.X, "y_val": DATA.y, "qid_val": DATA.qid}
-    ranker = DominationRanker("l2", 0.5, feature_induction=2, tol=1e-3)
-    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, **held_out)
-    entered = np.concatenate([done.features for done in ranker.rounds_])
-    assert set(np.flatnonzero(ranker.coef_).tolist()) == set(entered.tolist())
-    assert [len(done.features) for done in ranker.rounds_[:-1]] == [2] * (len(ranker.rounds_) - 1)
-    objectives = [done.objective for done in ranker.rounds_]
-    assert objectives == sorted(objectives, reverse=True)
-    assert ranker.objective_ == objectives[-1]
-    expected = evaluate(DATA.y, ranker.predict(DATA.X), qid=DATA.qid)["ndcg@10"]
-    assert_allclose(ranker.rounds_[-1].validation, expected, rtol=1e-6)
-    assert fit(feature_induction=2).rounds_[0].validation is None
-    assert not hasattr(fit(), "rounds_")
 
 
 # ---- running ------------------------------------------------------------------------------------
@@ -243,21 +188,6 @@ def test_wrong_parameters_are_told(params, message):
         DominationRanker(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
-def test_no_alpha_is_fine_without_a_penalty():
-    a, b = (fit("none", alpha, tol=None, max_iter=5000) for alpha in (0.0, 3.0))
-    assert_array_equal(a.coef_, b.coef_)
-
-
-def test_one_layer_is_no_problem_but_only_such_queries_are():
-    y, qid = np.array([0, 1, 1, 1, 0, 0]), np.array([0, 0, 1, 1, 2, 2])
-    X = np.random.default_rng(0).normal(size=(6, 2))
-    whole = DominationRanker("l2", 0.1, tol=1e-9).fit(X, y, qid=qid)
-    alone = DominationRanker("l2", 0.1, tol=1e-9).fit(X[:2], y[:2])
-    assert_allclose(whole.coef_, alone.coef_, atol=1e-6)
-    with pytest.raises(NoPairsError, match="none of the 2 queries has two different labels"):
-        DominationRanker().fit(X[2:], y[2:], qid=qid[2:])
-
-
 def test_constant_features_have_no_weight():
     X = np.column_stack([DATA.X, np.full(DATA.n_rows, 3.0), DATA.qid])
     for penalty in ("l1", "l2", "none"):
@@ -265,15 +195,6 @@ def test_constant_features_have_no_weight():
         assert_array_equal(ranker.coef_[6:], 0.0)
     by_newton = DominationRanker("l2", 1.0, solver="newton").fit(X, DATA.y, qid=DATA.qid)
     assert_allclose(by_newton.coef_[6:], 0.0, atol=1e-14)  # the rounding of a sum that is zero
-
-
-def test_parameters_survive_a_clone():
-    ranker = DominationRanker("l2", 0.5, margin=np.eye(3), layers=np.sign, negative_sampling=0.5)
-    copy = clone(ranker)
-    assert copy.layers is np.sign
-    assert_array_equal(copy.margin, np.eye(3))
-    with pytest.raises(NotFittedError):
-        ranker.sparse_coef_  # noqa: B018
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2", "none"])

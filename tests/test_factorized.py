@@ -13,11 +13,10 @@ from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
-from linrank.errors import NoPairsError
 from linrank.lowrank.factorized import train_factorized
 from linrank.ranksvm.train import train
 from plain_factorized import PlainFactors, bounds, largest_fall
-from small_data import small, weighted
+from small_data import small
 from strategies import datasets
 
 CONSTRAINTS = ["box", "ball"]
@@ -53,16 +52,6 @@ def test_equals_the_sum_over_pairs(data, constraint, K, seed):
     assert result.gap >= 0.0  # weak duality
     falls = -np.diff(result.history["objective"])
     assert (falls >= -1e-12 * np.abs(result.history["objective"][:-1])).all()
-
-
-def test_gradient_of_the_oracle_is_the_difference_quotient():
-    data = small(3)
-    plain = PlainFactors(ExplicitPairs.of(data))
-    rng = np.random.default_rng(0)
-    V, D = rng.random((2, data.n_rows, 3))
-    h = 1e-6
-    quotient = (plain.value(V + h * D) - plain.value(V - h * D)) / (2 * h)
-    assert (plain.gradient(V) * D).sum() == pytest.approx(quotient, rel=1e-6)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
@@ -120,14 +109,6 @@ def test_more_components_of_the_box_hold_fewer():
     assert many.value <= few.value
 
 
-def test_ball_holds_the_box():
-    data = small(5)
-    box = train_factorized(data, C=0.5)
-    ball = train_factorized(data, C=0.5, constraint="ball", V0=box.factors)
-    assert ball.history["objective"][0] == pytest.approx(box.value, rel=1e-12)
-    assert ball.value < box.value  # here it has more room than that
-
-
 def test_a_drawn_start_is_its_best_multiple():
     """``f(sV) = ½s⁴‖β‖² - s²Σα``: no multiple of it within the box is lower."""
     data = small(14)
@@ -165,16 +146,6 @@ def test_threads_and_repetition_give_the_same_bits():
     assert not np.array_equal(other.w, runs[0].w)
 
 
-def test_storage_makes_no_difference():
-    data = small(6, n_features=8)
-    X = np.where(np.abs(data.X) < 0.5, 0.0, data.X)
-    options = {"C": 0.2, "max_iter": 6}  # rounding grows from epoch to epoch: f is not convex
-    dense = train_factorized(Dataset.of(X, data.labels, qid=data.qid), **options)
-    csr = train_factorized(Dataset.of(sparse.csr_array(X), data.labels, qid=data.qid), **options)
-    np.testing.assert_allclose(csr.w, dense.w, rtol=1e-6, atol=1e-9)
-    assert csr.value == pytest.approx(dense.value, rel=1e-9)
-
-
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_scale_multiplies_columns(is_sparse):
     data = small(7)
@@ -187,16 +158,6 @@ def test_scale_multiplies_columns(is_sparse):
     before = train_factorized(ready, **options)
     np.testing.assert_allclose(on_the_fly.w, before.w, rtol=1e-7, atol=1e-9)
     assert on_the_fly.hinge_objective == pytest.approx(before.hinge_objective)
-
-
-def test_constants_of_a_query_change_nothing():
-    data = small(8)
-    shift = np.random.default_rng(0).normal(size=(1 + data.queries.n_queries, data.n_features))
-    query = np.unique(np.asarray(data.qid), return_inverse=True)[1]
-    moved = Dataset.of(data.X + shift[query], data.labels, qid=data.qid)
-    options = {"C": 0.2, "max_iter": 5}
-    one, other = train_factorized(data, **options), train_factorized(moved, **options)
-    np.testing.assert_allclose(other.w, one.w, rtol=1e-6, atol=1e-8)
 
 
 def test_only_the_order_of_labels_matters():
@@ -238,44 +199,6 @@ def test_a_weight_of_two_is_the_row_twice():
     other = train_factorized(copies, V0=V0[rows], **options)
     np.testing.assert_allclose(other.w, one.w, rtol=1e-8)
     np.testing.assert_allclose(other.history["objective"], one.history["objective"], rtol=1e-8)
-
-
-def test_weights_bound_the_duals():
-    data = weighted(small(10), 2)
-    c = np.random.default_rng(0).integers(0, 3, data.queries.n_queries) / 2.0
-    by_id = dict(zip(data.queries.ids.tolist(), c.tolist(), strict=True))
-    plain = PlainFactors(ExplicitPairs.of(data, query_weight=by_id))
-    result = train_factorized(data, C=2.0, query_weight=c)
-    assert feasible(result.factors, bounds(data, 2.0, by_id), "box")
-    assert (plain.alpha(result.factors) <= 2.0 * plain.pairs.weight * (1 + 1e-9)).all()
-    assert result.hinge_objective == pytest.approx(plain.hinge_objective(result.w, 2.0))
-
-
-def test_query_normalization_weighs_queries_by_their_pairs():
-    data = small(11)
-    c = 1.0 / np.maximum(data.queries.pairs_per_query, 1)
-    one = train_factorized(data, C=3.0, query_normalization="pairs", max_iter=10)
-    other = train_factorized(data, C=3.0, query_weight=c, max_iter=10)
-    np.testing.assert_allclose(one.w, other.w, rtol=1e-10)
-
-
-def test_queries_without_pairs_have_no_factors():
-    X = np.random.default_rng(0).normal(size=(7, 2))
-    y, qid = [1, 1, 0, 1, 2, 3, 3], [0, 0, 1, 1, 1, 2, 2]
-    result = train_factorized(Dataset.of(X, y, qid=qid))
-    assert not result.factors[[0, 1, 5, 6]].any()
-    assert result.factors[[2, 3, 4]].any()
-
-
-def test_callback_sees_epochs_and_stops():
-    seen = []
-    result = train_factorized(
-        small(12), callback=lambda s: bool(seen.append(s)) or s["n_iter"] == 3
-    )
-    assert [s["n_iter"] for s in seen] == [0, 1, 2, 3]
-    assert (result.stopped, result.n_iter, result.converged) == ("callback", 3, False)
-    assert [s["objective"] for s in seen] == result.history["objective"]
-    np.testing.assert_array_equal(seen[-1]["w"], result.w)
 
 
 def test_says_why_it_stopped():
@@ -328,11 +251,6 @@ def test_bad_options(options, message):
 def test_more_factors_than_memory():
     with pytest.raises(MemoryError, match="use a smaller n_components"):
         train_factorized(small(), n_components=2**31 - 1)
-
-
-def test_no_pairs():
-    with pytest.raises(NoPairsError):
-        train_factorized(Dataset.of(np.eye(3), [1, 1, 1]))
 
 
 def test_rows_too_large_for_doubles():

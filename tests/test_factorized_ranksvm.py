@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from explicit_pairs import ExplicitPairs
 from linrank import (
     ConvergenceWarning,
-    NoPairsError,
-    QueryKFold,
     evaluate,
     load_model,
     make_ranking,
-    ranking_scorer,
 )
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.lowrank.factorized import train_factorized
-from papers import FactorizedRankSVM, RankSVM
+from papers import FactorizedRankSVM
 from plain_factorized import PlainFactors, bounds, largest_fall
 
 RAW = make_ranking(
@@ -107,23 +99,6 @@ def test_weights_of_rows_and_queries(constraint):
     check_numbers(normalized, *plain(DATA, C=5.0, u=u, normalized=True))
 
 
-def test_the_optimum_of_the_hinge_lies_between_the_bounds():
-    best = RankSVM(0.1, loss="hinge", tol=1e-6).fit(DATA.X, DATA.y, qid=DATA.qid).objective_
-    for constraint in CONSTRAINTS:
-        for seed in range(3):
-            ranker = fit(constraint=constraint, random_state=seed)
-            assert 0 < ranker.lower_bound_ <= best * (1 + 1e-9)
-            assert ranker.hinge_objective_ >= best * (1 - 1e-5)
-
-
-def test_the_ball_reaches_further_than_the_box():
-    box, ball = (
-        min(fit(5, constraint=name, random_state=seed, tol=1e-6).objective_ for seed in range(3))
-        for name in CONSTRAINTS
-    )
-    assert ball < box
-
-
 def test_factors_follow_the_order_of_the_rows():
     order = np.random.default_rng(0).permutation(DATA.n_rows)
     mixed = DATA.select(order)
@@ -144,27 +119,7 @@ def test_scaling_is_part_of_the_model(scale):
     assert_allclose(ranker.predict(RAW.X, qid=RAW.qid), expected, rtol=1e-6, atol=1e-9)
 
 
-def test_the_seed_makes_the_start():
-    a, b = fit(random_state=7), fit(random_state=7)
-    assert_array_equal(a.coef_, b.coef_)
-    assert_array_equal(a.factors_, b.factors_)
-    assert (fit(random_state=8).factors_ != a.factors_).any()
-    state = np.random.RandomState(0)
-    assert (fit(random_state=state).factors_ != fit(random_state=state).factors_).any()
-    assert_array_equal(fit(random_state=7, n_jobs=2).coef_, fit(random_state=7, n_jobs=1).coef_)
-
-
 # ---- running ------------------------------------------------------------------------------------
-
-
-def test_the_history_falls():
-    ranker = fit()
-    history = ranker.history_
-    assert (np.diff(history["objective"]) <= 1e-12 * abs(ranker.objective_)).all()
-    assert history["objective"][-1] == ranker.objective_
-    assert_array_equal(history["lower_bound"], -np.array(history["objective"]))
-    lengths = {key: len(values) for key, values in history.items()}
-    assert set(lengths.values()) == {ranker.n_iter_ + 1}, lengths
 
 
 def test_early_stopping_keeps_the_best_epoch():
@@ -193,18 +148,6 @@ def test_early_stopping_keeps_the_best_epoch():
     assert ranker.model_.training["stopped"] == "callback"
 
 
-def test_early_stopping_can_end_at_the_start():
-    """Labels upside down: the model gets worse from the first epoch on."""
-    ranker = FactorizedRankSVM(2, 0.1, random_state=0, early_stopping=True, n_iter_no_change=1)
-    ranker.set_params(scoring="pairwise_accuracy")
-    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, eval_set=[(DATA.X, -DATA.y)], eval_qid=[DATA.qid])
-    values = ranker.history_["val_pairwise_accuracy"]
-    assert ranker.best_iteration_ == 0
-    assert values[0] > values[1]
-    assert ranker.objective_ == ranker.history_["objective"][0]
-    assert_array_equal(ranker.coef_, fit(2, callback=lambda state: True).coef_)
-
-
 def test_too_few_epochs_are_warned_of():
     with pytest.warns(ConvergenceWarning, match="did not converge: max_iter=1 is too few epochs"):
         ranker = fit(max_iter=1, tol=1e-12)
@@ -213,17 +156,6 @@ def test_too_few_epochs_are_warned_of():
     told = r"FactorizedRankSVM did not converge: .* by [0-9.e-]+ of it after max_iter=9 epochs"
     with pytest.warns(ConvergenceWarning, match=told):
         fit(max_iter=9, tol=1e-12)
-
-
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_a_small_C_puts_all_duals_at_their_bounds(constraint):
-    """There no step lowers f: the end of the way, and no failure."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
-        ranker = fit(C=1e-6, constraint=constraint)
-    assert ranker.converged_
-    duals = plain(DATA)[0].alpha(ranker.factors_)
-    assert_allclose(duals, 1e-6, rtol=1e-9 if constraint == "box" else 1e-2)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
@@ -268,58 +200,3 @@ def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
     assert {key: model.training[key] for key in expected} == expected
     for told in ("method='factorized'", "n_components=4", "constraint='ball'", "C=0.1"):
         assert told in repr(model)
-
-
-# ---- scikit-learn -------------------------------------------------------------------------------
-
-
-def test_grid_search_over_a_pipeline():
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(
-            make_pipeline(StandardScaler(), FactorizedRankSVM(random_state=0, C=0.1)),
-            {"factorizedranksvm__n_components": [1, 3]},
-            cv=QueryKFold(3),
-            scoring=ranking_scorer("ndcg@10"),
-            error_score="raise",
-        ).fit(RAW.X, RAW.y, qid=RAW.qid)
-        train, test = next(QueryKFold(3).split(RAW.X, RAW.y, RAW.qid))
-    found = [search.cv_results_["split0_test_score"][k] for k in range(2)]
-    for n_components, value in zip([1, 3], found, strict=True):
-        scaler = StandardScaler().fit(RAW.X[train])
-        ranker = FactorizedRankSVM(n_components, 0.1, random_state=0)
-        ranker.fit(scaler.transform(RAW.X[train]), RAW.y[train], qid=RAW.qid[train])
-        scores = ranker.predict(scaler.transform(RAW.X[test]))
-        assert_allclose(value, evaluate(RAW.y[test], scores, qid=RAW.qid[test])["ndcg@10"])
-    assert search.best_estimator_[-1].n_components in (1, 3)
-
-
-# ---- errors -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
-        ({"n_components": -3}, "n_components must be an integer >= 1, got -3"),
-        ({"n_components": 2.5}, "n_components must be an integer >= 1, got 2.5"),
-        ({"n_components": True}, "n_components must be an integer >= 1, got True"),
-        ({"n_components": "5"}, "n_components must be an integer >= 1, got '5'"),
-        ({"C": -1}, "C must be a finite number > 0, got -1"),
-        ({"C": np.nan}, "C must be a finite number > 0, got nan"),
-        ({"constraint": "sphere"}, "constraint must be 'box' or 'ball', got 'sphere'"),
-        ({"constraint": None}, "constraint must be 'box' or 'ball', got None"),
-        ({"tol": -1e-3}, "tol must be a finite number > 0"),
-        ({"random_state": -1}, "random_state must be an integer from 0"),
-    ],
-)
-def test_wrong_parameters_are_told(params, message):
-    with pytest.raises(ValueError, match=message):
-        FactorizedRankSVM(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
-
-
-def test_labels_without_a_pair_are_told():
-    with pytest.raises(NoPairsError, match="none of the 15 queries has two different labels"):
-        FactorizedRankSVM().fit(DATA.X, np.zeros(DATA.n_rows), qid=DATA.qid)
-    alone = np.eye(DATA.n_rows)[0]  # weight on a single row
-    with pytest.raises(NoPairsError, match="all pairs have weight zero"):
-        FactorizedRankSVM().fit(DATA.X, DATA.y, qid=DATA.qid, sample_weight=alone)

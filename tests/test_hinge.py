@@ -14,7 +14,6 @@ from linrank.data.dataset import Dataset
 from linrank.losses.base import Dual
 from linrank.ranksvm.train import train
 from linrank.solvers.result import duality_gap, lower_bound
-from papers import RankSVM
 from real_data import mq2008
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
@@ -125,28 +124,6 @@ def test_the_bits_do_not_depend_on_the_threads():
     assert one.value == two.value
 
 
-def test_a_callback_stops_and_a_start_is_taken():
-    data = small(1, n_features=8)
-    stopped = train(data, loss="hinge", callback=lambda state: state["n_iter"] == 2)
-    assert (stopped.stopped, stopped.n_iter) == ("callback", 2)
-    first = train(data, loss="hinge", tol=1e-4)
-    again = train(data, loss="hinge", tol=1e-4, w0=first.w)
-    assert again.converged
-    assert again.n_iter < first.n_iter
-
-
-def test_the_estimator_has_the_options():
-    data = small(2)
-    ranker = RankSVM(loss="hinge", pairs="adjacent", pair_weighting="grade_diff", C=0.1)
-    ranker.fit(data.X, data.y, qid=data.qid)
-    listed = ExplicitPairs.of(data, gain=data.y, adjacent=True)
-    best, _ = listed.optimum(0.1, "hinge")
-    assert best <= ranker.objective_ * (1 + 1e-9)
-    assert ranker.objective_ - best <= ranker.duality_gap_ <= 1e-3 * ranker.objective_
-    assert ranker.n_pairs_ == len(listed.winner)
-    assert ranker.model_.training["loss"] == "hinge"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -213,12 +190,6 @@ def test_large_features_do_not_send_the_solver_astray(C):
     assert max(result.history["objective"]) == result.history["objective"][0]
     assert result.value <= best.value * (1 + 1e-3)
     assert_allclose(listed.objective(result.w, C, "hinge"), result.value, rtol=1e-6)
-
-
-def test_too_few_iterations_are_told_by_the_gap():
-    data = small(2)
-    result = train(data, loss="hinge", tol=1e-6, max_iter=3)
-    assert f"the certified gap, {result.gap:.3g}, is above tol" in result.message
 
 
 def test_a_tiny_C_still_gives_a_direction():

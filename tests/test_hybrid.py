@@ -92,20 +92,6 @@ def test_mean_square_is_that_of_the_pairs_drawn(dtype, index):
     assert_allclose(DrawnPairs.of(rows, sampler, PLANNED, 5).mean_square(), expected, rtol=1e-12)
 
 
-def test_mean_square_estimates_that_of_all_pairs(data):
-    X, queries = np.asarray(data.X, dtype=np.float64), data.queries
-    i, j = np.nonzero((data.qid[:, None] == data.qid) & (data.labels[:, None] > data.labels))
-    squares = np.sum((X[i] - X[j]) ** 2, axis=1)
-    assert len(squares) == queries.n_pairs
-    found = [
-        DrawnPairs.of(data.rows, pair_sampler(queries), PLANNED, seed).mean_square()
-        for seed in range(10)
-    ]
-    error = squares.std() / np.sqrt(10 * 1024)
-    assert abs(np.mean(found) - squares.mean()) < 5 * error
-    assert len(set(found)) == 10
-
-
 def test_mean_square_of_empty_sparse_rows_is_zero():
     data = one_query(csr_array((4, 3)), [0, 1, 2, 3])
     assert DrawnPairs.of(data.rows, pair_sampler(data.queries), PLANNED, 0).mean_square() == 0.0
@@ -153,24 +139,6 @@ def test_few_steps_are_enough_to_run(data, n_steps):
     assert fit.n_steps == n_steps
     assert np.isfinite(fit.w).all()
     assert fit.w.any()
-
-
-def test_same_seed_same_bits_other_seed_others(data):
-    def weights(seed):
-        return descend(data, algorithm="hybrid", alpha=1e-3, n_steps=999, seed=seed).w
-
-    assert_array_equal(weights(4), weights(4))
-    assert (weights(4) != weights(5)).any()
-
-
-def test_unit_of_the_features_does_not_matter(data):
-    """Twice the features and four times λ give half the weights."""
-    twice = Dataset.of(2 * np.asarray(data.X), data.labels, qid=data.qid)
-    fits = [
-        descend(one, algorithm="hybrid", alpha=alpha, n_steps=2000, average="weighted", seed=1).w
-        for one, alpha in ((data, 1e-3), (twice, 4e-3))
-    ]
-    assert_allclose(2 * fits[1], fits[0], rtol=1e-9)
 
 
 def test_equal_rows_leave_nothing_to_learn():

@@ -88,14 +88,6 @@ def test_products_of_columns_that_are_not_there():
         columns.products(np.array([0]), r[1:], 1)
 
 
-def test_all_features_among_are_the_whole_problem():
-    w = np.random.default_rng(1).normal(size=DATA.n_features)
-    problem = make_problem(DATA, penalty="l1", alpha=2.0, n_jobs=1)
-    everything = problem.at(w, among=np.arange(DATA.n_features))
-    assert_allclose(everything.gap, problem.at(w).gap, rtol=1e-12)
-    assert_allclose(everything.subgradient, problem.at(w).subgradient)
-
-
 def test_no_feature_may_move():
     point = make_problem(DATA, penalty="l1", alpha=2.0, n_jobs=1).at(
         np.zeros(DATA.n_features), among=np.empty(0, dtype=np.int64)
@@ -143,19 +135,6 @@ def test_the_largest_promises_enter_and_are_kept(penalty, n):
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
-def test_every_round_is_the_optimum_of_what_is_in(penalty):
-    result = induce(descent(penalty), 2, tol=1e-8, max_iter=500)
-    for done in result.rounds:
-        assert done.gap <= 1e-8 * done.objective
-        columns = np.sort(
-            np.concatenate([r.features for r in result.rounds if r.last <= done.last])
-        )
-        part = PlainDomination(DATA.X[:, columns], DATA.y, DATA.qid)
-        best = part.objective(part.minimum(penalty, 2.0), penalty, 2.0)
-        assert_allclose(done.objective, best, rtol=1e-6)
-
-
-@pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_with_a_small_tolerance_it_ends_at_the_optimum_of_all(penalty):
     result = induce(descent(penalty, alpha=4.0), 2, tol=1e-10, max_iter=1000)
     whole = descend(descent(penalty, alpha=4.0), tol=1e-10, max_iter=1000)
@@ -172,20 +151,6 @@ def test_the_end_is_where_no_feature_promises_more():
     assert (promise <= 1e-2 * result.value).all()
     assert min(p for done in result.rounds for p in done.promises) > 1e-2 * result.value
     assert not result.w[left].any()
-
-
-def test_alpha_so_large_that_none_enters():
-    result = induce(descent("l1", alpha=1e6), 3, tol=1e-6, max_iter=10)
-    assert result.rounds == ()
-    assert result.order.tolist() == []
-    assert result.converged
-    assert result.gap <= 1e-11 * result.value  # its rounding
-
-
-def test_all_features_at_once_are_one_round():
-    result = induce(descent("l2", alpha=1e-3), DATA.n_features, tol=1e-9, max_iter=1000)
-    assert len(result.rounds) == 1
-    assert result.message == f"all {DATA.n_features} features have entered"
 
 
 def test_a_start_with_weights_keeps_its_features():
@@ -239,12 +204,6 @@ def test_the_history_knows_the_rounds():
         assert history["n_chosen"][done.last] == done.n_chosen
     assert result.n_iter == sum(done.n_sweeps for done in result.rounds)
     assert history["gap"][-1] == result.gap
-
-
-def test_threads_do_not_change_it():
-    one, two = (train(DATA, alpha=2.0, feature_induction=2, n_jobs=n) for n in (1, 3))
-    assert_array_equal(one.w, two.w)
-    assert_array_equal(one.order, two.order)
 
 
 # ---- the estimator and the picture --------------------------------------------------------------

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
-from linrank.data.rows import CsrRows, DenseRows, StreamedRows, as_rows
+from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.kernels.approximation import (
     ApproximateResult,
     MappedRows,
@@ -180,12 +180,6 @@ def test_the_plan_for_streamed_rows_asks_for_a_sample_only():
     assert_array_equal(given, np.ones(20))
 
 
-def test_published_methods_refuse_streamed_rows():
-    problem, _ = streamed_and_stored()
-    with pytest.raises(ValueError, match=r"solver='tron'.*computed by blocks.*solver='newton'"):
-        problem.published("tron", None)
-
-
 # ---- training -----------------------------------------------------------------------------------
 
 
@@ -212,15 +206,6 @@ def means_of_queries(values: np.ndarray, data: Dataset) -> np.ndarray:
         return np.full(len(values), values.mean())
     _, query = np.unique(data.qid, return_inverse=True)
     return (np.bincount(query, values) / np.bincount(query))[query]
-
-
-def test_nystroem_on_the_linear_kernel_is_the_linear_solution():
-    data = curved(150, n_queries=10)
-    linear = train(data, C=0.1, tol=1e-9)
-    found = train_approximate(data, kernel=Kernel("linear"), n_components=60, C=0.1, tol=1e-9)
-    assert len(found.coef) == data.n_features
-    assert_allclose(found.coef @ found.rows.values, linear.w, rtol=1e-4)
-    assert_allclose(found.value, linear.value, rtol=1e-6)
 
 
 def test_more_landmarks_come_nearer_and_never_below_the_exact_optimum():
@@ -345,13 +330,6 @@ def test_landmarks_are_as_sparse_as_the_rows():
     found = train_approximate(wide(10**5), kernel=RBF)
     assert isinstance(found.rows, CsrRows)
     assert len(found.coef) == 3
-
-
-def test_streamed_rows_are_a_class_of_their_own():
-    data = curved(20)
-    mapped = MappedRows(data.rows, features(data), 20)
-    assert isinstance(mapped, StreamedRows)
-    assert mapped.describe() == "computed by blocks, float32, 20 × 20"
 
 
 @pytest.mark.parametrize(

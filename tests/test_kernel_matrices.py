@@ -96,12 +96,6 @@ def test_by_default_half_of_what_is_free(monkeypatch, free, kind):
     assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), kind)
 
 
-def test_stored_where_nothing_is_known_of_memory(monkeypatch):
-    monkeypatch.setattr("linrank.system.resources.available", lambda: None)
-    rows = as_rows(normal(20, 3))
-    assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), StoredMatrix)
-
-
 def test_not_even_tiles_fit(monkeypatch):
     rows, kernel = as_rows(normal(1000, 3)), Kernel.of("rbf", gamma=1.0)
     message = (

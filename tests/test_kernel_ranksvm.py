@@ -15,7 +15,6 @@ from sklearn.svm import SVC
 from hypothesis_profiles import examples
 from kernel_twin import KernelTwin, plain_kernel
 from linrank import make_ranking
-from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.pairs import closest, pruned
 from papers import KernelRankSVM, RankSVM
@@ -87,18 +86,6 @@ def test_the_optimum_is_that_of_all_pairs(kernel, C, loss):
     )
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("tol", [0.3, 1e-2, 1e-4])
-def test_the_gap_is_a_bound(tol, loss):
-    ranker = fit(C=5.0, tol=tol, loss=loss)
-    least, _ = KernelTwin.of(DATA, plain_kernel(DATA.X, DATA.X, "rbf", gamma=0.3)).optimum(
-        5.0, loss
-    )
-    assert ranker.objective_ - least <= ranker.duality_gap_ + 1e-7 * least
-    for value, gap in zip(ranker.history_["objective"], ranker.history_["gap"], strict=True):
-        assert value - least <= gap + 1e-7 * least
-
-
 def test_coefficients_at_the_optimum():
     """``β = 2C A'ξ``: none for rows without a violated pair, and a sum of 0 in every query."""
     ranker = fit(C=0.7)
@@ -152,12 +139,6 @@ def test_the_linear_kernel_is_ranksvm(loss, params):
     assert np.linalg.norm(data.X.T @ beta_of(ranker, data.n_rows) - linear.coef_) <= near
     lengths = np.linalg.norm(OTHER.X, axis=1)
     assert (np.abs(ranker.predict(OTHER.X) - linear.predict(OTHER.X)) <= near * lengths).all()
-
-
-def test_a_polynomial_of_degree_one_is_linear():
-    linear, poly = fit("linear"), fit("poly", degree=1, coef0=0.0, gamma=1.0)
-    assert_allclose(poly.predict(OTHER.X), linear.predict(OTHER.X), atol=1e-6)
-    assert_allclose(poly.objective_, linear.objective_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -214,31 +195,6 @@ def test_query_weights_enter_as_documented(loss):
     assert not np.isin(ranker.support_, np.flatnonzero(data.weight == 0.0)).any()
 
 
-def test_every_row_twice_is_four_times_C():
-    twice = DATA.select(np.repeat(np.arange(DATA.n_rows), 2))
-    a, b = fit(C=1.0, data=twice), fit(C=4.0)
-    assert_allclose(a.predict(OTHER.X), b.predict(OTHER.X), atol=1e-5)
-    assert_allclose(a.objective_, b.objective_, rtol=1e-8)
-
-
-def test_labels_count_by_their_order():
-    plain, curved = fit(), fit(data=replace(DATA, labels=np.exp(DATA.y) - 7))
-    assert_array_equal(plain.dual_coef_, curved.dual_coef_)
-
-
-def test_listed_pairs_are_those_of_the_labels():
-    pairs = pairs_of(DATA)
-    ranker = KernelRankSVM(gamma=0.3, tol=TIGHT, random_state=0)
-    listed = clone(ranker).fit_pairs(DATA.X, pairs, qid=DATA.qid)
-    assert_allclose(listed.predict(OTHER.X), fit().predict(OTHER.X), atol=1e-6)
-    assert listed.n_pairs_ == len(pairs)
-    both = clone(ranker).fit_pairs(
-        DATA.X, pairs, pair_weight=np.full(len(pairs), 2.0), y=DATA.y, qid=DATA.qid
-    )
-    assert_allclose(both.predict(OTHER.X), fit(C=3.0).predict(OTHER.X), atol=1e-6)
-    assert both.n_pairs_ == 2 * len(pairs)
-
-
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_listed_pairs_have_the_optimum_of_their_list(loss):
     rng = np.random.default_rng(1)
@@ -250,25 +206,6 @@ def test_listed_pairs_have_the_optimum_of_their_list(loss):
     ranker.fit_pairs(DATA.X, pairs, pair_weight=omega)
     assert_allclose(ranker.objective_, least, rtol=1e-5)
     assert_allclose(ranker.predict(DATA.X), scores, atol=1e-2)
-
-
-@pytest.mark.parametrize("approximation", [None, "nystroem"])
-def test_where_the_closest_pairs_are_all_there_is_nothing_to_prune(approximation):
-    two_levels = Dataset.of(DATA.X, (DATA.y > 1).astype(float), qid=DATA.qid)
-    pruned = fit(data=two_levels, pairs="pruned", approximation=approximation)
-    every = fit(data=two_levels, approximation=approximation)
-    assert pruned.objective_ == every.objective_
-    told = {name: pruned.model_.training[name] for name in ("n_closest", "n_random", "n_pairs")}
-    assert told == {"n_closest": every.n_pairs_, "n_random": 0, "n_pairs": every.n_pairs_}
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_the_closest_pairs_are_those_of_neighbouring_labels(loss):
-    twin = KernelTwin.of(DATA, plain_kernel(DATA.X, DATA.X, "rbf", gamma=0.3), adjacent=True)
-    least, _ = twin.optimum(2.0, loss)
-    ranker = fit(pairs="closest", C=2.0, loss=loss, tol=1e-5)
-    assert_allclose(ranker.objective_, least, rtol=1e-5)
-    assert ranker.n_pairs_ == len(twin.pairs.winner) < DATA.queries.n_pairs
 
 
 @pytest.mark.parametrize(
@@ -323,19 +260,3 @@ def test_blocks_give_the_same_model(kernel, monkeypatch):
     blocked = fit(kernel, data, gamma="scale", **limit)
     assert_allclose(blocked.predict(OTHER.X), stored.predict(OTHER.X), rtol=1e-5, atol=1e-6)
     assert_allclose(blocked.objective_, stored.objective_, rtol=1e-8)
-
-
-def test_too_little_memory_is_told():
-    with pytest.raises(
-        MemoryError, match=r"memory_limit=1000, 1\.0 kB, is too small: .*'nystroem'"
-    ):
-        fit(memory_limit=1000)
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_same_bits_on_any_number_of_threads(loss):
-    data = small(1, 3, n_levels=5)
-    one, many = (fit(data=data, loss=loss, tol=1e-4, n_jobs=n) for n in (1, 3))
-    assert_array_equal(one.dual_coef_, many.dual_coef_)
-    assert one.objective_ == many.objective_
-    assert_array_equal(one.predict(OTHER.X[:, :3]), many.predict(OTHER.X[:, :3]))

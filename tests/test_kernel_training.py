@@ -13,7 +13,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import dot
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks, OnLandmarks
-from linrank.kernels.matrices import BlockedMatrix, StoredMatrix, kernel_matrix
+from linrank.kernels.matrices import StoredMatrix, kernel_matrix
 from linrank.kernels.train import JointLoss, KernelRisk, as_function, train_kernel
 from linrank.losses.base import SquaredHinge
 from linrank.objective import Ridge, Sum
@@ -133,38 +133,6 @@ def test_a_warm_start_and_a_known_matrix_change_nothing_but_the_way():
     warm = train_kernel(data, kernel=RBF, C=1.0, tol=1e-9, matrix=matrix, beta0=cold.w)
     assert warm.n_iter <= 1
     assert_allclose(warm.scores, cold.scores, atol=1e-5)
-
-
-def test_blocks_give_the_same_function():
-    data = problem(5, n=300)
-    stored = train_kernel(data, kernel=RBF, tol=1e-8)
-    blocked = train_kernel(data, kernel=RBF, tol=1e-8, matrix=BlockedMatrix(RBF, data.rows))
-    assert_allclose(blocked.scores, stored.scores, atol=1e-5)
-
-
-def test_the_same_bits_whatever_the_number_of_threads():
-    data = problem(6, n=200)
-    one, two = (train_kernel(data, kernel=RBF, n_jobs=n) for n in (1, 2))
-    assert (one.w == two.w).all()
-
-
-def test_the_callback_sees_beta_and_stops():
-    data, seen = problem(7), []
-
-    def watch(state):
-        seen.append(state["w"].shape)
-        return len(seen) == 3
-
-    found = train_kernel(data, kernel=RBF, callback=watch)
-    assert seen == [(60,)] * 3
-    assert found.stopped == "callback"
-    assert not found.converged
-
-
-def test_max_iter_ends_with_a_message():
-    found = train_kernel(problem(8), kernel=RBF, C=100.0, max_iter=1)
-    assert found.stopped == "max_iter"
-    assert "max_iter=1" in found.message
 
 
 def test_value_gradient_and_products_belong_together():

@@ -124,15 +124,6 @@ def test_weight_zero_equals_no_row_under_margins(margin, absent):
     )
 
 
-def test_repeating_a_row_equals_its_weight():
-    z, data = np.array([0.3, -1, 2, 0.5, 0, 1]), dataset(weight=[1, 2, 1, 1, 3, 1])
-    rows = [0, 1, 1, 2, 3, 4, 4, 4, 5]
-    repeated = dataset([LABELS[i] for i in rows], [QID[i] for i in rows])
-    for margin in (None, 2.0):
-        a, b = (Layering.of(d, margin=margin) for d in (data, repeated))
-        assert_allclose(value_of(a, z), value_of(b, z[rows]))
-
-
 # ---- layers -------------------------------------------------------------------------------------
 
 
@@ -149,21 +140,9 @@ def test_layers_of_a_query(layers, expected):
     assert levels_by_row(Layering.of(dataset(), layers=layers)) == expected
 
 
-def test_what_is_relevant_in_binary():
-    labels = [-1, 1, 0, 0.5, 2]
-    assert levels_by_row(Layering.of(dataset(labels, None), layers="binary")) == [0, 1, 0, 1, 1]
-
-
 def test_labels_are_not_ranked_twice():
     data = dataset()
     assert Layering.of(data).queries is data.queries
-
-
-def test_pooled_is_one_query():
-    layering = Layering.of(dataset(), pooled=True)
-    assert layering.queries.offsets.tolist() == [0, 6]
-    assert layering.queries.levels.tolist() == [0, 2, 1, 4, 3, 3]
-    assert layering.n_pairs == 14
 
 
 def test_a_function_cannot_change_the_labels():

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -132,19 +131,6 @@ def test_the_count_of_body_fat():
     }
 
 
-def test_without_ties_neighbours_form_a_chain_in_each_query():
-    rng = np.random.default_rng(0)
-    qid, y = rng.integers(0, 5, 60), rng.permutation(60)
-    found = set(listed(closest(y, qid)))
-    chains = [np.flatnonzero(qid == q)[np.argsort(y[qid == q])].tolist() for q in range(5)]
-    assert found == {(i, j) for chain in chains for j, i in pairwise(chain)}
-
-
-def test_two_levels_leave_nothing_to_prune():
-    y = [0, 1, 1, 0, 1]
-    assert len(closest(y)) == len(pruned(y)) == len(random(y)) == 6
-
-
 # ---- how it is drawn ----------------------------------------------------------------------------
 
 
@@ -166,23 +152,6 @@ def draws(n_draws: int, **sizes: Any) -> Iterator[list[Pair]]:
 
 
 LABELS, QUERIES = [2, 0, 1, 5, 1, 3], ["a", "b", "a", "b", "a", "a"]  # 5 pairs of a, 1 of b
-
-
-def test_every_set_of_random_pairs_has_the_same_chance():
-    pairs = all_pairs(LABELS, QUERIES)
-    assert len(pairs) == 6
-    for n in (1, 2, 4):
-        drawn = Counter(map(frozenset, draws(1000, drawn=n)))
-        assert set(drawn) == {frozenset(some) for some in combinations(pairs, n)}
-        check_uniform(drawn, math.comb(6, n))
-
-
-def test_the_last_closeness_is_cut_uniformly():
-    near = [pair for pair, r in all_pairs(LABELS, QUERIES).items() if r == 1]
-    assert len(near) == 4
-    drawn = Counter(map(frozenset, draws(1000, closest=2)))
-    assert set(drawn) == {frozenset(some) for some in combinations(near, 2)}
-    check_uniform(drawn, 6)
 
 
 def test_the_others_are_drawn_uniformly_whatever_was_cut():
@@ -209,14 +178,6 @@ def test_the_numbers_that_are_left(taken, n):
     free = [k for k in range(100) if k not in taken][:n]
     found = without(np.array(sorted(taken), dtype=np.int64), np.arange(n))
     assert_array_equal(found, free)
-
-
-def test_a_seed_decides():
-    y = np.random.default_rng(0).permutation(200)
-    for draw in (lambda s: closest(y, n=250, seed=s), lambda s: random(y, n=50, seed=s),
-                 lambda s: pruned(y, seed=s)):  # fmt: skip
-        assert_array_equal(draw(3).pairs, draw(3).pairs)
-        assert (draw(3).pairs != draw(4).pairs).any()
 
 
 def test_a_set_that_could_not_be_listed_is_drawn_from():

@@ -186,26 +186,7 @@ def test_a_large_gamma_leaves_no_low_rank_part(lam):
     assert not result.ranks.any()
 
 
-def test_rank_falls_with_gamma():
-    data = small(6, n_levels=2)
-    ranks = [train_regularized(data, gamma=g, lam=0.5).ranks.sum() for g in (0.0, 0.2, 1.0, 20.0)]
-    assert ranks == sorted(ranks, reverse=True)
-    assert ranks[0] > ranks[1] > ranks[-1] == 0
-
-
 # ---- what does not matter, and what does --------------------------------------------------------
-
-
-def test_constants_of_a_query_and_the_order_of_rows_do_not_matter():
-    data = small(7, n_levels=3)
-    rng = np.random.default_rng(0)
-    _, code = np.unique(data.qid, return_inverse=True)
-    shift = rng.normal(size=(code.max() + 1, data.n_features))[code]
-    order = rng.permutation(data.n_rows)
-    moved = Dataset.of((data.X + shift)[order], data.y[order], qid=data.qid[order])
-    one, other = (train_regularized(d, gamma=0.5, lam=0.3, tol=1e-8) for d in (data, moved))
-    assert_allclose(other.value, one.value, rtol=1e-7)
-    assert_allclose(other.w, one.w, atol=1e-3)
 
 
 def test_only_the_order_of_labels_matters():
@@ -251,19 +232,6 @@ def test_normalised_queries_are_weighted_ones():
     assert_allclose(one.value, other.value, rtol=1e-12)
 
 
-def test_factors_of_the_columns():
-    data = small(10)
-    scale = np.linspace(0.2, 3.0, data.n_features)
-    options = {"gamma": 0.5, "lam": 0.3, "tol": 1e-8}
-    scaled = Dataset.of(data.X * scale, data.y, qid=data.qid)
-    one, other = (
-        train_regularized(data, scale=scale, **options),
-        train_regularized(scaled, **options),
-    )
-    assert_allclose(one.value, other.value, rtol=1e-7)
-    assert_allclose(one.w, other.w, atol=1e-3)
-
-
 def test_same_bits_on_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(regularized, "_WORTHWHILE", 0.0)  # threads even for small blocks
     data = small(11, n_levels=3)
@@ -293,21 +261,6 @@ def test_stops_after_max_iter_with_a_valid_gap():
     assert few.gap >= few.value - best.value > 0.0
 
 
-def test_the_callback_sees_every_iterate_and_stops():
-    states = []
-
-    def stop(state):
-        states.append(state)
-        return state["n_iter"] == 2
-
-    data = small(14)
-    result = train_regularized(data, gamma=1.0, lam=10.0, C=10.0, tol=1e-9, callback=stop)
-    assert result.stopped == "callback"
-    assert [s["n_iter"] for s in states] == [0, 1, 2]
-    assert_array_equal(states[0]["w"], 0.0)
-    assert {"objective", "gap", "lower_bound", "kkt_residual", "seconds", "w"} <= set(states[1])
-
-
 def test_what_is_told_belongs_to_the_iterate_that_is_kept():
     data = small(13, n_levels=4)
     options = {"gamma": 1.0, "lam": 10.0, "C": 10.0, "tol": 1e-12}
@@ -320,14 +273,6 @@ def test_what_is_told_belongs_to_the_iterate_that_is_kept():
         assert result.value <= objectives[result.kept] + 1e-9 * abs(result.value)
         is_last.add(result.kept == n)
     assert is_last == {True, False}  # the objective is not monotone: both happen
-
-
-def test_an_interrupt_leaves_at_once():
-    def interrupt(state):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_regularized(small(), callback=interrupt)
 
 
 @pytest.mark.parametrize(

@@ -205,11 +205,6 @@ def test_an_alias_table_implies_the_weights(weights):
     assert sum(implied(weights)) == 1
 
 
-def test_an_alias_table_of_many_weights_implies_them():
-    weights = np.random.default_rng(0).lognormal(0, 3, 3000)
-    assert_allclose([float(p) for p in implied(weights)], weights / weights.sum(), rtol=1e-12)
-
-
 def test_weights_that_differ_by_twenty_orders_are_honoured_within_a_level():
     """Running sums start anew with each level: 10⁻²⁰ would vanish beside 1."""
     queries = Queries.of([0, 1, 1])
@@ -231,13 +226,6 @@ def test_batches_leave_no_trace(sampling, options):
     again = _core.Random(4)
     core.draw(again, 1000)
     assert_array_equal(random.state, again.state)
-
-
-def test_the_seed_decides():
-    core = Case("pairs").sampler.core
-    first, second, other = (np.array(core.draw(_core.Random(s), 50)) for s in (1, 1, 2))
-    assert_array_equal(first, second)
-    assert (first != other).any()
 
 
 def xoshiro(seed: int, n: int) -> list[int]:
@@ -448,16 +436,3 @@ def test_draws_by_rejection_can_be_interrupted():
         signal.signal(signal.SIGALRM, handler)
     assert time.process_time() - start < 2.0
     assert random.state.tolist() == before
-
-
-def test_where_a_call_ends_leaves_no_trace_in_the_draws():
-    """Pieces of any size give what one call gives."""
-    queries = Queries.of(np.arange(60) % 4, qid=np.repeat(np.arange(6), 10))
-    for sampling in ("pairs", "query", "query-level", "rejection"):
-        sampler = pair_sampler(queries, sampling).core
-        one, two = _core.Random(3), _core.Random(3)
-        whole = sampler.draw(one, 1000)
-        parts = [sampler.draw(two, n) for n in (1, 256, 600, 143)]
-        for side in (0, 1):
-            np.testing.assert_array_equal(whole[side], np.concatenate([p[side] for p in parts]))
-        assert one.state.tolist() == two.state.tolist()
