@@ -282,16 +282,6 @@ def test_columns_may_grow():
         assert not row[len(original) :].any()
 
 
-def test_wider_rows_push_out_what_no_longer_fits():
-    buffer = Buffer(200 * (ROW_COST + 8))
-    fill(buffer, 4, lambda v: dense(np.stack([v, v], axis=1)), n=40)
-    assert buffer.n_rows == 150
-    x = np.ones((4, 100), np.float32)
-    buffer.add(DenseRows(x), np.zeros(4), integers([1, 1, 1, 1]))
-    assert 4 <= buffer.n_rows < 150
-    assert buffer.rows.shape[1] == 100
-
-
 def test_dense_rows_give_way_to_sparse_ones_with_new_columns():
     buffer = Buffer(100_000)
     buffer.add(dense([1, 2]), np.array([0.0, 1.0]), integers([1, 1]))

@@ -72,7 +72,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path):
     path = tmp_path / "c"
     checkpoint.save(path, STATE)
     whole = path.read_bytes()
-    for n in range(len(whole)):
+    for n in {*range(0, len(whole), 7), len(whole) - 1}:
         path.write_bytes(whole[:n])
         with pytest.raises(CheckpointError, match=r"truncated|no checkpoint"):
             checkpoint.load(path)
@@ -83,7 +83,8 @@ def test_no_changed_byte_changes_what_is_read(tmp_path):
     path = tmp_path / "c"
     checkpoint.save(path, STATE)
     whole, rng, n_refused = path.read_bytes(), np.random.default_rng(0), 0
-    for place in range(len(whole)):
+    places = range(0, len(whole), 3)
+    for place in places:
         changed = bytearray(whole)
         changed[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(changed)
@@ -91,7 +92,7 @@ def test_no_changed_byte_changes_what_is_read(tmp_path):
             assert_same(checkpoint.load(path), STATE)
         except CheckpointError:
             n_refused += 1
-    assert n_refused > 0.6 * len(whole)
+    assert n_refused > 0.6 * len(places)
 
 
 def test_foreign_and_newer_files_are_told_apart(tmp_path):

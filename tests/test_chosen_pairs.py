@@ -16,7 +16,7 @@ from linrank import NoPairsError, TooFewPairsError, load_model
 from linrank.data.dataset import Dataset
 from linrank.pairs import Selection, chosen, chosen_sizes, closest, pruned
 from linrank.ranksvm.train import train
-from papers import RankSVM, RankSVMCV, ranksvm_path
+from papers import RankSVM, RankSVMCV
 from strategies import scored_queries
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
@@ -246,18 +246,6 @@ def test_a_model_says_what_was_chosen(graded, tmp_path):
     plain = RankSVM().fit(graded.X, graded.y, qid=graded.qid).model_.training
     assert plain["n_closest"] is plain["n_random"] is None
     assert "seed" not in plain
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize(
-    "sizes", [{"pairs": "closest"}, {"pairs": "pruned", "n_closest": 33, "n_random": 12}]
-)
-def test_a_path_is_that_of_single_fits(graded, loss, sizes):
-    options = {"loss": loss, "random_state": 2, "tol": 1e-6, **sizes}
-    path = ranksvm_path(graded.X, graded.y, graded.qid, Cs=[0.01, 0.1], **options)
-    for C, objective in zip(path.Cs, path.objectives, strict=True):
-        alone = RankSVM(C, **options).fit(graded.X, graded.y, qid=graded.qid)
-        assert_allclose(objective, alone.objective_, rtol=3e-6)
 
 
 @pytest.mark.filterwarnings("ignore:the best C")

@@ -285,17 +285,6 @@ def test_scaled_chunks_give_the_weights_of_scaled_data():
     assert_array_equal(found.w, expected.w)
 
 
-def test_tolerance_stops_by_the_record_or_by_held_out_pairs():
-    data, held_out = problem(n_rows=600), problem(seed=1)
-    parts = Parts(split(data, 3, 4, 7))
-    options = OPTIONS | {"n_steps": 10**6, "average": "weighted", "algorithm": "hybrid"}
-    for more in ({}, {"validation": held_out}):
-        result = descend_chunks(parts, **options, tol=0.01, **more)
-        assert result.stopped == "tolerance"
-        assert result.n_steps < 10**6
-        assert np.isfinite(result.objective)
-
-
 def test_pairs_across_chunks_are_refused():
     with pytest.raises(ValueError, match=r"sampling='roc' compares rows of all queries"):
         descend_chunks(Parts([problem()]), sampling="roc")

@@ -153,20 +153,6 @@ def test_a_state_goes_on_bit_for_bit(algorithm, n_models, average):
 # ---- laws of the steps --------------------------------------------------------------------------
 
 
-def test_a_passive_aggressive_step_solves_its_problem():
-    """The minimizer of ½‖v - w‖² + A·hinge(v), on a line along x."""
-    rng = np.random.default_rng(4)
-    X, rows = matrix(rng, 20, 6, "dense")
-    descent = Descent(6, [Learner("pa", aggressiveness=0.05)])
-    for i, j in zip(*pairs(rng, 20, 30), strict=True):
-        w, x = descent.weights()[0], X[i] - X[j]
-        grid = np.linspace(-0.1, 0.1, 4001)
-        value = 0.5 * grid**2 * (x @ x) + 0.05 * np.maximum(0, 1 - w @ x - grid * (x @ x))
-        descent.step(rows, [i], [j])
-        moved = (descent.weights()[0] - w) @ x / (x @ x)
-        assert moved == pytest.approx(grid[np.argmin(value)], abs=1e-4)
-
-
 def test_a_romma_step_solves_its_problem():
     rng = np.random.default_rng(3)
     X, rows = matrix(rng, 20, 4, "dense")
@@ -272,20 +258,6 @@ def test_shrinking_neither_drifts_nor_underflows_after_a_thousand_million_steps(
         for i, j in zip(winners, losers, strict=True):
             twin.step(X[i] - X[j])
         assert_allclose(descent.weights()[0], twin.averaged("weighted"), rtol=1e-12)
-
-
-@pytest.mark.parametrize("average", ["uniform", "weighted"])
-def test_averages_keep_their_digits_through_many_projections(average):
-    """Pegasos with a tiny λ is projected at every early step; its factor falls by many orders."""
-    rng = np.random.default_rng(1)
-    X, rows = matrix(rng, 50, 5, "dense")
-    winners, losers = pairs(rng, 50, 3000)
-    rule = Learner("pegasos", 1e-9)
-    descent = Descent(5, [rule], average)
-    descent.step(rows, winners, losers)
-    twin = twin_of(rule, X, winners, losers)
-    expected = twin.averaged(average)
-    assert_allclose(descent.weights()[0], expected, atol=1e-8 * np.abs(expected).max())
 
 
 def test_grown_features_start_at_zero():

@@ -9,7 +9,6 @@ from scipy import sparse
 
 from linrank import make_ranking
 from linrank.data.dataset import Dataset
-from linrank.data.rows import as_rows, narrow_rows
 from linrank.domination.descent import Descent, descend
 from linrank.domination.layering import Layering
 from linrank.domination.train import make_problem, sample_negatives, train
@@ -112,16 +111,6 @@ def test_threads_do_not_change_a_bit():
     one, three = (train(data, alpha=60.0, tol=1e-3, n_jobs=n) for n in (1, 3))
     assert_array_equal(one.w, three.w)
     assert np.count_nonzero(one.w)
-
-
-@pytest.mark.parametrize("as_matrix", [np.asarray, sparse.csr_array])
-def test_some_columns_as_rows(as_matrix):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(9, 6)) * (rng.random((9, 6)) < 0.5)
-    features = np.array([0, 2, 5])
-    found = narrow_rows(as_rows(as_matrix(X)).by_column, features).to_user()
-    dense = found.toarray() if sparse.issparse(found) else found
-    assert_array_equal(dense, X[:, features])
 
 
 # ---- negative sampling --------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.optimize import minimize
 
 import reference
 from linrank.data.queries import Queries
@@ -130,93 +129,6 @@ def test_an_offset_of_the_rows_costs_the_explicit_hessian_no_digits():
     for hessian in (loss.hessian_matrix, loss.hessian_diagonal):
         near = hessian(as_rows(x), point)
         assert_allclose(hessian(as_rows(x + offset), point), near, rtol=1e-4, atol=1e-4)
-
-
-# ---- laws -------------------------------------------------------------------------------------
-
-
-@given(case=layerings(), seed=st.integers(0, 1000))
-def test_a_constant_per_query_changes_nothing(case, seed):
-    z, layering = case
-    loss, point = DominationLoss(layering), DominationLoss(layering).at(z)
-    constant = per_query(
-        layering, np.random.default_rng(seed).normal(size=layering.queries.n_queries)
-    )
-    shift = np.zeros(len(z)) if layering.shift is None else layering.shift
-    for other in (
-        loss.at(z + 100.0 * constant),
-        DominationLoss(replace(layering, shift=shift + constant)).at(z),
-    ):
-        assert_allclose(other.value, point.value, rtol=1e-11, atol=1e-12)
-        assert_allclose(other.gradient, point.gradient, rtol=1e-9, atol=1e-11)
-    for vector in (point.gradient, loss.curvature(point, z)):
-        assert_allclose(np.add.reduceat(vector, layering.queries.offsets[:-1]), 0.0, atol=1e-11)
-    assert_allclose(loss.curvature(point, constant), 0.0, atol=1e-11)
-
-
-@given(case=scored_queries(), seed=st.integers(0, 1000))
-def test_only_the_order_of_the_labels_counts_and_not_that_of_the_rows(case, seed):
-    expected = value(case.z, Layering(case.queries))
-    stretched = Queries.of(np.exp(case.labels / 4.0), case.qid)
-    assert value(case.z, Layering(stretched)) == expected
-    order = np.random.default_rng(seed).permutation(len(case.labels))
-    mixed = Queries.of(case.labels[order], case.qid[order])
-    assert_allclose(value(mixed.gather(case.scores[order]), Layering(mixed)), expected, rtol=1e-12)
-
-
-@given(case=layerings())
-def test_a_weight_is_a_number_of_repetitions(case):
-    z, layering = case
-    queries = layering.queries
-    times = np.random.default_rng(len(z)).integers(0, 3, len(z))
-    weighted = replace(layering, row_weight=times.astype(np.float64))
-    again = np.repeat(np.arange(len(z)), times)
-    if len(again) == 0:
-        return
-    code = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))[again]
-    repeated = Queries.of(queries.levels[again].astype(np.float64), code)
-    c, shift = layering.query_weight, layering.shift
-    other = Layering(
-        repeated,
-        None if shift is None else shift[again],
-        None,
-        None if c is None else c[repeated.ids],
-        layering.table,
-    )
-    if layering.table is not None:
-        grades = np.zeros(int(repeated.n_levels.sum()), dtype=np.int32)
-        first = np.cumsum(repeated.n_levels) - repeated.n_levels
-        cell = np.repeat(first, np.diff(repeated.offsets)) + repeated.levels
-        grades[cell] = grade_of_position(layering)[again]
-        other = replace(other, grades=grades)
-    assert_allclose(value(z[again], other), value(z, weighted), rtol=1e-11, atol=1e-13)
-
-
-@given(case=layerings())
-def test_errors_are_at_most_the_loss_over_log_2(case):
-    z, layering = case
-    queries, errors = layering.queries, 0
-    for q in range(queries.n_queries):
-        rows = slice(queries.offsets[q], queries.offsets[q + 1])
-        for score, level in zip(z[rows], queries.levels[rows], strict=True):
-            errors += bool((z[rows][queries.levels[rows] < level] >= score).any())
-    assert errors <= value(z, Layering(queries)) / np.log(2.0) * (1 + 1e-12)
-
-
-@given(case=layerings())
-def test_a_separable_table_is_a_shift(case):
-    z, layering = case
-    if layering.table is None:
-        return
-    height = layering.table[0]
-    separable = replace(layering, table=height[:, np.newaxis] - height)
-    shift = np.zeros(len(z)) if layering.shift is None else layering.shift
-    same = replace(layering, table=None, shift=shift + height[grade_of_position(layering)])
-    a, b = (DominationLoss(some).at(z) for some in (separable, same))
-    assert_allclose(a.value, b.value, rtol=1e-12, atol=1e-13)
-    assert_allclose(a.gradient, b.gradient, rtol=1e-10, atol=1e-13)
-    v = z[::-1].copy()
-    assert_allclose(a.multiply(v, 1), b.multiply(v, 1), rtol=1e-9, atol=1e-11)
 
 
 # ---- the dual ---------------------------------------------------------------------------------
@@ -339,31 +251,3 @@ def test_the_number_of_threads_changes_no_bit(n_layers):
     product = x.values.T @ alone.curvature(a, image)
     assert_allclose(alone.hessian_matrix(x, a)[:, 0], product, rtol=1e-9)
     assert_allclose(a.gradient.sum(), 0.0, atol=1e-6)
-
-
-def test_a_million_rows_in_one_query():
-    rng = np.random.default_rng(0)
-    n = 1_000_000
-    y = rng.random(n) < 0.01
-    z = 3.0 * y + rng.normal(size=n)
-    point = DominationLoss(layers(y)).at(z)
-    expected = np.logaddexp(0.0, np.log(np.exp(z[~y]).sum()) - z[y]).sum()
-    assert_allclose(point.value, expected, rtol=1e-12)
-
-
-def test_the_entropy_dual_is_a_bound_and_not_the_conjugate():
-    # D(t) is the negative conjugate at t∇L of the terms one by one; rows that share what they
-    # dominate can do better together, unless t = 1.
-    layering = Layering(Queries.of([0.0, 0.0, 1.0, 2.0]))
-    z = np.array([0.0, 1.0, -1.0, 2.0])
-    loss = DominationLoss(layering)
-    point = loss.at(z)
-    t = 0.5
-
-    def gap_to_plane(v):
-        found = loss.at(np.ascontiguousarray(v))
-        return found.value - t * point.gradient @ v, found.gradient - t * point.gradient
-
-    lowest = minimize(gap_to_plane, z, jac=True, tol=1e-12).fun  # -L*(t∇L)
-    assert loss.entropy_dual(point, t) < lowest - 1e-3
-    assert_allclose(loss.entropy_dual(point, 1.0), point.value - point.gradient @ z)

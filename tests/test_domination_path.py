@@ -115,11 +115,6 @@ def test_the_attributes():
     assert "messages" not in repr(found)
 
 
-def test_without_a_scaling_there_is_one_copy_of_the_weights():
-    found = path()
-    assert all(np.shares_memory(r.w, found.coefs) for r in found.results)
-
-
 # ---- the grid -----------------------------------------------------------------------------------
 
 

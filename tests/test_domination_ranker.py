@@ -188,15 +188,6 @@ def test_wrong_parameters_are_told(params, message):
         DominationRanker(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
 
 
-def test_constant_features_have_no_weight():
-    X = np.column_stack([DATA.X, np.full(DATA.n_rows, 3.0), DATA.qid])
-    for penalty in ("l1", "l2", "none"):
-        ranker = DominationRanker(penalty, 1.0, solver="coordinate").fit(X, DATA.y, qid=DATA.qid)
-        assert_array_equal(ranker.coef_[6:], 0.0)
-    by_newton = DominationRanker("l2", 1.0, solver="newton").fit(X, DATA.y, qid=DATA.qid)
-    assert_allclose(by_newton.coef_[6:], 0.0, atol=1e-14)  # the rounding of a sum that is zero
-
-
 @pytest.mark.parametrize("penalty", ["l1", "l2", "none"])
 def test_curvature_that_underflows_or_overflows_is_borne_in_silence(penalty):
     rng = np.random.default_rng(4)

@@ -66,14 +66,6 @@ def test_an_epoch_is_that_of_the_listed_pairs(work, data, K, C, rate, seed):
     assert (fit.factors <= largest[:, np.newaxis]).all()
 
 
-def test_the_gradient_of_the_twin_is_the_finite_difference():
-    data = small(n_features=3)
-    plain = listed(data)
-    V, D = np.random.default_rng(1).uniform(0, 1, (2, data.n_rows, 3))
-    up, down = (plain.value(V + h * D) for h in (1e-5, -1e-5))
-    assert_allclose((up - down) / 2e-5, (plain.gradient(V) * D).sum(), rtol=1e-7)
-
-
 @pytest.mark.parametrize("density", [1.0, 0.4])
 def test_many_epochs_agree_and_descend(density):
     data = small(n_features=40, density=density)

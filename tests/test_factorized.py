@@ -98,17 +98,6 @@ def test_ends_where_a_generic_solver_finds_no_way_down(constraint):
     assert result.value <= found.fun + 1e-5 * abs(found.fun)
 
 
-def test_more_components_of_the_box_hold_fewer():
-    """``V -> (V, ..., V)/√m`` has the same duals, so that f starts where K components ended."""
-    data = small(4)
-    few = train_factorized(data, n_components=2, C=0.5, max_iter=30)
-    many = train_factorized(
-        data, n_components=6, C=0.5, V0=np.hstack([few.factors] * 3) / np.sqrt(3), max_iter=30
-    )
-    assert many.history["objective"][0] == pytest.approx(few.value, rel=1e-12)
-    assert many.value <= few.value
-
-
 def test_a_drawn_start_is_its_best_multiple():
     """``f(sV) = ½s⁴‖β‖² - s²Σα``: no multiple of it within the box is lower."""
     data = small(14)
@@ -158,31 +147,6 @@ def test_scale_multiplies_columns(is_sparse):
     before = train_factorized(ready, **options)
     np.testing.assert_allclose(on_the_fly.w, before.w, rtol=1e-7, atol=1e-9)
     assert on_the_fly.hinge_objective == pytest.approx(before.hinge_objective)
-
-
-def test_only_the_order_of_labels_matters():
-    data = small(8, n_levels=4)
-    other = Dataset.of(data.X, np.exp(data.labels) - 7.0, qid=data.qid)
-    runs = [train_factorized(d, C=0.2, max_iter=5) for d in (data, other)]
-    np.testing.assert_array_equal(runs[0].factors, runs[1].factors)
-
-
-@pytest.mark.parametrize("n_levels", [2, 3, 5])
-def test_rank_of_the_masked_products(n_levels):
-    """At most K for each level above the lowest; the mask lifts it above K."""
-    data = small(3, n_levels=n_levels)
-    K = 2
-    V = train_factorized(data, n_components=K, C=0.5, constraint="ball", max_iter=20).factors
-    pairs = ExplicitPairs.of(data)
-    ranks = []
-    for query in np.unique(data.qid):
-        P = np.zeros((data.n_rows, data.n_rows))
-        own = np.asarray(data.qid)[pairs.winner] == query
-        P[pairs.winner[own], pairs.loser[own]] = PlainFactors(pairs).alpha(V)[own]
-        n_present = len(np.unique(data.labels[np.asarray(data.qid) == query]))
-        ranks.append(np.linalg.matrix_rank(P))
-        assert ranks[-1] <= K * (n_present - 1)
-    assert (max(ranks) > K) == (n_levels > 2)
 
 
 def test_a_weight_of_two_is_the_row_twice():

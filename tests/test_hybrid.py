@@ -133,14 +133,6 @@ def test_iterate_is_the_last_one_whatever_is_averaged(data, algorithm):
     assert not np.allclose(averaged.weights()[0], plain.weights()[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("n_steps", [1, 2, 3, 4, 5, 17])
-def test_few_steps_are_enough_to_run(data, n_steps):
-    fit = descend(data, algorithm="hybrid", alpha=1e-3, n_steps=n_steps, seed=1)
-    assert fit.n_steps == n_steps
-    assert np.isfinite(fit.w).all()
-    assert fit.w.any()
-
-
 def test_equal_rows_leave_nothing_to_learn():
     fit = descend(one_query(np.ones((6, 2)), [0, 0, 0, 1, 1, 1]), algorithm="hybrid", n_steps=50)
     assert_array_equal(fit.w, np.zeros(2))

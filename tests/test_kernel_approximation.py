@@ -124,15 +124,6 @@ def test_streamed_products_hold_some_blocks_at_a_time():
     assert peak < mapped.nbytes / 4
 
 
-def test_streamed_rows_have_no_array():
-    data = curved(20)
-    mapped = MappedRows(data.rows, features(data), 20)
-    with pytest.raises(TypeError, match=r"computed by blocks, float32, 20 × 20"):
-        _ = mapped.core
-    with pytest.raises(TypeError, match="no array"):
-        mapped.to_user()
-
-
 # ---- the problem on streamed rows ---------------------------------------------------------------
 
 
@@ -206,20 +197,6 @@ def means_of_queries(values: np.ndarray, data: Dataset) -> np.ndarray:
         return np.full(len(values), values.mean())
     _, query = np.unique(data.qid, return_inverse=True)
     return (np.bincount(query, values) / np.bincount(query))[query]
-
-
-def test_more_landmarks_come_nearer_and_never_below_the_exact_optimum():
-    data = curved(200)
-    exact = train_kernel(data, kernel=RBF, C=0.1, tol=1e-8).value
-    excess = []
-    for m in (10, 40, 160):
-        values = [
-            train_approximate(data, kernel=RBF, n_components=m, C=0.1, seed=seed, tol=1e-8).value
-            for seed in range(4)
-        ]
-        assert min(values) >= exact * (1 - 1e-6)
-        excess.append(np.mean(values) - exact)
-    assert excess[0] > 2 * excess[1] > 4 * excess[2]
 
 
 def test_the_collapsed_ranker_has_the_scores_of_the_features():

@@ -67,15 +67,6 @@ def test_stored_and_blocked_are_the_same_matrix(name, storage):
         np.testing.assert_allclose(part.product(u), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_stored_in_any_order():
-    Q = normal(6, 6) @ np.eye(6)
-    Q = Q + Q.T
-    for values in (np.asfortranarray(Q), np.repeat(Q, 2, axis=1)[:, ::2], Q.astype(np.float32)):
-        np.testing.assert_allclose(
-            StoredMatrix(values).product(np.ones(6)), values.sum(1), rtol=1e-5
-        )
-
-
 # ---- memory --------------------------------------------------------------------------------------
 
 
@@ -121,12 +112,6 @@ def test_tiles_of_sparse_rows_take_by_the_fullest_row():
     assert isinstance(found, BlockedMatrix)
     with pytest.raises(MemoryError, match="matrix of 1000 rows"):
         kernel_matrix(kernel, rows, memory_limit=needed - 1, n_threads=2)
-
-
-@pytest.mark.parametrize("limit", [0, -5, "a lot", np.nan, True])
-def test_limits_that_are_none(limit):
-    with pytest.raises(ValueError, match=r"memory_limit must be .*bytes, .*or None"):
-        kernel_matrix(Kernel.of("linear"), as_rows(np.ones((2, 2))), memory_limit=limit)
 
 
 def test_blocks_of_a_callable_keep_to_the_limit():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,10 +12,8 @@ from sklearn.svm import SVC
 
 from hypothesis_profiles import examples
 from kernel_twin import KernelTwin, plain_kernel
-from linrank import make_ranking
 from linrank.data.scaling import Scaling
-from linrank.pairs import closest, pruned
-from papers import KernelRankSVM, RankSVM
+from papers import KernelRankSVM
 from small_data import small, weighted
 from strategies import datasets
 
@@ -123,24 +119,6 @@ def test_the_hinge_is_the_svm_on_pairs():
 # ---- the same problem in other words ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize(
-    "params", [{}, {"query_normalization": "pairs"}, {"pair_weighting": "gain_diff"}]
-)
-def test_the_linear_kernel_is_ranksvm(loss, params):
-    data = weighted(DATA)
-    tol = TIGHT if loss == "squared_hinge" else 1e-5
-    params = {"C": 0.1, "loss": loss, "tol": tol, **params}
-    ranker = fit("linear", data, **params)
-    linear = RankSVM(**params).fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
-    assert_allclose(ranker.objective_, linear.objective_, rtol=2 * tol)
-    # Both are as near to the optimum as ½‖w - w*‖² <= F - F* says.
-    near = np.sqrt(2 * ranker.duality_gap_) + np.sqrt(2 * linear.duality_gap_) + 1e-6
-    assert np.linalg.norm(data.X.T @ beta_of(ranker, data.n_rows) - linear.coef_) <= near
-    lengths = np.linalg.norm(OTHER.X, axis=1)
-    assert (np.abs(ranker.predict(OTHER.X) - linear.predict(OTHER.X)) <= near * lengths).all()
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_kernels_by_name_by_matrix_and_by_function(kernel):
     params = KERNELS[kernel]
@@ -157,16 +135,6 @@ def test_kernels_by_name_by_matrix_and_by_function(kernel):
     assert given.n_features_in_ == DATA.n_rows
     with pytest.raises(AttributeError, match="a precomputed kernel has no rows"):
         given.support_vectors_  # noqa: B018
-
-
-def test_gamma_is_that_of_scikit_learn():
-    assert_allclose(fit(gamma="scale").gamma_, 1 / (4 * DATA.X.var()), rtol=1e-12)
-    assert fit(gamma="auto").gamma_ == 0.25
-    assert fit(gamma=2.5).gamma_ == 2.5
-    u = np.arange(DATA.n_rows) % 3
-    repeated = np.repeat(DATA.X, u, axis=0)
-    ranker = fit(data=replace(DATA, weight=u.astype(float)), gamma="scale")
-    assert_allclose(ranker.gamma_, 1 / (4 * repeated.var()), rtol=1e-9)
 
 
 @examples(25)
@@ -208,28 +176,6 @@ def test_listed_pairs_have_the_optimum_of_their_list(loss):
     assert_allclose(ranker.predict(DATA.X), scores, atol=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "sizes"),
-    [
-        ("closest", {"n_closest": 30}),
-        ("pruned", {"n_closest": 20, "n_random": 15}),
-        ("pruned", {}),
-    ],
-)
-def test_chosen_pairs_are_those_that_can_be_listed(pairs, sizes):
-    listed = {"closest": closest, "pruned": pruned}[pairs](
-        DATA.y, DATA.qid, *sizes.values(), seed=7
-    )
-    ranker = fit(pairs=pairs, random_state=7, **sizes)
-    twin = KernelRankSVM(gamma=0.3, tol=TIGHT).fit_pairs(DATA.X, listed, qid=DATA.qid)
-    assert ranker.n_pairs_ == twin.n_pairs_ == len(listed)
-    assert_allclose(ranker.predict(OTHER.X), twin.predict(OTHER.X), atol=1e-6)
-    assert ranker.model_.training["seed"] == 7
-    rough = fit(pairs=pairs, random_state=7, **sizes, approximation="nystroem")
-    assert rough.n_pairs_ == len(listed)
-    assert_allclose(rough.objective_, ranker.objective_, rtol=1e-3)  # every row is a landmark
-
-
 def test_scaling_is_part_of_the_model():
     factors = Scaling.fit("standard", DATA.rows).factors
     by_hand = fit(X=DATA.X * factors).predict(OTHER.X * factors)
@@ -242,21 +188,3 @@ def test_scaling_is_part_of_the_model():
     assert_allclose(ranker.predict(OTHER.X, qid=OTHER.qid), expected, atol=1e-8)
     with pytest.raises(ValueError, match="needs qid"):
         ranker.predict(OTHER.X)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_blocks_give_the_same_model(kernel, monkeypatch):
-    """Where the matrix does not fit it is never stored, and nothing else changes."""
-    data = make_ranking(30, 20, 4, dtype="float64", random_state=2)
-    stored = fit(kernel, data, gamma="scale")
-
-    def refused(*args, **kwargs):
-        raise AssertionError("the matrix is stored")
-
-    monkeypatch.setattr("linrank.kernels.matrices.StoredMatrix.__init__", refused)
-    with pytest.raises(AssertionError, match="the matrix is stored"):
-        fit(kernel, data, gamma="scale")
-    limit = {"memory_limit": 7 * data.n_rows**2, "n_jobs": 1}  # a thread more takes a tile more
-    blocked = fit(kernel, data, gamma="scale", **limit)
-    assert_allclose(blocked.predict(OTHER.X), stored.predict(OTHER.X), rtol=1e-5, atol=1e-6)
-    assert_allclose(blocked.objective_, stored.objective_, rtol=1e-8)

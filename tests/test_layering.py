@@ -30,10 +30,6 @@ def by_row(layering):
     return layering.queries.scatter(layering.shift).tolist()
 
 
-def levels_by_row(layering):
-    return layering.queries.scatter(layering.queries.levels).tolist()
-
-
 # ---- the loss that they stand for ---------------------------------------------------------------
 
 
@@ -127,24 +123,6 @@ def test_weight_zero_equals_no_row_under_margins(margin, absent):
 # ---- layers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("layers", "expected"),
-    [
-        ("labels", [0, 1, 0, 2, 2, 1]),
-        ("binary", [0, 1, 0, 0, 1, 0]),
-        (lambda y: y > 2, [0, 0, 0, 1, 1, 1]),
-        (lambda y: -y, [2, 1, 2, 0, 0, 1]),
-    ],
-)
-def test_layers_of_a_query(layers, expected):
-    assert levels_by_row(Layering.of(dataset(), layers=layers)) == expected
-
-
-def test_labels_are_not_ranked_twice():
-    data = dataset()
-    assert Layering.of(data).queries is data.queries
-
-
 def test_a_function_cannot_change_the_labels():
     data = dataset()
 
@@ -157,22 +135,6 @@ def test_a_function_cannot_change_the_labels():
 
 
 # ---- margins ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("margin", "expected"),
-    [
-        (2, [0, 2, 0, 4, 4, 2]),
-        ("linear", [0, 2, 0, 5, 3, 3]),
-        (("linear", 10), [0, 20, 0, 50, 30, 30]),
-        (["linear", 10, 1], [0, 21, 0, 51, 31, 31]),
-        (("log", 0, 2.7), [0, 2.7, 0, 2.7, 2.7, 2.7]),
-        (lambda y: y + 1, [1, 3, 2, 6, 4, 4]),
-        ([6, 5, 4, 3, 2, 1], [6, 5, 4, 3, 2, 1]),
-    ],
-)
-def test_margins_by_row(margin, expected):
-    assert by_row(Layering.of(dataset(), margin=margin)) == expected
 
 
 @pytest.mark.parametrize("margin", [None, 0, np.zeros(6), lambda y: 0 * y])

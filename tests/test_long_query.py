@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank import _core, evaluate
+from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.losses.base import Hinge, Huber, SquaredHinge
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import sample_queries, train
-from papers import RankSVM
 
 N = _core.LONG_QUERY + 1000
 LOSSES = {
@@ -84,21 +83,6 @@ def test_a_long_query_is_the_sum_over_its_pairs(name, kind):
     assert_allclose(points[0].total_curvature, curvature, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["squared_hinge", "huber"])
-def test_products_are_the_change_of_the_gradient(name, kind):
-    rng = np.random.default_rng(5)
-    labels = np.floor(rng.exponential(3.0, N))
-    pairs = make_pairs(labels, rng, **KINDS[kind])
-    z, v = rng.normal(size=N), rng.normal(size=N)
-    loss, again = (LOSSES[name](pairs, n_threads) for n_threads in (1, 3))
-    product = loss.curvature(loss.at(z), v)
-    assert (product == again.curvature(again.at(z), v)).all()
-    step = 1e-6
-    change = (loss.at(z + step * v).gradient - loss.at(z - step * v).gradient) / (2 * step)
-    assert np.linalg.norm(product - change) <= 1e-3 * np.linalg.norm(product)
-
-
 @pytest.mark.parametrize(
     "options",
     [{}, {"loss": "hinge"}, {"pair_weighting": "grade_diff"}, {"pairs": "adjacent"}],
@@ -136,26 +120,6 @@ def test_rows_of_a_long_query_are_drawn_evenly_from_each_level():
     assert spread.max() <= 4 * N / 1000  # no stretch of the rows is left out
     other = sample_queries(queries, 6000, seed=2)[1]
     assert not np.array_equal(positions, other)
-
-
-def test_pairwise_accuracy_of_two_levels_is_the_auc():
-    rng = np.random.default_rng(3)
-    y, s = rng.integers(0, 2, 400).astype(float), np.round(rng.normal(size=400), 1)
-    difference = s[y == 1][:, None] - s[y == 0]
-    auc = np.mean((difference > 0) + 0.5 * (difference == 0))
-    assert_allclose(evaluate(y, s, metrics=["auc"])["auc"], auc)
-
-
-def test_weights_of_repeated_impressions_equal_the_repetition():
-    rng = np.random.default_rng(6)
-    X, clicks, views = rng.normal(size=(60, 3)), rng.integers(0, 4, 60), rng.integers(4, 9, 60)
-    rows = np.concatenate([np.arange(60), np.arange(60)])
-    label = np.repeat([1.0, 0.0], 60)
-    count = np.concatenate([clicks, views - clicks])
-    counted = RankSVM(C=1e-3, tol=1e-10).fit(X[rows], label, sample_weight=count)
-    each = np.repeat(np.arange(120), count)
-    written_out = RankSVM(C=1e-3, tol=1e-10).fit(X[rows[each]], label[each])
-    assert_allclose(counted.coef_, written_out.coef_, rtol=1e-5)
 
 
 GIANT = """

@@ -25,7 +25,6 @@ SWEPT = {
     "huber": lambda pairs, n_threads=1: Huber(pairs, n_threads, epsilon=0.3),
 }
 LOSSES = {**SWEPT, "selection tree": Counted}
-SMOOTH = {name: loss for name, loss in LOSSES.items() if name != "hinge"}
 
 
 @st.composite
@@ -62,19 +61,14 @@ def definition(name, z, pairs):
 
 @pytest.mark.parametrize("name", LOSSES)
 @given(data=st.data())
-def test_value_and_sums_are_the_definition(name, data):
+def test_value_sums_and_gradient_are_the_definition(name, data):
+    """The gradient even at kinks of the slope, but for the hinge, which has no gradient there."""
     z, pairs = data.draw(weighted_pairs(name))
     point, truth = LOSSES[name](pairs).at(z), definition(name, z, pairs)
     assert_allclose(point.value, truth["value"], rtol=1e-12, atol=1e-11)
     assert_allclose(point.sum_of_slacks, truth["sum_of_slacks"], rtol=1e-12, atol=1e-11)
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-@given(data=st.data())
-def test_the_gradient_is_the_definition_even_at_kinks_of_the_slope(name, data):
-    z, pairs = data.draw(weighted_pairs(name))
-    gradient = LOSSES[name](pairs).at(z).gradient
-    assert_allclose(gradient, definition(name, z, pairs)["gradient"], rtol=1e-12, atol=1e-10)
+    if name != "hinge":
+        assert_allclose(point.gradient, truth["gradient"], rtol=1e-12, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -164,7 +158,7 @@ def test_a_band_is_the_difference_of_two_margins(n_levels, n, adjacent):
     assert_allclose(huber.curvature(h, v), product, rtol=1e-9, atol=1e-8 * n * n_levels)
 
 
-@pytest.mark.parametrize("n_levels", [2, 40, 140_000])
+@pytest.mark.parametrize("n_levels", [40, 140_000])
 @pytest.mark.parametrize("adjacent", [False, True])
 @pytest.mark.parametrize("name", SWEPT)
 def test_derivatives_of_a_long_query_belong_together(name, adjacent, n_levels):
@@ -188,38 +182,12 @@ def test_derivatives_of_a_long_query_belong_together(name, adjacent, n_levels):
         assert np.linalg.norm(product - change) <= 0.1 * np.linalg.norm(product)
 
 
-@pytest.mark.parametrize("n_levels", [2, 7, 600, 140_000])
-def test_a_long_query_is_the_same_on_any_number_of_threads(n_levels):
-    n = 140_000  # above long_query of the core
-    rng = np.random.default_rng(n_levels)
-    queries = Queries.of(rng.permutation(n) % n_levels)
-    z, v = rng.normal(size=n), rng.normal(size=n)
-    losses = [SquaredHinge(Pairs(queries), n_threads=t) for t in (1, 3)]
-    points = [loss.at(z) for loss in losses]
-    products = [loss.curvature(p, v) for loss, p in zip(losses, points, strict=True)]
-    assert points[0].value == points[1].value
-    assert (points[0].gradient == points[1].gradient).all()
-    assert (products[0] == products[1]).all()
-    slow = Counted(Pairs(queries))
-    truth = slow.at(z)
-    assert points[0].n_violations == truth.n_violations
-    assert_allclose(points[0].value, truth.value, rtol=1e-11)
-    assert_allclose(products[0], slow.curvature(truth, v), rtol=1e-8, atol=1e-6)
-
-
 @given(scored_queries(), st.floats(-1e6, 1e6))
 def test_a_shift_of_the_scores_of_a_query_changes_nothing(case, shift):
     queries, z = case.queries, case.z
     moved = z + shift * (1 + np.arange(queries.n_queries)).repeat(np.diff(queries.offsets))
     a, b = SquaredHinge(Pairs(queries)).at(z), SquaredHinge(Pairs(queries)).at(moved)
     assert_allclose(a.value, b.value, rtol=1e-7, atol=1e-7)
-
-
-@given(scored_queries(ties=False))
-def test_the_gradient_sums_to_zero_in_every_query(case):
-    queries = case.queries
-    gradient = SquaredHinge(Pairs(queries)).at(case.z).gradient
-    assert_allclose(np.add.reduceat(gradient, queries.offsets[:-1]), 0, atol=1e-10)
 
 
 @given(scored_queries(ties=True), st.integers(0, 2**32 - 1))

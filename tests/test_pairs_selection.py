@@ -157,7 +157,7 @@ LABELS, QUERIES = [2, 0, 1, 5, 1, 3], ["a", "b", "a", "b", "a", "a"]  # 5 pairs 
 def test_the_others_are_drawn_uniformly_whatever_was_cut():
     """The two kinds together: every choice of 2 of 4 near ones and of 2 of the 4 that are left."""
     drawn = Counter()
-    for found in draws(2500, closest=2, drawn=2):
+    for found in draws(900, closest=2, drawn=2):
         drawn[frozenset(found[:2]), frozenset(found[2:])] += 1
     check_uniform(drawn, 6 * 6)
 

@@ -141,11 +141,6 @@ def test_cutting_planes_on_a_published_oracle_are_certified(counting, loss):
     assert_allclose(result.value, plain.value, rtol=2e-6)
 
 
-def test_explicit_pairs_are_all_pairs():
-    queries = Queries.of([0, 1, 2, 1, 5, 5], [1, 1, 1, 1, 2, 2])
-    assert len(ExplicitPairs(Pairs(queries)).list) == queries.n_pairs == 5
-
-
 def test_the_estimator_passes_the_way_on():
     data = DATA["three levels"]
     ranker = PublishedRankSVM(solver="tron", counting="avl").fit(data.X, data.y, qid=data.qid)

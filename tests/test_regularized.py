@@ -54,32 +54,6 @@ def check_consistent(result, plain):
     return alpha
 
 
-# ---- the twin itself ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("gamma", "lam", "C"), CASES)
-def test_gradient_of_the_definition_is_the_finite_difference(gamma, lam, C):
-    data = small(n_levels=3).select(slice(0, 14))
-    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, gamma, lam, C)
-    rng = np.random.default_rng(0)
-    alpha = rng.uniform(0.0, 1.0, len(plain.upper)) * plain.upper
-    for _ in range(3):
-        d = rng.normal(size=len(alpha))
-        slope = (plain.value(alpha + 1e-6 * d) - plain.value(alpha - 1e-6 * d)) / 2e-6
-        assert_allclose(plain.gradient(alpha) @ d, slope, rtol=1e-6, atol=1e-6)
-
-
-def test_the_low_rank_part_is_the_best_one():
-    data = small(n_levels=3).select(slice(0, 14))
-    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, 0.5, 0.4, 1.0)
-    rng = np.random.default_rng(1)
-    alpha = rng.uniform(0.0, 1.0, len(plain.upper))
-    A = plain.low_rank(alpha)
-    for _ in range(20):
-        other = A + 0.1 * rng.normal(size=A.shape)
-        assert plain.joint(alpha, other) >= plain.joint(alpha, A)
-
-
 # ---- the optimum --------------------------------------------------------------------------------
 
 
@@ -189,13 +163,6 @@ def test_a_large_gamma_leaves_no_low_rank_part(lam):
 # ---- what does not matter, and what does --------------------------------------------------------
 
 
-def test_only_the_order_of_labels_matters():
-    data = small(7, n_levels=4)
-    other = Dataset.of(data.X, np.exp(data.y) - 7.0, qid=data.qid)
-    one, other = (train_regularized(d, gamma=0.5, lam=0.3) for d in (data, other))
-    assert_array_equal(one.duals.values, other.duals.values)
-
-
 def test_a_weight_of_two_is_not_the_row_twice():
     """Two rows of α share what one could have; the matrix has smaller singular values then."""
     data = small(7, n_levels=2)
@@ -206,20 +173,6 @@ def test_a_weight_of_two_is_not_the_row_twice():
         Dataset.of(data.X[rows], data.y[rows], qid=data.qid[rows]), **options
     )
     assert copies.value + copies.gap < heavy.value - heavy.gap
-
-
-def test_queries_that_weigh_nothing_do_not_matter():
-    data = small(8, n_levels=3)
-    queries = data.queries
-    weight = np.ones(queries.n_queries)
-    weight[::2] = 0.0
-    kept = np.isin(data.qid, queries.ids[1::2])
-    options = {"gamma": 0.5, "lam": 0.3, "tol": 1e-8}
-    whole = train_regularized(data, query_weight=weight, **options)
-    part = train_regularized(data.select(kept), **options)
-    assert_allclose(whole.value, part.value, rtol=1e-10)
-    assert_array_equal(whole.ranks[1::2], part.ranks)
-    assert not whole.ranks[::2].any()
 
 
 def test_normalised_queries_are_weighted_ones():

@@ -122,20 +122,6 @@ def test_frequencies_follow_the_definition(sampling, options):
     assert chi_square(case.sampler, probabilities(*case.definition)) > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("sampling", "other"),
-    [
-        ("pairs", "query"),
-        ("query", "query-level"),
-        ("query-level", "pairs"),
-        ("roc", "pairs"),
-        ("rejection", "query-level"),
-    ],
-)
-def test_the_frequencies_of_another_sampler_are_told_apart(sampling, other):
-    assert chi_square(Case(sampling).sampler, probabilities(*Case(other).definition)) < 1e-9
-
-
 @pytest.mark.parametrize(("sampling", "options"), CASES)
 def test_the_expected_loss_is_the_weighted_pair_sum(sampling, options):
     """``Σ ω l / Σω`` by the sweep over `PairSampler.pairs` = ``Σ P(i, j) l_ij`` over the list."""

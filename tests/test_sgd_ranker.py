@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from hypothesis_profiles import examples
 from linrank import ConvergenceWarning, NoPairsError, load_model, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.options import SAMPLINGS
 from papers import RankSVM, SGDRanker
 
 STEPS = 20_000
@@ -26,12 +21,6 @@ STEPS = 20_000
 def data():
     """Features of about unit spread, so that a few thousand steps go a long way."""
     data = make_ranking(n_queries=30, n_features=6, n_levels=4, dtype="float64", random_state=3)
-    return Scaling.fit("standard", data.rows).applied(data)
-
-
-@pytest.fixture(scope="module")
-def held_out():
-    data = make_ranking(n_queries=12, n_features=6, n_levels=4, dtype="float64", random_state=4)
     return Scaling.fit("standard", data.rows).applied(data)
 
 
@@ -54,33 +43,6 @@ def objective(coef, data, alpha, loss=lambda z: np.maximum(0.0, 1.0 - z)):
 # ---- the objective ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level"])
-def test_alpha_and_C_are_the_same_parameter(data, sampling):
-    """λ = 1/(C p), with p the total weight of the pairs of the sampling: bit for bit."""
-    from linrank.stochastic.samplers import pair_sampler
-
-    p = pair_sampler(data.queries, sampling).total_weight
-    C = 0.37
-    by_C = fit(data, C=C, alpha=None, sampling=sampling)
-    by_alpha = fit(data, alpha=1.0 / (C * p), sampling=sampling)
-    assert by_C.alpha_ == by_alpha.alpha_ == 1.0 / (C * p)
-    assert_array_equal(by_C.coef_, by_alpha.coef_)
-    assert by_C.n_pairs_ == data.queries.n_pairs
-
-
-@examples(10)
-@given(st.integers(0, 2**32))
-def test_labels_count_by_their_order_and_ids_by_their_equality(seed):
-    data = make_ranking(8, (3, 9), 3, n_levels=3, dtype="float64", random_state=seed)
-    if data.queries.n_pairs == 0:
-        return
-    params = {"n_steps": 500, "alpha": 0.1, "random_state": 1}
-    plain = SGDRanker(**params).fit(data.X, data.y, qid=data.qid)
-    names = np.array([f"query {q * 7 % 8}" for q in data.qid])
-    told = SGDRanker(**params).fit(data.X, np.exp(data.y) - 3.0, qid=names)
-    assert_array_equal(plain.coef_, told.coef_)
-
-
 def test_weights_make_the_objective_of_the_weighted_pairs(data):
     rng = np.random.default_rng(0)
     u, c = rng.integers(0, 4, data.n_rows) / 2, rng.uniform(0.2, 3.0, 30)
@@ -97,27 +59,6 @@ def test_weights_make_the_objective_of_the_weighted_pairs(data):
         data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c[data.qid]
     )
     assert ranker.objective_ <= 1.02 * 1e-2 * best.objective_
-
-
-# ---- the same bits ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_recording_does_not_change_the_steps(data, sampling):
-    plain = fit(data, sampling=sampling, n_steps=3000)
-    for record in ("exact", "sampled"):
-        told = fit(data, sampling=sampling, n_steps=3000, record=record)
-        assert_array_equal(told.coef_, plain.coef_)
-
-
-def test_random_states_of_every_kind(data):
-    twins = [np.random.RandomState, np.random.default_rng, int]
-    for kind in twins:
-        a, b = (fit(data, random_state=kind(5), n_steps=500).coef_ for _ in range(2))
-        assert_array_equal(a, b)
-    assert not np.array_equal(*(fit(data, random_state=None, n_steps=500).coef_ for _ in range(2)))
-    state = np.random.default_rng(5)  # a generator moves on
-    assert not np.array_equal(*(fit(data, random_state=state, n_steps=500).coef_ for _ in range(2)))
 
 
 # ---- what a fit records -------------------------------------------------------------------------
@@ -189,24 +130,6 @@ def test_tol_stops_early_and_says_if_it_did_not(data):
     assert ranker.n_steps_ < 10_000_000
     with pytest.warns(ConvergenceWarning, match=r"tol=1e-12: took all 300 steps; raise n_steps"):
         fit(data, tol=1e-12, n_steps=300)
-
-
-# ---- validation data ----------------------------------------------------------------------------
-
-
-def with_validation(data, held_out, **params):
-    params = {"n_steps": STEPS, "random_state": 0, "alpha": 1e-2, **params}
-    return SGDRanker(**params).fit(
-        data.X, data.y, qid=data.qid, X_val=held_out.X, y_val=held_out.y, qid_val=held_out.qid
-    )
-
-
-def test_verbose_reports_milestones(data, held_out, caplog, capsys):
-    with caplog.at_level(logging.INFO, logger="linrank"):
-        with_validation(data, held_out, verbose=1, n_steps=200, record="exact")
-    assert "step 178, objective" in caplog.text
-    assert "val_ndcg@10" in caplog.text
-    fit(data, verbose=1, n_steps=100)
 
 
 # ---- streams ------------------------------------------------------------------------------------

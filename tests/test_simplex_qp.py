@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.optimize import minimize
 
 from linrank.solvers.bundle import maximize_on_simplex
 
@@ -75,32 +74,6 @@ def test_no_slope_exceeds_the_level(program):
     missing = slope.max() - slope @ beta
     rounding = 1e-14 * (np.abs(b).max() + (np.abs(gram) @ beta).max())
     assert missing <= 1e-11 * abs(value_of(gram, b, beta)) + rounding
-
-
-def test_a_generic_solver_finds_nothing_better():
-    rng = np.random.default_rng(3)
-    A = rng.normal(size=(25, 8))
-    gram, b = A @ A.T, rng.normal(size=25)
-    beta = maximize_on_simplex(gram, b, np.full(25, 1 / 25))
-    generic = minimize(
-        lambda x: -value_of(gram, b, x),
-        np.full(25, 1 / 25),
-        jac=lambda x: gram @ x - b,
-        bounds=[(0, 1)] * 25,
-        constraints={"type": "eq", "fun": lambda x: x.sum() - 1, "jac": lambda x: np.ones(25)},
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
-    assert_allclose(value_of(gram, b, beta), -generic.fun, rtol=1e-9)
-    assert_allclose(beta, generic.x, atol=1e-4)
-
-
-def test_a_start_at_the_optimum_is_kept():
-    rng = np.random.default_rng(4)
-    A = rng.normal(size=(40, 10))
-    gram, b = A @ A.T, rng.normal(size=40)
-    beta = maximize_on_simplex(gram, b, np.eye(40)[0])
-    assert_allclose(maximize_on_simplex(gram, b, beta, max_steps=1), beta, atol=1e-12)
 
 
 @pytest.mark.parametrize("m", [1, 3])

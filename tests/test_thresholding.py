@@ -63,19 +63,6 @@ def test_degenerate_blocks():
     assert leading(Q, np.inf).rank == 0
 
 
-def test_a_threshold_of_zero_keeps_the_matrix():
-    M = matrix(7, 4)
-    assert_allclose(svt(M, 0.0), M, atol=1e-13)
-
-
-@given(st.integers(0, 1000), st.floats(0.0, 3.0), st.floats(0.0, 3.0))
-@examples(50)
-def test_rank_never_grows_with_the_threshold(seed, one, other):
-    M = matrix(6, 9, seed=seed)
-    low, high = sorted([one, other])
-    assert leading(M, high).rank <= leading(M, low).rank
-
-
 def test_failed_eigenvectors_fall_back_on_the_decomposition_itself(monkeypatch):
     def fail(*args, **options):
         raise np.linalg.LinAlgError("no convergence")
@@ -84,17 +71,6 @@ def test_failed_eigenvectors_fall_back_on_the_decomposition_itself(monkeypatch):
     expected = plain_svt(M, 1.0)
     monkeypatch.setattr(thresholding.np.linalg, "eigh", fail)
     assert_allclose(svt(M, 1.0), expected, atol=1e-12)
-
-
-def test_weighted_sums_of_singular_vectors():
-    M = matrix(5, 8)
-    left, values, right = np.linalg.svd(M, full_matrices=False)
-    for X, U, V in ((M, left, right), (M.T, right.T, left.T)):
-        found = leading(X, 0.5 * values[0])
-        gains = np.sqrt(found.values)
-        k = found.rank
-        expected = (U[:, :k] * np.sqrt(values[:k])) @ V[:k]
-        assert_allclose(found.weighted(X, gains), expected, atol=1e-10)
 
 
 def test_what_is_left_below_the_threshold_is_not_lost_to_rounding():
