@@ -104,7 +104,7 @@ def pair_sampler(
     u, c = row_weight, query_weight
     u = None if u is None else as_weights(u, queries.n_rows, "row_weight")
     c = None if c is None else as_weights(c, queries.n_queries, "query_weight")
-    _refuse(sampling, u, c)
+    _check_weights(sampling, u, c)
     kept = None if keep is None else np.ascontiguousarray(keep)
     if sampling == "roc":
         return _roc(queries, labels, u, kept)
@@ -231,23 +231,23 @@ def _rows_of(queries: Queries, kept: Array) -> Array:
 # ---- errors -------------------------------------------------------------------------------------
 
 
-def _refuse(sampling: str, u: Array | None, c: Array | None) -> None:
-    """Weights that a sampling cannot honor."""
-    if u is not None and sampling in ("query-level", "rejection"):
-        raise ValueError(
-            f"sampling={sampling!r} draws the rows of a level alike and cannot weigh them; use "
-            "sampling='pairs', or leave the weights of rows out"
-        )
-    if c is not None and sampling == "rejection":
-        raise ValueError(
-            "sampling='rejection' draws all pairs alike and cannot weigh queries; use "
-            "sampling='pairs', or leave the weights of queries out"
-        )
-    if c is not None and sampling == "roc":
-        raise ValueError(
-            "sampling='roc' compares rows whatever their query and cannot weigh queries; use "
-            "weights of rows, or sampling='pairs'"
-        )
+_WEIGHS = {  # which weights each sampling can honor
+    "pairs": ("rows", "queries"),
+    "query": ("rows", "queries"),
+    "query-level": ("queries",),
+    "roc": ("rows",),
+    "rejection": (),
+}
+
+
+def _check_weights(sampling: str, u: Array | None, c: Array | None) -> None:
+    """Refuse weights that a sampling cannot honor."""
+    for of, weights in (("rows", u), ("queries", c)):
+        if weights is not None and of not in _WEIGHS[sampling]:
+            raise ValueError(
+                f"sampling={sampling!r} cannot weigh {of}; use sampling='pairs', or leave the "
+                f"weights of {of} out"
+            )
 
 
 @dataclass(frozen=True)
