@@ -286,3 +286,42 @@ def test_a_fold_with_fewer_pairs_is_named(graded):
 def test_wrong_choices_are_refused(graded, options, message):
     with pytest.raises(ValueError, match=message):
         RankSVM(**options).fit(graded.X, graded.y, qid=graded.qid)
+
+
+def test_equal_rows_of_different_labels_add_a_constant():
+    """Their difference is 0: each such pair costs C, whatever the weights are."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 3)), np.arange(20.0)
+    X[8] = X[7]
+    X[13] = X[12]
+    full = RankSVM(0.5, pairs="closest", n_closest=18, random_state=1, tol=1e-10).fit(X, y)
+    kept = closest(y, n=18, seed=1).pairs
+    is_equal = (X[kept[:, 0]] == X[kept[:, 1]]).all(axis=1)
+    assert is_equal.sum() > 0
+    rest = RankSVM(0.5, tol=1e-10).fit_pairs(X, kept[~is_equal])
+    assert_allclose(full.coef_, rest.coef_, rtol=1e-6)
+    assert_allclose(full.objective_, rest.objective_ + 0.5 * is_equal.sum(), rtol=1e-8)
+    alone = RankSVM(pairs="closest").fit(np.ones((3, 2)), [0, 1, 2])
+    assert_array_equal(alone.coef_, 0.0)
+    assert alone.objective_ == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("weight", "options", "error", "message"),
+    [
+        (
+            0.0,
+            {},
+            NoPairsError,
+            "have weight zero; check sample_weight and query_weight$",
+        ),
+        (0.0, {"pair_weighting": "grade_diff"}, NoPairsError, "for pair_weighting='grade_diff'$"),
+        (1e160, {}, ValueError, "sum to inf: they leave the range of double precision"),
+    ],
+)
+def test_weights_that_sum_to_nothing_or_to_too_much_are_refused(
+    graded, weight, options, error, message
+):
+    data = replace(graded, weight=np.full(graded.n_rows, weight))
+    with pytest.raises(error, match=message):
+        chosen(data, **options)

@@ -124,6 +124,13 @@ def test_tol_does_not_take_a_rise_at_the_beginning_for_the_end(average):
     assert result.objective <= 1.2 * minimum(data, 1e-4, pair_sampler(data.queries))
 
 
+def test_tol_can_look_at_held_out_pairs():
+    data, other = problem(seed=1), problem(seed=2)
+    result = descend(data, alpha=1e-2, n_steps=10**6, tol=1e-3, validation=other)
+    assert result.stopped == "tolerance"
+    assert result.n_steps < 10**6
+
+
 def test_the_callback_sees_the_state_and_may_stop():
     seen = []
 

@@ -16,7 +16,7 @@ from linrank.data.synthetic import make_ranking
 from linrank.lowrank.factorized import train_factorized
 from linrank.ranksvm.train import train
 from plain_factorized import PlainFactors, bounds, largest_fall
-from small_data import small
+from small_data import small, weighted
 from strategies import datasets
 
 CONSTRAINTS = ["box", "ball"]
@@ -163,6 +163,17 @@ def test_a_weight_of_two_is_the_row_twice():
     other = train_factorized(copies, V0=V0[rows], **options)
     np.testing.assert_allclose(other.w, one.w, rtol=1e-8)
     np.testing.assert_allclose(other.history["objective"], one.history["objective"], rtol=1e-8)
+
+
+def test_weights_bound_the_duals():
+    data = weighted(small(10), 2)
+    c = np.random.default_rng(0).integers(0, 3, data.queries.n_queries) / 2.0
+    by_id = dict(zip(data.queries.ids.tolist(), c.tolist(), strict=True))
+    plain = PlainFactors(ExplicitPairs.of(data, query_weight=by_id))
+    result = train_factorized(data, C=2.0, query_weight=c)
+    assert feasible(result.factors, bounds(data, 2.0, by_id), "box")
+    assert (plain.alpha(result.factors) <= 2.0 * plain.pairs.weight * (1 + 1e-9)).all()
+    assert result.hinge_objective == pytest.approx(plain.hinge_objective(result.w, 2.0))
 
 
 def test_says_why_it_stopped():

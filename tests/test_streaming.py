@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import pickle
 from collections import deque
 
 import numpy as np
@@ -88,6 +89,19 @@ def test_anything_that_is_a_matrix_is_food(kind, dtype):
     model.feed(kind(data.X.astype(dtype)), data.y, [f"q{q}" for q in data.qid])
     expected.feed(data.X, data.y, data.qid)
     np.testing.assert_allclose(model.weights(), expected.weights(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_pickled_trainer_goes_on():
+    data = ranking()
+    for n in range(5):
+        one = trainer(memory=30_000, average="uniform")
+        for k in range(n):
+            one.feed(data.X, data.y, data.qid + 100 * k)
+        other = pickle.loads(pickle.dumps(one))
+        for model in (one, other):
+            model.feed(data.X, data.y, data.qid)
+        assert np.array_equal(one.weights(), other.weights())
+        assert one.counts == other.counts
 
 
 def test_what_is_no_food():
