@@ -183,7 +183,7 @@ def test_a_finished_checkpoint_is_not_taken_for_that_of_other_data_or_fewer_pass
     )
     assert train(data, model, *options, "--passes", "2") == 0
     assert train(data, model, *options) == 1
-    assert "has learnt from 2 passes, more than the 1 now asked for" in capsys.readouterr().err
+    assert "has learned from 2 passes, more than the 1 now asked for" in capsys.readouterr().err
     other.write_text(stream_text(100, seed=1))
     assert train(str(other), model, *options, "--passes", "2") == 1
     assert f"{other}: is not the data that the checkpoint was made with" in capsys.readouterr().err
