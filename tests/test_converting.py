@@ -19,6 +19,7 @@ from linrank import Dataset, Store, convert, load
 from linrank.data.words import Comments, Words
 from linrank.io import table_files as parquet
 from linrank.io import tables as parts
+from stored_data import assert_rows
 
 pa = pytest.importorskip("pyarrow")
 FILES = ("a.txt", "a.parquet", "a.arrow", "a.csv", "a.tsv.gz", "a.store")
@@ -47,20 +48,6 @@ def rich_datasets(draw, words=WORDS, dtype="float32"):
     return Dataset.of(X, labels, qid=qid, sample_weight=weight, feature_names=names)
 
 
-def assert_same(found: Dataset, data: Dataset) -> None:
-    x = found.rows.to_user().toarray() if found.rows.is_sparse else found.X
-    expected = data.X + 0.0 if found.rows.is_sparse else data.X
-    assert x.dtype == data.X.dtype
-    assert x.tobytes() == expected.tobytes()
-    assert found.labels.tobytes() == data.labels.tobytes()
-    assert found.qid.tolist() == data.qid.tolist()
-    assert found.docids == data.docids
-    if data.weight is None:
-        assert found.weight is None
-    else:
-        assert_array_equal(found.weight, data.weight)
-
-
 @examples(4)
 @given(rich_datasets(words=st.sampled_from(["a", "7", "b-ü", "07"])))
 def test_every_format_into_every_other(tmp_path_factory, data):
@@ -76,7 +63,7 @@ def test_every_format_into_every_other(tmp_path_factory, data):
         target = folder / f"from-{first.replace('.', '-')}-{second}"
         dtype = None if first.endswith("store") else "float32"
         convert(folder / first, target, dtype=dtype)
-        assert_same(load(target), data)
+        assert_rows(load(target), data)
 
 
 @examples(6)
@@ -94,13 +81,13 @@ def test_tables_hold_any_ids(tmp_path_factory, data, draw):
         convert(table, folder / first, overwrite=True)
         convert(folder / first, folder / f"to-{second}", overwrite=True)
         found = load(folder / f"to-{second}")
-        assert_same(found, source)
+        assert_rows(found, source)
         assert found.feature_names == ("f", "g")
     for target in ("x.txt", "x.store"):
         if any(q.split() != [q] or "#" in q for q in [*data.qid, *ids]):
             continue
         convert(table, folder / target)
-        assert_same(load(folder / target, dtype="float32"), source)
+        assert_rows(load(folder / target, dtype="float32"), source)
 
 
 def table_of(n_queries: int, order=None, **columns):
@@ -170,7 +157,7 @@ def test_several_tables_and_texts_are_read_one_after_the_other(tmp_path):
             convert(part, name)
         for target in (f"{ending}.arrow", f"{ending}.store"):
             convert(names, tmp_path / target)
-            assert_same(load(tmp_path / target), data)
+            assert_rows(load(tmp_path / target), data)
     with pytest.raises(ValueError, match="sources are of different kinds"):
         convert([tmp_path / "0.txt", tmp_path / "0.csv"], tmp_path / "x.csv")
     with pytest.raises(ValueError, match="one store is converted at a time, got 2"):
@@ -182,7 +169,7 @@ def test_text_within_a_limit_goes_by_way_of_a_store(tmp_path):
     convert(data, tmp_path / "a.txt")
     written = convert(tmp_path / "a.txt", tmp_path / "a.parquet", memory_limit="64MiB")
     assert written.n_rows == 60
-    assert_same(load(tmp_path / "a.parquet"), data)
+    assert_rows(load(tmp_path / "a.parquet"), data)
     assert sorted(os.listdir(tmp_path)) == ["a.parquet", "a.txt"]
 
 

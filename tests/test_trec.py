@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
 import dataclasses
 import gzip
 import io
-import lzma
 import random
 
 import numpy as np
@@ -39,13 +37,6 @@ def test_any_blanks_any_order_and_no_last_line_end():
     qrels = load_qrels(io.BytesIO(text))
     assert qrels.to_dict() == {"b": {"d1": 1.0, "d3": -1.0}, "a": {"d2": 0.0}}
     assert qrels.lines.tolist() == [2, 3, 6]
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_compressed(tmp_path, pack):
-    path = tmp_path / "packed"
-    path.write_bytes(pack(RUN))
-    assert load_run(path).to_dict() == load_run(io.BytesIO(RUN)).to_dict()
 
 
 def test_many_blocks(tmp_path):
@@ -219,13 +210,12 @@ def test_what_is_no_table():
         load_run("no-such-file")
 
 
-@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
 def test_files_are_compressed_as_their_names_say(tmp_path, ending):
     run, qrels = Run.of(["q"], ["d"], [0.5]), Qrels.of(["q"], ["d"], [1])
     write_run(tmp_path / f"a.run{ending}", run)
     write_qrels(tmp_path / f"a.qrels{ending}", qrels)
-    assert (tmp_path / f"a.run{ending}").read_bytes()[:1] == {"": b"q", ".gz": b"\x1f"}.get(
-        ending, b"\xfd"
-    )
+    first = {"": b"q", ".gz": b"\x1f", ".xz": b"\xfd", ".bz2": b"B"}[ending]
+    assert (tmp_path / f"a.run{ending}").read_bytes()[:1] == first
     assert load_run(tmp_path / f"a.run{ending}").to_dict() == run.to_dict()
     assert load_qrels(tmp_path / f"a.qrels{ending}").to_dict() == qrels.to_dict()
