@@ -140,26 +140,21 @@ def test_progress_counts_all_files(tmp_path):
 
 @pytest.mark.parametrize(
     "late",
-    ["9:1", "0:3", "# docid = x"],
-    ids=["a larger index", "an index 0", "a comment"],
+    ["9:1", "0:3", "# docid = x", "weight"],
+    ids=["a larger index", "an index 0", "a comment", "a weight"],
 )
 def test_a_late_line_that_proves_the_first_ones_wrong(tmp_path, late):
     """The text is read again; nothing of the first try is left."""
     lines = lines_of(500, 20)
     head, label = lines[-1].split(" ", 2)[:2], lines[-1]
     lines[-1] = f"{head[0]} {head[1]} {late}" if ":" in late else f"{label} {late}"
+    if late == "weight":
+        lines[-1] = label.replace(" ", ":2.5 ", 1)
     text = ("\n".join(lines) + "\n").encode()
     budget = tiny(batch=2000)
     check_equal(convert_within(budget, io.BytesIO(text), tmp_path / "s", options()), text)
     check_equal(convert_within(budget, _pipe(text), tmp_path / "p", options()), text)
     assert sorted(os.listdir(tmp_path)) == ["p", "s"]
-
-
-def test_a_late_weight(tmp_path):
-    lines = lines_of(300, 20)
-    lines[-1] = lines[-1].replace(" ", ":2.5 ", 1)
-    text = ("\n".join(lines) + "\n").encode()
-    check_equal(convert_within(tiny(), io.BytesIO(text), tmp_path / "s", options()), text)
 
 
 def _pipe(data):

@@ -223,28 +223,19 @@ def test_what_lies_beside_a_text_goes_into_the_store(tmp_path):
     assert alone.query_lengths().tolist() == [3]
 
 
-def test_runs_and_judgements(tmp_path):
-    (tmp_path / "bm25.run").write_text("1 Q0 a 1 9.5 bm25\n1 Q0 b 2 7 bm25\n2 Q0 a 1 3 bm25\n")
-    (tmp_path / "dense.run").write_text("1 Q0 b 1 0.9 ance\n2 Q0 a 1 0.1 ance\n")
-    (tmp_path / "a.qrels").write_text("1 0 b 2\n2 0 a 1\n1 0 c 1\n")
-    runs = [tmp_path / "bm25.run", tmp_path / "dense.run"]
-    with pytest.raises(ValueError, match="the run 'ance' has not retrieved document 'a'"):
-        load(runs, qrels=tmp_path / "a.qrels")
-    data = load(runs, qrels=tmp_path / "a.qrels", missing="zero")
-    assert data.labels.tolist() == [0, 2, 1]
-    assert data.X.tolist() == [[9.5, 0], [7, 0.9], [3, 0.1]]
-    assert load(runs, qrels=tmp_path / "a.qrels", unjudged="drop").labels.tolist() == [2, 1]
-    for target in ("f.parquet", "f.store", "f.txt"):
-        convert(runs, tmp_path / target, qrels=tmp_path / "a.qrels", missing="mean")
-        assert load(tmp_path / target, dtype="float64").X[0, 1] == 0.5
-    convert(tmp_path / "f.parquet", tmp_path / "out.qrels")
-    assert (tmp_path / "out.qrels").read_text() == "1 0 a 0\n1 0 b 2\n2 0 a 1\n"
-    relabelled = load(tmp_path / "f.txt", qrels={"1": {"a": 3}, "2": {"a": 4}}, unjudged="drop")
+def test_judgements_are_written_and_label_what_is_read(tmp_path):
+    table = table_of(1, label=[0, 2, 1])
+    convert(table, tmp_path / "a.txt")
+    convert(table, tmp_path / "out.qrels")
+    assert (tmp_path / "out.qrels").read_text() == "0 0 d0 0\n0 0 d1 2\n0 0 d2 1\n"
+    relabelled = load(tmp_path / "a.txt", qrels={"0": {"d0": 3, "d2": 4}}, unjudged="drop")
     assert relabelled.labels.tolist() == [3, 4]
-    with pytest.raises(ValueError, match="holds judgements, not rows"):
-        load(tmp_path / "a.qrels")
-    with pytest.raises(ValueError, match="several sources are read side by side if they are runs"):
-        load([tmp_path / "f.txt", tmp_path / "f.txt"])
+    (tmp_path / "a.run").touch()
+    for name, message in (("out.qrels", "holds judgements, not rows"), ("a.run", "holds a run")):
+        with pytest.raises(ValueError, match=message):
+            load(tmp_path / name)
+    with pytest.raises(ValueError, match=r"one source; linrank\.convert joins several"):
+        load([tmp_path / "a.txt", tmp_path / "a.txt"])
 
 
 def test_tables_without_labels_get_them_from_judgements(tmp_path):

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
 
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.data.words import Comments, Words
-from linrank.io.trec import Run, fused, judged, load_run
+from linrank.io.trec import judged
 
 IDS = st.sampled_from(["1", "2", "07", "q", "ü"])
 DOCUMENTS = st.sampled_from(["a", "b", "c", "docid=d", "GX-1"])
@@ -79,43 +78,3 @@ def test_what_is_no_judgement_is_refused():
         judged(rows_of([("q", "a")]), 3)
     with pytest.raises(ValueError, match="unjudged must be one of zero, drop, error"):
         judged(rows_of([("q", "a")]), {"q": {"a": 1}}, "none")
-
-
-RUNS = st.lists(
-    st.dictionaries(IDS, st.dictionaries(DOCUMENTS, st.floats(-5, 5), min_size=1), min_size=1),
-    min_size=1,
-    max_size=3,
-)
-
-
-@examples(40)
-@given(RUNS)
-def test_runs_side_by_side(tables):
-    data = fused([Run.from_dict(table) for table in tables])
-    assert data.docids is not None
-    found = {}
-    for row, (q, d) in enumerate(zip(data.qid.tolist(), data.docids, strict=True)):
-        found[str(q), d] = data.X[row]
-    assert len(found) == data.n_rows
-    assert set(found) == {(q, d) for t in tables for q, docs in t.items() for d in docs}
-    for (q, d), scores in found.items():
-        expected = [t.get(q, {}).get(d, np.nan) for t in tables]
-        assert_array_equal(scores, expected)
-    assert data.queries.order is None  # the rows of a query come together
-    assert list(dict.fromkeys(map(str, data.qid.tolist()))) == list(
-        dict.fromkeys(q for table in tables for q in table)
-    )
-
-
-def test_names_of_runs(tmp_path):
-    for name, tag in (("bm25.run", "x"), ("dense.run.gz", "x"), ("other.run", "y")):
-        (tmp_path / name).write_text(f"1 Q0 a 1 2.5 {tag}\n")
-    first, second, third = (
-        load_run(tmp_path / name) for name in ("bm25.run", "dense.run.gz", "other.run")
-    )
-    assert fused([first, third]).feature_names == ("x", "y")
-    assert fused([first, second]).feature_names == ("bm25", "dense")
-    assert fused([first, first]).feature_names == ("x 1", "x 2")
-    assert fused([first]).qid.dtype == np.int64
-    with pytest.raises(ValueError, match="there are no runs"):
-        fused([])

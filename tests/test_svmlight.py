@@ -272,17 +272,6 @@ def test_paths_streams_and_standard_input(tmp_path: Path) -> None:
         assert done.stdout.decode().strip() == "<stdin> 3 dense float32, 3 × 3"
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_named_pipe(tmp_path: Path) -> None:
-    """A path that cannot be mapped is read as a stream."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(LETOR,))
-    writer.start()
-    assert_equal(load(pipe, dtype="float64"), parse(LETOR), "float64")
-    writer.join()
-
-
 def test_line_longer_than_a_block() -> None:
     text = b"1 " + b" ".join(b"%d:%d" % (j, j) for j in range(1, 500)) + b"\n0 1:1\n"
     assert_equal(read(text, block_size=16, n_threads=3), parse(text), "float64")

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from numpy.typing import DTypeLike
 
 from linrank.data.dataset import Dataset, as_dense, as_sparse
-from linrank.data.frames import is_frame
 from linrank.data.missing import Filling
 from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
@@ -25,7 +24,6 @@ from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.table_files import open_table
 from linrank.io.tables import TableReader
-from linrank.io.trec import is_run
 from linrank.io.write import Written, write
 from linrank.options import COLUMN_NAMES
 from linrank.system.durable import Scratch
@@ -59,7 +57,7 @@ class Source:
     ----------
     items : tuple
         What was given.
-    kind : {"dataset", "store", "svmlight", "run", "table"}
+    kind : {"dataset", "store", "svmlight", "table"}
         What all of them are.
     how : mapping
         Options of `linrank.load` about the rows: dtype, storage, n_features, zero_based, n_jobs,
@@ -122,8 +120,6 @@ class Source:
 
     def loaded(self) -> Dataset:
         """All rows in memory."""
-        if self.kind == "run":
-            return load(list(self.items), **self.how, **self.reading)
         (item,) = self.items
         if self.kind in ("dataset", "store"):
             self._refuse(f"a {self.kind}")
@@ -145,7 +141,7 @@ class Source:
 
     def parts(self) -> Iterator[Dataset]:
         """The rows, part by part, in order; missing values filled in from all of them."""
-        if self.kind == "run" or (len(self.items) == 1 and not self.is_read_by_part):
+        if len(self.items) == 1 and not self.is_read_by_part:
             yield self.loaded()
             return
         filling = self._filling
@@ -206,8 +202,6 @@ def _kind(item: Any, format: str | None) -> tuple[str, Any]:
         return "dataset", item
     if isinstance(item, Store) or is_folder(item):
         return "store", item
-    if not is_frame(item) and is_run(item, format):
-        return "run", item
     opened, found = open_rows(item, format)
     return ("svmlight" if found == "svmlight" else "table"), opened[0]
 
@@ -232,8 +226,8 @@ def convert(
 ) -> Store | Written:
     """Convert a data set to another format, or to a store.
 
-    Sources are all that `linrank.load` reads: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC
-    runs, stores, frames; and a Dataset. Targets are
+    Sources are all that `linrank.load` reads: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV,
+    stores, frames; and a Dataset. Targets are
 
     - a store (a folder): what training out of core reads, its rows grouped by query;
     - ``svmlight``, ``parquet``, ``arrow``, ``csv`` or ``tsv``: the rows in the order of the source;
@@ -246,8 +240,7 @@ def convert(
     Parameters
     ----------
     source : path, "-", file object, frame, Dataset, Store, or a sequence of paths
-        Several texts are read as if they were one file, several tables one after the other,
-        several runs side by side.
+        Several texts are read as if they were one file, several tables one after the other.
     path : path or "-"
         What to write; ``"-"`` is standard output.
     to : {"svmlight", "parquet", "arrow", "csv", "tsv", "store", "qrels"}, optional
@@ -344,7 +337,7 @@ def _to_store(
         return convert_text(
             list(source.items), path, source.form, budget, n_threads, overwrite, how["progress"]
         )
-    if source.kind != "run" and (source.is_read_by_part or len(source.items) > 1):
+    if source.is_read_by_part or len(source.items) > 1:
         held = None if source.is_read_by_part else list(_noted(source))
         return collect(lambda: held or _noted(source), path, budget, n_threads, overwrite)
     data, n_jobs = next(_noted(source)), how["n_jobs"]
