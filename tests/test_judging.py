@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.data.words import Comments, Words
-from linrank.io.trec import judged
+from linrank.io.trec import label_by_qrels
 
 IDS = st.sampled_from(["1", "2", "07", "q", "ü"])
 DOCUMENTS = st.sampled_from(["a", "b", "c", "docid=d", "GX-1"])
@@ -38,14 +38,14 @@ def test_labels_are_those_of_a_dictionary(pairs, judgements, unjudged):
     data, known = rows_of(pairs), [pair in judgements for pair in pairs]
     if not any(known):
         with pytest.raises(ValueError, match=r"none of the .* the ids must be the same"):
-            judged(data, qrels, unjudged)
+            label_by_qrels(data, qrels, unjudged)
         return
     if unjudged == "error" and not all(known):
         with pytest.raises(ValueError, match=f"row {known.index(False)}, document .* not judged"):
-            judged(data, qrels, unjudged)
+            label_by_qrels(data, qrels, unjudged)
         return
     kept = [i for i in range(len(pairs)) if known[i] or unjudged != "drop"]
-    found = judged(data, qrels, unjudged)
+    found = label_by_qrels(data, qrels, unjudged)
     assert found.labels.tolist() == [judgements.get(pairs[i], 0.0) for i in kept]
     assert found.X[:, 0].tolist() == kept
     assert found.docids == [pairs[i][1] for i in kept]
@@ -56,7 +56,7 @@ def test_integer_ids_match_their_text(tmp_path):
     path.write_text("7 0 a 2\n8 0 a 1\n")
     data = rows_of([(8, "a"), (7, "a"), (7, "b")])
     data = replace(data, qid=np.array([8, 7, 7]))
-    assert judged(data, path).labels.tolist() == [1, 2, 0]
+    assert label_by_qrels(data, path).labels.tolist() == [1, 2, 0]
     assert data.labels.tolist() == [9, 9, 9]  # what was given stays
 
 
@@ -70,11 +70,11 @@ def test_integer_ids_match_their_text(tmp_path):
 )
 def test_rows_without_ids_are_refused(data, message):
     with pytest.raises(ValueError, match=message):
-        judged(data, {"q": {"a": 1}})
+        label_by_qrels(data, {"q": {"a": 1}})
 
 
 def test_what_is_no_judgement_is_refused():
     with pytest.raises(TypeError, match="qrels must be a Qrels, the path"):
-        judged(rows_of([("q", "a")]), 3)
+        label_by_qrels(rows_of([("q", "a")]), 3)
     with pytest.raises(ValueError, match="unjudged must be one of zero, drop, error"):
-        judged(rows_of([("q", "a")]), {"q": {"a": 1}}, "none")
+        label_by_qrels(rows_of([("q", "a")]), {"q": {"a": 1}}, "none")

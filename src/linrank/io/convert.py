@@ -38,7 +38,7 @@ class MixedIds(Exception):
     """Query ids of a later part are of another type: text behind numbers."""
 
 
-def with_like_ids(parts: Iterable[Dataset]) -> Iterator[Dataset]:
+def check_id_types(parts: Iterable[Dataset]) -> Iterator[Dataset]:
     """The parts, as long as their ids are of one type; `MixedIds` where they are not."""
     kinds = set()
     for part in parts:
@@ -118,7 +118,7 @@ class Source:
         self._refuse("a store")
         return item if isinstance(item, Store) else Store(item)
 
-    def loaded(self) -> Dataset:
+    def load_all(self) -> Dataset:
         """All rows in memory."""
         (item,) = self.items
         if self.kind in ("dataset", "store"):
@@ -142,7 +142,7 @@ class Source:
     def parts(self) -> Iterator[Dataset]:
         """The rows, part by part, in order; missing values filled in from all of them."""
         if len(self.items) == 1 and not self.is_read_by_part:
-            yield self.loaded()
+            yield self.load_all()
             return
         filling = self._filling
         for part in self._raw_parts():
@@ -319,9 +319,9 @@ def convert(
     options["progress"] = rows_progress
     with _parts(found, path, memory_limit) as (parts, n_rows):
         try:
-            return write(with_like_ids(parts), path, form, n_rows=n_rows, **options)
+            return write(check_id_types(parts), path, form, n_rows=n_rows, **options)
         except MixedIds:
-            return write(found.loaded(), path, form, **options)
+            return write(found.load_all(), path, form, **options)
 
 
 def _to_store(
@@ -338,13 +338,13 @@ def _to_store(
             list(source.items), path, source.form, budget, n_threads, overwrite, how["progress"]
         )
     if source.is_read_by_part or len(source.items) > 1:
-        held = None if source.is_read_by_part else list(_noted(source))
-        return collect(lambda: held or _noted(source), path, budget, n_threads, overwrite)
-    data, n_jobs = next(_noted(source)), how["n_jobs"]
+        held = None if source.is_read_by_part else list(_note_positions(source))
+        return collect(lambda: held or _note_positions(source), path, budget, n_threads, overwrite)
+    data, n_jobs = next(_note_positions(source)), how["n_jobs"]
     return Store.of(path, data, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_jobs)
 
 
-def _noted(source: Source) -> Iterator[Dataset]:
+def _note_positions(source: Source) -> Iterator[Dataset]:
     """The parts of a source; that a store has no place for positions is noted."""
     is_told = False
     for part in source.parts():

@@ -16,7 +16,7 @@ from linrank.io.blocks import Progress, open_blocks
 from linrank.io.formats import open_rows, parquet_parts
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
-from linrank.io.trec import judged
+from linrank.io.trec import label_by_qrels
 from linrank.options import MISSING
 from linrank.system.durable import recover
 from linrank.system.resources import resolve
@@ -199,7 +199,7 @@ def read(
     # With judgements, what stands in for missing values is learnt from the rows that stay.
     early = missing if qrels is None or missing == "error" else "keep"
     data = _read_rows(source, options, missing=early, **how)
-    return data if qrels is None else judged(data, qrels, unjudged).filled(missing)
+    return data if qrels is None else label_by_qrels(data, qrels, unjudged).filled(missing)
 
 
 def _read_rows(
@@ -244,7 +244,7 @@ def _read_rows(
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:
     """Fail on options that name columns of what has none."""
-    given = [*options.given(), *(["format"] if format is not None else [])]
+    given = [*options.given_names(), *(["format"] if format is not None else [])]
     if given:
         raise ValueError(f"{given[0]}= is for tables, and {what}; leave it out")
 

@@ -327,7 +327,7 @@ def check_words(words: Iterable[str], name: str) -> None:
 UNJUDGED = ("zero", "drop", "error")
 
 
-def judged(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
+def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
     """Return the rows with the relevance of (query, document) as their labels.
 
     Ids are compared as text, letter by letter: query 7 of a file is query "7" of the judgements.
@@ -353,8 +353,10 @@ def judged(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
     >>> text = np.frombuffer(b"ab", np.uint8)
     >>> data = Dataset.of([[1.0], [2.0]], [0, 0], qid=[7, 7])
     >>> data = replace(data, comments=Comments(text, np.array([0, 1, 2])))
-    >>> judged(data, {"7": {"b": 2}}).labels, judged(data, {"7": {"b": 2}}, "drop").X
-    (array([0., 2.]), array([[2.]]))
+    >>> label_by_qrels(data, {"7": {"b": 2}}).labels
+    array([0., 2.])
+    >>> label_by_qrels(data, {"7": {"b": 2}}, "drop").X
+    array([[2.]])
     """
     if unjudged not in UNJUDGED:
         raise ValueError(f"unjudged must be one of {', '.join(UNJUDGED)}, got {unjudged!r}")
