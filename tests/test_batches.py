@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
-import lzma
 
 import numpy as np
 import pytest
@@ -120,7 +118,7 @@ def test_rows_are_those_of_load(batch_bytes, block_size, density, first, seed):
     assert [n for n, _, _ in shapes[0]] == sizes
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, None])
+@pytest.mark.parametrize("pack", [gzip.compress, None])
 def test_compressed_text_and_files(tmp_path, pack):
     text = text_of(500)
     path = tmp_path / "data"
@@ -131,13 +129,6 @@ def test_compressed_text_and_files(tmp_path, pack):
     assert shapes == as_arrays(read(io.BytesIO(text), batch_bytes=2000))[3]
     assert stream.size == path.stat().st_size
     assert len(labels) == 500
-
-
-def test_zstandard(tmp_path):
-    zstandard = pytest.importorskip("zstandard")
-    path = tmp_path / "data.zst"
-    path.write_bytes(zstandard.compress(text_of(300)))
-    assert len(as_arrays(read(path, batch_bytes=2000))[1]) == 300
 
 
 def test_storage_is_that_of_the_first_batch_until_columns_make_it_absurd():

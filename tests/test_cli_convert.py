@@ -167,20 +167,3 @@ def test_labels_from_judgements(files, tmp_path, capsys):
     arguments = ["train", files["train"], model, "--qrels", str(tmp_path / "other.qrels")]
     assert main(arguments) == 1
     assert "is judged in" in capsys.readouterr().err
-
-
-def test_runs_are_fused(tmp_path, capsys):
-    for name, scores in (("bm25", (3, 2, 1)), ("dense", (1, 3, 2))):
-        lines = [f"{q} Q0 d{i} 1 {s} {name}" for q in (1, 2) for i, s in enumerate(scores)]
-        (tmp_path / f"{name}.trec").write_text("\n".join(lines[: -1 if name == "bm25" else 6]))
-    (tmp_path / "a.qrels").write_text("1 0 d1 1\n2 0 d1 1\n")
-    runs = [str(tmp_path / name) for name in ("bm25.trec", "dense.trec")]
-    command = ["convert", *runs, str(tmp_path / "a.csv"), "--format", "run"]
-    command += ["--qrels", str(tmp_path / "a.qrels")]
-    assert main([*command[:3], str(tmp_path / "x.txt"), *command[4:]]) == 1
-    assert "say what stands in for its score with --missing zero" in capsys.readouterr().err
-    assert main(command) == 0
-    found = load(tmp_path / "a.csv", missing="zero")
-    assert found.feature_names == ("bm25", "dense")
-    assert found.labels.tolist() == [0, 1, 0, 0, 1, 0]
-    assert found.X.tolist() == [[3, 1], [2, 3], [1, 2], [3, 1], [2, 3], [0, 2]]

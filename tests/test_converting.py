@@ -19,6 +19,7 @@ from linrank import Dataset, Store, convert, load
 from linrank.data.words import Comments, Words
 from linrank.io import table_files as parquet
 from linrank.io import tables as parts
+from stored_data import assert_rows
 
 pa = pytest.importorskip("pyarrow")
 FILES = ("a.txt", "a.parquet", "a.arrow", "a.csv", "a.tsv.gz", "a.store")
@@ -47,20 +48,6 @@ def rich_datasets(draw, words=WORDS, dtype="float32"):
     return Dataset.of(X, labels, qid=qid, sample_weight=weight, feature_names=names)
 
 
-def assert_same(found: Dataset, data: Dataset) -> None:
-    x = found.rows.to_user().toarray() if found.rows.is_sparse else found.X
-    expected = data.X + 0.0 if found.rows.is_sparse else data.X
-    assert x.dtype == data.X.dtype
-    assert x.tobytes() == expected.tobytes()
-    assert found.labels.tobytes() == data.labels.tobytes()
-    assert found.qid.tolist() == data.qid.tolist()
-    assert found.docids == data.docids
-    if data.weight is None:
-        assert found.weight is None
-    else:
-        assert_array_equal(found.weight, data.weight)
-
-
 @examples(4)
 @given(rich_datasets(words=st.sampled_from(["a", "7", "b-ü", "07"])))
 def test_every_format_into_every_other(tmp_path_factory, data):
@@ -76,7 +63,7 @@ def test_every_format_into_every_other(tmp_path_factory, data):
         target = folder / f"from-{first.replace('.', '-')}-{second}"
         dtype = None if first.endswith("store") else "float32"
         convert(folder / first, target, dtype=dtype)
-        assert_same(load(target), data)
+        assert_rows(load(target), data)
 
 
 @examples(6)
@@ -94,13 +81,13 @@ def test_tables_hold_any_ids(tmp_path_factory, data, draw):
         convert(table, folder / first, overwrite=True)
         convert(folder / first, folder / f"to-{second}", overwrite=True)
         found = load(folder / f"to-{second}")
-        assert_same(found, source)
+        assert_rows(found, source)
         assert found.feature_names == ("f", "g")
     for target in ("x.txt", "x.store"):
         if any(q.split() != [q] or "#" in q for q in [*data.qid, *ids]):
             continue
         convert(table, folder / target)
-        assert_same(load(folder / target, dtype="float32"), source)
+        assert_rows(load(folder / target, dtype="float32"), source)
 
 
 def table_of(n_queries: int, order=None, **columns):
@@ -170,7 +157,7 @@ def test_several_tables_and_texts_are_read_one_after_the_other(tmp_path):
             convert(part, name)
         for target in (f"{ending}.arrow", f"{ending}.store"):
             convert(names, tmp_path / target)
-            assert_same(load(tmp_path / target), data)
+            assert_rows(load(tmp_path / target), data)
     with pytest.raises(ValueError, match="sources are of different kinds"):
         convert([tmp_path / "0.txt", tmp_path / "0.csv"], tmp_path / "x.csv")
     with pytest.raises(ValueError, match="one store is converted at a time, got 2"):
@@ -182,7 +169,7 @@ def test_text_within_a_limit_goes_by_way_of_a_store(tmp_path):
     convert(data, tmp_path / "a.txt")
     written = convert(tmp_path / "a.txt", tmp_path / "a.parquet", memory_limit="64MiB")
     assert written.n_rows == 60
-    assert_same(load(tmp_path / "a.parquet"), data)
+    assert_rows(load(tmp_path / "a.parquet"), data)
     assert sorted(os.listdir(tmp_path)) == ["a.parquet", "a.txt"]
 
 
@@ -236,28 +223,19 @@ def test_what_lies_beside_a_text_goes_into_the_store(tmp_path):
     assert alone.query_lengths().tolist() == [3]
 
 
-def test_runs_and_judgements(tmp_path):
-    (tmp_path / "bm25.run").write_text("1 Q0 a 1 9.5 bm25\n1 Q0 b 2 7 bm25\n2 Q0 a 1 3 bm25\n")
-    (tmp_path / "dense.run").write_text("1 Q0 b 1 0.9 ance\n2 Q0 a 1 0.1 ance\n")
-    (tmp_path / "a.qrels").write_text("1 0 b 2\n2 0 a 1\n1 0 c 1\n")
-    runs = [tmp_path / "bm25.run", tmp_path / "dense.run"]
-    with pytest.raises(ValueError, match="the run 'ance' has not retrieved document 'a'"):
-        load(runs, qrels=tmp_path / "a.qrels")
-    data = load(runs, qrels=tmp_path / "a.qrels", missing="zero")
-    assert data.labels.tolist() == [0, 2, 1]
-    assert data.X.tolist() == [[9.5, 0], [7, 0.9], [3, 0.1]]
-    assert load(runs, qrels=tmp_path / "a.qrels", unjudged="drop").labels.tolist() == [2, 1]
-    for target in ("f.parquet", "f.store", "f.txt"):
-        convert(runs, tmp_path / target, qrels=tmp_path / "a.qrels", missing="mean")
-        assert load(tmp_path / target, dtype="float64").X[0, 1] == 0.5
-    convert(tmp_path / "f.parquet", tmp_path / "out.qrels")
-    assert (tmp_path / "out.qrels").read_text() == "1 0 a 0\n1 0 b 2\n2 0 a 1\n"
-    relabelled = load(tmp_path / "f.txt", qrels={"1": {"a": 3}, "2": {"a": 4}}, unjudged="drop")
+def test_judgements_are_written_and_label_what_is_read(tmp_path):
+    table = table_of(1, label=[0, 2, 1])
+    convert(table, tmp_path / "a.txt")
+    convert(table, tmp_path / "out.qrels")
+    assert (tmp_path / "out.qrels").read_text() == "0 0 d0 0\n0 0 d1 2\n0 0 d2 1\n"
+    relabelled = load(tmp_path / "a.txt", qrels={"0": {"d0": 3, "d2": 4}}, unjudged="drop")
     assert relabelled.labels.tolist() == [3, 4]
-    with pytest.raises(ValueError, match="holds judgements, not rows"):
-        load(tmp_path / "a.qrels")
-    with pytest.raises(ValueError, match="several sources are read side by side if they are runs"):
-        load([tmp_path / "f.txt", tmp_path / "f.txt"])
+    (tmp_path / "a.run").touch()
+    for name, message in (("out.qrels", "holds judgements, not rows"), ("a.run", "holds a run")):
+        with pytest.raises(ValueError, match=message):
+            load(tmp_path / name)
+    with pytest.raises(ValueError, match=r"one source; linrank\.convert joins several"):
+        load([tmp_path / "a.txt", tmp_path / "a.txt"])
 
 
 def test_tables_without_labels_get_them_from_judgements(tmp_path):

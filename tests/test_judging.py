@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
 
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.data.words import Comments, Words
-from linrank.io.trec import Run, fused, judged, load_run
+from linrank.io.trec import label_by_qrels
 
 IDS = st.sampled_from(["1", "2", "07", "q", "ü"])
 DOCUMENTS = st.sampled_from(["a", "b", "c", "docid=d", "GX-1"])
@@ -39,14 +38,14 @@ def test_labels_are_those_of_a_dictionary(pairs, judgements, unjudged):
     data, known = rows_of(pairs), [pair in judgements for pair in pairs]
     if not any(known):
         with pytest.raises(ValueError, match=r"none of the .* the ids must be the same"):
-            judged(data, qrels, unjudged)
+            label_by_qrels(data, qrels, unjudged)
         return
     if unjudged == "error" and not all(known):
         with pytest.raises(ValueError, match=f"row {known.index(False)}, document .* not judged"):
-            judged(data, qrels, unjudged)
+            label_by_qrels(data, qrels, unjudged)
         return
     kept = [i for i in range(len(pairs)) if known[i] or unjudged != "drop"]
-    found = judged(data, qrels, unjudged)
+    found = label_by_qrels(data, qrels, unjudged)
     assert found.labels.tolist() == [judgements.get(pairs[i], 0.0) for i in kept]
     assert found.X[:, 0].tolist() == kept
     assert found.docids == [pairs[i][1] for i in kept]
@@ -57,7 +56,7 @@ def test_integer_ids_match_their_text(tmp_path):
     path.write_text("7 0 a 2\n8 0 a 1\n")
     data = rows_of([(8, "a"), (7, "a"), (7, "b")])
     data = replace(data, qid=np.array([8, 7, 7]))
-    assert judged(data, path).labels.tolist() == [1, 2, 0]
+    assert label_by_qrels(data, path).labels.tolist() == [1, 2, 0]
     assert data.labels.tolist() == [9, 9, 9]  # what was given stays
 
 
@@ -71,51 +70,11 @@ def test_integer_ids_match_their_text(tmp_path):
 )
 def test_rows_without_ids_are_refused(data, message):
     with pytest.raises(ValueError, match=message):
-        judged(data, {"q": {"a": 1}})
+        label_by_qrels(data, {"q": {"a": 1}})
 
 
 def test_what_is_no_judgement_is_refused():
     with pytest.raises(TypeError, match="qrels must be a Qrels, the path"):
-        judged(rows_of([("q", "a")]), 3)
+        label_by_qrels(rows_of([("q", "a")]), 3)
     with pytest.raises(ValueError, match="unjudged must be one of zero, drop, error"):
-        judged(rows_of([("q", "a")]), {"q": {"a": 1}}, "none")
-
-
-RUNS = st.lists(
-    st.dictionaries(IDS, st.dictionaries(DOCUMENTS, st.floats(-5, 5), min_size=1), min_size=1),
-    min_size=1,
-    max_size=3,
-)
-
-
-@examples(40)
-@given(RUNS)
-def test_runs_side_by_side(tables):
-    data = fused([Run.from_dict(table) for table in tables])
-    assert data.docids is not None
-    found = {}
-    for row, (q, d) in enumerate(zip(data.qid.tolist(), data.docids, strict=True)):
-        found[str(q), d] = data.X[row]
-    assert len(found) == data.n_rows
-    assert set(found) == {(q, d) for t in tables for q, docs in t.items() for d in docs}
-    for (q, d), scores in found.items():
-        expected = [t.get(q, {}).get(d, np.nan) for t in tables]
-        assert_array_equal(scores, expected)
-    assert data.queries.order is None  # the rows of a query come together
-    assert list(dict.fromkeys(map(str, data.qid.tolist()))) == list(
-        dict.fromkeys(q for table in tables for q in table)
-    )
-
-
-def test_names_of_runs(tmp_path):
-    for name, tag in (("bm25.run", "x"), ("dense.run.gz", "x"), ("other.run", "y")):
-        (tmp_path / name).write_text(f"1 Q0 a 1 2.5 {tag}\n")
-    first, second, third = (
-        load_run(tmp_path / name) for name in ("bm25.run", "dense.run.gz", "other.run")
-    )
-    assert fused([first, third]).feature_names == ("x", "y")
-    assert fused([first, second]).feature_names == ("bm25", "dense")
-    assert fused([first, first]).feature_names == ("x 1", "x 2")
-    assert fused([first]).qid.dtype == np.int64
-    with pytest.raises(ValueError, match="there are no runs"):
-        fused([])
+        label_by_qrels(rows_of([("q", "a")]), {"q": {"a": 1}}, "none")

@@ -50,7 +50,7 @@ READERS = {
 def formats(tmp_path_factory):
     """The path of one data set in a format, which is written when it is first asked for."""
     folder, rng = tmp_path_factory.mktemp("formats"), np.random.default_rng(0)
-    n = 30_000  # large enough to be read for a while
+    n = 12_000  # large enough to be read for a while
     X = rng.normal(size=(n, 40)).astype(np.float32).round(3)
     data = Dataset.of(X, rng.integers(0, 3, n), qid=np.arange(n) // 20)
 

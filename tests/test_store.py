@@ -220,18 +220,6 @@ def test_a_store_that_fits_nowhere(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["store"]
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-def test_estimators_train_from_it(tmp_path, storage):
-    data = example(200, storage=storage, dtype="float64")
-    Store.of(tmp_path / "store", data, chunk_bytes=2000)
-    mapped = linrank.load(tmp_path / "store")
-    fits = [
-        linrank.RankSVM(tol=1e-8).fit(d.X, d.y, qid=d.qid, sample_weight=d.weight)
-        for d in (grouped(data), mapped)
-    ]
-    assert_array_equal(fits[0].coef_, fits[1].coef_)
-
-
 def test_statistics_are_those_of_the_rows(tmp_path):
     data = example(100)
     store = Store.of(tmp_path / "one", data)

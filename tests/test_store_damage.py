@@ -239,7 +239,7 @@ anything = st.one_of(numbers, st.text(max_size=5), st.lists(numbers, max_size=3)
 
 
 @given(draw=st.data())
-@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_change_of_a_signed_manifest(sound, tmp_path, draw):
     """It opens, or there is a DataFormatError: no other error, and no crash when it is read."""
     path = tmp_path / "store"

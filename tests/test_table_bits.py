@@ -7,7 +7,6 @@ import lzma
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 import linrank
 import papers
@@ -57,18 +56,3 @@ def test_mq2008(tmp_path):
     text = lzma.decompress(real_file("mq2008/S1.txt.xz").read_bytes())
     data = linrank.load(io.BytesIO(text), storage="dense")
     check_all(io.BytesIO(text), as_table(data), tmp_path)
-
-
-@pytest.mark.parametrize("scale", ["standard", "query"])
-def test_the_commands_train_the_same_model(tmp_path, scale):
-    from linrank.cli.main import main
-
-    data = make_ranking(20, 10, 5, random_state=1)
-    sources = [write_svmlight(tmp_path / "t.txt", data)]
-    sources += [write_table(as_table(data), tmp_path / f"t.{ending}") for ending in ENDINGS]
-    found = set()
-    for k, source in enumerate(sources):
-        model = tmp_path / f"{k}.json"
-        assert main(["train", str(source), str(model), "--scale", scale, "-q"]) == 0
-        found.add(linrank.load_model(model).coef.tobytes())
-    assert len(found) == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from linrank.io.columns import Column
-from linrank.io.roles import IF_PRESENT, TableOptions, assign, tell
+from linrank.io.roles import IF_PRESENT, TableOptions, assign, note_roles
 from linrank.options import COLUMN_NAMES
 
 
@@ -70,7 +70,7 @@ def test_ids_times_and_indexes_are_left_out_with_a_warning(name, what):
     assert (roles.features, roles.left_out) == (("x",), {name: what})
     said = rf"t: '{name}' \({what}\) is left out.*in features= \('\*,{name}'\)"
     with pytest.warns(UserWarning, match=said):
-        tell(roles, TableOptions(), lambda text: None)
+        note_roles(roles, TableOptions(), lambda text: None)
     assert roles_of("label", "qid", name, "x", features="*").features == ("x",)
     assert roles_of("label", "qid", name, "x", features=f"*,{name}").features == ("x", name)
     quiet = roles_of("label", "qid", name, "x", features=f"*,!{name}")

@@ -23,42 +23,16 @@ from linrank.data.words import Comments, Words
 from linrank.io import write as writing
 from linrank.io.formats import target_format
 from linrank.io.write import write
+from stored_data import assert_rows, dense
 from strategies import datasets
 
 pa = pytest.importorskip("pyarrow")
-EXTREMES = [
-    0.0,
-    -0.0,
-    1e-45,
-    -1.1754944e-38,
-    3.4028235e38,
-    0.1,
-    1 / 3,
-    16777216.0,
-    1e-7,
-    123456.789,
-]
+EXTREMES = [0.0, -0.0, 1e-45, -1.1754944e-38, 3.4028235e38, 0.1, 1 / 3, 2.0**24, 1e-7, 123456.789]
 
 
 def with_comments(data: Dataset, comments: list[str]) -> Dataset:
     words = Words.of(comments)
     return replace(data, comments=Comments(words.text, words.offsets))
-
-
-def plain(rows) -> np.ndarray:
-    return rows.to_user().toarray() if rows.is_sparse else rows.values
-
-
-def assert_same(found: Dataset, data: Dataset) -> None:
-    """The same bits, in whatever storage."""
-    x, y = plain(found.rows), plain(data.rows)
-    assert x.dtype == y.dtype
-    assert x.shape == y.shape
-    assert x.tobytes() == (y + 0.0 if found.rows.is_sparse else y).tobytes()
-    assert found.labels.tobytes() == data.labels.tobytes()
-    assert_array_equal(found.qid, data.qid)
-    if data.weight is not None:
-        assert_array_equal(found.weight, data.weight)
 
 
 @examples(40)
@@ -67,7 +41,7 @@ def test_text_reads_back(tmp_path_factory, data, storage):
     path = tmp_path_factory.mktemp("text") / "data.txt"
     written = write(data, path, "svmlight", storage=storage, n_jobs=1)
     found = load(path, dtype=data.rows.dtype)
-    assert_same(found, data)
+    assert_rows(found, data)
     assert (written.n_rows, written.n_features) == data.rows.shape
     assert written.nbytes == path.stat().st_size
 
@@ -204,7 +178,7 @@ def test_sparse_rows_are_vectors_of_spark(tmp_path_factory, data):
     for i, vector in enumerate(vectors):
         assert (vector["type"], vector["size"]) == (0, data.n_features)
         x[i, vector["indices"]] = vector["values"]
-    assert_array_equal(x, plain(data.rows))
+    assert_array_equal(x, dense(data.X))
     write(data, path, "parquet", storage="dense", overwrite=True)
     table = read_table(path, "parquet").drop_columns(["label", "qid"])
     assert_array_equal(np.column_stack([c.to_numpy() for c in table.columns]), x)
@@ -244,7 +218,7 @@ def test_text_is_compressed_by_its_name(tmp_path, extension, opener):
     path = tmp_path / f"data.txt.{extension}"
     write(data, path, target_format(path))
     assert opener.open(path).read() == b"0 qid:1 1:1\n1 qid:1 1:2\n"
-    assert_same(load(path, dtype="float64"), data)
+    assert_rows(load(path, dtype="float64"), data)
     path = tmp_path / f"data.csv.{extension}"
     write(data, path, target_format(path))
     assert opener.open(path).read().splitlines() == [b'"label","qid","f1"', b"0,1,1", b"1,1,2"]

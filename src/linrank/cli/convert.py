@@ -33,8 +33,8 @@ writing:
   --force            replace a file or store that is there
 """
 DESCRIPTION = """\
-Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
-to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is
+Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV and stores
+to any of these, or to judgements (qrels). A store is a folder of arrays that is
 read without parsing, and trained from where it does not fit in memory; it is written from text and
 tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
 nothing behind.
@@ -49,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
         "data",
         nargs="+",
         metavar="DATA",
-        help="data files, read as one (runs: side by side), or a store; - for stdin",
+        help="data files, read as one, or a store; - for stdin",
     )
     declare(parser, OPTIONS, to=WRITTEN)
     add_reading(parser)

@@ -17,7 +17,7 @@ from linrank.methods.parameters import Option, defaults_of, options_of
 from linrank.options import ALGORITHMS, AUTO, AVERAGES, COLUMN_NAMES, MISSING, PAIR_WEIGHTINGS
 from linrank.system.resources import parse_bytes
 
-FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
+FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
 ROLES = tuple(COLUMN_NAMES)  # of the columns of a table
 UNJUDGED = ("zero", "drop", "error")
 DTYPES = ("float32", "float64")

@@ -197,14 +197,14 @@ def read_data(
     )
     columns = column_options(args, known, labelled)
     if is_folder(path):
-        given = [*columns.given(), *(["format"] if args.format is not None else [])]
+        given = [*columns.given_names(), *(["format"] if args.format is not None else [])]
         if given:
             raise ValueError(f"{path}: is a store, which has no columns; leave out --{given[0]}")
         data = _read_store(path, args, options["zero_based"])
         if judgements := judgement_options(args):
-            from linrank.io.trec import judged
+            from linrank.io.trec import label_by_qrels
 
-            data = judged(data, **judgements)
+            data = label_by_qrels(data, **judgements)
         with in_options(console):
             data = data.filled(options["missing"])
     else:

@@ -13,7 +13,7 @@ from linrank.clicks.impressions import Impressions
 from linrank.data.dataset import Dataset
 from linrank.data.words import Words
 from linrank.errors import DataFormatError, warn
-from linrank.io.columns import arrow, columns_of, listed, nearest
+from linrank.io.columns import arrow, columns_of, name_columns, nearest
 from linrank.options import COLUMN_NAMES
 
 Array = NDArray[Any]
@@ -269,5 +269,5 @@ def _find(role: str, given: Any, columns: Any, source: str) -> str | None:
     without = "; session=False for totals without lists" if role == "session" else ""
     raise ValueError(
         f"{source}: no column is the {role} (by name {', '.join(LOG_COLUMNS[role])}); choose with "
-        f"{role}={without}; it has {listed(columns)}"
+        f"{role}={without}; it has {name_columns(columns)}"
     )

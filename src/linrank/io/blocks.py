@@ -307,11 +307,11 @@ def _stream_blocks(
     read: Callable[..., bytes] = stream.read
     stored_as = _compression(stream.head, stream.name)
     if stored_as is not None:
-        read = _guard(_decompressed(stored_as, stream).read, stored_as, stream.name)
-    return TextBlocks(stream.name, size, _cut(read, stream, block_size, longest_line))
+        read = _guard(_decompress(stored_as, stream).read, stored_as, stream.name)
+    return TextBlocks(stream.name, size, _cut_lines(read, stream, block_size, longest_line))
 
 
-def _cut(
+def _cut_lines(
     read: Callable[..., bytes], stream: Replay, block_size: int, longest_line: int
 ) -> Iterator[tuple[Part, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
@@ -365,7 +365,7 @@ def _compression(head: bytes, name: str) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _decompressed(kind: str, stream: Any) -> Any:
+def _decompress(kind: str, stream: Any) -> Any:
     """The text of compressed data; of what a library offers, only ``read`` is used."""
     if kind == "gzip":
         import gzip
@@ -421,7 +421,7 @@ class _ZstdFile:
 def _guard(read: Callable[[int], bytes], kind: str, name: str) -> Callable[[int], bytes]:
     """``read`` with the errors of the compression libraries told in one way."""
 
-    def guarded(size: int) -> bytes:
+    def read_guarded(size: int) -> bytes:
         try:
             return read(size)
         except EOFError:
@@ -435,4 +435,4 @@ def _guard(read: Callable[[int], bytes], kind: str, name: str) -> Callable[[int]
                 raise
             raise DataFormatError(f"{name}: damaged {kind} data: {error}") from error
 
-    return guarded
+    return read_guarded

@@ -74,7 +74,7 @@ def columns_of(schema: Any, source: str) -> list[Column]:
     return columns
 
 
-def listed(columns: Sequence[Column]) -> str:
+def name_columns(columns: Sequence[Column]) -> str:
     """The names of columns, not too many of them."""
     names = ", ".join(repr(c.name) for c in columns[:LISTED])
     more = len(columns) - LISTED
@@ -83,7 +83,7 @@ def listed(columns: Sequence[Column]) -> str:
 
 def nearest(name: str, columns: Sequence[Column]) -> str:
     """The end of a sentence on a column that is not there."""
-    return did_you_mean(name, [c.name for c in columns]) or f"; it has {listed(columns)}"
+    return did_you_mean(name, [c.name for c in columns]) or f"; it has {name_columns(columns)}"
 
 
 def _kind(type: Any) -> Kind:

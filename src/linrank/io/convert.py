@@ -13,7 +13,6 @@ from typing import Any, Literal
 from numpy.typing import DTypeLike
 
 from linrank.data.dataset import Dataset, as_dense, as_sparse
-from linrank.data.frames import is_frame
 from linrank.data.missing import Filling
 from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
@@ -25,7 +24,6 @@ from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.table_files import open_table
 from linrank.io.tables import TableReader
-from linrank.io.trec import is_run
 from linrank.io.write import Written, write
 from linrank.options import COLUMN_NAMES
 from linrank.system.durable import Scratch
@@ -40,7 +38,7 @@ class MixedIds(Exception):
     """Query ids of a later part are of another type: text behind numbers."""
 
 
-def with_like_ids(parts: Iterable[Dataset]) -> Iterator[Dataset]:
+def check_id_types(parts: Iterable[Dataset]) -> Iterator[Dataset]:
     """The parts, as long as their ids are of one type; `MixedIds` where they are not."""
     kinds = set()
     for part in parts:
@@ -59,7 +57,7 @@ class Source:
     ----------
     items : tuple
         What was given.
-    kind : {"dataset", "store", "svmlight", "run", "table"}
+    kind : {"dataset", "store", "svmlight", "table"}
         What all of them are.
     how : mapping
         Options of `linrank.load` about the rows: dtype, storage, n_features, zero_based, n_jobs,
@@ -120,10 +118,8 @@ class Source:
         self._refuse("a store")
         return item if isinstance(item, Store) else Store(item)
 
-    def loaded(self) -> Dataset:
+    def load_all(self) -> Dataset:
         """All rows in memory."""
-        if self.kind == "run":
-            return load(list(self.items), **self.how, **self.reading)
         (item,) = self.items
         if self.kind in ("dataset", "store"):
             self._refuse(f"a {self.kind}")
@@ -145,8 +141,8 @@ class Source:
 
     def parts(self) -> Iterator[Dataset]:
         """The rows, part by part, in order; missing values filled in from all of them."""
-        if self.kind == "run" or (len(self.items) == 1 and not self.is_read_by_part):
-            yield self.loaded()
+        if len(self.items) == 1 and not self.is_read_by_part:
+            yield self.load_all()
             return
         filling = self._filling
         for part in self._raw_parts():
@@ -206,8 +202,6 @@ def _kind(item: Any, format: str | None) -> tuple[str, Any]:
         return "dataset", item
     if isinstance(item, Store) or is_folder(item):
         return "store", item
-    if not is_frame(item) and is_run(item, format):
-        return "run", item
     opened, found = open_rows(item, format)
     return ("svmlight" if found == "svmlight" else "table"), opened[0]
 
@@ -232,8 +226,8 @@ def convert(
 ) -> Store | Written:
     """Convert a data set to another format, or to a store.
 
-    Sources are all that `linrank.load` reads: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC
-    runs, stores, frames; and a Dataset. Targets are
+    Sources are all that `linrank.load` reads: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV,
+    stores, frames; and a Dataset. Targets are
 
     - a store (a folder): what training out of core reads, its rows grouped by query;
     - ``svmlight``, ``parquet``, ``arrow``, ``csv`` or ``tsv``: the rows in the order of the source;
@@ -246,8 +240,7 @@ def convert(
     Parameters
     ----------
     source : path, "-", file object, frame, Dataset, Store, or a sequence of paths
-        Several texts are read as if they were one file, several tables one after the other,
-        several runs side by side.
+        Several texts are read as if they were one file, several tables one after the other.
     path : path or "-"
         What to write; ``"-"`` is standard output.
     to : {"svmlight", "parquet", "arrow", "csv", "tsv", "store", "qrels"}, optional
@@ -326,9 +319,9 @@ def convert(
     options["progress"] = rows_progress
     with _parts(found, path, memory_limit) as (parts, n_rows):
         try:
-            return write(with_like_ids(parts), path, form, n_rows=n_rows, **options)
+            return write(check_id_types(parts), path, form, n_rows=n_rows, **options)
         except MixedIds:
-            return write(found.loaded(), path, form, **options)
+            return write(found.load_all(), path, form, **options)
 
 
 def _to_store(
@@ -344,14 +337,14 @@ def _to_store(
         return convert_text(
             list(source.items), path, source.form, budget, n_threads, overwrite, how["progress"]
         )
-    if source.kind != "run" and (source.is_read_by_part or len(source.items) > 1):
-        held = None if source.is_read_by_part else list(_noted(source))
-        return collect(lambda: held or _noted(source), path, budget, n_threads, overwrite)
-    data, n_jobs = next(_noted(source)), how["n_jobs"]
+    if source.is_read_by_part or len(source.items) > 1:
+        held = None if source.is_read_by_part else list(_note_positions(source))
+        return collect(lambda: held or _note_positions(source), path, budget, n_threads, overwrite)
+    data, n_jobs = next(_note_positions(source)), how["n_jobs"]
     return Store.of(path, data, chunk_bytes=budget.chunk, overwrite=overwrite, n_jobs=n_jobs)
 
 
-def _noted(source: Source) -> Iterator[Dataset]:
+def _note_positions(source: Source) -> Iterator[Dataset]:
     """The parts of a source; that a store has no place for positions is noted."""
     is_told = False
     for part in source.parts():

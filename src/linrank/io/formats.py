@@ -27,6 +27,10 @@ _ENDINGS = {
 _EXTENSIONS = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
 _OTHER_NAMES = {"letor": "svmlight", "libsvm": "svmlight", "text": "svmlight"}
 _OTHER_NAMES |= {"ipc": "arrow", "feather": "arrow"}
+_OF_TREC = {
+    ".qrels": "judgements, not rows; give the rows, and these as their qrels",
+    ".run": "a run, not rows; linrank.load_run reads it, and linrank evaluate measures it",
+}
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _STREAM = b"\xff\xff\xff\xff"  # in front of each message of an Arrow stream
 
@@ -97,10 +101,13 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
         if wanted in READ:
             return wanted
         hint = did_you_mean(wanted, READ, 0.5)
-        raise ValueError(f"format must be one of {', '.join(READ)}, run, got {wanted!r}{hint}")
+        raise ValueError(f"format must be one of {', '.join(READ)}, got {wanted!r}{hint}")
     if (found := binary_format(head)) is not None:
         return found
-    named = _EXTENSIONS.get(extension_of(name)[0])
+    extension, _ = extension_of(name)
+    if extension in _OF_TREC:
+        raise ValueError(f"{name}: holds {_OF_TREC[extension]}")
+    named = _EXTENSIONS.get(extension)
     if named in ("parquet", "arrow"):
         raise DataFormatError(
             f"{name}: its name says {named.capitalize()}, but it begins with {head[:8]!r}: it is "

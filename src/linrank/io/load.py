@@ -16,7 +16,7 @@ from linrank.io.blocks import Progress, open_blocks
 from linrank.io.formats import open_rows, parquet_parts
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
-from linrank.io.trec import fused, is_run, judged, load_run, retrieved
+from linrank.io.trec import label_by_qrels
 from linrank.options import MISSING
 from linrank.system.durable import recover
 from linrank.system.resources import resolve
@@ -73,24 +73,18 @@ def load(
     of rows; without ids all rows are one query. Indices increase within a line; what is not given
     is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
 
-    **Runs** (TREC): lines ``qid Q0 docid rank score tag``. One or several become a data set of all
-    documents that any of them retrieved, with the score of each run as a feature, float64 unless
-    ``dtype`` says otherwise. A document that a run has not retrieved is missing there. Labels come
-    from ``qrels``, else they are 0.
-
     **Stores**: a folder is taken for a store, as ``linrank convert`` writes it: all of it is
     compared with its checksums. What says how to read text or tables does not apply to it and is
     refused. ``linrank.Store`` reads one chunk by chunk.
 
     Parameters
     ----------
-    source : path, "-", binary file object, or frame; or a sequence of runs
+    source : path, "-", binary file object, or frame
         A file, ``"-"`` for standard input, the folder of a store or of Parquet files, or a table
         of pandas, polars or pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
-    format : {"svmlight", "parquet", "arrow", "csv", "tsv", "run"}, optional
+    format : {"svmlight", "parquet", "arrow", "csv", "tsv"}, optional
         By default Parquet and Arrow are told by their first bytes, CSV and TSV by the end of the
-        name (``.csv``, ``.tsv``, ``.tab``, also compressed), runs likewise (``.run``); all else is
-        SVMlight text.
+        name (``.csv``, ``.tsv``, ``.tab``, also compressed); all else is SVMlight text.
     label, qid, docid, weight, position : str or False, optional
         The column of a table with this role; False where there is none: no label is 0 everywhere.
     features : str or sequence of str, optional
@@ -192,31 +186,20 @@ def read(
     source: Any,
     options: TableOptions,
     *,
-    format: str | None = None,
     missing: str = "error",
     qrels: Any = None,
     unjudged: str = "zero",
     **how: Any,
 ) -> Dataset:
-    """As `load`, with ``note``, which is told what the user should know.
-
-    ``how`` holds the other options of `_read_rows`, all of dtype, storage, n_features and n_jobs
-    among them.
-    """
+    """As `load`; ``how`` holds the other options of `_read_rows`, such as ``note``."""
     from linrank.io.roles import IF_PRESENT
 
     if qrels is not None and options.label is None:
         options = replace(options, label=IF_PRESENT)  # it does not matter
-    if not is_run(source, format):
-        # With judgements, what stands in for missing values is learnt from the rows that stay.
-        early = missing if qrels is None or missing == "error" else "keep"
-        data = _read_rows(source, options, format=format, missing=early, **how)
-        return data if qrels is None else judged(data, qrels, unjudged).filled(missing)
-    _refuse(options, None, "this is a run")
-    sources = source if isinstance(source, (list, tuple)) else [source]
-    runs = [load_run(one, progress=how.get("progress")) for one in sources]
-    data = fused(runs, "float64" if how["dtype"] is None else how["dtype"])
-    return retrieved(data if qrels is None else judged(data, qrels, unjudged), missing)
+    # With judgements, what stands in for missing values is learnt from the rows that stay.
+    early = missing if qrels is None or missing == "error" else "keep"
+    data = _read_rows(source, options, missing=early, **how)
+    return data if qrels is None else label_by_qrels(data, qrels, unjudged).filled(missing)
 
 
 def _read_rows(
@@ -232,13 +215,14 @@ def _read_rows(
     n_jobs: int | None = None,
     **how: Any,
 ) -> Dataset:
-    """Rows of anything but runs; ``note`` is told what the user should know, such as columns left
-    out.
+    """The rows of a source; ``note`` is told what the user should know, such as columns left out.
 
     ``how`` holds dtype, storage and n_features. ``zero_based`` is not looked at for what has named
     columns.
     """
     check_one_of("missing", missing, (*MISSING, "keep"))
+    if isinstance(source, (list, tuple)):
+        raise ValueError("give one source; linrank.convert joins several text files or tables")
     if is_folder(source):
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
         return _load_store(source, zero_based=zero_based, n_jobs=n_jobs, **how).filled(missing)
@@ -260,7 +244,7 @@ def _read_rows(
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:
     """Fail on options that name columns of what has none."""
-    given = [*options.given(), *(["format"] if format is not None else [])]
+    given = [*options.given_names(), *(["format"] if format is not None else [])]
     if given:
         raise ValueError(f"{given[0]}= is for tables, and {what}; leave it out")
 

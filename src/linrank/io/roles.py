@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from linrank.errors import DataWarning, warn
-from linrank.io.columns import LISTED, Column, listed, nearest
+from linrank.io.columns import LISTED, Column, name_columns, nearest
 from linrank.options import COLUMN_NAMES, UNCLEAR_NAMES
 from linrank.system.resources import count
 
@@ -170,7 +170,7 @@ class TableOptions:
     features: str | Sequence[str] | None = None
     known: Sequence[str] | None = None
 
-    def given(self) -> list[str]:
+    def given_names(self) -> list[str]:
         """The options that say anything."""
         names = (*COLUMN_NAMES, "features")
         return [name for name in names if getattr(self, name) not in (None, IF_PRESENT)]
@@ -248,7 +248,7 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
         features, layout = (whole.name,), "list" if whole.kind == "list" else "vector"
         reasons = {c.name: f"the features are in {whole.name!r}" for c in rest}
     elif options.known is not None:
-        features, layout = _known(columns, options.known, taken, source)
+        features, layout = _known_features(columns, options.known, taken, source)
         reasons = {c.name: "the model does not know it" for c in rest}
     else:
         _check_leaks(numbers, found, options, source)
@@ -258,14 +258,14 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
             raise ValueError(
                 f"{source}: no features: beside {_pairs(found)} no column is numeric"
                 f"{f', or it is named like {_spelt(doubts)}' if doubts else ''}; "
-                f"it has {listed(columns)}"
+                f"it has {name_columns(columns)}"
             )
     reasons |= {c.name: "text" if c.kind == "text" else c.type for c in rest if c not in numbers}
     left_out = {c.name: reasons[c.name] for c in rest if c.name not in features}
     return Roles(found, features, layout, left_out, unsaid)
 
 
-def tell(roles: Roles, options: TableOptions, note: Callable[[str], object]) -> None:
+def note_roles(roles: Roles, options: TableOptions, note: Callable[[str], object]) -> None:
     """Note which column is what, and that there are no queries, if nobody said so; warn of what is
     left out for its name alone."""
     note(f"columns: {roles}")
@@ -322,7 +322,7 @@ def _find(role: str, columns: Sequence[Column], options: TableOptions, source: s
     if not found and role == "label" and choice is None:
         raise ValueError(
             f"{source}: no column is the label (by name {', '.join(names)}); "
-            f"choose with label=, or label=False if there is none; it has {listed(columns)}"
+            f"choose with label=, or label=False if there is none; it has {name_columns(columns)}"
         )
     return found[0].name if found else None
 
@@ -341,7 +341,7 @@ def _whole_rows(columns: Sequence[Column]) -> Column | None:
     return None if any(c.kind == "number" for c in columns) else lists[0]
 
 
-def _known(
+def _known_features(
     columns: Sequence[Column], known: Sequence[str], taken: dict[str, str], source: str
 ) -> tuple[tuple[str, ...], Layout]:
     """The features of a model, by name, in its order."""

@@ -208,20 +208,20 @@ def _preference(fields: list[bytes], n_rows: int | None) -> tuple[int, int, floa
         return winner, loser, 1.0
     weight = float(fields[2]) if _NUMBER.fullmatch(fields[2]) else math.nan
     if not math.isfinite(weight):
-        raise ValueError(f"the weight is {_shown(fields[2])}; weights are finite numbers >= 0")
+        raise ValueError(f"the weight is {_quote(fields[2])}; weights are finite numbers >= 0")
     return winner, loser, weight
 
 
 def _row(field: bytes, what: str, n_rows: int | None) -> int:
     if not field.isdigit():
-        raise ValueError(f"the {what} is {_shown(field)}, not a row number (0, 1, 2, ...)")
+        raise ValueError(f"the {what} is {_quote(field)}, not a row number (0, 1, 2, ...)")
     row = int(field) if len(field) <= _MOST_DIGITS else 10**_MOST_DIGITS
     if row >= (10**_MOST_DIGITS if n_rows is None else n_rows):
         limit = "" if n_rows is None else f"; the data have rows 0 to {n_rows - 1}"
-        raise ValueError(f"there is no row {_shown(field)} for the {what}{limit}")
+        raise ValueError(f"there is no row {_quote(field)} for the {what}{limit}")
     return row
 
 
-def _shown(field: bytes) -> str:
+def _quote(field: bytes) -> str:
     """A field of the text for a message, cut if it is long."""
     return repr(field[:40].decode("utf-8", "replace") + ("..." if len(field) > 40 else ""))

@@ -73,7 +73,7 @@ class ParquetTable:
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """Row groups by bands of columns, or batches of rows where a column holds whole rows."""
-        with reading(self.name, "Parquet"):
+        with arrow_errors(self.name, "Parquet"):
             yield from self._bands(roles) if roles.layout == "columns" else self._rows(roles)
 
     def _bands(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
@@ -86,7 +86,7 @@ class ParquetTable:
         groups = ((file, i) for file in self._files for i in range(file.num_row_groups))
         for file, i in groups:
             n_here = file.metadata.row_group(i).num_rows
-            for band in _cut(roles, n_here):
+            for band in _bands_of(roles, n_here):
                 table = file.read_row_group(i, band, use_threads=self._n_threads > 1)
                 if table.num_rows != n_here:
                     raise DataFormatError(
@@ -115,11 +115,11 @@ def _open(file: Any, name: str, is_path: bool) -> Any:
     arrow()
     import pyarrow.parquet
 
-    with reading(name, "Parquet"):
+    with arrow_errors(name, "Parquet"):
         return pyarrow.parquet.ParquetFile(os.fspath(file) if is_path else file, pre_buffer=False)
 
 
-def _cut(roles: Roles, n_rows: int) -> list[list[str]]:
+def _bands_of(roles: Roles, n_rows: int) -> list[list[str]]:
     """The columns that are read together: those with another role, then bands of features."""
     width = max(_LEAST_COLUMNS, _BAND_BYTES // (8 * max(1, n_rows)))
     names = list(roles.features)
@@ -149,7 +149,7 @@ class ArrowTable:
         self.name, self._is_stream = name, is_stream
         is_path = isinstance(file, (str, os.PathLike))
         self.size: int | None = os.stat(file).st_size if is_path else None
-        with reading(name, "Arrow"):
+        with arrow_errors(name, "Arrow"):
             source = pa.OSFile(os.fspath(file)) if is_path else pa.PythonFile(file, "r")
             self._source = source
             opened = pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
@@ -162,14 +162,14 @@ class ArrowTable:
         Dictionaries and strings are checked in full, plain numbers by their sizes.
         """
         n_rows = 0
-        with reading(self.name, "Arrow"):
-            for batch in self._stored(roles):
+        with arrow_errors(self.name, "Arrow"):
+            for batch in self._stored_batches(roles):
                 used = batch.select(roles.used)
                 used.validate(full=True)
                 yield used, n_rows, self._source.tell() if self._is_stream and self.size else 0
                 n_rows += used.num_rows
 
-    def _stored(self, roles: Roles) -> Iterator[Any]:
+    def _stored_batches(self, roles: Roles) -> Iterator[Any]:
         if self._is_stream:
             yield from self._reader
             return
@@ -210,7 +210,7 @@ _LONGEST = 300  # characters of a foreign message
 
 
 @contextlib.contextmanager
-def reading(source: str, what: str) -> Iterator[None]:
+def arrow_errors(source: str, what: str) -> Iterator[None]:
     """Turn what pyarrow raises on bad contents into a DataFormatError; ``what`` is the format."""
     pa = arrow()
     try:
@@ -226,10 +226,10 @@ def reading(source: str, what: str) -> Iterator[None]:
         # pyarrow reports contents it cannot make sense of as an OSError without a number.
         if getattr(error, "errno", None) is not None:
             raise
-        raise damaged(source, what, error) from error
+        raise damage_error(source, what, error) from error
 
 
-def damaged(source: str, what: str, error: object) -> DataFormatError:
+def damage_error(source: str, what: str, error: object) -> DataFormatError:
     """A foreign message on the contents of a file, in one line and not too long."""
     text = " ".join(str(error).split())
     more = " ..." if len(text) > _LONGEST else ""
@@ -239,7 +239,7 @@ def damaged(source: str, what: str, error: object) -> DataFormatError:
 # ---- text with a header line and separators (CSV, TSV) ------------------------------------------
 
 
-class TextStream(OneWay):
+class PeekableText(OneWay):
     """Bytes of a text, the first of which can be looked at before they are read."""
 
     def __init__(self, source: Any) -> None:
@@ -315,11 +315,11 @@ class CsvTable:
     def __init__(self, source: Any, name: str, separator: str, n_threads: int) -> None:
         self.name, self._separator, self._n_threads = name, separator, n_threads
         self._source = source if isinstance(source, (str, os.PathLike)) else None
-        self._stream = TextStream(source)
+        self._stream = PeekableText(source)
         self.size = self._stream.size
         head, n_first = self._first_lines()
         self._block = max(_BLOCK, _ROOM * n_first)
-        with reading(name, "CSV"):
+        with arrow_errors(name, "CSV"):
             reader = self._open(io.BytesIO(head), {}, None, 2 * len(head) + _BLOCK)
             self.schema = _with_slips(reader)
             self._check_header()
@@ -333,7 +333,7 @@ class CsvTable:
                 yield batch, n_rows, self._stream.n_done
                 n_rows += batch.num_rows
         except arrow().ArrowException as error:
-            raise self._explained(error, types, roles) from None
+            raise self._explain(error, types, roles) from None
 
     def _types(self, roles: Roles) -> dict[str, Any]:
         pa = arrow()
@@ -407,12 +407,12 @@ class CsvTable:
                     "write the file with one of them"
                 )
 
-    def _explained(self, error: Exception, types: dict[str, Any], roles: Roles) -> DataFormatError:
+    def _explain(self, error: Exception, types: dict[str, Any], roles: Roles) -> DataFormatError:
         """The fault with its row: threads lose count, so the text is read again without."""
         text = str(error)
         if self._source is not None and "Row #" not in text:
             try:
-                for _ in self._open(TextStream(self._source), types, roles.used):
+                for _ in self._open(PeekableText(self._source), types, roles.used):
                     pass
             except arrow().ArrowException as again:
                 text = str(again)
@@ -428,7 +428,7 @@ class CsvTable:
             return DataFormatError(
                 f"{place}: a line with {found[2]} fields, the first line has {found[1]}"
             )
-        return damaged(self.name, "CSV", text)
+        return damage_error(self.name, "CSV", text)
 
 
 def _with_slips(reader: Any) -> Any:

@@ -26,7 +26,7 @@ from linrank.io.columns import (
     missing_of,
     plain_numbers,
 )
-from linrank.io.roles import Roles, TableOptions, assign, tell
+from linrank.io.roles import Roles, TableOptions, assign, note_roles
 from linrank.io.svmlight import ReadingOptions
 from linrank.system.resources import check_fits
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 PART_BYTES = 16 << 20  # of batches that become one dataset; there are about six copies of it
 
 
-def ahead(items: Iterator[T]) -> Iterator[T]:
+def read_ahead(items: Iterator[T]) -> Iterator[T]:
     """The same items; a thread makes the next one while the caller works on the last.
 
     At most two are held. An exception comes where the item would have come.
@@ -149,14 +149,14 @@ class TableReader:
         table = self.table
         roles = assign(columns_of(table.schema, table.name), self.options, table.name)
         if self.note is not None:
-            tell(roles, self.options, self.note)
+            note_roles(roles, self.options, self.note)
         return roles
 
     def _read(self, roles: Roles) -> Dataset:
         table, form = self.table, self.form
         reader, fields = self._rows_reader(roles), _Fields(table, roles)
         n_rows = 0
-        for batch, begin, done in ahead(table.batches(roles)):
+        for batch, begin, done in read_ahead(table.batches(roles)):
             fields.add(batch)
             reader.add(batch, begin)
             n_rows = begin + batch.num_rows
@@ -257,7 +257,7 @@ def _gather(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
     batches: list[Any] = []
     done = 0
     # Else batches of Parquet may hold some columns of many rows.
-    for batch, _, done in ahead(table.batches(replace(roles, layout="list"))):
+    for batch, _, done in read_ahead(table.batches(replace(roles, layout="list"))):
         if batch.num_rows > 0:
             batches.append(batch)
         if sum(held.nbytes for held in batches) >= PART_BYTES:

@@ -1,4 +1,4 @@
-"""TREC files: judgements (qrels) and runs, read, held and written, and the data sets they make."""
+"""TREC files: judgements (qrels) and runs, read, held, written, and as labels."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import as_ids
-from linrank.data.rows import DenseRows
-from linrank.data.words import Words, as_integers
+from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress, open_blocks
-from linrank.io.formats import extension_of
 
 Array = NDArray[Any]
 _BLOCK = 1 << 14  # lines formatted at a time
@@ -324,113 +322,12 @@ def check_words(words: Iterable[str], name: str) -> None:
             )
 
 
-# ---- data sets of runs, and with the labels of judgements ----------------------------------------
-
-
-def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
-    """Return all documents that any run retrieved, with the score of each run as a feature.
-
-    A score is NaN where the run has not retrieved the document. Queries come in the order in which
-    the runs name them, the documents of a query alike. Labels are 0: see
-    `judged`. Features have the tags of the runs as names, or those of their
-    files where two runs have one tag.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-    dtype : {"float64", "float32"}
-        Of the scores.
-
-    Examples
-    --------
-    >>> first = Run.from_dict({"q": {"a": 3.0, "b": 2.0}})
-    >>> data = fused([first, Run.from_dict({"q": {"b": 0.5}, "r": {"c": 1.0}})])
-    >>> print(data.X, data.qid, data.docids)
-    [[3.  nan]
-     [2.  0.5]
-     [nan 1. ]] ['q' 'q' 'r'] ['a', 'b', 'c']
-    """
-    if not runs:
-        raise ValueError("there are no runs; give one or more")
-    numbers: dict[str, int] = {}
-    query, documents = np.empty(0, np.int64), Words.of([])
-    places = []
-    for run in runs:
-        codes = [numbers.setdefault(str(q), len(numbers)) for q in run.query_ids.tolist()]
-        of_run = np.array(codes, np.int64)[run.query]
-        place = _core.find_documents(
-            query, documents.text, documents.offsets,
-            of_run, run.docids.text, run.docids.offsets,
-        )  # fmt: skip
-        new = np.flatnonzero(place < 0)
-        place[new] = len(query) + np.arange(len(new))
-        places.append(place)
-        query = np.concatenate([query, of_run[new]])
-        documents = Words.joined([documents, run.docids.select(new)])
-    scores = np.full((len(query), len(runs)), np.nan, dtype)
-    for k, (place, run) in enumerate(zip(places, runs, strict=True)):
-        scores[place, k] = run.scores
-    order, ids = np.argsort(query, kind="stable"), as_integers(list(numbers))
-    if ids is None:
-        ids = np.array(list(numbers), dtype=object)
-    return Dataset(
-        DenseRows(scores[order]),
-        np.zeros(len(query)),
-        ids[query[order]],
-        feature_names=_names(runs),
-        comments=documents.select(order),
-        source=" ".join(run.source or "<run>" for run in runs),
-    )
-
-
-def _names(runs: Sequence[Run]) -> tuple[str, ...]:
-    tags = tuple(run.tag for run in runs)
-    if len(set(tags)) == len(tags):
-        return tags
-    stems = tuple(os.path.basename(run.source).partition(".")[0] for run in runs)
-    if len(set(stems)) == len(stems) and all(stems):
-        return stems
-    return tuple(f"{tag} {k}" for k, tag in enumerate(tags, 1))
-
-
-def is_run(source: Any, format: str | None = None) -> bool:
-    """Whether this is a run of TREC, or a sequence of them: as told, or by its name."""
-    if isinstance(source, (list, tuple)):
-        if not source or not all(is_run(one, format) for one in source):
-            raise ValueError(
-                "several sources are read side by side if they are runs (.run, or format='run'); "
-                "linrank.convert joins text files and tables"
-            )
-        return True
-    name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
-    extension, _ = extension_of(str(name))
-    if extension == ".qrels" and format is None:
-        raise ValueError(
-            f"{name}: holds judgements, not rows; give the rows, and these as their qrels"
-        )
-    return format == "run" or (format is None and extension == ".run")
-
-
-def retrieved(data: Dataset, missing: str) -> Dataset:
-    """Fill in the scores of documents that a run has not retrieved, or fail on the first.
-
-    With ``missing="keep"`` they stay NaN.
-    """
-    row, column = np.nonzero(np.isnan(data.rows.values))
-    if missing == "error" and len(row) and data.docids is not None and data.qid is not None:
-        name = "" if data.feature_names is None else repr(data.feature_names[column[0]])
-        raise ValueError(
-            f"{data.source}: the run {name} has not retrieved document "
-            f"{data.docids[row[0]]!r} of query {data.qid[row[0]]}; say what stands in for its "
-            "score with missing='zero', 'mean' or 'indicator'"
-        )
-    return data.filled(missing)
-
+# ---- data sets with the labels of judgements ----------------------------------------------------
 
 UNJUDGED = ("zero", "drop", "error")
 
 
-def judged(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
+def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
     """Return the rows with the relevance of (query, document) as their labels.
 
     Ids are compared as text, letter by letter: query 7 of a file is query "7" of the judgements.
@@ -456,8 +353,10 @@ def judged(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
     >>> text = np.frombuffer(b"ab", np.uint8)
     >>> data = Dataset.of([[1.0], [2.0]], [0, 0], qid=[7, 7])
     >>> data = replace(data, comments=Comments(text, np.array([0, 1, 2])))
-    >>> judged(data, {"7": {"b": 2}}).labels, judged(data, {"7": {"b": 2}}, "drop").X
-    (array([0., 2.]), array([[2.]]))
+    >>> label_by_qrels(data, {"7": {"b": 2}}).labels
+    array([0., 2.])
+    >>> label_by_qrels(data, {"7": {"b": 2}}, "drop").X
+    array([[2.]])
     """
     if unjudged not in UNJUDGED:
         raise ValueError(f"unjudged must be one of {', '.join(UNJUDGED)}, got {unjudged!r}")

@@ -42,12 +42,12 @@ def open_output(name: str, is_text: bool = True) -> Iterator[IO[bytes]]:
         return
     with (
         replacing(name) as whole,
-        compressed(whole, name) if is_text else nullcontext(whole) as file,
+        compress(whole, name) if is_text else nullcontext(whole) as file,
     ):
         yield file
 
 
-def compressed(file: IO[bytes], name: str) -> Any:
+def compress(file: IO[bytes], name: str) -> Any:
     """A stream into a file, compressed as the last extension of its name says."""
     extension = os.path.splitext(name.lower())[1]
     if extension == ".gz":
@@ -162,7 +162,7 @@ def write(
 
     def blocks() -> Iterator[Dataset]:
         nonlocal done
-        for block in _blocks(every, outline):
+        for block in _cut_blocks(every, outline):
             done += block.n_rows
             yield block
             del block  # not held while the next is read
@@ -221,7 +221,7 @@ def _check_place(name: str, format: str, overwrite: bool) -> None:
             )
 
 
-def _blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
+def _cut_blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
     """The rows of all parts, some at a time."""
     for part in parts:
         outline.check(part)

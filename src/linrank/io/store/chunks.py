@@ -90,7 +90,7 @@ def span(begin: int, n_bytes: int) -> int:
     return max(PAGE, -(-(begin + n_bytes) // PAGE) * PAGE - begin // PAGE * PAGE)
 
 
-def aligned(n_bytes: int) -> NDArray[np.uint8]:
+def aligned_memory(n_bytes: int) -> NDArray[np.uint8]:
     """At least so many bytes, in whole pages that begin at a page."""
     n_bytes = max(PAGE, -(-n_bytes // PAGE) * PAGE)
     try:
@@ -112,7 +112,7 @@ class Buffer:
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
-        self._parts = {name: aligned(size) for name, size in sizes.items()}
+        self._parts = {name: aligned_memory(size) for name, size in sizes.items()}
 
     def part(self, name: str, begin: int, n_bytes: int) -> NDArray[np.uint8]:
         """Memory of an array, enough for a range of its file."""
@@ -165,7 +165,7 @@ class Files:
 
     def read_all(self, sizes: Mapping[str, int], n_threads: int) -> dict[str, Array]:
         """Whole files in memory that cannot be written to."""
-        found = {name: aligned(size)[:size] for name, size in sizes.items()}
+        found = {name: aligned_memory(size)[:size] for name, size in sizes.items()}
 
         def read(part: tuple[str, int]) -> None:
             name, begin = part
@@ -198,7 +198,7 @@ class Files:
     def read(self, name: str, begin: int, n_bytes: int, out: Array | None = None) -> Array:
         """Bytes of a file; where `out` is given (pages, at least `span` bytes), inside of it."""
         if n_bytes >= _WORTH_DIRECT or out is not None:
-            memory = aligned(span(begin, n_bytes)) if out is None else out
+            memory = aligned_memory(span(begin, n_bytes)) if out is None else out
             start = begin // PAGE * PAGE
             data = memory[begin - start :][:n_bytes]
             direct = n_bytes >= _WORTH_DIRECT and name not in self._no_direct
@@ -346,10 +346,10 @@ class ChunkReader:
     def check_sum(self, name: str, i: int, found: int) -> None:
         """Compare a checksum with that of the manifest, and remember that it was right."""
         if found != self.manifest.checksums[name][i]:
-            raise self.damaged(name, i, "its checksum is wrong: bytes have changed")
+            raise self.damage_error(name, i, "its checksum is wrong: bytes have changed")
         self.sound[name][i] = 1
 
-    def damaged(self, name: str, i: int | None, problem: str) -> DataFormatError:
+    def damage_error(self, name: str, i: int | None, problem: str) -> DataFormatError:
         """The error of an array, with the place of the chunk in its file."""
         path = self.files.path(self.layout.arrays[name].file)
         if i is None:
@@ -373,11 +373,11 @@ class ChunkReader:
     def check_offsets(self, name: str, i: int | None, offsets: Array, end: int) -> None:
         """Offsets end where they should and never decrease; queries have rows."""
         if offsets[-1] != end:
-            raise self.damaged(name, i, f"it ends at {offsets[-1]}, not at {end}")
+            raise self.damage_error(name, i, f"it ends at {offsets[-1]}, not at {end}")
         # Two arrays compared, not subtracted: a difference could overflow.
         order = np.less_equal if name == "query_ends" else np.less
         if order(offsets[1:], offsets[:-1]).any():
-            raise self.damaged(name, i, "its ends do not increase")
+            raise self.damage_error(name, i, "its ends do not increase")
 
     # ---- the parts of a dataset -----------------------------------------------------------------
 
@@ -409,7 +409,7 @@ class ChunkReader:
         self.check_rows(rows, i, thoroughly)
         labels = arrays("labels")
         if not np.isfinite(labels).all():
-            raise self.damaged("labels", i, "a label is no finite number")
+            raise self.damage_error("labels", i, "a label is no finite number")
         weight, queries = self.weight(i, arrays), self.queries(i, arrays)
         qid = None if queries.ids is None else np.repeat(queries.ids, np.diff(queries.offsets))
         names, base, filling = manifest.feature_names, manifest.index_base, manifest.filling
@@ -422,15 +422,15 @@ class ChunkReader:
         try:
             core = rows.core
         except ValueError as error:
-            raise self.damaged("columns", i, str(error)) from None
+            raise self.damage_error("columns", i, str(error)) from None
         if not thoroughly:
             return
         if not _core.columns_increase(core, 1):
-            raise self.damaged("columns", i, "the columns of a row do not increase")
+            raise self.damage_error("columns", i, "the columns of a row do not increase")
         place = _core.first_non_finite(core, 1)
         if place is not None:
             row, column = place
-            raise self.damaged("values", i, f"row {row}, column {column} is no finite number")
+            raise self.damage_error("values", i, f"row {row}, column {column} is no finite number")
 
     def weight(self, i: int | None, arrays: Arrays) -> Array | None:
         """The weights of rows, where there are any."""
@@ -438,7 +438,7 @@ class ChunkReader:
             return None
         weight = arrays("weights")
         if not (np.isfinite(weight) & (weight >= 0.0)).all():
-            raise self.damaged("weights", i, "a weight is no finite number >= 0")
+            raise self.damage_error("weights", i, "a weight is no finite number >= 0")
         return weight
 
     def queries(self, i: int | None, arrays: Arrays) -> Queries:
@@ -455,7 +455,7 @@ class ChunkReader:
             # Levels are places in arrays of n_levels: none may lie outside. Counts the pairs.
             _ = queries.pairs_per_query
         except ValueError as error:
-            raise self.damaged("levels", i, str(error)) from None
+            raise self.damage_error("levels", i, str(error)) from None
         return queries
 
     def comments(self, i: int | None, arrays: Arrays) -> Comments:
@@ -470,7 +470,7 @@ class ChunkReader:
     def check_features(self, i: int) -> None:
         """Sum the features of chunk i block by block, without keeping them, if nobody has yet."""
         names = [n for n in _FEATURES if n in self.layout.arrays and not self.sound[n][i]]
-        memory = aligned(2 * _BLOCK)
+        memory = aligned_memory(2 * _BLOCK)
         for name in names:
             stored = self.layout.arrays[name]
             begin, n_bytes = self.layout.place(name, i)
@@ -480,7 +480,7 @@ class ChunkReader:
                 block = self.files.read(stored.file, start, size, memory)
                 found = checksum(block, found)
                 if name == "values" and not np.isfinite(block.view(stored.dtype)).all():
-                    raise self.damaged(name, i, "a value is no finite number")
+                    raise self.damage_error(name, i, "a value is no finite number")
             self.check_sum(name, i, found)
 
     def statistics(self) -> ColumnStatistics:

@@ -190,7 +190,7 @@ def write_store(
     overwrite : bool
         Whether to replace a store that is there.
     """
-    order = _whole
+    order = _take_queries
     while True:
         table = _core.QueryTable()
         try:
@@ -210,7 +210,7 @@ def write_store(
                 thread.wait()
                 return writer.finish()
         except _Apart:
-            order = _sorted
+            order = _sort_queries
         except ReadAgain:
             continue
 
@@ -270,7 +270,7 @@ def _numbers(rows: Dataset, table: _core.QueryTable) -> Array | None:
 # ---- rows that come together, and those that do not ---------------------------------------------
 
 
-def _whole(
+def _take_queries(
     parts: Iterable[Dataset], table: _core.QueryTable, budget: Budget, *_: Any
 ) -> Iterator[Dataset]:
     """Whole queries as they come; `_Apart` where their rows do not come together."""
@@ -284,7 +284,7 @@ def _whole(
     return complete_queries(parts, lambda number: _Apart(), check)
 
 
-def _sorted(
+def _sort_queries(
     parts: Iterable[Dataset],
     table: _core.QueryTable,
     budget: Budget,

@@ -208,7 +208,7 @@ class Store:
             queries = data.queries
             levels, n_levels = _core.rank_levels(data.labels, queries.offsets, None, 1)
             if not (levels == queries.levels).all() or not (n_levels == queries.n_levels).all():
-                raise reader.damaged("levels", i, "its levels are not those of the labels")
+                raise reader.damage_error("levels", i, "its levels are not those of the labels")
             if self.has_comments:
                 reader.of_chunk(i, reader.comments)
             n_pairs += queries.n_pairs
@@ -242,7 +242,7 @@ class Store:
         return not self._files.close.alive
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.path, self.digest)
+        return _reopen, (self.path, self.digest)
 
     # ---- writing ----------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class Store:
 _OPENED: weakref.WeakValueDictionary[tuple[str, str], Store] = weakref.WeakValueDictionary()
 
 
-def _reopened(path: str, digest: str) -> Store:
+def _reopen(path: str, digest: str) -> Store:
     store = _OPENED.get((path, digest))
     if store is None or store.is_closed:
         store = Store(path)
@@ -487,7 +487,7 @@ def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
     offsets[int(begin == 0) :] = ends  # nothing ends before row 0
     first, last = int(offsets[0]), int(offsets[-1])
     if not 0 <= first <= last <= reader.layout.total("n_entries"):
-        raise reader.damaged("row_ends", None, f"rows from entry {first} to {last}")
+        raise reader.damage_error("row_ends", None, f"rows from entry {first} to {last}")
     offsets -= first
     reader.check_offsets("row_ends", None, offsets, last - first)
     values = _range(reader, "values", first, last)

@@ -133,12 +133,12 @@ class StoreWriter:
             Of the queries, where ``qid`` are only numbers.
         """
         try:
-            self._append(*self._checked(data, ids))
+            self._append(*self._check(data, ids))
         except BaseException:
             self.abort()
             raise
 
-    def _checked(self, data: Dataset, ids: Any) -> tuple[Dataset, Array | None]:
+    def _check(self, data: Dataset, ids: Any) -> tuple[Dataset, Array | None]:
         """The rows, and the ids as int64 or strings; an error says what does not fit the store."""
         rows = self.check_alike(data).rows
         if not _core.columns_increase(rows.core, self._n_threads):
