@@ -22,9 +22,9 @@ from linrank.data.rows import Rows
 from linrank.data.scaling import Scaling
 from linrank.errors import is_number
 from linrank.estimators.base import LinearRanker
+from linrank.methods.ground import settled_scale
 from linrank.models.linear import LinearModel
 from linrank.pairs.layering import is_by_row
-from linrank.ranksvm.settings import settled_scale
 from linrank.system.seeds import seed_of_part
 
 Array = NDArray[Any]
