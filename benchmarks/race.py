@@ -1,4 +1,4 @@
-"""Methods that minimise one objective: the time of public calls until (F - F*)/F* is small.
+"""Methods that minimize one objective: the time of public calls until (F - F*)/F* is small.
 
 Every race is a row of `RACES`: problems, methods, a gap. linrank's estimator is the first method,
 and the ratios of the others are to it. A time is processor time on one thread from the call to the

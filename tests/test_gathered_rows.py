@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,10 +12,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
 from linrank.data.scaling import Scaling
 from linrank.parts.gathered_rows import GatheredRows, gathered
-from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import Problem, train
 from linrank.search.folds import deal
-from linrank.search.grids import tune
+from path_searches import path_over, tune
 from plain_gathering import PlainGathering, cut
 from small_data import small, weighted
 from strategies import datasets
@@ -151,8 +149,8 @@ def test_sparse_rows_of_many_features_need_no_hessian(monkeypatch):
     assert_allclose(found.w, truth.w, rtol=1e-7, atol=1e-10)
     Cs = as_Cs([0.01, 0.1])
     assert_allclose(
-        solve_path(lazy, Cs, tol=1e-10)[0].coefs,
-        solve_path(data, Cs, tol=1e-10)[0].coefs,
+        path_over(lazy, Cs, tol=1e-10)[0].coefs,
+        path_over(data, Cs, tol=1e-10)[0].coefs,
         rtol=1e-4,
         atol=1e-7,
     )
@@ -170,8 +168,8 @@ def test_a_product_costs_a_gather_and_a_scatter():
 
 def test_a_path_of_a_giant_query():
     data, Cs = giant(), as_Cs([1e-4, 1e-3, 1e-2])
-    truth, _ = solve_path(data, Cs, tol=1e-9, scale="standard")
-    found, _ = solve_path(lazily(data), Cs, tol=1e-9, scale="standard")
+    truth, _ = path_over(data, Cs, tol=1e-9, scale="standard")
+    found, _ = path_over(lazily(data), Cs, tol=1e-9, scale="standard")
     assert found.converged.all()
     assert_allclose(found.coefs, truth.coefs, rtol=1e-4)
 
@@ -186,20 +184,6 @@ def test_cross_validation_of_a_giant_query():
 
 
 # ---- what cannot be put together ----------------------------------------------------------------
-
-
-def test_blocks_of_different_columns_are_refused():
-    blocks = [small(0), small(0, n_features=4)]
-    with pytest.raises(ValueError, match="block 1 has 4 features but block 0 has 5"):
-        gathered(PlainGathering(blocks))
-
-
-@pytest.mark.parametrize("name", ["qid", "weight"])
-def test_ids_or_weights_of_some_blocks_only_are_refused(name):
-    first, second = cut(weighted(small()), 2)
-    called = "sample_weight" if name == "weight" else name
-    with pytest.raises(ValueError, match=f"block 1 has no {called} but 1 of 2"):
-        gathered(PlainGathering([first, replace(second, **{name: None})]))
 
 
 def test_ids_of_blocks_of_several_types_are_not_merged() -> None:

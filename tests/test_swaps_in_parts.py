@@ -14,16 +14,16 @@ from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.losses.swaps import LONGEST
-from linrank.parts.path import path_of_parts
-from linrank.parts.recipes import RankRecipe, only_queries, rank_recipe
+from linrank.parts.parts import only_queries
+from linrank.parts.recipes import RankRecipe, rank_recipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
-from linrank.parts.search import folds_of, tune_parts
 from linrank.parts.train import swap_recipe, train_parts
-from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.parts.validation import folds_of
+from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import FIRST, SAMPLE_SEED, Problem, swapped_pairs, train
 from linrank.search.folds import as_folds
-from linrank.search.grids import tune
 from linrank.system.reading import Plan
+from path_searches import path_over, tune
 from plain_gathering import MemoryParts
 
 GRID = as_Cs([1e-2, 0.3])
@@ -110,16 +110,15 @@ def test_passes_over_a_store_find_what_memory_finds(
 @pytest.mark.parametrize("name", ["ndcg@5", "err@4"])
 def test_paths_and_folds_are_those_of_memory(name: str) -> None:
     data, options = made(seed=3), {"pair_weighting": name}
-    truth, _ = solve_path(data, GRID, tol=1e-10, scale="standard", n_jobs=1, **options)
-    parts, recipe = cut(data, 3), RankRecipe(**options)
-    found = path_of_parts(parts, recipe, GRID, tol=1e-10, scale="standard")
-    assert_same(found.path.coefs, truth.coefs)
-    assert_allclose(found.path.objectives, truth.objectives, rtol=1e-12)
-    assert found.n_pairs == data.queries.n_pairs
+    truth, _ = path_over(data, GRID, tol=1e-10, scale="standard", n_jobs=1, **options)
+    parts = cut(data, 3)
+    found, _ = path_over(parts, GRID, tol=1e-10, scale="standard", **options)
+    assert_same(found.coefs, truth.coefs)
+    assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
     judging = {"scoring": "err@5", "tol": 1e-10}
     folds = as_folds(3, data, np.empty((data.n_rows, 0)))
     expected = tune(data, folds, GRID, n_jobs=1, **judging, **options)
-    chosen = tune_parts(parts, folds_of(3, parts), recipe, GRID, **judging)
+    chosen = tune(parts, folds_of(3, parts), GRID, **judging, **options)
     assert_allclose(chosen.scores, expected.scores, rtol=1e-12)
 
 
@@ -133,7 +132,7 @@ def test_the_highest_label_of_err_is_that_of_all_parts() -> None:
     assert recipe.measure.y_max == 4.0
     kept = [np.ones(len(part), dtype=bool) for part in parts.lengths]
     kept[-1][:] = False
-    recipe, _, _ = swap_recipe(parts, RankRecipe(pair_weighting="err@4"), kept)
+    recipe, _, _ = swap_recipe(parts.select(kept), RankRecipe(pair_weighting="err@4"))
     assert recipe.measure.y_max == 2.0
 
 
@@ -175,4 +174,4 @@ def test_weights_that_are_all_zero_are_an_error() -> None:
     with pytest.raises(linrank.NoPairsError, match="weight zero"):
         train(data, pair_weighting="p(rel=9)@5", C=FIRST, n_jobs=1)
     with pytest.raises(linrank.NoPairsError, match="a weight"):
-        path_of_parts(cut(data, 2), RankRecipe(pair_weighting="p(rel=9)@5"), GRID)
+        path_over(cut(data, 2), GRID, pair_weighting="p(rel=9)@5")

@@ -1,6 +1,6 @@
 """newton, tron, PRSVM+, the bundle and TreeRankSVM: Figures 5 to 7 of Lee and Lin (2014).
 
-One thread each, C = 1e-4, 1, 100. The last two minimise the hinge, and their gap is to its
+One thread each, C = 1e-4, 1, 100. The last two minimize the hinge, and their gap is to its
 optimum. Test measures are those of every outer iterate, of the bundle its best so far.
 """
 

@@ -40,7 +40,7 @@ def reproduce(quick: bool) -> Page:
                 "Fac-RSVM needs less time.",
                 fac.seconds < reg.seconds,
                 f"{fac.seconds:.3g} s against {reg.seconds:.3g} s: our steps of the regularised "
-                "method minimise over the weights exactly, so that the few singular value "
+                "method minimize over the weights exactly, so that the few singular value "
                 "decompositions no longer count; an epoch of the factorized one is linear in the "
                 "rows.",
             ),

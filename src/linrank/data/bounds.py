@@ -70,7 +70,7 @@ def without_rounding(w: Array, varies: Array, bounds: tuple[Array, Array] | None
     Parameters
     ----------
     w : float64 array (n_columns,)
-        Weights that minimise.
+        Weights that minimize.
     varies : bool array (n_columns,)
         See `linrank.data.queries.varying_columns`.
     bounds : (lower, upper), float64 arrays (n_columns,), optional

@@ -35,7 +35,7 @@ class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
 
     Draws `n_steps` pairs "i above j" of one query, one after the other, and lets each change the
     weights by a multiple of ``x_i - x_j``: the time does not depend on the number of rows. The
-    algorithms with a step size minimise
+    algorithms with a step size minimize
 
     ``λ/2 ‖w‖² + Σ ω_ij l(w·(x_i - x_j)) / Σ ω_ij``,
 

@@ -11,10 +11,12 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from linrank import options as of
 from linrank.errors import did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,22 @@ def options_of(parameters: type) -> dict[str, Option]:
 def defaults_of(parameters: type) -> dict[str, Any]:
     """All parameters and their defaults, by name."""
     return {f.name: f.default for f in dataclasses.fields(parameters)}
+
+
+def takes(parameters: type) -> Callable[[F], F]:
+    """A function that passes its keywords to a dataclass, with these in its signature."""
+    fields = inspect.signature(parameters).parameters.values()
+
+    def show(function: F) -> F:
+        whole = inspect.signature(function)
+        own = [each for each in whole.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        named = [each.replace(kind=each.KEYWORD_ONLY) for each in fields]
+        known = {each.name for each in own}
+        both = [*own, *(each for each in named if each.name not in known)]
+        function.__signature__ = whole.replace(parameters=both)  # type: ignore[attr-defined]
+        return function
+
+    return show
 
 
 CERTIFIED = "stop when certified to be within TOL·F of the minimum"
@@ -242,8 +260,8 @@ def relative_weight() -> Any:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RankSVMTraining(PairLosses, Shaped):
-    """What one model and a search over C have in common."""
+class PathTraining(PairLosses, Rows):
+    """What a path over C, a search along it and one model have in common."""
 
     n_rounds: int = 1
     solver: str = choose(of.SOLVERS, "Newton's method, cutting planes, or a published method")
@@ -264,6 +282,15 @@ class RankSVMTraining(PairLosses, Shaped):
         metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
     )
+    memory_limit: float | str | None = memory(
+        "train in passes over a store, taking SIZE at most, as 2GB"
+    )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RankSVMTraining(PathTraining, Shaped):
+    """What one model and a search over C have in common."""
+
     increasing: Any = declare(
         None,
         "features whose curves must not fall, with commas",
@@ -277,9 +304,6 @@ class RankSVMTraining(PairLosses, Shaped):
         "features",
         metavar="F,...",
         needs=("curves", ()),
-    )
-    memory_limit: float | str | None = memory(
-        "train in passes over a store, taking SIZE at most, as 2GB"
     )
 
 
@@ -568,6 +592,13 @@ def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
             made.append((one.name, Any, same))
     name = f"{parameters.__name__.removesuffix('Parameters')}Search"
     return dataclasses.make_dataclass(name, made, bases=(Choosing,), eq=False, repr=False)
+
+
+@dataclass(eq=False, repr=False)
+class RankSVMPath(PathTraining):
+    """Parameters of `linrank.ranksvm_path`."""
+
+    Cs: Any = grid("values of C", told=GRID_OF_C)
 
 
 @dataclass(eq=False, repr=False)

@@ -7,16 +7,16 @@ slopes r of the rows go back to their blocks, where ``Xᵀ r`` is a sum again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset, join_ids, join_rows
+from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.rows import ColumnStatistics, Extents, Rows, StreamedRows
-from linrank.parts.chunk import Gathering, tree_sum
+from linrank.parts.parts import Gathering, tree_sum
 from linrank.system.resources import allowed
 
 Array = NDArray[Any]
@@ -154,12 +154,13 @@ class GatheredRows(StreamedRows):
             by_row[rows] = r
             r = by_row
         parts = np.split(r, self._ends[:-1])
-        return tree_sum(self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts]))
+        found = self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts])
+        total: Array = tree_sum(found)
+        return total
 
     def extents(self, n_threads: int = 1) -> Extents:
         if self._extents is None:
-            found: list[Extents] = self._gathering.each(block_extents)
-            self._extents = tree_sum(found)
+            self._extents = tree_sum(self._gathering.each(block_extents))
         return self._extents
 
     def score_matrix(self, coefs: Array, n_threads: int) -> Array:
@@ -175,8 +176,8 @@ class GatheredRows(StreamedRows):
     def statistics(self, weight: Array | None) -> ColumnStatistics:
         """The moments of the columns; the weights are those that the blocks have themselves."""
         kept = None if self._index is None else self._local(np.sort(self._index))
-        found: list[ColumnStatistics] = self._gathering.each(block_statistics, per_chunk=kept)
-        return tree_sum(found)
+        found: ColumnStatistics = tree_sum(self._gathering.each(block_statistics, per_chunk=kept))
+        return found
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
         wanted = np.arange(int(self._ends[-1])) if self._index is None else self._index
@@ -222,7 +223,7 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     Parameters
     ----------
     gathering : Gathering
-        Over blocks that are data sets of the same columns.
+        Over blocks that are data sets of the same columns, all or none with ids, and with weights.
     memory_limit : int, optional
         Bytes that the rows of a sample, for preconditioning, may take here; at most 1 GiB if None.
     """
@@ -236,34 +237,14 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     return Dataset(
         cast(Any, rows),  # training asks no more of them
         np.concatenate([one.labels for one in facts]),
-        _together([one.qid for one in facts], "qid", join_ids),
-        _together([one.weight for one in facts], "sample_weight", np.concatenate),
+        None if facts[0].qid is None else join_ids([one.qid for one in facts]),
+        join_optional([one.weight for one in facts]),
         facts[0].feature_names,
     )
 
 
-def _together(
-    parts: Sequence[Array | None], name: str, join: Callable[[list[Array]], Array]
-) -> Array | None:
-    """A vector of all rows from those of the blocks; None where no block has one."""
-    absent = [k for k, part in enumerate(parts) if part is None]
-    if len(absent) == len(parts):
-        return None
-    if absent:
-        raise ValueError(
-            f"block {absent[0]} has no {name} but {len(parts) - len(absent)} of {len(parts)} "
-            f"blocks have; give {name} for all rows or for none"
-        )
-    return join([part for part in parts if part is not None])
-
-
 def _check_alike(facts: Sequence[BlockFacts]) -> None:
     for k, one in enumerate(facts):
-        if one.shape[1] != facts[0].shape[1]:
-            raise ValueError(
-                f"block {k} has {one.shape[1]} features but block 0 has {facts[0].shape[1]}; all "
-                "blocks need the same columns"
-            )
         if one.is_sparse != facts[0].is_sparse:
             kinds = ["sparse" if which.is_sparse else "dense" for which in (one, facts[0])]
             raise ValueError(
