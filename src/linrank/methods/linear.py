@@ -150,7 +150,7 @@ def model_of(
         result, columns if design is None else None, scaling, **settings, **sizes
     )
     if design is None:
-        return model.knowing(place.statistics)
+        return model.with_statistics(place.statistics)
     return design.model(model, place.columns, place.statistics)
 
 

@@ -1,17 +1,13 @@
-"""Vespa's rank profiles and query profiles, and the scores of documents under them.
+"""Vespa's rank profiles, and the scores of documents under them.
 
 Rules of the schema language: ``rank-profile name inherits others { ... }``; the name may have
-dashes, but starts with a letter or ``_``. Inputs are ``query(name) type: default``, one a line,
-and a default is a decimal WITHOUT an exponent: the language of schemas has none, other than that
-of expressions. ``expression:`` goes to the end of the line, or to a brace that closes the block;
-``expression { ... }`` may take several lines. ``#`` starts a comment. A query profile sets
-inputs by ``ranking.features.query(name)``, which override the defaults.
+dashes, but starts with a letter or ``_``. ``expression:`` goes to the end of the line, or to a
+brace that closes the block; ``expression { ... }`` may take several lines. ``#`` starts a comment.
 """
 
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -22,9 +18,6 @@ from engines.vespa_expression import Environment, by_name, evaluate, unknown
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _DASHED = r"[A-Za-z_][A-Za-z0-9_-]*"
-_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
-_INPUT = re.compile(rf"query\(\s*({_NAME})\s*\)[ \t]*(double|float|long)?[ \t]*(?::\s*(\S+))?")
-_FIELD = re.compile(rf"(?:ranking\.features\.|input\.|ranking\.input\.)query\(({_NAME})\)")
 _PHASES = ("first-phase", "second-phase", "global-phase")
 
 
@@ -32,21 +25,14 @@ _PHASES = ("first-phase", "second-phase", "global-phase")
 class RankProfile:
     name: str
     inherits: tuple[str, ...]
-    inputs: dict[str, float | None] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
     phases: dict[str, str] = field(default_factory=dict)
     match_features: str = ""
 
-    def score(
-        self, columns: Columns, query: Mapping[str, float] | None = None, phase: str = "first-phase"
-    ) -> np.ndarray:
-        """Scores in the given phase; `query` holds the inputs that the request sets."""
-        inputs = {**self.inputs, **(query or {})}
-        lacking = [name for name, value in inputs.items() if value is None]
-        require(not lacking, f"inputs without a value: {lacking}")
-        values = {f"query({name})": np.float64(value) for name, value in inputs.items()}
+    def score(self, columns: Columns, phase: str = "first-phase") -> np.ndarray:
+        """Scores in the given phase."""
         features = {name: np.asarray(value, np.float64) for name, value in columns.items()}
-        scores = evaluate(self.phases[phase], self._environment({**features, **values}))
+        scores = evaluate(self.phases[phase], self._environment(features))
         return np.broadcast_to(np.asarray(scores), n_rows(columns))
 
     def _environment(self, values: Mapping[str, np.ndarray]) -> Environment:
@@ -75,30 +61,7 @@ def parse_rank_profile(text: str) -> RankProfile:
     return profile
 
 
-def parse_query_profile(text: str) -> dict[str, float]:
-    """The inputs that a query profile sets."""
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as problem:
-        raise Refused(f"not XML: {problem}") from None
-    require(root.tag == "query-profile", f"<{root.tag}> is no query profile")
-    require(re.fullmatch(r"[A-Za-z0-9_/.:-]+", root.get("id", "")), "the id of the profile")
-    inputs: dict[str, float] = {}
-    for element in root:
-        require(element.tag == "field", f"<{element.tag}> in a query profile")
-        match = _FIELD.fullmatch(element.get("name", ""))
-        if match is None:
-            continue
-        require(match[1] not in inputs, f"{match[1]} is set twice")
-        inputs[match[1]] = float(element.text or "")
-    return inputs
-
-
 def _item(scanner: _Scanner, profile: RankProfile) -> None:
-    if scanner.found(r"inputs\s*\{"):
-        while not scanner.found(r"\}"):
-            _input(scanner, profile)
-        return
     if match := scanner.found(rf"function\s+(?:inline\s+)?({_NAME})\s*\(\s*\)\s*\{{"):
         require(match[1] not in profile.functions, f"Function '{match[1]}' is defined twice")
         profile.functions[match[1]] = _expression(scanner)
@@ -112,15 +75,6 @@ def _item(scanner: _Scanner, profile: RankProfile) -> None:
         return
     features = scanner.take(r"match-features\s*(?:\{([^}]*)\}|:([^}\n]*))")
     profile.match_features = (features[1] or features[2] or "").strip()
-
-
-def _input(scanner: _Scanner, profile: RankProfile) -> None:
-    match = scanner.take(_INPUT.pattern)
-    name, value = match[1], match[3]
-    require(name not in profile.inputs, f"input {name} comes twice")
-    if value is not None:
-        require(re.fullmatch(_NUMBER, value), f"{value!r} is no number of the schema language")
-    profile.inputs[name] = None if value is None else float(value)
 
 
 def _expression(scanner: _Scanner) -> str:
