@@ -63,9 +63,7 @@ def in_solr(artefact: Artefact, columns: Columns) -> np.ndarray:
 
 
 def in_vespa(artefact: Artefact, columns: Columns) -> np.ndarray:
-    profile = vespa.parse_rank_profile(artefact.text)
-    (phase,) = profile.phases
-    return profile.score(columns, phase)
+    return vespa.parse_rank_profile(artefact.text).score(columns)
 
 
 def in_ranklib(artefact: Artefact, columns: Columns) -> np.ndarray:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from engines import learning_to_rank_plugin, liblinear, ranklib, solr, vespa
 from engines.rules import Refused
-from engines.vespa_expression import evaluate, unknown
 
 PLUGIN_SET = ("title_query", "body_query", "recency")
 PLUGIN_BODY = {
@@ -166,25 +165,19 @@ def test_liblinear_refuses(text):
         liblinear.load(text)
 
 
-VESPA = """
-rank-profile learned-linear inherits default, other {
-    # the weights of the blueprint
-    function freshness_or_zero() {
-        expression: if (isNan(attribute(last_update)), 0, attribute(last_update))
-    }
+VESPA = """rank-profile learned-linear inherits default, other {
     first-phase {
         expression {
-            1 + 0.25 * bm25(title) - 2e-1 * freshness_or_zero()
-              + -1.5 * fieldMatch(title).completeness
+            if (isNan(attribute(age)), 0.5, -2e-1 * attribute(age)) + 0.25 * bm25(title) +
+              -1.5 * fieldMatch(title).completeness + if (bm25(title) > 5, 1, 0)
         }
     }
-    match-features: bm25(title)
 }
 """
 VESPA_COLUMNS = {
     "bm25(title)": np.array([4.0, 8.0]),
-    "attribute(last_update)": np.array([np.nan, 10.0]),
-    "fieldMatch( title ).completeness": np.array([1.0, 0.0]),
+    "attribute(age)": np.array([np.nan, 10.0]),
+    "fieldMatch(title).completeness": np.array([1.0, 0.0]),
 }
 
 
@@ -192,42 +185,20 @@ def test_vespa_scores_by_its_first_phase():
     profile = vespa.parse_rank_profile(VESPA)
     assert profile.name == "learned-linear"
     assert profile.inherits == ("default", "other")
-    assert profile.score(VESPA_COLUMNS).tolist() == [0.5, 1.0]
+    assert profile.score(VESPA_COLUMNS).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("old", "new"),
     [
-        VESPA.replace("expression {", "expression:"),  # ends at the end of the line
-        VESPA.replace("rank-profile learned", "rank-profile 7learned"),
-        VESPA + "}",
-        VESPA.replace("first-phase", "frist-phase"),
+        ("expression {", "expression:"),
+        ("rank-profile learned", "rank-profile 7learned"),
+        ("first-phase", "frist-phase"),
+        ("bm25(title)", "bm25(body)"),
+        ("-2e-1", ".2"),
+        ("isNan(", "isNaN("),
     ],
 )
-def test_vespa_refuses_profiles(text):
+def test_vespa_refuses(old, new):
     with pytest.raises(Refused):
-        vespa.parse_rank_profile(text).score(VESPA_COLUMNS)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1 + 2 * 3", 7),
-        ("2 * 3 ^ 2 - 1", 17),
-        ("10 - 2 - 3", 5),
-        ("8 / 4 * 2", 4),
-        ("-(1 - 3) * -0.5", -1),
-        ("1 + 1 == 2", 1),
-        ("if (2 > 1, 10, 20) + 1e-2", 10.01),
-        ("max(min(3, 2), 1) + isNan(0 / 0)", 3),
-        ("!0 + (1 && 0)", 1),
-    ],
-)
-def test_vespa_evaluates(text, value):
-    assert evaluate(text, unknown) == pytest.approx(value)
-
-
-@pytest.mark.parametrize("text", ["1 +", "(1", "bm25(title", "a b", "1 ? 2", "missing_feature"])
-def test_vespa_refuses_expressions(text):
-    with pytest.raises(Refused):
-        evaluate(text, unknown)
+        vespa.parse_rank_profile(VESPA.replace(old, new)).score(VESPA_COLUMNS)
