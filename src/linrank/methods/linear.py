@@ -141,14 +141,9 @@ def model_of(
     if isinstance(place, Dataset):
         model = LinearModel.of(result, columns, scaling, **settings)
         return model if design is None else design.model(model, place)
-    sizes: dict[str, Any] = {
-        "n_rows": place.n_rows,
-        "n_queries": place.n_queries,
-        "n_pairs": n_pairs,
-    }
-    model = LinearModel.of_sizes(
-        result, columns if design is None else None, scaling, **settings, **sizes
-    )
+    sizes = {"n_rows": place.n_rows, "n_queries": place.n_queries, "n_pairs": n_pairs}
+    training = {**settings, **result.summary, **sizes}
+    model = LinearModel.of_columns(result, columns if design is None else None, scaling, training)
     if design is None:
         return model.with_statistics(place.statistics)
     return design.model(model, place.columns, place.statistics)

@@ -508,32 +508,21 @@ class LinearModel(FeatureModel):
         training = summary_of(result, data, settings)
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
-        model = cls._of(result, data, scaling, training)
+        model = cls.of_columns(result, data, scaling, training)
         statistics, fingerprint = statistics_and_fingerprint(data, model.missing.uses(model.coef))
         known = {} if fingerprint is None else {"fingerprint": fingerprint}
         return replace(model, statistics=statistics, training={**training, **known})
 
     @classmethod
-    def of_sizes(
+    def of_columns(
         cls,
         result: Outcome,
         columns: Dataset | None,
         scaling: Scaling,
-        *,
-        n_rows: int,
-        n_queries: int,
-        n_pairs: int,
-        **settings: Scalar,
+        training: Mapping[str, Scalar],
     ) -> LinearModel:
-        """The model of a run whose rows are elsewhere: ``columns`` has none, only their names and
-        how missing values were filled in; None where the model is to know neither."""
-        sizes = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
-        return cls._of(result, columns, scaling, {**settings, **result.summary, **sizes})
-
-    @classmethod
-    def _of(
-        cls, result: Outcome, columns: Dataset | None, scaling: Scaling, training: dict[str, Scalar]
-    ) -> LinearModel:
+        """The model of a run whose rows may be elsewhere: of ``columns`` only their names count,
+        and how missing values were filled in; None where the model is to know neither."""
         filling = None if columns is None else columns.filling
         names = None if columns is None else columns.raw_feature_names
         coef, missing = Missing.split(scaling.fold(result.w), filling)
