@@ -17,7 +17,6 @@ from hypothesis_profiles import examples
 from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.metrics.survival import weighted_pairwise_accuracy
-from linrank.ranksvm.train import train
 from papers import RankSVM
 from strategies import datasets, scored_queries
 
@@ -118,19 +117,6 @@ def test_a_weight_equals_repetition(case, draw):
         assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-5)
 
 
-def test_what_a_fit_records(data):
-    ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
-    assert ranker.n_queries_ == 30
-    assert ranker.n_pairs_ == len(pairs_of(data)[0])
-    assert ranker.n_features_in_ == 8
-    assert ranker.converged_
-    assert len(ranker.history_["objective"]) == ranker.n_iter_ + 1
-    assert ranker.history_["objective"][-1] == ranker.objective_
-    assert not hasattr(ranker, "best_iteration_")
-    assert ranker.model_.training["solver"] == "newton"
-    assert not hasattr(ranker, "feature_names_in_")
-
-
 def test_group_equals_qid_and_the_order_of_rows_does_not_matter(data):
     sizes = np.bincount(data.qid)
     by_qid = RankSVM().fit(data.X, data.y, qid=data.qid)
@@ -168,13 +154,6 @@ def test_a_frame_with_a_column_qid_is_a_trap(data):
         RankSVM().fit(frame, data.y)
 
 
-def test_without_warm_start_a_second_fit_forgets(data):
-    ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
-    first = ranker.coef_
-    ranker.set_params(C=1e-3).fit(data.X, data.y, qid=data.qid)
-    assert_array_equal(ranker.set_params(C=1.0).fit(data.X, data.y, qid=data.qid).coef_, first)
-
-
 # ---- scores -------------------------------------------------------------------------------------
 
 
@@ -187,6 +166,10 @@ def test_score_is_pairwise_accuracy_and_needs_the_queries(data):
         ranker.score(data.X, data.y)
     with pytest.raises(ValueError, match=r"rank\(\) needs qid"):
         ranker.rank(data.X)
+    ranks = ranker.rank(data.X, qid=data.qid)
+    assert_array_equal(ranker.rank(data.X, data.qid, k=3), np.where(ranks <= 3, ranks, 0))
+    with pytest.raises(ValueError, match="k must be >= 1, got 0"):
+        ranker.rank(data.X, qid=data.qid, k=0)
     one_query = RankSVM().fit(data.X, data.y)
     i, j = np.nonzero(data.y[:, None] > data.y)
     scores = one_query.predict(data.X)
@@ -219,20 +202,6 @@ def test_weighted_score_equals_repetition(data):
         ranker.score(data.X, data.y, qid=data.qid, sample_weight=u),
         ranker.score(data.X[index], data.y[index], qid=data.qid[index]),
     )
-
-
-def test_rank_orders_each_query(data):
-    ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
-    scores, ranks = ranker.predict(data.X), ranker.rank(data.X, data.qid)
-    for q in range(30):
-        mine = data.qid == q
-        best_first = np.argsort(ranks[mine])
-        assert_array_equal(ranks[mine][best_first], np.arange(1, mine.sum() + 1))
-        assert (np.diff(scores[mine][best_first]) <= 0).all()
-    top = ranker.rank(data.X, qid=data.qid, k=3)
-    assert_array_equal(top, np.where(ranks <= 3, ranks, 0))
-    with pytest.raises(ValueError, match="k must be >= 1, got 0"):
-        ranker.rank(data.X, qid=data.qid, k=0)
 
 
 def test_scaling_by_query_is_part_of_the_model(data, tmp_path):
@@ -393,14 +362,6 @@ def test_a_dataset_is_given_alone(data):
     assert_array_equal(RankSVM().fit(data).coef_, plain.coef_)
     with pytest.raises(ValueError, match="y is part of the data set, which is given alone"):
         RankSVM().fit(data, data.y, qid=data.qid)
-
-
-def test_fit_is_train(data):
-    """The face adds nothing to the mathematics."""
-    result = train(data, C=2.0, tol=1e-6)
-    ranker = RankSVM(C=2.0, tol=1e-6).fit(data.X, data.y, qid=data.qid)
-    assert_array_equal(ranker.coef_, result.w)
-    assert ranker.objective_ == result.value
 
 
 def test_a_fit_that_rounding_ends_is_told_at_the_default_tolerance():

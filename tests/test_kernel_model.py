@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +19,6 @@ from kernel_models import kernel_models, scores_by_definition
 from linrank import (
     Dataset,
     KernelModel,
-    LinearModel,
     WeightsDisplay,
     dual_matrix,
     load_model,
@@ -300,26 +297,6 @@ def test_the_file_is_compact(tmp_path):
         sizes.append((tmp_path / "m.json").stat().st_size)
     assert_allclose((sizes[1] - sizes[0]) / 2000, (46 * 4 + 8 + 4) * 4 / 3, rtol=1e-3)
     assert sizes[0] - 1000 * (46 * 4 + 8 + 4) * 4 / 3 < 800
-
-
-def test_a_model_scores_without_scipy_and_scikit_learn(tmp_path):
-    model = KernelModel([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0], Kernel("linear"))
-    model.save(tmp_path / "m.json")
-    code = (
-        "import sys; sys.modules['scipy'] = sys.modules['sklearn'] = None\n"
-        "import linrank\n"
-        f"model = linrank.load_model({str(tmp_path / 'm.json')!r})\n"
-        "print(model.predict([[1.0, 2.0], [3.0, 2.0]]).tolist())\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "[1.0, -1.0]\n"
-
-
-def test_loading_tells_the_kinds_apart(tmp_path):
-    LinearModel([1.0]).save(tmp_path / "linear.json")
-    model_of().save(tmp_path / "kernel.json")
-    kinds = [type(load_model(tmp_path / f"{k}.json")) for k in ("linear", "kernel")]
-    assert kinds == [LinearModel, KernelModel]
 
 
 # ---- what a model is ----------------------------------------------------------------------------

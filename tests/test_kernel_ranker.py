@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import sklearn
@@ -13,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from kernel_twin import plain_kernel
-from linrank import ConvergenceWarning, NoPairsError, QueryKFold, load_model
+from linrank import ConvergenceWarning, NoPairsError, QueryKFold
 from papers import KernelRankSVM
 from small_data import small
 
@@ -63,41 +61,6 @@ def test_searches_over_kernels():
 
 
 # ---- what a fit records, and what it writes -----------------------------------------------------
-
-
-def test_what_a_fit_records():
-    ranker = fit(C=3.0, tol=None)
-    assert ranker.n_queries_ == 12
-    assert ranker.needs_qid_
-    assert ranker.n_pairs_ == DATA.queries.n_pairs
-    assert len(ranker.history_["objective"]) == ranker.n_iter_ + 1
-    assert ranker.objective_ <= ranker.history_["objective"][-1] * (1 + 1e-4)
-    assert ranker.history_["objective"][0] == 3.0 * ranker.n_pairs_  # β = 0: every pair counts 1
-    assert 0 <= ranker.duality_gap_ <= 1e-2 * ranker.objective_
-    assert not ranker.dual_coef_.flags.writeable
-    assert ranker.score(DATA.X, DATA.y, qid=DATA.qid) > 0.7
-    ranks = ranker.rank(OTHER.X, qid=OTHER.qid, k=2)
-    assert set(np.unique(ranks)) == {0, 1, 2}
-
-
-def test_model_files(tmp_path):
-    ranker = fit("poly", scale="minmax", degree=2, coef0=1.0, C=0.5)
-    ranker.save(tmp_path / "model.json")
-    model = load_model(tmp_path / "model.json")
-    assert_array_equal(model.predict(OTHER.X), ranker.predict(OTHER.X))
-    told = {"C": 0.5, "loss": "squared_hinge", "pairs": "all"}
-    assert {key: model.training[key] for key in told} == told
-    assert model.training["n_pairs"] == ranker.n_pairs_
-    assert (model.kernel.name, model.kernel.gamma) == ("poly", ranker.gamma_)
-    again = pickle.loads(pickle.dumps(ranker))
-    assert_array_equal(again.predict(OTHER.X), ranker.predict(OTHER.X))
-
-
-def test_a_function_cannot_be_saved(tmp_path):
-    ranker = fit(lambda A, B: plain_kernel(A, B, "rbf"))
-    with pytest.raises((TypeError, ValueError), match=r"callable|function"):
-        ranker.save(tmp_path / "model.json")
-    assert not (tmp_path / "model.json").exists()
 
 
 def test_too_few_iterations_warn():

@@ -204,15 +204,6 @@ def test_pamir_steps_on_a_random_positive_and_a_random_negative(X, Y):
         assert_allclose(ranker.models_[t].coef, plain.w, rtol=1e-9)
 
 
-def test_pairs_of_pamir_are_uniform():
-    binary = np.repeat([1.0, 0.0], [4, 6])
-    n_draws = 240_000
-    winners, losers = pair_sampler(Queries.of(binary)).core.draw(_core.Random(0), n_draws)
-    counts = np.bincount(winners * 10 + losers, minlength=100).reshape(10, 10)[:4, 4:]
-    assert counts.sum() == n_draws
-    assert ((counts - n_draws / 24) ** 2 / (n_draws / 24)).sum() < 49.7  # chi² of 23, p = 0.001
-
-
 # ---- memory, and negative sampling ---------------------------------------------------------------
 
 
@@ -258,15 +249,6 @@ def test_columns_are_made_once_before_the_threads_start(X, Y, estimator, share, 
     assert ("by_column" in vars(trainer.rows)) == is_shared
 
 
-def test_sampled_negatives_keep_the_meaning_of_alpha(X, Y):
-    """The estimator's own sampling and that of topics differ by the draw alone."""
-    big, labels = np.tile(X, (20, 1)), np.tile(Y > 0, (20, 1))
-    whole = PerQueryRanker(DominationRanker(alpha=5.0)).fit(big, labels).coef_.toarray()
-    sampled = PerQueryRanker(DominationRanker(alpha=5.0), negative_sampling=0.3, random_state=0)
-    distance = np.abs(sampled.fit(big, labels).coef_.toarray() - whole).max()
-    assert 0 < distance < 0.2 * np.abs(whole).max()
-
-
 @examples(30)
 @given(st.floats(0.01, 1.0), st.integers(0, 2**40))
 def test_a_sampled_fit_sees_all_positives_and_a_share_of_the_others(share, seed):
@@ -301,23 +283,6 @@ def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
     by_hand.fit(as_rows(X).take(kept), labels.of(0)[kept], sample_weight=weight)
     assert_array_equal(learnt.columns, np.flatnonzero(by_hand.coef_))
     assert_allclose(learnt.values, by_hand.coef_[learnt.columns], rtol=1e-9)
-
-
-def test_margins_by_row_are_those_of_the_sampled_rows(X):
-    labels = np.where(np.arange(N_ROWS) % 3 == 0, np.arange(N_ROWS) / 20, 0.0)
-    options = {"negative_sampling": 0.4, "random_state": 3}
-    by_row = PerQueryRanker(DominationRanker(margin=labels**2), **options)
-    by_label = PerQueryRanker(DominationRanker(margin=np.square), **options)
-    found, wanted = (one.fit(X, labels[:, None]).coef_.toarray() for one in (by_row, by_label))
-    assert_array_equal(found, wanted)
-    assert found.any()
-
-
-def test_sampling_everything_changes_nothing(X, Y):
-    whole = PerQueryRanker(RankSVM(0.1)).fit(X, Y)
-    sampled = PerQueryRanker(RankSVM(0.1), negative_sampling=1.0).fit(X, Y)
-    assert_allclose(sampled.coef_.toarray(), whole.coef_.toarray(), rtol=1e-9)
-    assert sampled.models_[0].training["negative_sampling"] == 1.0
 
 
 def test_sampled_negatives_weigh_what_all_of_them_did():

@@ -49,7 +49,6 @@ def full_model() -> LinearModel:
 CASES = {
     **{f"{target}-plain": (plain_model, target, {}) for target in TARGETS},
     **{f"{target}-full": (full_model, target, {}) for target in TARGETS},
-    "vespa-query": (full_model, "vespa", {"weights": "query"}),
     "sql-table": (full_model, "sql", {"table": "documents", "qid": "query_id"}),
 }
 

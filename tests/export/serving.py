@@ -63,11 +63,7 @@ def in_solr(artefact: Artefact, columns: Columns) -> np.ndarray:
 
 
 def in_vespa(artefact: Artefact, columns: Columns) -> np.ndarray:
-    profile = vespa.parse_rank_profile(artefact.text)
-    queries = [text for name, text in artefact.files.items() if name.endswith(".xml")]
-    query = vespa.parse_query_profile(queries[0].decode()) if queries else {}
-    (phase,) = profile.phases
-    return profile.score(columns, query, phase)
+    return vespa.parse_rank_profile(artefact.text).score(columns)
 
 
 def in_ranklib(artefact: Artefact, columns: Columns) -> np.ndarray:

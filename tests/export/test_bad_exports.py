@@ -11,6 +11,7 @@ from exported_models import training_rows
 import linrank
 from linrank import LinearModel
 from linrank.export import TARGETS
+from linrank.export.targets import options_of, target_name
 
 NAMES = ("bm25", "age", "clicks")
 
@@ -32,53 +33,10 @@ def test_an_unknown_target_is_told_the_nearest(model, target, nearest):
     assert all(name in str(caught.value) for name in TARGETS)
 
 
-def test_a_target_that_is_like_none_lists_them(model):
-    with pytest.raises(ValueError, match="xyz") as caught:
-        model.export("xyz")
-    assert "did you mean" not in str(caught.value)
-    assert all(name in str(caught.value) for name in TARGETS)
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_weights_that_are_all_zero_rank_nothing(target):
     with pytest.raises(ValueError, match="all weights"):
         LinearModel([0.0, 0.0, 0.0], NAMES).export(target)
-
-
-@pytest.mark.parametrize(
-    ("feature_map", "told"),
-    [
-        ({"bm25": "x", "age": "x"}, ("bm25", "age", "'x'")),  # two features to one name
-        ({"bm25": "age"}, ("bm25", "age")),  # the name of a feature that is not mapped
-        ({"bm25": "x", 0: "y"}, ("bm25", "twice")),  # one feature by its name and its number
-        ({"bm52": "x"}, ("'bm52'", "did you mean 'bm25'")),
-        ({7: "x"}, ("7", "0 to 2")),
-        ({"bm25": ""}, ("bm25", "''")),
-        ({"bm25": None}, ("bm25", "None")),
-    ],
-)
-def test_a_feature_map_that_is_wrong(model, feature_map, told):
-    with pytest.raises(ValueError, match="feature map") as caught:
-        model.export("elasticsearch", feature_map=feature_map)
-    for text in told:
-        assert text in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        ("bm25 x\nbm25 y\n", "twice"),
-        ('{"bm25": "x", "bm25": "y"}', "twice"),
-        ("bm25 x\nage\n", "line 2"),
-        ('{"bm25": "x"', "features.map"),
-        ("age x\nbm25 x\n", "'x'"),
-    ],
-)
-def test_a_feature_map_file_that_is_wrong(model, tmp_path, content, told):
-    path = tmp_path / "features.map"
-    path.write_text(content)
-    with pytest.raises(ValueError, match=told):
-        model.export("elasticsearch", feature_map=path)
 
 
 def test_a_feature_map_that_is_not_there(model, tmp_path):
@@ -131,3 +89,20 @@ def test_nothing_is_saved_where_there_is_no_folder(model, tmp_path):
     with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "nowhere"))):
         artefact.save(tmp_path / "nowhere" / "model.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_targets_and_their_options_by_name(model):
+    assert [target_name(name) for name in ("ES", "os", "Solr")] == [
+        "elasticsearch",
+        "opensearch",
+        "solr",
+    ]
+    assert options_of("solr") == ("store", "collection", "tolerance", "steps")
+    with pytest.raises(TypeError, match="solr has no option 'shop'; it has store, collection"):
+        model.export("solr", shop="a")
+    with pytest.raises(TypeError, match="ranklib has no option 'a'; it has none"):
+        model.export("ranklib", a=1)
+    with pytest.raises(ValueError, match="phase must be 'first' or 'second', got 'third'"):
+        model.export("vespa", phase="third")
+    with pytest.raises(ValueError, match="unknown export target 'xyz'; there are elasticsearch"):
+        model.export("xyz")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from engines import vespa
@@ -39,31 +37,17 @@ def test_names_of_all_kinds_arrive(target, names):
     check_scores(names, target)
 
 
-@pytest.mark.parametrize("weights", ["literal", "query"])
 @pytest.mark.parametrize(
     "names",
     [
         ("bm25(title)", "attribute(popularity)", "fieldMatch(title).completeness"),
         ("plain", "_private", "with9digits"),
         ("foo(bar(baz))", "matches(title, 2)", "term(0).significance"),
-        ("a_b", "a(b)", "a.b"),  # inputs made of them must stay apart
+        ("closeness(field, embedding)", 'distance(label, "x y")', "my(attribute(a), 2)"),
     ],
 )
-def test_rank_features_are_names_in_vespa(names, weights):
-    check_scores(names, "vespa", weights=weights)
-
-
-@pytest.mark.parametrize(
-    "name", ["two words", "a+b", "größe", "bm25(title", "7days", "1", "if", "a}b"]
-)
-def test_vespa_cannot_read_everything_as_a_feature(name):
-    model = LinearModel(COEF, ("a", name, "c"))
-    told = f"vespa cannot take the feature name {name!r}: it ends before .*feature map"
-    with pytest.raises(ValueError, match=re.escape(told).replace(r"\.\*", ".*")):
-        model.export("vespa")
-    mapped = exported(model, "vespa", feature_map={name: "attribute(x)"})
-    columns = dict(zip(("a", "attribute(x)", "c"), ROWS.T, strict=True))
-    np.testing.assert_allclose(SCORERS["vespa"](mapped, columns), model.predict(ROWS))
+def test_rank_features_are_names_in_vespa(names):
+    check_scores(names, "vespa")
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr", "vespa"])
@@ -86,16 +70,6 @@ def test_a_vespa_profile_cannot_inherit_from_itself():
         LinearModel(COEF, ("a", "b", "c")).export("vespa", name="default")
     artefact = exported(LinearModel(COEF, ("a", "b", "c")), "vespa", name="x", inherits="unranked")
     assert vespa.parse_rank_profile(artefact.text).inherits == ("unranked",)
-
-
-@pytest.mark.parametrize("magnitude", [1e-9, 1.0, 1e25, 1e-100])
-def test_inputs_of_a_vespa_profile_are_decimals_without_exponent(magnitude):
-    model = LinearModel(np.array(COEF) * magnitude, ("a", "b", "c"))
-    artefact = exported(model, "vespa", weights="query")
-    profile = vespa.parse_rank_profile(artefact.text)
-    np.testing.assert_allclose(
-        profile.score(columns_of(model, ROWS)), model.predict(ROWS), rtol=1e-15
-    )  # by the defaults, without the query profile
 
 
 @pytest.mark.parametrize("target", ["ranklib", "liblinear"])
@@ -179,3 +153,46 @@ SHELL = [
 def test_what_stands_in_a_request_must_not_change_it(target, option, name):
     with pytest.raises(ValueError, match=f"{target} cannot take the .* name"):
         exported(LinearModel(COEF, ("a", "b", "c")), target, **{option: name})
+
+
+MODEL = LinearModel([0.5, 0.25, 2.0], ["bm25", "age", "clicks"])
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("a b", " b"),
+        ("a-b", "-b"),
+        ("größe", "öße"),
+        ("1a", "1a"),
+        ("a(", r"\("),
+        ("a(b", r"\(b"),
+        ("a(b))", r"\)"),
+        ("a(b c)", r"\(b c\)"),
+        ("a(,)", r"\(,\)"),
+        ("a.", r"\."),
+        ('a("{")', r'\("{"\)'),
+        ("a) + (b", r"\) \+ \(b"),
+        ('a("b(" + c + ")")', r"\(0 \+ c \+ 0\)"),
+        ("if", "if"),
+        ("a(in)", r"\(in\)"),
+        ("a(" * 33 + "b" + ")" * 33, r"\(f\)"),
+    ],
+)
+def test_what_is_no_rank_feature_is_refused(name, rest):
+    told = f"vespa cannot take the feature name .* it ends before '{rest}'; a rank feature is"
+    with pytest.raises(ValueError, match=told):
+        MODEL.export("vespa", feature_map={"age": name})
+
+
+@pytest.mark.parametrize(("name", "at"), [("1a", "'1' at place 0"), ("a b", "' ' at place 1")])
+def test_profiles_have_names_of_their_own(name, at):
+    with pytest.raises(ValueError, match=f"vespa cannot take the profile name .*{at}"):
+        MODEL.export("vespa", name=name)
+    assert "rank-profile a-b_1 " in MODEL.export("vespa", name="a-b_1").text
+
+
+def test_names_of_a_plugin_have_a_length():
+    MODEL.export("es", feature_map={"age": "x" * 504})
+    with pytest.raises(ValueError, match="it has 505 bytes, at most 504 are stored"):
+        MODEL.export("es", feature_map={"age": "x" * 505})

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from export_cases import statistics
 from exported_models import Kind, model_of
 from serving import FILLS_ZERO, SCORERS, columns_of
 
@@ -156,3 +157,19 @@ def test_what_a_missing_value_adds_is_finite_or_refused(target):
         warnings.simplefilter("ignore", ExportWarning)
         with pytest.raises(ValueError, match="a missing 'a' adds"):
             model.export(target)
+
+
+def test_names_that_make_the_feature_log_of_solr_ambiguous():
+    for name, sign in (("lang=en", "sign ="), ("a,b", "comma")):
+        assert f"{name!r} has a {sign}" in told(LinearModel([1.0], [name]), "solr")
+
+
+@pytest.mark.parametrize("target", ["ranklib", "liblinear"])
+def test_files_numbered_from_zero_are_shifted_and_told(target):
+    model = LinearModel([1.0, 2.0], training={"index_base": 0})
+    assert "feature 0 of the file is feature 1 here" in told(model, target)
+
+
+def test_features_that_were_below_zero_in_lucene():
+    low = LinearModel([1.0, 1.0], ["a", "b"], statistics=statistics([0, -3], [1, 1]))
+    assert "'b' was as low as -3 in training" in told(low, "opensearch")

@@ -299,8 +299,6 @@ def test_what_cannot_be_is_refused():
         model.export("solr", tolerance=0.0)
     with pytest.raises(ValueError, match="are of curves"):
         LinearModel([1.0], ["a"]).export("solr", steps=5)
-    with pytest.raises(ValueError, match="weights='literal'"):
-        model.export("vespa", weights="query", feature_map={n: f"attribute({n})" for n in NAMES})
 
 
 def test_the_command_line_exports_curves(tmp_path, capsys):

@@ -155,3 +155,16 @@ def test_the_command_line_says_what_is_wrong(arguments, status, told, tmp_path, 
     error = capsys.readouterr().err
     assert told in error
     assert "Traceback" not in error
+
+
+def test_the_command_line_takes_the_options_of_a_target(tmp_path, capsys):
+    linrank.LinearModel([0.5, 0.25], ["bm25", "age"]).save(tmp_path / "model.json")
+    options = ["--option", "table=docs", "--option", "qid=q", "--option", "dialect=mysql"]
+    command = ["export", str(tmp_path / "model.json"), "--to", "sql"]
+    assert main([*command, "--name", "web", *options]) == 0
+    said, told = capsys.readouterr()
+    assert "FROM `docs` listed" in said
+    assert "PARTITION BY scored.`q`" in said
+    assert "web_rank" in told
+    assert main([*command, "--option", "dialect=mysq"]) == 1
+    assert "did you mean 'mysql'?" in capsys.readouterr().err

@@ -326,21 +326,14 @@ def scores_with_missing(rows: Rows, coef: Array, added: Array) -> Array:
 
 def contributions(rows: Rows, coef: Array, missing: Missing) -> Any:
     """What each feature adds to each score: an array for dense rows, else a ``csr_array``."""
+    entry_coef, added = coef, missing.contributions(coef)
+    if not isinstance(rows, DenseRows):
+        entry_coef, added = coef[rows.columns], added[rows.columns]
+    entries = rows.values * entry_coef
+    if missing.is_filled:
+        entries = np.where(np.isnan(rows.values), added, entries)
     if isinstance(rows, DenseRows):
-        return dense_contributions(rows, coef, missing)
+        return entries
     from scipy.sparse import csr_array
 
-    entries = rows.values * coef[rows.columns]
-    if missing.is_filled:
-        added = missing.contributions(coef)[rows.columns]
-        entries = np.where(np.isnan(rows.values), added, entries)
     return csr_array((entries, rows.columns, rows.offsets), shape=rows.shape)
-
-
-def dense_contributions(rows: Rows, coef: Array, missing: Missing) -> Array:
-    """The same as an array, of sparse rows too."""
-    values = rows.values if isinstance(rows, DenseRows) else rows.to_user().toarray()
-    products: Array = values * coef
-    if missing.is_filled:
-        products = np.where(np.isnan(values), missing.contributions(coef), products)
-    return products

@@ -32,7 +32,7 @@ from linrank.errors import (
 )
 from linrank.io.store.store import Store, columns_of, is_limited
 from linrank.methods.base import Method, Task, Trained
-from linrank.metrics import evaluate, parse, rank_within_queries
+from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
 from linrank.options import MISSING
@@ -374,33 +374,14 @@ _FOREIGN = {name: remedy for remedy, names in _REMEDIES.items() for name in name
 
 
 def check_foreign(ranker: Any, others: Mapping[str, Any]) -> None:
-    """Refuse arguments of other libraries that ask for what the parameters do not say already."""
+    """Refuse arguments of other libraries, unless they have the defaults of these."""
     kind = type(ranker).__name__
     for name, value in others.items():
         if name not in _FOREIGN:
             hint = did_you_mean(name, inspect.signature(ranker.fit).parameters)
             raise TypeError(f"{kind}.fit() got an unexpected keyword argument {name!r}{hint}")
-        if value is None or (isinstance(value, str) and value == "auto"):  # their defaults
-            continue
-        if not _is_said_already(ranker, name, value, others):
-            told = _FOREIGN[name].format(kind, value)
-            raise TypeError(f"{kind}.fit() has no {name}; {told}")
-
-
-def _is_said_already(ranker: Any, name: str, value: Any, others: Mapping[str, Any]) -> bool:
-    """Whether an argument of another library says what a parameter says."""
-    if name == "verbose":
-        return bool(value) == bool(getattr(ranker, "verbose", 0))
-    if name == "early_stopping_rounds":
-        return getattr(ranker, "early_stopping", False) and bool(value == ranker.n_iter_no_change)
-    if name in ("eval_metric", "eval_at"):
-        metric, cutoffs = others.get("eval_metric") or "ndcg", others.get("eval_at")
-        cutoff = "" if cutoffs is None else f"@{'-'.join(map(str, np.atleast_1d(cutoffs)))}"
-        try:
-            return bool(parse(f"{metric}{cutoff}") == parse(ranker.scoring))
-        except (AttributeError, ValueError):
-            return False
-    return False
+        if not (value is None or value is False or (isinstance(value, str) and value == "auto")):
+            raise TypeError(f"{kind}.fit() has no {name}; {_FOREIGN[name].format(kind, value)}")
 
 
 def n_rows_of(X: Any) -> int:
@@ -461,8 +442,8 @@ class MethodRanker(FittedRanker):
             ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
             `early_stopping`.
         **others
-            Further arguments of LightGBM's and XGBoost's ``fit``, where they ask for what the
-            parameters say anyway; a TypeError names the parameter otherwise.
+            Of LightGBM's and XGBoost's ``fit``: a TypeError names the parameter that does the
+            same, unless the argument has its default.
 
         Returns
         -------

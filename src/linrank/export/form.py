@@ -83,11 +83,6 @@ def text(value: float) -> str:
     return repr(float(value))
 
 
-def positional(value: float) -> str:
-    """The same decimal without an exponent, for grammars that know none."""
-    return np.format_float_positional(float(value), trim="0")
-
-
 _SHOWN = 3  # names that a warning lists
 
 
@@ -158,7 +153,6 @@ class Form:
         precision: str = "float32",
         dense: bool = False,
         named: bool = True,
-        by_query: bool = False,
     ) -> Form:
         """The form of a model.
 
@@ -176,8 +170,6 @@ class Form:
             Keep features of weight 0 too.
         named : bool
             Whether the engine goes by names; without, a model that has none is not warned about.
-        by_query : bool
-            Whether the engine scales within queries itself where the model does.
         """
         _check_exportable(model)
         zeros, missing = np.zeros(model.n_features), model.missing
@@ -219,13 +211,13 @@ class Form:
         )
         if curves is not None:
             return form
-        return form._with_weights(model.coef[kept], precision, by_query)
+        return form._with_weights(model.coef[kept], precision)
 
-    def _with_weights(self, coef: NDArray[np.float64], precision: str, by_query: bool) -> Form:
+    def _with_weights(self, coef: NDArray[np.float64], precision: str) -> Form:
         """The form with weights that the engine can hold."""
         factor = power_of_two(coef, _reach(self.statistics, self.fill), self.extra, precision)
         weights, warnings = coef * factor, list(self.warnings)
-        if self.scale == "query" and not by_query:
+        if self.scale == "query":
             warnings.append(
                 "the model was trained with scale='query': its weights are those of features "
                 "divided by their range within each query, which the artefact does not do; divide "

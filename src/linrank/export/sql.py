@@ -10,7 +10,7 @@ they are exact.
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +21,6 @@ from linrank.export.artefact import Artefact
 from linrank.export.form import Form
 from linrank.export.names import refuse
 from linrank.export.steps import decisions
-
-# What columns of BigQuery may have beside letters, marks, digits, connectors and dashes.
-_FLEXIBLE = frozenset("&%=+:'<>#| ")
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,8 @@ class Dialect:
         Characters that a name may have; None where databases of this dialect differ.
     folds_case : bool
         Whether columns that differ in their capitals only are the same column.
+    refused : str
+        A regular expression of the characters that no column name has.
     """
 
     name: str
@@ -47,6 +46,7 @@ class Dialect:
     closing: str
     longest: int | None
     folds_case: bool
+    refused: str = r"\0"
 
     def quoted(self, name: str, what: str = "feature") -> str:
         """A name as it stands in a query; `what` is called so, for the error about a bad one.
@@ -56,7 +56,13 @@ class Dialect:
         >>> dialect_of("sqlserver").quoted("a[1]")
         '[a[1]]]'
         """
-        reason = self._refusal(name)
+        bad, reason = re.search(self.refused, name), ""
+        if not name:
+            reason = "it is empty"
+        elif self.longest is not None and len(name) > self.longest:
+            reason = f"it has {len(name)} characters, the limit is {self.longest}"
+        elif bad is not None:
+            reason = f"no name there has {bad[0]!r} (U+{ord(bad[0][0]):04X}) at place {bad.start()}"
         if reason:
             refuse(f"sql, dialect {self.name},", what, name, reason)
         return self.opening + name.replace(self.closing, 2 * self.closing) + self.closing
@@ -65,38 +71,15 @@ class Dialect:
         """The name of a table, the parts of ``catalogue.schema.table`` quoted one by one."""
         return ".".join(self.quoted(part, "table") for part in path.split("."))
 
-    def _refusal(self, name: str) -> str:
-        """Why no column of such a database can have this name; empty where one can."""
-        if not name:
-            return "it is empty"
-        if self.longest is not None and len(name) > self.longest:
-            return f"it has {len(name)} characters, the limit is {self.longest}"
-        if self.name == "mysql" and name[-1] in " \t\n\v\f\r":
-            return "names there must not end with a space, nor a tab or line end"
-        for character in name:
-            if character == "\0":
-                reason = "ends the text of a query"
-            elif self.name == "mysql" and ord(character) > 0xFFFF:
-                reason = "lies beyond the Basic Multilingual Plane"
-            elif self.name == "bigquery" and not _in_bigquery(character):
-                reason = "is not among those of its column names"
-            else:
-                continue
-            return f"{character!r} (U+{ord(character):04X}) {reason}"
-        return ""
-
-
-def _in_bigquery(character: str) -> bool:
-    category = unicodedata.category(character)
-    return category[0] in "LMN" or category in ("Pc", "Pd") or character in _FLEXIBLE
-
 
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
         Dialect("ansi", '"', '"', None, False),
-        Dialect("mysql", "`", "`", 64, True),
-        Dialect("bigquery", "`", "`", 300, True),
+        # Nothing beyond the Basic Multilingual Plane, and no space, tab or line end at the end.
+        Dialect("mysql", "`", "`", 64, True, r"[\0\U00010000-\U0010FFFF]|[ \t\n\v\f\r]$"),
+        # Letters, marks, digits and some signs; what quoting would take for an escape is not there.
+        Dialect("bigquery", "`", "`", 300, True, r"""[\0-\x1f!"$()*,./;?@\[\\\]^`{}~\x7f-\x9f]"""),
         Dialect("sqlserver", "[", "]", 128, True),
     )
 }
@@ -212,17 +195,13 @@ def _alike(names: Iterable[str], key: Callable[[str], Any]) -> tuple[str, str] |
     return None
 
 
-def _expression(form: Form, dialect: Dialect, owner: str = "", qid: str = "") -> str:
+def _expression(form: Form, dialect: Dialect, owner: str = "") -> str:
     """The sum; `owner` is the alias of the table that the columns are of, with its dot."""
     columns = [owner + dialect.quoted(name) for name in form.names]
     if form.curves is not None:
         parts: Any = zip(columns, form.curves, form.added, strict=True)
         return _sum([_curve(*each) for each in parts])
     weights = form.weights.tolist()
-    if qid:
-        fills = [None] * len(columns) if form.missing == "error" else form.fill.tolist()
-        parts = zip(columns, weights, fills, strict=True)
-        return _sum([_scaled_term(column, w, fill, qid) for column, w, fill in parts])
     return _sum([_term(*each) for each in zip(columns, weights, form.added, strict=True)])
 
 
@@ -242,20 +221,6 @@ def _curve(column: str, curve: Function, added: float | None) -> str:
         curve, column, literal, "CASE WHEN {x} > {knot} THEN {above} ELSE {below} END"
     )
     return f"CASE WHEN {column} IS NULL THEN {absent} ELSE {known} END"
-
-
-def _scaled_term(column: str, weight: float, fill: float | None, qid: str) -> str:
-    """``w·x / (max x - min x)`` over the rows of the query, 0 where the feature is constant there.
-
-    Missing values are filled in before, as in training; indicators cannot be scaled within queries.
-    """
-    value = column if fill is None else f"COALESCE({column}, {literal(fill)})"
-    over = f"OVER (PARTITION BY {qid})"
-    width = f"NULLIF(MAX({value}) {over} - MIN({value}) {over}, 0)"
-    term = f"COALESCE({literal(weight)} * {value} / {width}, 0e0)"
-    if fill is None:  # a NULL is not to turn into the 0 of a constant feature
-        return f"CASE WHEN {column} IS NOT NULL THEN {term} END"
-    return term
 
 
 def _sum(terms: Sequence[str]) -> str:
@@ -284,13 +249,12 @@ def _query(
         order = f"CASE WHEN scored.{score} IS NULL THEN 1 ELSE 0 END, {order}"
     if docid is not None:
         order += f", scored.{dialect.quoted(docid, 'docid')}"
-    by_query = f"listed.{query}" if form.scale == "query" and query else ""
     lines = [
         "SELECT scored.*,",
         f"  ROW_NUMBER() OVER ({partition}ORDER BY {order}) AS {rank}",
         "FROM (",
         "  SELECT listed.*,",
-        f"    {_expression(form, dialect, 'listed.', by_query)} AS {score}",
+        f"    {_expression(form, dialect, 'listed.')} AS {score}",
         f"  FROM {dialect.quoted_path(table)} listed",
         ") scored",
         f"ORDER BY {f'scored.{query}, ' if query else ''}{rank}",

@@ -41,8 +41,6 @@ class Target:
         Whether it knows features by names, rather than by numbers.
     takes : {"weights", "curves", "interactions"}
         What it can compute, and all before that.
-    scaling_options : tuple of str
-        The options that, given together, let it scale within queries.
     """
 
     summary: str
@@ -51,7 +49,6 @@ class Target:
     is_dense: bool = False
     has_names: bool = True
     takes: str = "weights"
-    scaling_options: tuple[str, ...] = ()
 
     def load(self) -> Any:
         """The function that writes."""
@@ -88,7 +85,6 @@ TARGETS = {
         "sql:write",
         "float64",
         takes="curves",
-        scaling_options=("table", "qid"),
     ),
     "json": Target(
         "names and weights, for a program of one's own",
@@ -136,7 +132,6 @@ def export(
     _check_parts(target, model)
     from linrank.export.form import Form
 
-    scaling = engine.scaling_options
     form = Form.of(
         model,
         target=target,
@@ -144,7 +139,6 @@ def export(
         precision=options.get("precision") or engine.precision,
         dense=engine.is_dense,
         named=engine.has_names,
-        by_query=bool(scaling) and all(options.get(option) is not None for option in scaling),
     )
     artefact: Artefact = engine.load()(form, name, **options)
     artefact = replace(artefact, warnings=(*form.warnings, *artefact.warnings))

@@ -7,11 +7,10 @@ or functions of the profile that it inherits from.
 from __future__ import annotations
 
 import re
-from xml.sax.saxutils import escape, quoteattr
 
 from linrank.errors import check_one_of
 from linrank.export.artefact import Artefact
-from linrank.export.form import Form, positional, text
+from linrank.export.form import Form, text
 from linrank.export.names import check_printable, listed, refuse
 from linrank.export.steps import decisions
 
@@ -63,11 +62,10 @@ def write(
     name: str,
     *,
     inherits: str = "default",
-    weights: str = "literal",
     phase: str = "first",
     schema: str = "SCHEMA",
 ) -> Artefact:
-    """A rank profile, and with ``weights="query"`` a query profile with the weights.
+    """A rank profile.
 
     Parameters
     ----------
@@ -77,15 +75,11 @@ def write(
         What the profile is to be called.
     inherits : str
         The rank profile that it inherits from.
-    weights : {"literal", "query"}
-        Whether the weights are numbers in the expression, or inputs of the query, which can be
-        changed without a deployment.
     phase : {"first", "second"}
         The phase of ranking that takes the expression.
     schema : str
         The schema that the instructions speak of.
     """
-    check_one_of("weights", weights, ("literal", "query"))
     check_one_of("phase", phase, ("first", "second"))
     for what, word in (("profile", name), ("inherited profile", inherits), ("schema", schema)):
         check_profile_name(what, word)
@@ -96,97 +90,50 @@ def write(
         )
     for feature in form.names:
         check_rank_feature(feature)
-    if weights == "query" and form.curves is not None:
-        raise ValueError("curves are no weights that a query could give; use weights='literal'")
-    inputs: dict[str, str] | None = {} if weights == "query" else None
-    terms = _terms(form, inputs)
-    files = {f"{name}.profile": _profile(name, inherits, phase, terms, inputs or {}).encode()}
-    if inputs:
-        files[f"{name}.xml"] = _query_profile(name, inputs).encode()
-    return Artefact("vespa", files, _instructions(form, name, schema, bool(inputs)))
+    content = _profile(name, inherits, phase, _terms(form))
+    return Artefact("vespa", {f"{name}.profile": content}, _instructions(form, name, schema))
 
 
-def _number(inputs: dict[str, str] | None, prefix: str, feature: str, value: float) -> str:
-    """The text of a value, ``w`` of a feature or ``m`` of a missing one: its digits, or an input.
-
-    ``inputs`` gets the digits as the default of that input; None where there are to be none.
-    """
-    if inputs is None:
-        return text(value)
-    stem = f"{prefix}_{re.sub('[^A-Za-z0-9]+', '_', feature).strip('_')}"
-    known, n = stem, 1
-    while known in inputs:
-        n += 1
-        known = f"{stem}_{n}"
-    inputs[known] = positional(value)  # a schema knows no exponents, an expression does
-    return f"query({known})"
-
-
-def _terms(form: Form, inputs: dict[str, str] | None) -> list[str]:
+def _terms(form: Form) -> list[str]:
     """What each feature adds. A number that is not there is NaN in Vespa.
 
     Attributes may always lack a value; other features are asked only if the model has a rule.
     """
     terms = []
     for k, (feature, weight) in enumerate(zip(form.names, form.weights, strict=True)):
-        product = f"{_number(inputs, 'w', feature, weight)} * {feature}" if weight else "0.0"
+        product = f"{text(weight)} * {feature}" if weight else "0.0"
         missing = form.contributions[k]
         if form.curves is not None:
             product = decisions(form.curves[k], feature, text, _CHOICE)
         if form.missing == "error" and not feature.startswith("attribute("):
             terms.append(product)
-            continue
-        instead = _number(inputs, "m", feature, missing) if missing else "0.0"
-        terms.append(f"if (isNan({feature}), {instead}, {product})")
+        else:
+            terms.append(f"if (isNan({feature}), {text(missing) if missing else '0.0'}, {product})")
     return terms
 
 
-def _profile(name: str, inherits: str, phase: str, terms: list[str], inputs: dict[str, str]) -> str:
-    lines = "".join(f"        query({key}) double: {value}\n" for key, value in inputs.items())
-    declared = f"    inputs {{\n{lines}    }}\n" if inputs else ""
+def _profile(name: str, inherits: str, phase: str, terms: list[str]) -> bytes:
     expression = " +\n            ".join(terms)
     return (
         f"rank-profile {name} inherits {inherits} {{\n"
-        f"{declared}"
         f"    {phase}-phase {{\n"
         "        expression {\n"
         f"            {expression}\n"
         "        }\n"
         "    }\n"
         "}\n"
-    )
+    ).encode()
 
 
-def _query_profile(name: str, inputs: dict[str, str]) -> str:
-    fields = "".join(
-        f"    <field name={quoteattr(f'ranking.features.query({key})')}>{escape(value)}</field>\n"
-        for key, value in inputs.items()
-    )
+def _instructions(form: Form, name: str, schema: str) -> str:
     return (
-        f'<query-profile id="{name}">\n    <field name="ranking.profile">{name}</field>\n'
-        f"{fields}</query-profile>\n"
-    )
-
-
-def _instructions(form: Form, name: str, schema: str, has_inputs: bool) -> str:
-    told = (
         f"{form.summary} for Vespa.\n\n"
         f"Put {name}.profile into the folder schemas/{schema}/ of the application package, or its "
         f"text into schemas/{schema}.sd, and deploy: vespa deploy. Every feature must be a rank "
         "feature or a function that the inherited profile has, with the values that the model was "
         f"trained on: {listed(form.names)}. To log such values for the next training, list them "
         "under match-features.\n\n"
-    )
-    if not has_inputs:
-        return told + (
-            "Use it in a query:\n\n"
-            f"  vespa query 'select * from {schema} where userQuery()' query=KEYWORDS "
-            f"ranking={name}\n"
-        )
-    return told + (
-        f"Put {name}.xml into search/query-profiles/: it holds the weights, which can be changed "
-        "there, or in a query by input.query(NAME)=VALUE, without a new expression. Use it in a "
-        "query:\n\n"
+        "Use it in a query:\n\n"
         f"  vespa query 'select * from {schema} where userQuery()' query=KEYWORDS "
-        f"queryProfile={name}\n"
+        f"ranking={name}\n"
     )

@@ -336,11 +336,12 @@ class Ground:
         if place.dataset is not None:
             model = LinearModel.of(result, self.columns, self.scaling, **known)
             return model if design is None else design.model(model, place.dataset)
-        known |= {"n_rows": place.n_rows, "n_queries": place.n_queries, "n_pairs": n_pairs}
+        sizes = {"n_rows": place.n_rows, "n_queries": place.n_queries, "n_pairs": n_pairs}
+        training = {**known, **result.summary, **sizes}
         columns = self.columns if design is None else None
-        model = LinearModel.of_sizes(result, columns, self.scaling, **known)
+        model = LinearModel.of_columns(result, columns, self.scaling, training)
         if design is None:
-            return model.knowing(place.statistics)
+            return model.with_statistics(place.statistics)
         return design.model(model, place.columns, place.statistics)
 
     def varying(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -23,7 +23,6 @@ from linrank.models.linear import (
     FeatureModel,
     Scalar,
     check_scores,
-    checked_pair,
     has_non_finite,
     shared_fields,
     vector,
@@ -205,32 +204,6 @@ class AdditiveModel(FeatureModel):
             scores[part] = found
         return check_scores(scores)
 
-    def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
-        """What every feature contributes to a score, or to the difference of two.
-
-        Parameters
-        ----------
-        X : Dataset or matrix of shape (n_rows, n_features)
-            Raw rows.
-        qid : array of shape (n_rows,) or None
-            Not looked at.
-        pair : (int, int) or None
-            Two rows of `X` to compare.
-
-        Returns
-        -------
-        ndarray
-            Without `pair`, the ``f_j(x_ij)`` of all rows, and interactions, if there are any, in
-            one more column; they sum to the scores along each row. With ``pair=(i, j)``, the row i
-            less the row j, which sums to ``score(i) - score(j)``.
-        """
-        rows = self._explained_rows(X)
-        if pair is None:
-            return np.concatenate([self._terms(block) for _, block in dense_blocks(rows)])
-        chosen = rows.take(np.array(checked_pair(pair, rows.shape[0])))
-        above, below = next(self._terms(block) for _, block in dense_blocks(chosen))
-        return above - below
-
     def _known_rows(self, X: Any) -> Rows:
         """The rows of X; in those that were filled in as in training, what indicators tell."""
         if not isinstance(X, Dataset) or X.filling is None:
@@ -256,8 +229,10 @@ class AdditiveModel(FeatureModel):
             scores += self.interactions.scores(rows, n_jobs)
         return scores
 
-    def _terms(self, rows: DenseRows) -> NDArray[np.float64]:
-        """What each feature, and interactions, add to each score."""
+    def _terms(self, rows: Rows) -> NDArray[np.float64]:
+        return np.concatenate([self._terms_of(block) for _, block in dense_blocks(rows)])
+
+    def _terms_of(self, rows: DenseRows) -> NDArray[np.float64]:
         rows, added = self._filled(DenseRows(rows.values.astype(np.float64)))
         terms = self.curves.columns(rows).values
         if added is not None:

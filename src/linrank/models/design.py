@@ -16,7 +16,7 @@ from linrank.data.missing import Missing
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offsets
 from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
-from linrank.models.linear import LinearModel, kept, known_of
+from linrank.models.linear import LinearModel, masked_statistics, statistics_and_fingerprint
 from linrank.options import CURVES
 from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
@@ -58,7 +58,7 @@ class Shape:
                 raise ValueError(f"n_knots must be from 2 to {MAX_KNOTS}, got {p.n_knots}")
         if p.interactions:
             check_natural("interactions", p.interactions)
-        rising, falling = (_listed(p, name) for name in ("increasing", "decreasing"))
+        rising, falling = (_as_tuple(p, name) for name in ("increasing", "decreasing"))
         if (rising or falling) and (p.curves is None or p.interactions):
             reason = "has no curves" if p.curves is None else "has interactions, which keep no sign"
             raise ValueError(f"increasing and decreasing are of curves, and the model {reason}")
@@ -127,7 +127,7 @@ class Shape:
         return lower, upper
 
 
-def _listed(parameters: Any, name: str) -> tuple[Any, ...]:
+def _as_tuple(parameters: Any, name: str) -> tuple[Any, ...]:
     given = getattr(parameters, name, None)
     if given is None:
         return ()
@@ -327,7 +327,9 @@ class Design:
         )
         is_used = model.is_used if interactions is None else np.ones(self.n_features, dtype=bool)
         if statistics is not None:
-            return replace(model, statistics=kept(statistics.of_first(self.n_features), is_used))
-        statistics, fingerprint = known_of(data, is_used)
+            return replace(
+                model, statistics=masked_statistics(statistics.of_first(self.n_features), is_used)
+            )
+        statistics, fingerprint = statistics_and_fingerprint(data, is_used)
         known = {} if fingerprint is None else {"fingerprint": fingerprint}
         return replace(model, statistics=statistics, training={**model.training, **known})

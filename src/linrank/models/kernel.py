@@ -280,7 +280,7 @@ class KernelModel(linear_model.SavedModel):
                 "rows; a precomputed kernel needs K(rows, training rows), one column for each of "
                 "these, support row or not"
             )
-        raise self._of_other_size(n_columns)
+        raise self._size_error(n_columns)
 
     def _scores(self, rows: Rows, n_threads: int) -> NDArray[np.float64]:
         """The scores of scaled rows."""

@@ -20,7 +20,6 @@ from linrank.data.missing import (
     Filling,
     Missing,
     contributions,
-    dense_contributions,
     scores_with_missing,
 )
 from linrank.data.queries import Queries
@@ -165,17 +164,21 @@ def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str
 MAX_FEATURES = 20_000  # beyond, statistics would make up most of the model
 
 
-def known_of(data: Dataset, used: NDArray[np.bool_]) -> tuple[ColumnStatistics | None, str | None]:
+def statistics_and_fingerprint(
+    data: Dataset, used: NDArray[np.bool_]
+) -> tuple[ColumnStatistics | None, str | None]:
     """Statistics of the raw features, and the fingerprint; None for what is not to be had."""
     rows = data.rows
     if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
         return None, None  # computed by blocks, or the outline of a store
     n_features = data.n_raw_features
     found = rows.scan(data.weight).statistics
-    return kept(found.of_first(n_features), used), fingerprint(data)
+    return masked_statistics(found.of_first(n_features), used), fingerprint(data)
 
 
-def kept(statistics: ColumnStatistics | None, used: NDArray[np.bool_]) -> ColumnStatistics | None:
+def masked_statistics(
+    statistics: ColumnStatistics | None, used: NDArray[np.bool_]
+) -> ColumnStatistics | None:
     """What a model keeps of statistics: those of the features that it uses, 0 for the others.
 
     A model of few weights stays a small file so.
@@ -271,7 +274,7 @@ class SavedModel:
         if factors is not None and factors.shape != (self.n_features,):
             raise ValueError(f"{factors.size} scaling factors for {self.n_features} features")
 
-    def _of_other_size(self, n_features: int) -> ValueError:
+    def _size_error(self, n_features: int) -> ValueError:
         return ValueError(
             f"the rows have {n_features} features, the model {self.n_features}; when reading a "
             f"file, pass n_features={self.n_features}"
@@ -366,7 +369,7 @@ class FeatureModel(SavedModel):
         if filling is None:
             return None
         if filling.n_features != self.n_features:
-            raise self._of_other_size(filling.n_features)
+            raise self._size_error(filling.n_features)
         values = filling.values is own.values or (
             filling.values is not None
             and own.values is not None
@@ -384,10 +387,41 @@ class FeatureModel(SavedModel):
     def _raw_rows(self, X: Any) -> Rows:
         rows = raw_rows(X, self.feature_names, check="later")
         if rows.shape[1] != self.n_features:
-            raise self._of_other_size(rows.shape[1])
+            raise self._size_error(rows.shape[1])
         return rows
 
-    def _explained_rows(self, X: Any) -> Rows:
+    def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
+        """What every feature contributes to a score, or to the difference of two.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,) or None
+            Query of each row, when the scaling is by query.
+        pair : (int, int) or None
+            Two rows of `X` to compare.
+
+        Returns
+        -------
+        ndarray or scipy.sparse.csr_array
+            Without `pair`, the ``x_ij·coef_j`` or ``f_j(x_ij)`` of all rows, which sum to the
+            scores along each row; interactions, if there are any, are one more column. With
+            ``pair=(i, j)``, those of row i less those of row j, which sum to
+            ``score(i) - score(j)``. A missing value contributes what `missing` says.
+        """
+        rows = self._explained_rows(X, qid)
+        if pair is None:
+            return self._terms(rows)
+        i, j = (rows.take(slice(k, k + 1)) for k in checked_pair(pair, rows.shape[0]))
+        difference = self._terms(i) - self._terms(j)
+        return (difference if isinstance(difference, np.ndarray) else difference.toarray())[0]
+
+    def _terms(self, rows: Rows) -> Any:
+        """What each feature, and interactions, add to each score: a row for each row."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what features contribute")
+
+    def _explained_rows(self, X: Any, qid: Any) -> Rows:
         if isinstance(X, Dataset) and X.filling is not None:
             raise ValueError(
                 f"the missing values of {X.source} have been filled in; load it with "
@@ -474,42 +508,31 @@ class LinearModel(FeatureModel):
         training = summary_of(result, data, settings)
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
-        model = cls._of(result, data, scaling, training)
-        statistics, fingerprint = known_of(data, model.missing.uses(model.coef))
+        model = cls.of_columns(result, data, scaling, training)
+        statistics, fingerprint = statistics_and_fingerprint(data, model.missing.uses(model.coef))
         known = {} if fingerprint is None else {"fingerprint": fingerprint}
         return replace(model, statistics=statistics, training={**training, **known})
 
     @classmethod
-    def of_sizes(
+    def of_columns(
         cls,
         result: Outcome,
         columns: Dataset | None,
         scaling: Scaling,
-        *,
-        n_rows: int,
-        n_queries: int,
-        n_pairs: int,
-        **settings: Scalar,
+        training: Mapping[str, Scalar],
     ) -> LinearModel:
-        """The model of a run whose rows are elsewhere: ``columns`` has none, only their names and
-        how missing values were filled in; None where the model is to know neither."""
-        sizes = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
-        return cls._of(result, columns, scaling, {**settings, **result.summary, **sizes})
-
-    @classmethod
-    def _of(
-        cls, result: Outcome, columns: Dataset | None, scaling: Scaling, training: dict[str, Scalar]
-    ) -> LinearModel:
+        """The model of a run whose rows may be elsewhere: of ``columns`` only their names count,
+        and how missing values were filled in; None where the model is to know neither."""
         filling = None if columns is None else columns.filling
         names = None if columns is None else columns.raw_feature_names
         coef, missing = Missing.split(scaling.fold(result.w), filling)
         return cls(coef, names, scaling.of_first(coef.size), training, missing=missing)
 
-    def knowing(self, statistics: ColumnStatistics | None) -> LinearModel:
+    def with_statistics(self, statistics: ColumnStatistics | None) -> LinearModel:
         """The model with statistics of training rows that are elsewhere."""
         if statistics is not None:
             statistics = statistics.of_first(self.n_features)
-        return replace(self, statistics=kept(statistics, self.missing.uses(self.coef)))
+        return replace(self, statistics=masked_statistics(statistics, self.missing.uses(self.coef)))
 
     @property
     def n_features(self) -> int:
@@ -561,36 +584,12 @@ class LinearModel(FeatureModel):
             check_scores(scores)
         return scores
 
-    def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
-        """What every feature contributes to a score, or to the difference of two.
+    def _explained_rows(self, X: Any, qid: Any) -> Rows:
+        rows = super()._explained_rows(X, qid)
+        return self._scaled_rows(rows, X, qid, None) if self.scaling.needs_queries else rows
 
-        Parameters
-        ----------
-        X : Dataset or matrix of shape (n_rows, n_features)
-            Raw rows.
-        qid : array of shape (n_rows,) or None
-            Query of each row, when the scaling is by query.
-        pair : (int, int) or None
-            Two rows of `X` to compare.
-
-        Returns
-        -------
-        ndarray or scipy.sparse.csr_array
-            Without `pair`, the ``x_ij·coef_j`` of all rows, which sum to the scores along each
-            row. With ``pair=(i, j)``, the vector ``(x_i - x_j) ∘ coef``, which sums to
-            ``score(i) - score(j)``. A missing value contributes what `missing` says.
-        """
-        rows = self._explained_rows(X)
-        if self.scaling.needs_queries:
-            rows = self._scaled_rows(rows, X, qid, None)
-        if pair is None:
-            return contributions(rows, self.coef, self.missing)
-        i, j = checked_pair(pair, rows.shape[0])
-        above, below = (rows.take(slice(k, k + 1)) for k in (i, j))
-        difference = dense_contributions(above, self.coef, self.missing) - dense_contributions(
-            below, self.coef, self.missing
-        )
-        return difference[0]
+    def _terms(self, rows: Rows) -> Any:
+        return contributions(rows, self.coef, self.missing)
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""

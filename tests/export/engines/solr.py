@@ -1,10 +1,8 @@
-"""Solr's learning to rank: the feature store, LinearModel, and the two normalizers.
+"""Solr's learning to rank: the feature store and LinearModel, without normalizers.
 
 Rules: features need a name and a class; ``defaultValue`` of a feature (a number or a string)
 stands in where it has no value, and is 0 otherwise. A model lists features of its store, each
-once, perhaps with a norm, and has a weight for every one of them. The parameters of norms are
-strings, as in all of Solr's examples: its reflection finds ``setAvg(float)`` for no other type.
-Everything is a Java float; defaults are filled in before the norm is applied.
+once, and has a weight for every one of them. Everything is a Java float.
 """
 
 from __future__ import annotations
@@ -69,26 +67,17 @@ class Server:
 class LinearModel:
     name: str
     store: dict[str, np.float32]
-    features: dict[str, Norm | None]
+    features: list[str]
     weights: dict[str, np.float32]
 
     def score(self, columns: Columns) -> np.ndarray:
         return float32_sum(self._terms(columns), n_rows(columns))
 
     def _terms(self, columns: Columns) -> Iterator[tuple[np.float32, np.ndarray]]:
-        for name, norm in self.features.items():
+        for name in self.features:
             values = column(columns, name).astype(np.float32)
             values = np.where(np.isnan(values), self.store[name], values)
-            yield self.weights[name], values if norm is None else norm(values)
-
-
-@dataclass(frozen=True)
-class Norm:
-    shift: np.float32
-    width: np.float32
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        return (values - self.shift) / self.width
+            yield self.weights[name], values
 
 
 def _default(params: dict[str, Any], name: str) -> np.float32:
@@ -96,19 +85,18 @@ def _default(params: dict[str, Any], name: str) -> np.float32:
     return _parse_float(value) if isinstance(value, str) else single(value, f"{name}.defaultValue")
 
 
-def _listed(entries: Any, store: dict[str, np.float32]) -> dict[str, Norm | None]:
+def _listed(entries: Any, store: dict[str, np.float32]) -> list[str]:
     require(isinstance(entries, list) and entries, "no features declared for the model")
-    features: dict[str, Norm | None] = {}
+    features: list[str] = []
     for entry in entries:
-        known_keys(entry, ("name", "norm"), "a feature of the model")
-        name = entry.get("name")
+        name = known_keys(entry, ("name",), "a feature of the model").get("name")
         require(name in store, f"Feature: {name} not found in store")
         require(name not in features, f"duplicated feature {name}")
-        features[name] = _norm(entry["norm"]) if "norm" in entry else None
+        features.append(name)
     return features
 
 
-def _weights(params: Any, features: dict[str, Norm | None]) -> dict[str, np.float32]:
+def _weights(params: Any, features: list[str]) -> dict[str, np.float32]:
     weights = known_keys(params, ("weights",), "params").get("weights")
     require(isinstance(weights, dict) and weights, "the model doesn't contain any weights")
     lacking = [name for name in features if name not in weights]
@@ -116,24 +104,6 @@ def _weights(params: Any, features: dict[str, Norm | None]) -> dict[str, np.floa
     extra = [name for name in weights if name not in features]
     require(not extra, f"weights of features that are not listed are ignored: {extra}")
     return {name: single(weights[name], f"the weight of {name}") for name in features}
-
-
-def _norm(entry: Any) -> Norm | None:
-    known_keys(entry, ("class", "params"), "a norm")
-    kind, params = entry.get("class"), entry.get("params", {})
-    if kind == _PACKAGE + "norm.IdentityNormalizer":
-        return None
-    if kind == _PACKAGE + "norm.StandardNormalizer":
-        known_keys(params, ("avg", "std"), kind)
-        deviation = _parse_float(params.get("std", "1"))
-        require(deviation > 0, f"Standard Normalizer standard deviation must be positive: {params}")
-        return Norm(_parse_float(params.get("avg", "0")), deviation)
-    require(kind == _PACKAGE + "norm.MinMaxNormalizer", f"unknown class {kind!r}")
-    require(known_keys(params, ("min", "max"), kind).keys() >= {"min", "max"}, "an infinite range")
-    low, high = _parse_float(params["min"]), _parse_float(params["max"])
-    require(high - low != 0, f"MinMax Normalizer delta must not be zero: {params}")
-    require(high - low > 0 and np.isfinite(high - low), f"a range that turns the order: {params}")
-    return Norm(low, high - low)
 
 
 def _parse_float(text: Any) -> np.float32:

@@ -1,160 +1,51 @@
-"""Vespa's rank profiles and query profiles, and the scores of documents under them.
+"""A rank profile of Vespa, and the scores of documents under it.
 
-Rules of the schema language: ``rank-profile name inherits others { ... }``; the name may have
-dashes, but starts with a letter or ``_``. Inputs are ``query(name) type: default``, one a line,
-and a default is a decimal WITHOUT an exponent: the language of schemas has none, other than that
-of expressions. ``expression:`` goes to the end of the line, or to a brace that closes the block;
-``expression { ... }`` may take several lines. ``#`` starts a comment. A query profile sets
-inputs by ``ranking.features.query(name)``, which override the defaults.
+Rules: ``rank-profile name inherits others { phase { expression { ... } } }``; the name may have
+dashes, but starts with a letter or ``_``. An expression is made of rank features, numbers, signs of
+arithmetic, ``if (condition, then, else)`` and ``isNan(x)``, all in double precision.
 """
 
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from engines.rules import Columns, Refused, n_rows, require
-from engines.vespa_expression import Environment, by_name, evaluate, unknown
+from engines.rules import Columns, n_rows, require
 
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_DASHED = r"[A-Za-z_][A-Za-z0-9_-]*"
-_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
-_INPUT = re.compile(rf"query\(\s*({_NAME})\s*\)[ \t]*(double|float|long)?[ \t]*(?::\s*(\S+))?")
-_FIELD = re.compile(rf"(?:ranking\.features\.|input\.|ranking\.input\.)query\(({_NAME})\)")
-_PHASES = ("first-phase", "second-phase", "global-phase")
+_NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
+_PROFILE = re.compile(
+    rf"rank-profile\s+({_NAME})\s+inherits\s+({_NAME}(?:\s*,\s*{_NAME})*)\s*\{{"
+    r"\s*((?:first|second)-phase)\s*\{\s*expression\s*\{([^{}]*)\}\s*\}\s*\}\s*"
+)
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
+_EXPRESSION = re.compile(rf"(?:\s|{_NUMBER}|[-+*(),>]|columns\[[0-9]+\]|where\(|isnan\()*")
 
 
 @dataclass
 class RankProfile:
     name: str
     inherits: tuple[str, ...]
-    inputs: dict[str, float | None] = field(default_factory=dict)
-    functions: dict[str, str] = field(default_factory=dict)
-    phases: dict[str, str] = field(default_factory=dict)
-    match_features: str = ""
+    phase: str
+    expression: str
 
-    def score(
-        self, columns: Columns, query: Mapping[str, float] | None = None, phase: str = "first-phase"
-    ) -> np.ndarray:
-        """Scores in the given phase; `query` holds the inputs that the request sets."""
-        inputs = {**self.inputs, **(query or {})}
-        lacking = [name for name, value in inputs.items() if value is None]
-        require(not lacking, f"inputs without a value: {lacking}")
-        values = {f"query({name})": np.float64(value) for name, value in inputs.items()}
-        features = {name: np.asarray(value, np.float64) for name, value in columns.items()}
-        scores = evaluate(self.phases[phase], self._environment({**features, **values}))
+    def score(self, columns: Columns) -> np.ndarray:
+        """Scores of documents whose rank features have these names."""
+        text, names = self.expression, list(columns)
+        for name in sorted(names, key=len, reverse=True):
+            place = f"columns[{names.index(name)}]"
+            text = re.sub(rf"(?<![\w.@$]){re.escape(name)}(?![\w.@$(])", place, text)
+        text = text.replace("if (", "where(").replace("isNan(", "isnan(")
+        require(_EXPRESSION.fullmatch(text), f"Vespa cannot read {text!r}")
+        known = {"columns": [np.asarray(c, np.float64) for c in columns.values()]}
+        known |= {"where": np.where, "isnan": np.isnan, "__builtins__": {}}
+        scores = eval(" ".join(text.split()), known)
         return np.broadcast_to(np.asarray(scores), n_rows(columns))
-
-    def _environment(self, values: Mapping[str, np.ndarray]) -> Environment:
-        environment: Environment
-
-        def function(name: str) -> np.ndarray:
-            body = self.functions.get(name.removesuffix("()"))
-            return unknown(name) if body is None else evaluate(body, environment)
-
-        environment = by_name(values, function)
-        return environment
 
 
 def parse_rank_profile(text: str) -> RankProfile:
     """The one rank profile of a text that is to be put inside of a schema."""
-    scanner = _Scanner(text)
-    head = scanner.take(
-        rf"rank-profile\s+({_DASHED})(?:\s+inherits\s+({_DASHED}(?:\s*,\s*{_DASHED})*))?\s*\{{"
-    )
-    inherits = tuple(re.split(r"\s*,\s*", head[2])) if head[2] else ()
-    profile = RankProfile(head[1], inherits)
-    while not scanner.found(r"\}"):
-        _item(scanner, profile)
-    require(scanner.at_end(), f"text after the rank profile: {scanner.rest()!r}")
-    require(profile.phases, "the profile ranks by nothing")
-    return profile
-
-
-def parse_query_profile(text: str) -> dict[str, float]:
-    """The inputs that a query profile sets."""
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as problem:
-        raise Refused(f"not XML: {problem}") from None
-    require(root.tag == "query-profile", f"<{root.tag}> is no query profile")
-    require(re.fullmatch(r"[A-Za-z0-9_/.:-]+", root.get("id", "")), "the id of the profile")
-    inputs: dict[str, float] = {}
-    for element in root:
-        require(element.tag == "field", f"<{element.tag}> in a query profile")
-        match = _FIELD.fullmatch(element.get("name", ""))
-        if match is None:
-            continue
-        require(match[1] not in inputs, f"{match[1]} is set twice")
-        inputs[match[1]] = float(element.text or "")
-    return inputs
-
-
-def _item(scanner: _Scanner, profile: RankProfile) -> None:
-    if scanner.found(r"inputs\s*\{"):
-        while not scanner.found(r"\}"):
-            _input(scanner, profile)
-        return
-    if match := scanner.found(rf"function\s+(?:inline\s+)?({_NAME})\s*\(\s*\)\s*\{{"):
-        require(match[1] not in profile.functions, f"Function '{match[1]}' is defined twice")
-        profile.functions[match[1]] = _expression(scanner)
-        scanner.take(r"\}")
-        return
-    if match := scanner.found(rf"({'|'.join(_PHASES)})\s*\{{"):
-        require(match[1] not in profile.phases, f"{match[1]} comes twice")
-        while not scanner.found(r"\}"):
-            if not scanner.found(r"(?:rerank-count|keep-rank-count)\s*:\s*[0-9]+"):
-                profile.phases[match[1]] = _expression(scanner)
-        return
-    features = scanner.take(r"match-features\s*(?:\{([^}]*)\}|:([^}\n]*))")
-    profile.match_features = (features[1] or features[2] or "").strip()
-
-
-def _input(scanner: _Scanner, profile: RankProfile) -> None:
-    match = scanner.take(_INPUT.pattern)
-    name, value = match[1], match[3]
-    require(name not in profile.inputs, f"input {name} comes twice")
-    if value is not None:
-        require(re.fullmatch(_NUMBER, value), f"{value!r} is no number of the schema language")
-    profile.inputs[name] = None if value is None else float(value)
-
-
-def _expression(scanner: _Scanner) -> str:
-    if scanner.found(r"expression\s*\{"):
-        return scanner.take(r"([^{}]*)\}")[1].strip()
-    return scanner.take(r"expression *:([^{}\n]*)\n?")[1].strip()
-
-
-class _Scanner:
-    """A text that is read from the front; white space and comments before a match do not count."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def found(self, pattern: str) -> re.Match[str] | None:
-        """The match right here, which is then behind us; or None."""
-        self._skip()
-        match = re.compile(pattern).match(self._text, self._at)
-        self._at = match.end() if match else self._at
-        return match
-
-    def take(self, pattern: str) -> re.Match[str]:
-        match = self.found(pattern)
-        if match is None:
-            raise Refused(f"Vespa reads /{pattern}/ here, not {self.rest()!r}")
-        return match
-
-    def at_end(self) -> bool:
-        self._skip()
-        return self._at == len(self._text)
-
-    def rest(self) -> str:
-        return self._text[self._at : self._at + 60]
-
-    def _skip(self) -> None:
-        self._at = re.compile(r"(?:\s+|#[^\n]*)*").match(self._text, self._at).end()
+    found = _PROFILE.fullmatch(text)
+    require(found, f"Vespa reads a rank profile here, not {text!r}")
+    return RankProfile(found[1], tuple(re.split(r"\s*,\s*", found[2])), found[3], found[4])

@@ -1,18 +1,18 @@
-"""LinearForm: names and weights that an engine can hold, in the order of the model."""
+"""Form: names and weights that an engine can hold, in the order of the model."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from export_cases import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_cases import statistics
 from hypothesis_profiles import examples
 from linrank import ExportWarning, LinearModel, make_ranking
 from linrank.data.missing import Missing
 from linrank.data.scaling import Scaling
-from linrank.export.form import Form, positional, power_of_two, singles, text
+from linrank.export.form import Form, power_of_two, singles, text
 from papers import RankSVM
 
 NAMES = ["bm25", "age", "clicks"]
@@ -25,12 +25,6 @@ def test_features_without_weight_are_left_out():
     assert form.weights.tolist() == [0.5, -2.0]
     assert form.factor == 1.0
     assert form.warnings == ()
-
-
-def test_a_dense_target_keeps_them():
-    form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES), dense=True)
-    assert form.names == tuple(NAMES)
-    assert form.weights.tolist() == [0.5, 0.0, -2.0]
 
 
 def test_a_feature_that_only_counts_when_missing_stays():
@@ -60,31 +54,6 @@ def test_constant_features_are_scaled_away():
     assert form.names == ("bm25", "clicks")
 
 
-def test_only_zeros_are_refused():
-    with pytest.raises(ValueError, match="all weights of the model are 0"):
-        Form.of(LinearModel([0.0, 0.0]))
-
-
-def test_other_models_are_refused_by_type():
-    with pytest.raises(TypeError, match="what can be exported is a LinearModel, got int"):
-        Form.of(3)
-
-
-def test_names_without_names():
-    model = LinearModel([1.0, 2.0], training={"index_base": 1})
-    form = Form.of(model)
-    assert form.names == ("f1", "f2")
-    assert "no feature names" in form.warnings[0]
-    assert Form.of(model, named=False).warnings == ()
-    assert Form.of(LinearModel([1.0, 2.0])).names == ("f0", "f1")
-    assert Form.of(LinearModel([1.0, 2.0], ["a", "b"])).warnings == ()
-
-
-def test_scaling_by_query_is_warned_about():
-    form = Form.of(LinearModel([1.0], ["a"], Scaling("query")))
-    assert "scale='query'" in form.warnings[0]
-
-
 # ---- magnitudes ---------------------------------------------------------------------------------
 
 
@@ -97,10 +66,6 @@ def test_weights_beyond_float32_are_rescaled_by_a_power_of_two(size):
     held = form.weights.astype(np.float32)
     np.testing.assert_allclose(held, form.weights, rtol=1e-7)
     assert form.warnings == ()
-
-
-def test_ordinary_weights_are_left_alone():
-    assert Form.of(LinearModel([1e-12, 1e12], ["a", "b"])).factor == 1.0
 
 
 def test_values_of_training_count():
@@ -163,9 +128,6 @@ def test_numbers_read_back_as_the_same_bits(value):
     assert np.float32(single) == np.float32(value)
     assert len(repr(single).lstrip("-").split("e")[0].replace(".", "").strip("0")) <= 9
     assert float(text(value)) == value
-    assert float(positional(value)) == value
-    assert "e" not in positional(value)
-    assert "." in positional(value)
 
 
 # ---- with estimators ----------------------------------------------------------------------------
