@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from linrank import SupportDistributionDisplay, support_distribution
-from linrank.duals import closeness
+from linrank.duals import analysis
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_every_pair_is_a_point_and_the_closest_are_marked(ax, found):
 
 
 def test_means_by_difference_where_pairs_are_many(ax, found, monkeypatch):
-    monkeypatch.setattr(closeness, "_LISTED", 10)
+    monkeypatch.setattr(analysis, "_LISTED", 10)
     rng = np.random.default_rng(0)
     y, scores = rng.integers(0, 6, 30), rng.normal(size=30)
     summed = support_distribution({"C": 10.0}, scores=scores, y=y)
@@ -48,19 +48,3 @@ def test_means_by_difference_where_pairs_are_many(ax, found, monkeypatch):
     other = Figure().subplots()
     SupportDistributionDisplay(found, by_difference=True).plot(other)
     np.testing.assert_allclose(other.get_lines()[0].get_ydata(), found.mean_alpha)
-
-
-def test_a_sample_is_said_to_be_one(ax):
-    rng = np.random.default_rng(0)
-    some = support_distribution(
-        {"C": 1.0}, scores=rng.normal(size=30), y=np.arange(30), n_sample=50
-    )
-    SupportDistributionDisplay(some).plot(ax)
-    assert "a sample of 50 of 435 pairs" in ax.get_title().replace("\n", " ")
-
-
-def test_support_distribution_draws_nothing_else():
-    with pytest.raises(
-        TypeError, match=r"draws what linrank\.support_distribution returns, got dict"
-    ):
-        SupportDistributionDisplay({})

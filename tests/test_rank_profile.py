@@ -110,7 +110,7 @@ def test_shuffling_of_a_staircase_stays_on_its_pairs():
     data = small(1, n_levels=4)
     model = FactorizedRankSVM(1, 0.1, keep_factors=True, random_state=0)
     model.fit(data.X, data.y, qid=data.qid)
-    from linrank.duals.profile import _shuffled
+    from linrank.duals.analysis import _shuffled
 
     for block in dual_matrix(model, data):
         other = _shuffled(block, 3)

@@ -30,12 +30,12 @@ from linrank.displays import WeightsDisplay as WeightsDisplay
 from linrank.displays import themed_svg as themed_svg
 from linrank.domination.path import DominationPathResult as DominationPathResult
 from linrank.domination.path import domination_path as domination_path
-from linrank.duals.closeness import SupportDistribution as SupportDistribution
-from linrank.duals.closeness import support_distribution as support_distribution
+from linrank.duals.analysis import RankProfile as RankProfile
+from linrank.duals.analysis import SupportDistribution as SupportDistribution
+from linrank.duals.analysis import rank_profile as rank_profile
+from linrank.duals.analysis import support_distribution as support_distribution
 from linrank.duals.dual_matrix import DualMatrix as DualMatrix
 from linrank.duals.dual_matrix import dual_matrix as dual_matrix
-from linrank.duals.profile import RankProfile as RankProfile
-from linrank.duals.profile import rank_profile as rank_profile
 from linrank.errors import CheckpointError as CheckpointError
 from linrank.errors import ClusterError as ClusterError
 from linrank.errors import ConvergenceWarning as ConvergenceWarning

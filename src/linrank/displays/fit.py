@@ -340,11 +340,10 @@ class SupportDistributionDisplay(Display):
         told = "a SupportDistributionDisplay draws what linrank.support_distribution returns"
         check_has(self.distribution, "alpha_sum", told)
         found = self.distribution
-        n_seen = int(found.n_pairs.sum())
-        pairs = f"{n_seen:,} pairs"
-        if found.is_sample:
-            pairs = f"a sample of {n_seen:,} of {found.n_total:,} pairs"
-        self.description = f"{pairs}, C = {found.C:g}: {found.support_share:.1%} have α > 0."
+        n_pairs = int(found.n_pairs.sum())
+        self.description = (
+            f"{n_pairs:,} pairs, C = {found.C:g}: {found.support_share:.1%} have α > 0."
+        )
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         ax, found = axes[0], self.distribution
