@@ -1,9 +1,9 @@
 """All jobs of a contest, some at a time, each in a process of its own with a budget of time.
 
-A process trains the candidates of one method on one fold, keeps the best and tells of it. It is
-started as ``python -c`` in a folder of its own with the path of a job; lines of JSON on standard
-output say how it goes: what they hold replaces what was said before. It ends when its standard
-input does: nobody would read what it finds.
+A process trains the candidates of one method on one fold and keeps the best. It is started as
+``python -c`` in a folder of its own with the path of a job, and writes there how far it is: into a
+file of JSON, which is replaced as a whole. It ends when its standard input does: nobody would read
+what it finds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,9 @@ Progress = Callable[[dict[str, Any]], None]
 
 SELECTIONS = ("auto", "validation", "cross-validation")
 MANY = 200  # queries of a validation part that tell candidates apart
-_LOOK = 0.2  # seconds between two looks at the clock
+_LOOK = 0.1  # seconds between two looks at the processes
+_STATE = "state.json"
+_WITHOUT_MODEL = ("status", "why", "search_seconds", "n_candidates")
 _START_UP = 60.0  # seconds that importing the libraries may take, beside the budget
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -232,7 +233,7 @@ class Outcome:
 
 
 class Worker:
-    """A job on its way: a process that tells in lines of JSON how it goes, and who listens to it.
+    """A job on its way: a process, and the folder in which it says how far it is.
 
     Parameters
     ----------
@@ -246,25 +247,16 @@ class Worker:
         The folder of the data, and of one for its own files: the scores of the test rows.
     budget : float
         Seconds on the clock for the search.
-    ended : SimpleQueue
-        Where it is put when the process has ended.
     """
 
     def __init__(
-        self,
-        fold: int,
-        method: Contestant,
-        job: dict[str, Any],
-        data: str,
-        budget: float,
-        ended: SimpleQueue[Worker],
+        self, fold: int, method: Contestant, job: dict[str, Any], data: str, budget: float
     ) -> None:
         self.fold, self.method, self.budget = fold, method, budget
         name = f"fold{fold + 1}-{method.name.replace(os.sep, '_')}"
         self.folder = folder = os.path.join(data, name)
-        self.began = time.monotonic()
-        self.deadline = self.began + budget + _START_UP
-        self._said: dict[str, Any] = {"status": "", "why": ""}
+        self.start = time.monotonic()
+        self._deadline, self._is_searching = self.start + budget + _START_UP, False
         self._is_killed = False
         os.mkdir(folder)
         path, self._log = os.path.join(folder, "job.json"), os.path.join(folder, "job.log")
@@ -275,30 +267,28 @@ class Worker:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, paths, path],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
+                stdout=log,
+                stderr=subprocess.STDOUT,
                 cwd=folder,
                 env={**os.environ, **_ONE_THREAD, "TMPDIR": folder},
                 start_new_session=True,  # Ctrl-C is the parent's to answer
             )
-        self._listener = threading.Thread(target=self._listen, args=(ended,), daemon=True)
-        self._listener.start()
 
     @property
     def seconds(self) -> float:
         """Since its start, on the clock."""
-        return time.monotonic() - self.began
+        return time.monotonic() - self.start
 
-    def _listen(self, ended: SimpleQueue[Worker]) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.endswith(b"\n"):  # else the process was ended in the middle of a message
-                message = json.loads(line)
-                if message.pop("began", False):
-                    self.deadline = time.monotonic() + self.budget
-                self._said |= message
-        self.process.wait()
-        ended.put(self)
+    def has_ended(self) -> bool:
+        """Whether the process has ended; kill it if its time is over."""
+        if self.process.poll() is not None:
+            return True
+        now = time.monotonic()
+        if not self._is_searching and os.path.exists(os.path.join(self.folder, _STATE)):
+            self._deadline, self._is_searching = now + self.budget, True
+        if now > self._deadline:
+            self.kill()
+        return False
 
     def kill(self) -> None:
         """End the process, and all that it may have started, if it still runs."""
@@ -308,31 +298,35 @@ class Worker:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """End the process once it has been listened to, and free what it takes."""
+        """End the process, and free what it takes."""
         self.kill()
-        self._listener.join()
-        with self.process:  # closes the pipes
+        with self.process:  # closes the pipe and waits
             pass
 
     def outcome(self) -> Outcome:
         """What it has come to."""
         self.stop()
-        said = self._said
-        if self._is_killed and said["status"] != "done":
-            said |= self._cut()
-        elif not said["status"]:
-            said |= {"status": "failed", "why": self._cause_of_death()}
-        work = {name: said[name] for name in ("search_seconds", "n_candidates") if name in said}
-        if said["status"] not in ("done", "cut"):
-            return Outcome(said["status"], said["why"], **work)
-        said["size"] = Size(**said["size"])
-        said["scores"] = np.load(os.path.join(self.folder, said["scores"]))
-        return Outcome(**said)
+        state: dict[str, Any] = {"status": "", "why": ""}
+        with (
+            suppress(FileNotFoundError),
+            open(os.path.join(self.folder, _STATE), encoding="utf-8") as file,
+        ):
+            state |= json.load(file)
+        if self._is_killed and state["status"] != "done":
+            state |= self._cut(state)
+        elif not state["status"]:
+            state |= {"status": "failed", "why": self._cause_of_death()}
+        if state["status"] not in ("done", "cut"):
+            state = {name: state[name] for name in _WITHOUT_MODEL if name in state}
+            return Outcome(**state)
+        state["size"] = Size(**state["size"])
+        state["scores"] = np.load(os.path.join(self.folder, state["scores"]))
+        return Outcome(**state)
 
-    def _cut(self) -> dict[str, str]:
-        if self._said.get("score") is None:
+    def _cut(self, state: dict[str, Any]) -> dict[str, str]:
+        if state.get("score") is None:
             return {"status": "over budget", "why": f"no candidate within {self.budget:g} s"}
-        n = self._said["n_candidates"]
+        n = state["n_candidates"]
         counts = "the only candidate so far" if n == 1 else f"the best of {n} candidates"
         return {"status": "cut", "why": f"stopped after {self.budget:g} s; {counts} counts"}
 
@@ -361,10 +355,9 @@ def run_all(
         why = f"the package {method.needs} is not installed: pip install {method.needs}"
         outcomes[method.name] = [Outcome("missing", why)] * len(protocol.folds)
     waiting = deque((k, m) for k in range(len(protocol.folds)) for m in methods if not m.is_missing)
-    told = asdict(rules)
-    budget, n_total = told.pop("budget"), len(waiting)
+    shared = asdict(rules)
+    budget, n_total = shared.pop("budget"), len(waiting)
     running: list[Worker] = []
-    ended: SimpleQueue[Worker] = SimpleQueue()
     took: dict[str, list[float]] = {}
 
     def tell(**state: Any) -> None:
@@ -379,10 +372,10 @@ def run_all(
             while waiting or running:
                 while waiting and len(running) < n_jobs:
                     k, method = waiting.popleft()
-                    job = {"parts": list(vars(protocol.folds[k]).values()), "rules": told}
-                    running.append(Worker(k, method, job, scratch.path, budget, ended))
-                with suppress(Empty):
-                    worker = ended.get(timeout=_LOOK)
+                    job = {"parts": list(vars(protocol.folds[k]).values()), "rules": shared}
+                    running.append(Worker(k, method, job, scratch.path, budget))
+                time.sleep(_LOOK)
+                for worker in [worker for worker in running if worker.has_ended()]:
                     running.remove(worker)
                     outcome = worker.outcome()
                     outcomes[worker.method.name][worker.fold] = outcome
@@ -398,9 +391,6 @@ def run_all(
                         seconds=worker.seconds,
                         parameters=outcome.parameters,
                     )
-                for worker in running:
-                    if time.monotonic() > worker.deadline:
-                        worker.kill()
                 left = [(worker.method.name, worker.seconds) for worker in running]
                 left += [(method.name, 0.0) for _, method in waiting]
                 names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
@@ -475,7 +465,7 @@ def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
 
 def main(path: str) -> None:
     """Do the job that the file at ``path`` describes."""
-    tell = _messages()
+    tell = _writer(os.getcwd())
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     try:
         with open(path, encoding="utf-8") as file:
@@ -485,7 +475,7 @@ def main(path: str) -> None:
         job["rules"]["convention"] = Convention(**job["rules"]["convention"])
         trial = Trial(read_joined(job["folder"], train), known, **job["rules"])
         rows = read_joined(job["folder"], test)
-        tell({"began": True})
+        tell({})  # the budget counts from here
         search(Contestant(**job["method"]), trial, rows, tell)
     except Exception as error:  # whatever a method of others may raise: its row will say so
         traceback.print_exc()
@@ -542,14 +532,16 @@ def _timed(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[
     return model, time.process_time() - began
 
 
-def _messages() -> Progress:
-    """Lines on what was standard output; what libraries print goes to standard error."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def _writer(folder: str) -> Progress:
+    """What a message holds replaces what was said before; a reader finds all of it or none."""
+    state: dict[str, Any] = {}
+    path = os.path.join(folder, _STATE)
 
     def tell(message: dict[str, Any]) -> None:
-        out.write(json.dumps(message) + "\n")
-        out.flush()
+        state.update(message)
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            json.dump(state, file)
+        os.replace(f"{path}.new", path)
 
     return tell
 
