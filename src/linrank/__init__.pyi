@@ -92,7 +92,7 @@ from linrank.models.linear import LinearModel as LinearModel
 from linrank.models.linear import load_model as load_model
 from linrank.parts.path import ranksvm_path as ranksvm_path
 from linrank.ranksvm.path import PathResult as PathResult
-from linrank.reports.build import Report as Report
-from linrank.reports.build import report as report
+from linrank.reports import Report as Report
+from linrank.reports import report as report
 
 __version__: str

@@ -22,7 +22,7 @@ from linrank.data.missing import Filling
 from linrank.data.synthetic import make_sample
 from linrank.methods.base import Task, method_named
 from linrank.metrics import evaluate
-from linrank.reports.build import Report, report
+from linrank.reports import Report, report
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:

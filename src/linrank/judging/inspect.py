@@ -14,6 +14,7 @@ from linrank.metrics import convention as named_convention
 from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
+from linrank.pairs.choice import Cells, distinct
 from linrank.system.resources import cached_property, count, resolve
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.data.queries import Queries
     from linrank.metrics import Convention, Evaluation
 
 BLOCK = 1 << 20  # values looked at in one step
@@ -116,32 +118,26 @@ class Profile:
         """
         data, values = self.data, self.data.rows.to_user()
         per_row = data.rows.values.size // data.n_rows  # values that a row has on average
-        pairs = np.stack(self.sample_pairs(min(n_samples, max(1000, WORK // max(1, per_row)))))
-        n_pairs, balance = pairs.shape[1], np.zeros(data.n_features)  # in order less those against
-        # A pair that was drawn several times, as all are of few rows, is looked at once.
-        (upper, lower), times = np.unique(pairs, axis=1, return_counts=True)
+        n_samples = min(n_samples, max(1000, WORK // max(1, per_row)))
+        upper, lower = sample_pairs(data.queries, n_samples)
+        balance = np.zeros(data.n_features)  # pairs in order less those against
         for block in _blocks(len(upper), 2 * per_row if data.rows.is_sparse else per_row):
             # NumPy and SciPy both have these comparisons.
             up, down = values[upper[block]], values[lower[block]]
-            balance += times[block] @ (up > down) - times[block] @ (up < down)
-        return 0.5 + 0.5 * balance / max(1, n_pairs), n_pairs
+            ones = np.ones(up.shape[0])
+            balance += ones @ (up > down) - ones @ (up < down)
+        return 0.5 + 0.5 * balance / max(1, len(upper)), len(upper)
 
-    def sample_pairs(self, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Numbers of rows (upper, lower) of at most so many random pairs, the same every time.
 
-        A random row, then another level of the same query.
-        """
-        queries = self.data.queries
-        rng = np.random.default_rng(0)
-        one = rng.integers(0, queries.n_rows, n_samples)
-        query = np.searchsorted(queries.offsets, one, side="right") - 1
-        within = (rng.random(n_samples) * self.rows_per_query[query]).astype(np.int64)
-        two = queries.offsets[query] + within
-        differs = queries.levels[one] != queries.levels[two]
-        one, two = one[differs], two[differs]
-        swap = queries.levels[one] < queries.levels[two]
-        pair = np.where(swap, two, one), np.where(swap, one, two)
-        return pair if queries.order is None else (queries.order[pair[0]], queries.order[pair[1]])
+def sample_pairs(queries: Queries, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows (upper, lower) of ``n`` random pairs, the same every time; of all if there are fewer."""
+    cells = Cells.of(queries)
+    blocks = cells.beyond(0)
+    numbers = np.arange(blocks.n_pairs)
+    if blocks.n_pairs > n:
+        numbers = distinct(blocks.n_pairs, n, np.random.default_rng(0))
+    upper, lower = blocks.pairs(numbers)
+    return cells.rows[upper], cells.rows[lower]
 
 
 def _blocks(n_rows: int, width: int) -> Iterator[slice]:

@@ -32,7 +32,7 @@ NAMED = 6  # queries that no ranking can order
 
 
 def header(material: Material, title: str) -> str:
-    """Title, verdict, key figures and caveats."""
+    """Title, verdict and caveats."""
     test = material.test
     rows = count(test.n_rows, "document")
     queries = count(test.queries.n_queries, "query", "queries")
@@ -42,7 +42,6 @@ def header(material: Material, title: str) -> str:
             f"<h1>{text(title)}</h1>",
             paragraph(f"{text(test.source)}: {rows} of {queries}", "small"),
             paragraph(_verdict(material), "verdict"),
-            html.tiles(_figures(material)),
             html.notices(material.caveats),
         )
     )
@@ -67,11 +66,9 @@ def _verdict(material: Material) -> str:
     return " ".join(lines)
 
 
-def _ends(cell: Cell, *, difference: bool = False) -> str:
+def _ends(cell: Cell) -> str:
     """The interval, or why there is none."""
     ends = interval(cell.low, cell.high)
-    if difference:
-        ends = interval(cell.difference_low, cell.difference_high, "+")
     if not ends:
         return "(one query, so no interval)" if cell.n_queries == 1 else "(no interval)"
     return f'<span class="num">{ends}</span>'
@@ -114,40 +111,6 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
     if not converged:
         return "no", detail, f"The fit stopped before its tolerance: it is {detail}."
     return "yes", detail, f"The fit is certified: {detail}, proven by duality."
-
-
-def _figures(material: Material) -> list[tuple[str, str, str]]:
-    cell, comparison = _cell(material), material.comparison
-    level = f"{100 * comparison.confidence:g}% interval"
-    better = "higher" if parse(material.scoring).higher_is_better else "lower"
-    shown = [
-        (
-            f"{text(material.scoring)} ({better} is better)",
-            value(cell.mean),
-            f"{level} {_ends(cell)}<br>over "
-            f"{count(cell.n_queries, 'query', 'queries')}, rules of "
-            f"{text(comparison.convention.name)}",
-        )
-    ]
-    if material.against is not None:
-        ends = f"{level} {_ends(cell, difference=True)}"
-        tested = f"<br>{html.p_value(cell.p_corrected)}, randomisation test"
-        shown += [
-            (
-                f"Against {text(material.against.name)}",
-                value(cell.difference, "+"),
-                ends + (tested if cell.n_queries > 1 else ""),
-            ),
-            (
-                "Queries won, tied, lost",
-                f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}",
-                f"by {text(material.scoring)} of each query",
-            ),
-        ]
-    bound = certificate(material)
-    if bound is not None:
-        shown.append(("Fit certified", bound[0], bound[1]))
-    return shown
 
 
 def summary_dict(material: Material) -> dict[str, Any]:
