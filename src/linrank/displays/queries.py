@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.base import Display, check_has, finish, name_rows, readable
-from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.displays.base import (
+    BLUE,
+    GRAY,
+    ORANGE,
+    Display,
+    check_has,
+    finish,
+    name_rows,
+    readable,
+)
 from linrank.metrics import parse
 from linrank.system.resources import count
 

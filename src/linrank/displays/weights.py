@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.frames import feature_name
-from linrank.displays.base import Display, finish, name_rows, readable
-from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.displays.base import BLUE, GRAY, ORANGE, Display, finish, name_rows, readable
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
