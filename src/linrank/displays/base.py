@@ -261,12 +261,9 @@ def _write(shown: Any, text: str, inches: float) -> None:
     shown.set_parse_math(False)
     shown.set_usetex(False)
     room = max(7.0, 72.0 * inches / shown.get_fontsize())
-    lines = [
-        textwrap.fill(line, max(1, int(room * len(line) / _ems(line))))
-        for line in map(str.strip, text.splitlines())
-        if line
-    ]
-    shown.set_text("\n".join(lines))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    letter = max([_LETTER, *(_ems(line) / len(line) for line in lines)])
+    shown.set_text("\n".join(textwrap.fill(line, max(1, int(room / letter))) for line in lines))
 
 
 def name_rows(ax: Any, names: Sequence[object]) -> list[int]:
