@@ -17,7 +17,6 @@ from linrank.judging.significance import (
     EXACT_UP_TO,
     Terms,
     all_exchanges,
-    bootstrap_p,
     bootstrap_sums,
     corrected,
     exchange_sums,
@@ -199,13 +198,6 @@ def test_spread_is_that_of_the_influence_of_queries():
 )
 def test_t_without_spread(difference, deviation, n, p):
     assert_array_equal(t_p(difference, deviation, n), p)
-
-
-def test_bootstrap_p_counts_what_lies_as_far():
-    assert bootstrap_p(np.array([0.0, 0.1, 0.2, 0.3]), 0.1, 2) == (1 + 3) / 5
-    assert bootstrap_p(np.zeros(9), 0.0, 2) == 1.0
-    assert math.isnan(bootstrap_p(np.array([math.nan]), 0.1, 2))
-    assert math.isnan(bootstrap_p(np.full(9, 0.1), 0.1, 1)), "one query: nothing to resample"
 
 
 def test_interval_is_the_percentile_interval_of_scipy_for_many_queries():

@@ -286,18 +286,6 @@ def t_p(difference: float, deviation: float, n_queries: int) -> float:
     return float(2.0 * stdtr(n_queries - 1, -abs(t)))
 
 
-def bootstrap_p(draws: Array, difference: float, n_queries: int) -> float:
-    """``(1 + #{|T* - T| >= |T|}) / (1 + N)``: how often resampling alone moves T that far.
-
-    NaN with fewer than 2 queries: resampling a single one moves nothing.
-    """
-    draws = draws[~np.isnan(draws)]
-    if math.isnan(difference) or n_queries < 2 or len(draws) == 0:
-        return float("nan")
-    far = np.abs(draws - difference) >= abs(difference) * (1.0 - _NOTHING)
-    return float((1 + np.count_nonzero(far)) / (1 + len(draws)))
-
-
 def randomisation_p(
     terms: Terms,
     pairs: list[tuple[int, int, int]],
