@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.frames import feature_name
+from linrank.data.missing import Missing
 from linrank.data.queries import varying_columns
 from linrank.data.rows import CsrRows
 from linrank.metrics import convention as named_convention
@@ -414,7 +415,10 @@ def best_feature(
 
 
 def unit_model(n_features: int, place: int, sign: float) -> LinearModel:
-    """The model that ranks by one feature, the largest values first, or the smallest."""
+    """The model that ranks by one feature, the largest values first, or the smallest.
+
+    A missing value counts as 0.
+    """
     coef = np.zeros(n_features)
     coef[place] = sign
-    return LinearModel(coef)
+    return LinearModel(coef, missing=Missing("zero"))

@@ -297,10 +297,7 @@ def pushes(
 def _shared_out(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
     """``Σ_i c_i·explain(x_i)``."""
     counted = np.flatnonzero(net)
-    if isinstance(model, LinearModel):
-        rows = model.scaling.transform(data.rows, data.queries)
-        return np.asarray(model.coef * (net[counted] @ rows.take(counted).to_user()))
-    total = np.zeros(model.n_terms)
+    total = np.zeros(model.n_features if isinstance(model, LinearModel) else model.n_terms)
     for begin in range(0, len(counted), BLOCK):
         part = counted[begin : begin + BLOCK]
         total += net[part] @ model.explain(data.select(part))

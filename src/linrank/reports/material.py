@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array, feature_name
-from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, resized
 from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
@@ -217,53 +216,23 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
 # ---- missing values -----------------------------------------------------------------------------
 
 
-def filled_in(parts: dict[str, Dataset], model: Any) -> tuple[dict[str, Dataset], Any]:
-    """The parts with their missing values filled in, and the model of the filled columns.
+def filled_in(parts: dict[str, Dataset]) -> dict[str, Dataset]:
+    """The parts with their missing values filled in as those of the training data were.
 
-    They are filled in as the model does it or, where one is to be trained, as those of the training
-    data were. An indicator is a column like any other then, with a weight of its own.
+    An indicator is a column like any other then, with a weight of its own.
     """
-    linear = getattr(model, "model_", model)
-    filling: Filling | None
-    if isinstance(linear, LinearModel) and linear.missing.is_filled:
-        missing, n = linear.missing, linear.n_features
-        weights = np.zeros(n) if missing.weights is None else missing.weights
-        filling = Filling(missing.kind, n, missing.values, np.flatnonzero(weights))
-        parts = {name: fitted_to(data, linear) for name, data in parts.items()}
-        model = _plain(linear, filling)
-    else:
-        filling = parts.get("train", parts["test"]).filling
+    filling = parts.get("train", parts["test"]).filling
     if filling is None:
-        return parts, model
-    return {name: _filled(data, filling) for name, data in parts.items()}, model
-
-
-def _plain(model: LinearModel, filling: Filling) -> LinearModel:
-    """The model as one of the filled columns, of which nothing is missing."""
-    scaling, names = model.scaling, model.feature_names
-    n_added = len(filling.columns)
-    if scaling.factors is not None:
-        factors = np.pad(scaling.factors, (0, n_added), constant_values=1.0)
-        scaling = replace(scaling, factors=factors)
-    return replace(
-        model,
-        coef=model.missing.joined(model.coef, filling),
-        feature_names=None if names is None else filling.names(names),
-        scaling=scaling,
-        missing=Missing(),
-        statistics=None if n_added else model.statistics,
-    )
-
-
-def _filled(data: Dataset, filling: Filling) -> Dataset:
-    if data.filling is None and isinstance(data.rows, CsrRows):
-        # Text leaves zeros out, and so the last features.
-        data = _with_features(data, filling.n_features)
-    data = filling.dataset(data)
-    plain = replace(data, filling=None)
-    if "queries" in data.__dict__:  # which the rows have no part in
-        plain.__dict__["queries"] = data.queries
-    return plain
+        return parts
+    filled = {}
+    for name, data in parts.items():
+        if data.filling is None and isinstance(data.rows, CsrRows):
+            # Text leaves zeros out, and so the last features.
+            data = _with_features(data, filling.n_features)
+        filled[name] = replace(filling.dataset(data), filling=None)
+        if "queries" in data.__dict__:  # which the rows have no part in
+            filled[name].__dict__["queries"] = data.queries
+    return filled
 
 
 # ---- everything that a report says --------------------------------------------------------------
@@ -337,8 +306,8 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     scoring, options.metrics = _measures(parts["test"], options)
     options.scoring = scoring
     test = parts["test"]  # as it was read: a rival has its own way with missing values
-    parts, model = filled_in(parts, options.model)
-    parts = _aligned(parts)
+    model = options.model
+    parts = _aligned(filled_in(parts) if model is None else parts)
     features = _feature_names(parts, model, options.feature_names)
     training = None if model is not None else train(parts, options)
     name, about = options.model_name, "given"

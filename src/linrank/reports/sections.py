@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank import __version__, displays
-from linrank.data.rows import ColumnStatistics
 from linrank.judging.compare import notes as comparison_notes
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
@@ -17,7 +16,7 @@ from linrank.reports import html
 from linrank.reports.html import absent, clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, fitted_to
 from linrank.solvers.result import certified_share, distance_text
-from linrank.system.resources import count
+from linrank.system.resources import count, resolve
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -301,7 +300,7 @@ def weights(material: Material) -> tuple[str, ...]:
         return "Which features move documents up and down.", why
     data = fitted_to(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
-    deviation = np.sqrt(ColumnStatistics.of(rows).variance)
+    deviation = np.sqrt(rows.scan(None, resolve(None)).statistics.variance)
     moved = model.coef * deviation
     order = np.argsort(-np.abs(moved), kind="stable")
     # Rounding leaves traces of weights on features that no pair tells apart.
