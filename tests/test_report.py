@@ -111,7 +111,7 @@ def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):
     best = linrank.RankSVMCV(QUICK["Cs"], cv=5, scale="standard")
     with pytest.warns(UserWarning, match="largest of the grid"):
         best.fit(train.X, train.y, qid=train.qid)
-    assert material.training.C == best.C_
+    assert material.training.tuning.C == best.C_
     scores = RankSVM(C=best.C_, scale="standard", tol=1e-9).fit(train.X, train.y, qid=train.qid)
     truth = linrank.evaluate(test.y, scores.decision_function(test.X), qid=test.qid)
     assert material.evaluation["ndcg@10"] == pytest.approx(truth["ndcg@10"], abs=1e-6)

@@ -30,7 +30,6 @@ from linrank.models.linear import LinearModel
 from linrank.options import LOSSES, SELECTED_PAIRS
 from linrank.pairs.choice import Pairs, chosen
 from linrank.system.seeds import seed_of, seed_of_part
-from linrank.system.tables import Column, Table
 
 Array = NDArray[Any]
 
@@ -130,7 +129,7 @@ class RankProfile:
         return np.stack([np.bincount(column, minlength=10) for column in bins.T])
 
     def columns(self) -> dict[str, Any]:
-        """The numbers of each query by name, as `to_frame` and `table` show them."""
+        """The numbers of each query by name, as `to_frame` shows them."""
         found = {
             "query": self.query_ids,
             "rows": self.n_rows,
@@ -148,23 +147,6 @@ class RankProfile:
     def to_frame(self) -> Any:
         """A pandas DataFrame, a row a query."""
         return frame_of(self.columns())
-
-    def table(self, queries: Sequence[Any] | None = None) -> str:
-        """The numbers of each query as text, as in Table 6 of Xu et al. (2019).
-
-        Parameters
-        ----------
-        queries : sequence of ids, optional
-            Which queries to show, in this order; all if None.
-        """
-        columns = self.columns()
-        place = {query: k for k, query in enumerate(self.query_ids)}
-        shown = self.query_ids if queries is None else queries
-        for query in shown:
-            if query not in place:
-                raise KeyError(f"no query {query!r} with pairs in the profile; see query_ids")
-        rows = [[str(values[place[query]]) for values in columns.values()] for query in shown]
-        return Table([*map(Column, columns)], rows).to_text()
 
     def __repr__(self) -> str:
         """The medians over the queries, by share of the energy."""

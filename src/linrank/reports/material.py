@@ -32,7 +32,6 @@ from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.models.linear import Model
-    from linrank.ranksvm.path import PathResult
     from linrank.search.tuning import Tuning
     from linrank.solvers.result import Result
 
@@ -158,22 +157,16 @@ class Training:
     model : LinearModel
         Trained on all training data with the chosen C.
     tuning : Tuning
-        The measure of every C on unseen queries.
-    path : PathResult
-        The models of all C on all training data.
+        The measure of every C on unseen queries, the choice, and the path of models on all data.
     result : Result
         The fit of the chosen C from zero: its history is the convergence that is shown.
-    C : float
-        The chosen one.
     judged_on : str
         What C was chosen on, in words.
     """
 
     model: LinearModel
     tuning: Tuning
-    path: PathResult
     result: Result
-    C: float
     judged_on: str
 
 
@@ -210,7 +203,7 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
     known = {**trained.model.training, "scoring": scoring, "score": found.score}
     model: Any = replace(trained.model, training=known)
     where = f"{n_folds} folds of the training queries" if valid is None else "the validation data"
-    return Training(model, found, found.path, trained.result, found.C, where)
+    return Training(model, found, trained.result, where)
 
 
 # ---- missing values -----------------------------------------------------------------------------
@@ -313,7 +306,7 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     name, about = options.model_name, "given"
     if training is not None:
         model, name = training.model, name or "RankSVM"
-        about = f"trained here, C = {training.C:.4g} chosen on {training.judged_on}"
+        about = f"trained here, C = {training.tuning.C:.4g} chosen on {training.judged_on}"
     ranking = ranking_of(model, parts["test"], name or "model", about, n_jobs)
     rival = None
     if against is not None:

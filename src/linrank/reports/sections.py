@@ -127,7 +127,7 @@ def summary_dict(material: Material) -> dict[str, Any]:
             "pairs": material.test.queries.n_pairs,
         },
         "scoring": material.scoring,
-        "C": None if material.training is None else material.training.C,
+        "C": None if material.training is None else material.training.tuning.C,
         "certified": None if bound is None else bound[0] == "yes",
         "comparison": material.comparison.to_dict(),
         "worst_queries": [
@@ -352,14 +352,16 @@ def fitting(material: Material) -> tuple[str, ...]:
         + ("" if bound is None else bound[2])
     )
     lede = (
-        f"Of {count(len(training.path), 'value')} of C, from strong to weak regularization, "
-        f"C = {training.C:.4g} ranks the queries of {text(training.judged_on)} best "
+        f"Of {count(len(tuning.path), 'value')} of C, from strong to weak regularization, "
+        f"C = {tuning.C:.4g} ranks the queries of {text(training.judged_on)} best "
         f"({text(scoring)} {value(float(tuning.mean_scores[tuning.chosen]))}). {_shape(training)}"
     )
     sign = 1.0 if parse(scoring).higher_is_better else -1.0
     band = ", with one standard error over the folds" if len(tuning.scores) > 1 else ""
     path = figure(
-        displays.PathDisplay(training.path, sign * tuning.scores, training.C, scoring),
+        displays.PathDisplay(
+            training.tuning.path, sign * tuning.scores, training.tuning.C, scoring
+        ),
         f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken.",
         width=6.0,
     )
@@ -383,23 +385,14 @@ def _shape(training: Training) -> str:
     near = training.tuning.Cs[means >= means.max() - 0.005]
     if len(near) == len(means):
         return "All are within 0.005 of each other: the choice hardly matters."
-    if training.tuning.edge is not None:
-        return "The best value is at the end of the grid: a wider one may do better."
-    if near.max() >= 8 * near.min():
-        return (
-            f"From C = {near.min():.4g} to {near.max():.4g} there are values within 0.005 of it: "
-            "the choice is not a delicate one."
-        )
-    if len(near) > 1:
-        return (
-            f"Only values from {near.min():.4g} to {near.max():.4g} come within 0.005 of it: the "
-            "choice matters, or the queries it was made on are few."
-        )
-    return "No other value of the grid comes within 0.005 of it: a finer grid may do better."
+    if len(near) == 1:
+        return "No other value of the grid comes within 0.005 of it: a finer grid may do better."
+    matters = "hardly matters" if near.max() >= 8 * near.min() else "matters"
+    return f"From {near.min():.4g} to {near.max():.4g} all are within 0.005: the choice {matters}."
 
 
 def _path_table(material: Material, training: Training) -> Table:
-    tuning, path, many = training.tuning, training.path, len(training.tuning.scores) > 1
+    tuning, path, many = training.tuning, training.tuning.path, len(training.tuning.scores) > 1
     columns = {
         "C": [f"{C:.6g}" for C in tuning.Cs],
         material.scoring: [value(abs(mean)) for mean in tuning.mean_scores],
