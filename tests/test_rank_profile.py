@@ -232,5 +232,3 @@ def test_the_picture_counts_axes():
     assert len(RankProfileDisplay(profile).to_figure().axes) == 2
     with pytest.raises(ValueError, match="ax has 1 axes for 2 panels"):
         RankProfileDisplay(profile).plot(Figure().subplots())
-    with pytest.raises(TypeError, match=r"linrank\.rank_profile returns, got RankSVM"):
-        RankProfileDisplay(RankSVM())

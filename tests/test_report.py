@@ -198,6 +198,7 @@ def test_a_model_of_zeros_misleads_by_no_feature(data):
     assert "Features that mislead most" not in html
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_kernel_model_says_why_weights_are_absent(data):
     train, test = data
     model = KernelRankSVM(kernel="rbf", C=0.1).fit(train.X, train.y, qid=train.qid)
@@ -284,6 +285,7 @@ def test_labels_too_large_for_gains_are_judged_by_pairs(data):
     assert linear.material.scoring == "ndcg@10"
 
 
+@pytest.mark.usefixtures("plain")
 def test_names_as_long_as_a_page_are_cut(data):
     names = ["n" * 10_000, *"abcde"]
     page = linrank.report(data[1], train=data[0], feature_names=names, title="T" * 9_000, **QUICK)
