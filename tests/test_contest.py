@@ -16,7 +16,7 @@ from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
 from linrank.judging.candidates import contestants
 from linrank.judging.contest import Entry, chosen
-from linrank.judging.runner import Outcome, time_left
+from linrank.judging.runner import Outcome
 from linrank.metrics import Evaluation
 from linrank.ranksvm.path import GRID
 from linrank.search.folds import deal
@@ -392,6 +392,7 @@ def test_a_method_that_fails_on_a_fold_has_no_result(parts):
 def test_an_interrupt_leaves_no_process_and_no_file(parts, temporary):
     def interrupt(state):
         if state["event"] == "running" and state["n_done"] == 1:
+            assert state["seconds_left"] > 0.0
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -436,16 +437,6 @@ def test_arrays_are_no_datasets(parts):
 
 
 # ---- parts of the tables ------------------------------------------------------------------------
-
-
-def test_the_time_left_is_estimated_by_what_methods_took_before():
-    assert time_left({}, [("a", 0.0)], 1) is None
-    took = {"a": [2.0, 4.0], "b": [9.0]}
-    # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.
-    assert time_left(took, [("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
-    assert time_left(took, [("a", 50.0)], 2) == 0.0
-    # One that nobody knows and that has run for a minute will not end in the next second.
-    assert time_left(took, [("c", 60.0)], 1) == 60.0
 
 
 def test_an_outcome_without_a_model_is_told_in_plain_values():

@@ -358,7 +358,7 @@ def run_all(
     shared = asdict(rules)
     budget, n_total = shared.pop("budget"), len(waiting)
     running: list[Worker] = []
-    took: dict[str, list[float]] = {}
+    took: list[float] = []  # seconds of the jobs that have ended
 
     def tell(**state: Any) -> None:
         if progress is not None:
@@ -379,7 +379,7 @@ def run_all(
                     running.remove(worker)
                     outcome = worker.outcome()
                     outcomes[worker.method.name][worker.fold] = outcome
-                    took.setdefault(worker.method.name, []).append(worker.seconds)
+                    took.append(worker.seconds)
                     tell(
                         event="finished",
                         fold=worker.fold + 1,
@@ -391,35 +391,14 @@ def run_all(
                         seconds=worker.seconds,
                         parameters=outcome.parameters,
                     )
-                left = [(worker.method.name, worker.seconds) for worker in running]
-                left += [(method.name, 0.0) for _, method in waiting]
                 names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
-                seconds = time_left(took, left, max(1, len(running)))
+                n_rounds = (len(waiting) + len(running)) / max(1, len(running))
+                seconds = n_rounds * sum(took) / len(took) if took else None  # as the others took
                 tell(event="running", running=names, seconds_left=seconds)
         finally:
             for worker in running:
                 worker.stop()
     return outcomes
-
-
-def time_left(
-    took: Mapping[str, Sequence[float]], left: Sequence[tuple[str, float]], n_slots: int
-) -> float | None:
-    """Seconds that the jobs left may take: each as long as its method took on other folds.
-
-    A method that has not ended yet is taken to need what the others did on average, and once
-    it has taken longer, as long again; None while there is nothing to go by.
-    """
-    if not took:
-        return None
-    means = {name: sum(times) / len(times) for name, times in took.items()}
-    usual = sum(means.values()) / len(means)
-    rest = 0.0
-    for name, spent in left:
-        expected = means.get(name, usual)
-        overdue = spent if name not in means and spent > expected else 0.0
-        rest += max(overdue, expected - spent)
-    return rest / n_slots
 
 
 # ---- in the process of a job --------------------------------------------------------------------

@@ -174,15 +174,11 @@ def _lede(material: Material) -> str:
     verdicts = [comparison.verdict(name, metric) for metric in comparison.metrics]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     rival = f"<em>{text(material.against.name)}</em>"
-    if better == len(verdicts):
-        said = f"By all {len(verdicts)} measures it is better than {rival}, beyond chance."
-    elif not better and not worse:
-        said = f"By none of the {len(verdicts)} measures can it be told from {rival}."
-    else:
+    if better or worse:
         rest = f", worse by {worse}" if worse else ""
-        unclear = len(verdicts) - better - worse
-        end = {0: "", 1: "; the other one cannot tell"}.get(unclear, "; the others cannot tell")
-        said = f"It is better than {rival} by {better} of {len(verdicts)} measures{rest}{end}."
+        said = f"It is better than {rival} by {better} of {len(verdicts)} measures{rest}."
+    else:
+        said = f"By none of the {len(verdicts)} measures can it be told from {rival}."
     return f"{said} A p of 0.05 or less says that chance alone would seldom do this."
 
 
