@@ -16,7 +16,7 @@ from scipy import stats
 
 import linrank
 from hypothesis_profiles import examples
-from linrank.judging.compare import compare, compare_evaluations, corrected
+from linrank.judging.compare import compare, compare_evaluations, correct_p_values
 from linrank.metrics import Evaluation, evaluate
 
 METRICS = ["ndcg@5", "map", "pairwise_accuracy", "all_pairs_error", "pairwise_accuracy(ties=skip)"]
@@ -137,7 +137,7 @@ def test_p_is_corrected_over_the_methods_of_a_metric(correction):
     result = quick(y, scores, qid, correction=correction)
     for metric in METRICS:
         cells = [result.cells[m, metric] for m in ("good", "fair")]
-        expected = corrected([c.p for c in cells], correction)
+        expected = correct_p_values([c.p for c in cells], correction)
         assert_array_equal([c.p_corrected for c in cells], expected)
 
 

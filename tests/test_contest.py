@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
 from linrank.judging.candidates import contestants
-from linrank.judging.contest import Entry, chosen
+from linrank.judging.contest import Entry, chosen_parameters
 from linrank.judging.runner import Outcome
 from linrank.metrics import Evaluation
 from linrank.ranksvm.path import GRID
@@ -155,8 +155,9 @@ def test_the_candidates_chosen_on_folds_are_told_together(parts):
         outcomes = tuple(Outcome("done", parameters=each) for each in chosen)
         return Entry(method("equal"), outcomes, None)
 
-    assert chosen(entry({}, {})) == "defaults"
-    assert chosen(entry({"C": 1.0}, {"C": 0.5}, {})) == "C 0.5–1 (2 folds); defaults (1 fold)"
+    assert chosen_parameters(entry({}, {})) == "defaults"
+    told = chosen_parameters(entry({"C": 1.0}, {"C": 0.5}, {}))
+    assert told == "C 0.5–1 (2 folds); defaults (1 fold)"
 
 
 def test_folds_are_pooled_over_their_queries(parts):

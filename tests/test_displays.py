@@ -73,7 +73,7 @@ def test_no_text_is_cut_or_on_top_of_another(name):
 
     figure = Figure(figsize=(4.5, CASES[name]._height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = CASES[name]._drawn_on(figure, {})
+    axes = CASES[name]._draw_on(figure, {})
     figure.canvas.draw()
     page = figure.bbox
     texts = [t for t in figure.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]

@@ -110,10 +110,10 @@ def test_shuffling_of_a_staircase_stays_on_its_pairs():
     data = small(1, n_levels=4)
     model = FactorizedRankSVM(1, 0.1, keep_factors=True, random_state=0)
     model.fit(data.X, data.y, qid=data.qid)
-    from linrank.duals.analysis import _shuffled
+    from linrank.duals.analysis import _shuffle
 
     for block in dual_matrix(model, data):
-        other = _shuffled(block, 3)
+        other = _shuffle(block, 3)
         assert not other.values[~block.is_pair].any()
         np.testing.assert_array_equal(
             np.sort(other.values[block.is_pair]), np.sort(block.values[block.is_pair])

@@ -79,9 +79,9 @@ class Display(ABC):
         """
         if ax is None:
             figure = _matplotlib("pyplot").figure(figsize=(6.5, self._height), layout="constrained")
-            axes = self._drawn_on(figure, style)
+            axes = self._draw_on(figure, style)
         else:
-            axes = self._given(ax)
+            axes = self._check_axes(ax)
             self._draw(axes, style)
         self.ax_, self.axes_ = axes[0], axes
         self.figure_ = axes[0].figure  # type: ignore[assignment]
@@ -98,7 +98,7 @@ class Display(ABC):
         # Letters of another font may be a little wider than those that were measured.
         layout: Any = figure.get_layout_engine()
         layout.set(w_pad=0.09, h_pad=0.06)
-        self._drawn_on(figure, style)
+        self._draw_on(figure, style)
         return figure
 
     def to_svg(
@@ -134,7 +134,7 @@ class Display(ABC):
                     ax.set_title("")
             return themed_svg(figure, self.title, self.description, id_prefix=id_prefix)
 
-    def _drawn_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
+    def _draw_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
         """The panels of a figure of our own, drawn."""
         axes = list(figure.subplots(self.n_panels, 1, sharex=self._one_axis, squeeze=False)[:, 0])
         self._draw(axes, style)
@@ -142,7 +142,7 @@ class Display(ABC):
             _lift_title(axes[0])
         return axes
 
-    def _given(self, ax: Any) -> list[Axes]:
+    def _check_axes(self, ax: Any) -> list[Axes]:
         axes = list(ax.flat) if hasattr(ax, "flat") else ax
         axes = list(axes) if isinstance(axes, (list, tuple)) else [axes]
         if len(axes) != self.n_panels:
@@ -209,16 +209,16 @@ def readable(name: object, most: int = 26) -> str:
     Line breaks become spaces; what cannot be shown, or is no character of XML, becomes U+FFFD;
     marks that turn the direction of writing are dropped, for they would turn what follows too.
     """
-    shown = "".join(_shown(c) for c in str(name))
+    shown = "".join(_displayable(c) for c in str(name))
     flat = " ".join(shown.split()) or "(no name)"
     room = most * _LETTER
     if _ems(flat) <= room:
         return flat
     half = (room - _ems("…")) / 2
-    return _cut(flat, half).rstrip() + "…" + _cut(flat[::-1], half)[::-1].lstrip()
+    return _prefix(flat, half).rstrip() + "…" + _prefix(flat[::-1], half)[::-1].lstrip()
 
 
-def _shown(c: str) -> str:
+def _displayable(c: str) -> str:
     if c.isspace():
         return " "
     if c in _TURNS:
@@ -239,7 +239,7 @@ def _em(c: str) -> float:
     return 0.0 if unicodedata.combining(c) else 0.72 if c.isupper() else _LETTER
 
 
-def _cut(text: str, room: float) -> str:
+def _prefix(text: str, room: float) -> str:
     """The longest beginning of at most so many ems."""
     kept = list(accumulate(map(_em, text)))
     return text[: bisect_right(kept, room)]
@@ -350,7 +350,7 @@ def themed_svg(
         Well-formed XML without header and without references to anything outside; equal figures
         give equal strings.
     """
-    root = ElementTree.fromstring(_drawn(figure))
+    root = ElementTree.fromstring(_matplotlib_svg(figure))
     for element in root.iter():
         _clean(element)
     digest = sha256((title + "\0" + description + "\0").encode("utf-8", "replace"))
@@ -366,7 +366,7 @@ def themed_svg(
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _drawn(figure: Figure) -> str:
+def _matplotlib_svg(figure: Figure) -> str:
     """The SVG of Matplotlib, with text as text."""
     import matplotlib
 
@@ -393,7 +393,7 @@ def _clean(element: Element) -> None:
             attributes[name] = _short(attributes[name])
     for name in ("style", "fill", "stroke"):
         if name in attributes:
-            attributes[name] = _painted(attributes[name])
+            attributes[name] = _themed_style(attributes[name])
     if not attributes.get("style", "-"):
         del attributes["style"]
 
@@ -406,7 +406,7 @@ def _short(numbers: str) -> str:
     return " ".join(numbers.split())
 
 
-def _painted(style: str) -> str:
+def _themed_style(style: str) -> str:
     """Colors of the palette as those of the page; its font in place of Matplotlib's."""
     style = re.sub(r"#[0-9a-f]{6}\b", lambda m: _PAINTS.get(m[0], m[0]), style)
     kept = [part.strip() for part in style.split(";")]

@@ -226,7 +226,7 @@ def rank_profile(
         sizes.append((block.n_rows, block.n_pairs, min(block.values.shape)))
         spectra.append(_spectrum(block, symmetric))
         if seed is not None:
-            shuffled.append(_spectrum(_shuffled(block, seed_of_part(seed, k)), symmetric))
+            shuffled.append(_spectrum(_shuffle(block, seed_of_part(seed, k)), symmetric))
     n_rows, n_pairs, possible = np.array(sizes, dtype=np.int64).reshape(-1, 3).T
     if symmetric:  # rank(A + A') <= 2 rank(A)
         possible = np.minimum(2 * possible, n_rows)
@@ -288,7 +288,7 @@ def _dimensions(singular: Array, shares: tuple[float, ...], tol: float) -> list[
     ]
 
 
-def _shuffled(block: Block, seed: int) -> Block:
+def _shuffle(block: Block, seed: int) -> Block:
     """The block with its dual variables in a random order, on the cells that they had."""
     cells = block.is_pair | (block.values != 0.0)
     values = np.zeros_like(block.values)

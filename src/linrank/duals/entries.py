@@ -289,7 +289,7 @@ def hinge_entries(problem: Problem, w: Array, tol: float) -> Entries:
     for _ in range(_ROUNDS):
         if primal - best.value <= tol * primal or size > largest:
             break
-        found = _refined(problem, point, size, _INNER * primal)
+        found = _maximize_over_band(problem, point, size, _INNER * primal)
         if found is None:
             break
         if found.value > best.value + _INNER * primal:
@@ -321,7 +321,7 @@ def _best_huber(problem: Problem, point: Any) -> _Found:
     return _Found(lower_bound(best), entries, t * u)
 
 
-def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | None:
+def _maximize_over_band(problem: Problem, point: Any, size: int, tol: float) -> _Found | None:
     """The largest dual value over the α of about ``size`` pairs around the kink at ``point``.
 
     The pairs beyond the band are never listed: their part of β and of e'α is that of the Huber
@@ -364,7 +364,7 @@ def _on_grid(z: Array, n: int) -> Array:
 def _width_of(problem: Problem, point: Any, size: int) -> float:
     """The δ, at least 1e-7, whose band ``|ξ| <= δ`` has about ``size`` pairs.
 
-    Half of them have ``0 < ξ < δ``, and ``δ Σω l''`` of the Huberised hinge is their weight.
+    Half of them have ``0 < ξ < δ``, and ``δ Σω l''`` of the Huberized hinge is their weight.
     """
     low, high = float(np.log(_WIDTHS[-1])), float(np.log(_WIDTHS[0]))
     for _ in range(12):

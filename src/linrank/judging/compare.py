@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linrank.errors import check_natural, check_one_of
 from linrank.judging import significance
-from linrank.judging.significance import EQUAL, Correction, Terms, corrected
+from linrank.judging.significance import EQUAL, Correction, Terms, correct_p_values
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.names import Metric, parse
@@ -38,7 +38,7 @@ def check_methods(methods: Any, what: str) -> None:
             raise TypeError(f"the name of a method must be a string, got {name!r}")
 
 
-def chosen_metrics(
+def common_metrics(
     evaluations: Mapping[str, Evaluation], metrics: Metric | Iterable[Metric] | None
 ) -> tuple[str, ...]:
     """The names of the metrics to compare, each evaluated for all methods."""
@@ -58,7 +58,7 @@ def chosen_metrics(
     return names
 
 
-def aligned(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
+def align_queries(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
     """The evaluations with their queries in the order of the first; of the same queries only."""
     (first, reference), *others = evaluations.items()
     result = [reference]
@@ -69,7 +69,7 @@ def aligned(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
                 f"{first!r} under {reference.convention.name!r}; their numbers cannot be compared"
             )
         order = _order(_ids(reference), _ids(evaluation), first, method)
-        result.append(evaluation if order is None else _taken(evaluation, order))
+        result.append(evaluation if order is None else _reorder(evaluation, order))
     return result
 
 
@@ -95,7 +95,7 @@ def _order(ids: list[Any], others: list[Any], first: str, method: str) -> list[i
     return [place[query] for query in ids]
 
 
-def _taken(evaluation: Evaluation, order: list[int]) -> Evaluation:
+def _reorder(evaluation: Evaluation, order: list[int]) -> Evaluation:
     counts = {name: getattr(evaluation, name) for name in ("pairs", "dominating", "dominated")}
     for name, part in counts.items():
         if part is not None:
@@ -372,11 +372,11 @@ def cells(
     result = {}
     for i, j in np.ndindex(p.shape):
         metric = plan.metrics[j]
-        n_queries = int(np.count_nonzero(terms.judged(j, i)))
+        n_queries = int(np.count_nonzero(terms.takes_part(j, i)))
         low, high = significance.interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
         difference = float(terms.difference(terms.sums, i, j, baseline))
         draws = terms.difference(sums, i, j, baseline)
-        deviation, n_both = significance.spread(terms, j, i, baseline)
+        deviation, n_both = significance.influence_deviation(terms, j, i, baseline)
         difference_low, difference_high = significance.interval(draws, n_both, plan.confidence)
         if plan.test == "t" and i != baseline:
             p[i, j] = significance.t_p(difference, deviation, n_both)
@@ -403,7 +403,7 @@ def cells(
             effect,
             n_queries,
         )
-    p = np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
+    p = np.stack([correct_p_values(column, plan.correction) for column in p.T], axis=1)
     return {
         place: dataclasses.replace(cell, p_corrected=float(value))
         for (place, cell), value in zip(result.items(), p.ravel(), strict=True)
@@ -454,7 +454,7 @@ def compare(
           standard deviation of the queries' differences (for pooled metrics, of their influence on
           T, by which this is the delta method).
     correction : {"holm", "bonferroni", "bh"} or None, default="holm"
-        For several methods under one metric; see `linrank.judging.significance.corrected`.
+        For several methods under one metric; see `linrank.judging.significance.correct_p_values`.
     confidence : float, default=0.95
         Of the intervals, inside (0, 1). A corrected p below ``1 - confidence`` is a verdict.
     n_resamples : int, default=10,000
@@ -563,7 +563,7 @@ def compare_evaluations(
     if chosen not in methods:
         known = ", ".join(map(repr, methods))
         raise ValueError(f"baseline must be one of {known}; got {chosen!r}")
-    names, parts = chosen_metrics(evaluations, metrics), aligned(evaluations)
+    names, parts = common_metrics(evaluations, metrics), align_queries(evaluations)
     plan = Comparison(
         methods=methods,
         metrics=names,

@@ -215,7 +215,7 @@ def _of_features(profile: Profile) -> Iterator[Finding]:
     if len(tells) and n_pairs >= 100:
         yield Finding(
             "label-like-feature",
-            f"{_named(profile, tells)} order{'s' if len(tells) == 1 else ''} at least "
+            f"{_features(profile, tells)} order{'s' if len(tells) == 1 else ''} at least "
             f"{100 * LABEL_AGREEMENT:g} % of the pairs as the label does: "
             "is the label among the features?",
         )
@@ -231,14 +231,14 @@ def _of_features(profile: Profile) -> Iterator[Finding]:
     if len(huge) and profile.data.rows.dtype == np.float32:
         yield Finding(
             "huge-values",
-            f"{_named(profile, huge)}: values up to {largest[huge].max():.2g}, where float32 no "
+            f"{_features(profile, huge)}: values up to {largest[huge].max():.2g}, where float32 no "
             "longer tells whole numbers apart; consider --dtype float64",
         )
     same_in_query = np.flatnonzero(~columns.varies_in_query & ~columns.constant)
     if len(same_in_query) and profile.data.qid is not None:
         yield Finding(
             "constant-in-query",
-            f"{_named(profile, same_in_query)}: the same value in all rows of each query; "
+            f"{_features(profile, same_in_query)}: the same value in all rows of each query; "
             "no pair sees it, its weight will be 0",
         )
 
@@ -269,7 +269,7 @@ def _of_rows(profile: Profile) -> Iterator[Finding]:
         yield Finding("repeated-docid", f"{told} a document id of the query")
 
 
-def _named(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
+def _features(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
     """``feature 3``, ``features 3, 7, 9`` or ``features 3, 7, 9, 12, 20 and 41 more``."""
     names, base = profile.data.feature_names, profile.data.index_base
     shown = [feature_name(names, int(j), base, alone=False) for j in columns[:limit]]

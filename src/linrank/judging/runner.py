@@ -82,7 +82,7 @@ class Protocol:
         """Of these subsets together."""
         return sum(self.subsets[number].queries.n_queries for number in part)
 
-    def selecting(self, selection: str, n_folds: int = N_FOLDS) -> Protocol:
+    def with_selection(self, selection: str, n_folds: int = N_FOLDS) -> Protocol:
         """The same without validation parts, if not these but cross-validation is to choose.
 
         That is so by default where a part has few queries: the best of many candidates on few
@@ -124,8 +124,8 @@ class Protocol:
 def one_split(train: Dataset, valid: Dataset | None, test: Dataset) -> Protocol:
     """One fold of three parts, or of two."""
     if valid is None:
-        return _named((train, test), ("train", "test"), [Fold((0,), (), (1,))])
-    return _named((train, valid, test), ("train", "valid", "test"), [Fold((0,), (1,), (2,))])
+        return _protocol((train, test), ("train", "test"), [Fold((0,), (), (1,))])
+    return _protocol((train, valid, test), ("train", "valid", "test"), [Fold((0,), (1,), (2,))])
 
 
 def rotation(subsets: Sequence[Dataset]) -> Protocol:
@@ -149,10 +149,10 @@ def rotation(subsets: Sequence[Dataset]) -> Protocol:
         )
     circles = [tuple((k + i) % n for i in range(n)) for k in range(n)]
     folds = [Fold(circle[:-2], circle[-2:-1], circle[-1:]) for circle in circles]
-    return _named(subsets, [f"S{k + 1}" for k in range(n)], folds)
+    return _protocol(subsets, [f"S{k + 1}" for k in range(n)], folds)
 
 
-def _named(subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]) -> Protocol:
+def _protocol(subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]) -> Protocol:
     """The protocol; subsets that are files are known by these, the others by the names."""
     sources = [
         name if data.source.startswith("<") else data.source
@@ -313,7 +313,7 @@ class Worker:
         ):
             state |= json.load(file)
         if self._is_killed and state["status"] != "done":
-            state |= self._cut(state)
+            state |= self._budget_outcome(state)
         elif not state["status"]:
             state |= {"status": "failed", "why": self._cause_of_death()}
         if state["status"] not in ("done", "cut"):
@@ -323,7 +323,7 @@ class Worker:
         state["scores"] = np.load(os.path.join(self.folder, state["scores"]))
         return Outcome(**state)
 
-    def _cut(self, state: dict[str, Any]) -> dict[str, str]:
+    def _budget_outcome(self, state: dict[str, Any]) -> dict[str, str]:
         if state.get("score") is None:
             return {"status": "over budget", "why": f"no candidate within {self.budget:g} s"}
         n = state["n_candidates"]
@@ -476,13 +476,13 @@ def search(
     scores = np.empty(sum(held_out.n_rows for _, held_out, _ in parts))
     for n_seen, point in enumerate(method.points(trial), start=1):
         for part, held_out, rows in parts:
-            model, took = _timed(method, part, point)
+            model, took = _time_fit(method, part, point)
             scores[rows] = model.predict(held_out)
         score = trial.judge(scores) if np.isfinite(scores).all() else -np.inf
         # Of those that differ by rounding only, the first: the most regularized.
         if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
             if trial.valid is None:  # so far there are models of the folds only
-                model, took = _timed(method, trial, point)
+                model, took = _time_fit(method, trial, point)
             best, best_score, last = {**point, **model.found}, score, name
             name = f"scores-{n_seen}.npy"
             np.save(os.path.join(folder, name), np.asarray(model.predict(test), np.float64))
@@ -502,10 +502,10 @@ def search(
         raise ValueError("no candidate gives finite scores that the measure can judge")
     tell({"status": "done"})
     # One fit is one from the beginning, without what other candidates have left or looked for.
-    tell({"fit_seconds": _timed(method, replace(trial, last={}), best)[1]})
+    tell({"fit_seconds": _time_fit(method, replace(trial, last={}), best)[1]})
 
 
-def _timed(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:
+def _time_fit(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:
     began = time.process_time()
     model = method.model(trial, point)
     return model, time.process_time() - began

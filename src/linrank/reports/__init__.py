@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[Material], tuple[str, ...]]], ...
     ("queries", "Query by query", "Query by query", sections.by_query),
     ("worst", "Where it goes wrong", "Where it goes wrong", failures),
     ("weights", "What it learned", "What it learned", sections.weights),
-    ("training", "How it was trained", "How it was trained", sections.fitting),
+    ("training", "How it was trained", "How it was trained", sections.training),
     ("data", "Data", "The data", sections.data),
     ("method", "Method", "How this page was made", sections.method),
 )

@@ -177,7 +177,7 @@ def worst_queries(
             label, score = float(labels[k]), float(scores[row])
             return Document(row, docid, k + 1, int(best[k]), label, score)
 
-        def explained(better: int, worse: int, loss: float) -> WrongPair:
+        def explain_pair(better: int, worse: int, loss: float) -> WrongPair:
             two = document(better), document(worse)
             if model is None:
                 return WrongPair(*two, loss, None, None)
@@ -193,14 +193,14 @@ def worst_queries(
             len(rows),
             int(queries.pairs_per_query[query]),
             int(counts[query]),
-            tuple(map(document, _shown(labels, n_documents))),
-            tuple(explained(*pair) for pair in _worst_pairs(labels, n_pairs)),
+            tuple(map(document, _first_and_best(labels, n_documents))),
+            tuple(explain_pair(*pair) for pair in _worst_pairs(labels, n_pairs)),
         )
 
     return tuple(map(diagnose, order.tolist()))
 
 
-def _shown(labels: Array, n_documents: int) -> list[int]:
+def _first_and_best(labels: Array, n_documents: int) -> list[int]:
     """The first places, and half as many of the best documents behind them; by rank."""
     first = list(range(min(n_documents, len(labels))))
     behind = np.arange(len(first), len(labels))
@@ -338,10 +338,10 @@ def failures(material: Material) -> tuple[str, ...]:
     why = material.ranking.why_unexplained
     if why:
         why = html.absent(f"Pairs are shown without the share of each feature. {text(why)}")
-    return lede, why, *shown, _misleading(material)
+    return lede, why, *shown, _misleading_features(material)
 
 
-def _misleading(material: Material) -> str:
+def _misleading_features(material: Material) -> str:
     """The features that push the wrong way in the wrong pairs of all queries."""
     found = material.pushes
     if found is None or not found.n_wrong:

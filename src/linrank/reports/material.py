@@ -300,7 +300,7 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     options.scoring = scoring
     test = parts["test"]  # as it was read: a rival has its own way with missing values
     model = options.model
-    parts = _aligned(filled_in(parts) if model is None else parts)
+    parts = _align_features(filled_in(parts) if model is None else parts)
     features = _feature_names(parts, model, options.feature_names)
     training = None if model is not None else train(parts, options)
     name, about = options.model_name, "given"
@@ -382,7 +382,7 @@ def _measures(test: Dataset, options: SimpleNamespace) -> tuple[str, list[str]]:
     return scoring, list(dict.fromkeys([scoring, *metrics]))
 
 
-def _aligned(parts: dict[str, Dataset]) -> dict[str, Dataset]:
+def _align_features(parts: dict[str, Dataset]) -> dict[str, Dataset]:
     """All parts with the features of the training data, if there are any.
 
     Text leaves zeros out, so that a file may lack the last features; where all values are written

@@ -227,7 +227,7 @@ def by_query(material: Material) -> tuple[str, ...]:
         f"of <strong>{text(material.ranking.name)}</strong> upwards; large points are several "
         "queries."
     )
-    lost, won = _shifted(material, own, other)
+    lost, won = _largest_changes(material, own, other)
     return lede, html.columns(figure(both, caption) + lost, histogram + won)
 
 
@@ -246,7 +246,9 @@ def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool
     )
 
 
-def _shifted(material: Material, own: NDArray[np.float64], other: NDArray[np.float64]) -> list[str]:
+def _largest_changes(
+    material: Material, own: NDArray[np.float64], other: NDArray[np.float64]
+) -> list[str]:
     """Tables of the queries with the largest losses, and of those with the largest gains."""
     gain = (own - other) * (1.0 if parse(material.scoring).higher_is_better else -1.0)
     known = np.flatnonzero(~np.isnan(gain) & (np.abs(gain) > 1e-9))
@@ -330,7 +332,7 @@ def weights(material: Material) -> tuple[str, ...]:
     return lede, drawn or html.MISSING, html.details(f"{what} as numbers", numbers)
 
 
-def fitting(material: Material) -> tuple[str, ...]:
+def training(material: Material) -> tuple[str, ...]:
     """The section on training."""
     training, scoring = material.training, material.scoring
     if training is None:
@@ -338,7 +340,7 @@ def fitting(material: Material) -> tuple[str, ...]:
             "<code>--train</code> without <code>--model</code> trains a model here, and shows the "
             "regularization path, the choice of C and the convergence."
         )
-        return _given(material), absent(how)
+        return _describe_given_model(material), absent(how)
     tuning, result, scale = training.tuning, training.result, training.model.scaling.kind
     bound, scaled = certificate(material), f"features scaled ({scale})"
     fit = (
@@ -406,7 +408,7 @@ def _path_table(material: Material, training: Training) -> Table:
     return Table([*map(Column, columns)], rows, notes=[f"{material.scoring} {where}."])
 
 
-def _given(material: Material) -> str:
+def _describe_given_model(material: Material) -> str:
     model = material.ranking.model
     if model is None:
         return "Scores were given: how they came to be is not known here."
