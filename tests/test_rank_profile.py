@@ -174,13 +174,6 @@ def test_words_and_columns():
     assert "shuffled 2.5" in words
 
 
-def test_frames():
-    pytest.importorskip("pandas")
-    frame = profile_of([[1, 4], [2, 5]], [10, 20], [4, 5]).to_frame()
-    assert frame["k_90%"].tolist() == [1, 2]
-    assert frame["rows"].tolist() == [10, 20]
-
-
 def test_from_a_model_or_from_its_dual_matrix():
     data = small(5, n_levels=3)
     ranker = RankSVM(0.3, loss="squared_hinge").fit(data.X, data.y, qid=data.qid)
