@@ -343,7 +343,7 @@ def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
 def test_messages_name_the_part():
     from linrank.judging.inspect import Overlap
 
-    (found,) = leakage_caveats({("valid", "train"): Overlap(9, 2, 2, 2, "q7")})
+    (found,) = leakage_caveats({("valid", "train"): Overlap(9, 2, 2, "q7")})
     told = "2 of the 9 queries of the validation data are in the training data too, row by row"
     assert found.message.startswith(f"{told}, such as q7: ")
     assert "choice of C" in found.message

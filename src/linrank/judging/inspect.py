@@ -149,8 +149,12 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Scramble the bits of each number; 0 (and -0) to 0, so that dense and CSR rows agree."""
-    bits: NDArray[np.uint64] = (values.astype(np.float64) + 0.0).view(np.uint64)
-    bits *= np.uint64(0x9E3779B97F4A7C15)
+    return _scramble((values.astype(np.float64) + 0.0).view(np.uint64))
+
+
+def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit depends on all lower ones, twice; 0 stays 0."""
+    bits = bits * np.uint64(0x9E3779B97F4A7C15)
     bits ^= bits >> np.uint64(29)
     bits *= np.uint64(0xBF58476D1CE4E5B9)
     bits ^= bits >> np.uint64(32)
@@ -290,8 +294,6 @@ class Overlap:
     n_rows : int
         Those whose rows, features and labels, are the rows of a query of the other: proof that
         the same query is in both, whatever its id.
-    n_both : int
-        Those of which both are true.
     example : object
         The id of one of them, one with equal rows where there is one; None if there are none.
     """
@@ -299,7 +301,6 @@ class Overlap:
     n_queries: int
     n_ids: int
     n_rows: int
-    n_both: int
     example: Any
 
     def __bool__(self) -> bool:
@@ -335,7 +336,7 @@ def shared_queries(data: Dataset, other: Dataset) -> Overlap:
     >>> train = Dataset.of([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], qid=["a", "a", "b", "b"])
     >>> test = Dataset.of([[3.0], [4.0], [5.0], [6.0]], [0, 1, 0, 1], qid=["b", "b", "c", "c"])
     >>> shared_queries(test, train)
-    Overlap(n_queries=2, n_ids=1, n_rows=1, n_both=1, example='b')
+    Overlap(n_queries=2, n_ids=1, n_rows=1, example='b')
     """
     by_id = np.zeros(data.queries.n_queries, bool)
     ids, others = data.queries.ids, other.queries.ids
@@ -343,13 +344,11 @@ def shared_queries(data: Dataset, other: Dataset) -> Overlap:
         known = set(others.tolist())
         by_id = np.array([one in known for one in ids.tolist()], bool)
     by_rows = np.isin(_contents(data), _contents(other))
-    both = by_id & by_rows
     example = None
-    for found in (both, by_rows, by_id):
+    for found in (by_id & by_rows, by_rows, by_id):
         if example is None and found.any() and ids is not None:
             example = ids.tolist()[int(np.argmax(found))]
-    n_ids, n_rows, n_both = (int(np.count_nonzero(found)) for found in (by_id, by_rows, both))
-    return Overlap(len(by_id), n_ids, n_rows, n_both, example)
+    return Overlap(len(by_id), int(by_id.sum()), int(by_rows.sum()), example)
 
 
 def _contents(data: Dataset) -> NDArray[np.uint64]:
@@ -358,18 +357,12 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
     Row hashes are mixed with the labels and once more before they are summed, modulo 2⁶⁴.
     """
     queries = data.queries
-    with np.errstate(over="ignore"):
-        # A row of zeros counts as well: one of them is not two.
-        hashes = (Profile(data).row_hashes + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        labels = (data.labels + 0.0).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = hashes ^ (labels >> np.uint64(7)) ^ labels
-        mixed ^= mixed >> np.uint64(31)
-        mixed *= np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(29)
-        sums: NDArray[np.uint64] = np.add.reduceat(
-            queries.gather(mixed), queries.offsets[:-1], dtype=np.uint64
-        )
-        return sums
+    # A row of zeros counts as well: one of them is not two.
+    hashes = _scramble(Profile(data).row_hashes + np.uint64(1)) + _mix(data.labels)
+    sums: NDArray[np.uint64] = np.add.reduceat(
+        queries.gather(_scramble(hashes)), queries.offsets[:-1], dtype=np.uint64
+    )
+    return sums
 
 
 def judge(
