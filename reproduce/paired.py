@@ -30,7 +30,7 @@ def sign_flip(difference: Array) -> float:
 def t_test(difference: Array) -> float:
     """Two-sided p of the paired t-test; 1 where no query differs."""
     return significance.t_p(
-        float(difference.mean()), *significance.spread(_terms(difference), 0, 0, 1)
+        float(difference.mean()), *significance.influence_deviation(_terms(difference), 0, 0, 1)
     )
 
 

@@ -16,11 +16,11 @@ from scipy import stats
 
 import linrank
 from hypothesis_profiles import examples
-from linrank.judging.compare import compare, compare_evaluations, corrected
+from linrank.judging.compare import compare, compare_evaluations, correct_p_values
 from linrank.metrics import Evaluation, evaluate
 
 METRICS = ["ndcg@5", "map", "pairwise_accuracy", "all_pairs_error", "pairwise_accuracy(ties=skip)"]
-TESTS = ["randomisation", "t", "bootstrap"]
+TESTS = ["randomisation", "t"]
 
 
 def problem(n_queries: int = 60, seed: int = 0):
@@ -132,17 +132,13 @@ def test_an_error_and_its_accuracy_tell_the_same():
 
 
 @pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", None])
-def test_p_is_corrected_over_the_family(correction):
+def test_p_is_corrected_over_the_methods_of_a_metric(correction):
     y, scores, qid = problem(30)
     result = quick(y, scores, qid, correction=correction)
     for metric in METRICS:
         cells = [result.cells[m, metric] for m in ("good", "fair")]
-        expected = corrected([c.p for c in cells], correction)
+        expected = correct_p_values([c.p for c in cells], correction)
         assert_array_equal([c.p_corrected for c in cells], expected)
-    table = quick(y, scores, qid, correction=correction, family="table")
-    cells = [table.cells[m, k] for m in ("good", "fair") for k in METRICS]
-    expected = corrected([c.p for c in cells], correction)
-    assert_array_equal([c.p_corrected for c in cells], expected)
 
 
 def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
@@ -256,9 +252,8 @@ def test_the_inputs_are_not_written_to():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test": "wilcoxon"}, "test must be 'randomisation', 't' or 'bootstrap', got 'wilc"),
+        ({"test": "wilcoxon"}, "test must be 'randomisation' or 't', got 'wilc"),
         ({"correction": "sidak"}, "correction must be 'holm', 'bonferroni', 'bh' or None"),
-        ({"family": "row"}, "family must be 'metric' or 'table', got 'row'"),
         ({"baseline": "best"}, "baseline must be one of 'weak', 'good', 'fair'; got 'best'"),
         ({"confidence": 95}, "confidence must be between 0 and 1, as 0.95 for 95%; got 95"),
         ({"n_resamples": 0}, "n_resamples must be an integer >= 1, got 0"),
@@ -338,9 +333,8 @@ def test_details_have_the_best_method_first():
     ("options", "words"),
     [
         ({"test": "t"}, "paired t-test over queries"),
-        ({"test": "bootstrap"}, "bootstrap test over queries, 400 resamples"),
         ({"correction": None}, "Not corrected for several comparisons"),
-        ({"correction": "bh", "family": "table"}, "Benjamini and Hochberg for 10 comparisons in"),
+        ({"correction": "bh"}, "Benjamini and Hochberg for 2 comparisons under"),
         ({"confidence": 0.9}, "90% interval"),
     ],
 )

@@ -14,9 +14,9 @@ from scipy.sparse import csr_array
 
 from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
-from linrank.judging.candidates import Contestant, contestants
-from linrank.judging.contest import Entry, chosen
-from linrank.judging.runner import Outcome, time_left
+from linrank.judging.candidates import contestants
+from linrank.judging.contest import Entry, chosen_parameters
+from linrank.judging.runner import Outcome
 from linrank.metrics import Evaluation
 from linrank.ranksvm.path import GRID
 from linrank.search.folds import deal
@@ -155,8 +155,9 @@ def test_the_candidates_chosen_on_folds_are_told_together(parts):
         outcomes = tuple(Outcome("done", parameters=each) for each in chosen)
         return Entry(method("equal"), outcomes, None)
 
-    assert chosen(entry({}, {})) == "defaults"
-    assert chosen(entry({"C": 1.0}, {"C": 0.5}, {})) == "C 0.5–1 (2 folds); defaults (1 fold)"
+    assert chosen_parameters(entry({}, {})) == "defaults"
+    told = chosen_parameters(entry({"C": 1.0}, {"C": 0.5}, {}))
+    assert told == "C 0.5–1 (2 folds); defaults (1 fold)"
 
 
 def test_folds_are_pooled_over_their_queries(parts):
@@ -207,23 +208,107 @@ def test_the_same_seed_gives_the_same_table(parts):
     assert untimed(first)[1] != untimed(other)[1]
 
 
-def test_among_equals_the_first_candidate_is_taken(parts):
-    contest = contest_of(parts, method("equal"))
-    assert contest["equal"].outcomes[0].parameters == {"k": 0}
-    cell = contest.comparison.cells["equal", "map"]
+# ---- how methods may behave ---------------------------------------------------------------------
+
+BEHAVIOR = {  # the remark of each method, empty where all goes well
+    "equal": "",
+    "infinite": "",
+    "plain": "",
+    "chatter": "",
+    "slow_first_feature": "",
+    "<script>": "",
+    "crash": "the process died of SIGSEGV",
+    "leave": "the process ended with status 3: the disk is on fire",
+    "refuse": "failed: ValueError: not with these labels",
+    "nothing": "the method has come up with no model",
+    "only_infinite": "no candidate gives finite scores",
+    "absent": "the package no_such_package is not installed: pip install no_such_package",
+}
+HURRIED = {  # with a budget of a second
+    "sleep": "no candidate within 1 s",
+    "tire": "stopped after 1 s; the only candidate so far counts",
+    "mute_at_the_second": "stopped after 1 s; the only candidate so far counts",
+    "family": "no candidate within 1 s",
+}
+
+
+@pytest.fixture(scope="module")
+def behaviors(parts, tmp_path_factory):
+    """A contest of all of them, and another one in a hurry; no file is left."""
+    odd = {
+        "absent": replace(method("chatter"), name="absent", needs="no_such_package"),
+        "<script>": replace(method("first_feature"), name="<script>"),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("temporary")
+        patch.setattr(tempfile, "tempdir", str(folder))
+        usual = contest_of(parts, *(odd.get(name) or method(name) for name in BEHAVIOR))
+        hurried = contest_of(parts, *map(method, HURRIED), budget=1.0)
+        assert os.listdir(folder) == []
+    return usual, hurried
+
+
+@pytest.mark.parametrize("name", [*BEHAVIOR, *HURRIED])
+def test_a_method_is_a_row_that_says_how_it_behaved(behaviors, name):
+    contest, remark = behaviors[name in HURRIED], (BEHAVIOR | HURRIED)[name]
+    entry = contest[name]
+    assert remark in entry.remark
+    assert bool(remark) == bool(entry.remark)
+    is_cut = remark.startswith("stopped")
+    assert entry.has_result == (name in contest.comparison.methods) == (not remark or is_cut)
+    assert entry.outcomes[0].status == {
+        "absent": "missing",
+        "sleep": "over budget",
+        "family": "over budget",
+        **dict.fromkeys(("tire", "mute_at_the_second"), "cut"),
+    }.get(name, "failed" if remark else "done")
+    for shown in (contest.to_text(), contest.to_markdown()):
+        assert entry.remark in " ".join(shown.split())
+    assert "no result" in contest.to_html()
+
+
+def test_what_is_chosen_and_what_counts(behaviors):
+    usual, hurried = behaviors
+    assert usual["equal"].outcomes[0].parameters == {"k": 0}  # among equals the first
+    cell = usual.comparison.cells["equal", "map"]
     assert (cell.difference, cell.p) == (0.0, 1.0)
+    assert usual["infinite"].outcomes[0].parameters == {"value": 1.0}
+    (outcome,) = usual["plain"].outcomes  # whatever predicts is a model
+    assert (outcome.parameters, outcome.size.n_bytes > 0) == ({}, True)
+    cut = hurried["tire"]
+    assert cut.outcomes[0].n_candidates == 1
+    assert 0 <= cut.fit_seconds < 1
+    assert cut.evaluation.means == hurried["first_feature"].evaluation.means
+    assert "tire *" in hurried.to_text()
+    assert "*: the budget ended the search" in hurried.to_text()
+    # The second candidate is better, and the process is ended before it can tell.
+    (outcome,) = hurried["mute_at_the_second"].outcomes
+    assert outcome.parameters == {"k": 0}
+    np.testing.assert_array_equal(outcome.scores, np.zeros(parts_of_test(hurried)))
+    assert [c for c in _commands() if c.startswith("sleep\x0061")] == []  # of the family
 
 
-def test_candidates_whose_scores_are_not_finite_are_passed_over(parts):
-    contest = contest_of(parts, method("infinite"), method("only_infinite"))
-    assert contest["infinite"].outcomes[0].parameters == {"value": 1.0}
-    assert "no candidate gives finite scores" in contest["only_infinite"].remark
+def parts_of_test(contest):
+    return len(contest["first_feature"].outcomes[0].scores)
 
 
-def test_whatever_predicts_is_a_model(parts):
-    contest = contest_of(parts, method("plain"))
-    (outcome,) = contest["plain"].outcomes
-    assert (outcome.status, outcome.parameters, outcome.size.n_bytes > 0) == ("done", {}, True)
+def test_the_tables(behaviors):
+    contest = behaviors[0]
+    text = contest.to_text()
+    for wanted in ("one fit", "search", "model", "corrected p", "95% interval", "k 0", "1 weight"):
+        assert wanted in text
+    found = json.loads(json.dumps(contest.to_dict(), allow_nan=False))
+    assert [m["method"] for m in found["methods"]] == ["first_feature", *BEHAVIOR]
+    slow = found["methods"][5]
+    assert 0.25 <= slow["fit_seconds"] <= slow["search_seconds"]
+    assert found["comparison"]["baseline"] == "first_feature"
+    assert repr(contest).startswith("<Contest of 13 methods, 7 with a result, one split")
+    assert contest._repr_html_() == contest.to_html()
+    assert "<script>" not in contest.to_html()
+    assert "&lt;script&gt;" in contest.to_html()
+    with pytest.raises(KeyError, match="'sgd' did not take part; there are first_feature"):
+        contest["sgd"]
+    assert max(map(len, contest.comparison.to_text(80).splitlines())) <= 80
 
 
 # ---- what goes wrong ----------------------------------------------------------------------------
@@ -235,6 +320,8 @@ def test_candidates_that_the_measure_cannot_judge_are_passed_over(parts):
     (outcome,) = contest["flat_first"].outcomes
     assert outcome.parameters == {"k": 0}
     assert np.isfinite(outcome.score)
+    assert max(map(len, contest.to_text(80).splitlines())) <= 80
+    assert contest.to_text(500).splitlines()[:4] == contest.to_text().splitlines()[:4]
 
 
 def test_negative_labels_are_chosen_by_pairs_unless_told(parts):
@@ -242,47 +329,6 @@ def test_negative_labels_are_chosen_by_pairs_unless_told(parts):
     contest = contest_of(lower, metrics=None)
     assert contest.rules.scoring == "pairwise_accuracy"
     assert contest.metrics == ("map", "pairwise_accuracy")
-
-
-def test_a_method_that_fails_is_a_row_that_says_so(parts, temporary):
-    missing = replace(method("chatter"), name="absent", needs="no_such_package")
-    names = ("crash", "leave", "refuse", "nothing", "chatter")
-    contest = contest_of(parts, *map(method, names), missing)
-    said = {entry.name: entry.remark for entry in contest.entries}
-    assert "SIGSEGV" in said["crash"]
-    assert "status 3: the disk is on fire" in said["leave"]
-    assert said["refuse"] == "failed: ValueError: not with these labels"
-    assert "no model" in said["nothing"]
-    assert "no_such_package is not installed: pip install no_such_package" in said["absent"]
-    assert (said["chatter"], said["first_feature"]) == ("", "")
-    assert contest.comparison.methods == ("first_feature", "chatter")
-    for shown in (contest.to_text(), contest.to_markdown(), contest.to_html()):
-        assert all(name in shown for name in said)
-        assert "the disk is on fire" in shown
-        assert "no result" in shown
-    assert os.listdir(temporary) == []
-
-
-def test_a_method_over_budget_is_ended_and_its_best_so_far_counts(parts, temporary):
-    contest = contest_of(parts, method("sleep"), method("tire"), budget=1.0)
-    assert contest["sleep"].outcomes[0].status == "over budget"
-    assert "no candidate within 1 s" in contest["sleep"].remark
-    cut = contest["tire"]
-    assert (cut.outcomes[0].status, cut.outcomes[0].n_candidates) == ("cut", 1)
-    assert cut.remark == "stopped after 1 s; the only candidate so far counts"
-    assert 0 <= cut.fit_seconds < 1
-    assert cut.evaluation.means == contest["first_feature"].evaluation.means
-    assert "tire *" in contest.to_text()
-    assert "*: the budget ended the search" in contest.to_text()
-    assert os.listdir(temporary) == []
-
-
-def test_a_cut_between_two_messages_keeps_scores_and_parameters_together(parts):
-    """The second candidate is better, and the process is ended before it can tell."""
-    contest = contest_of(parts, method("mute_at_the_second"), budget=1.0)
-    (outcome,) = contest["mute_at_the_second"].outcomes
-    assert (outcome.status, outcome.parameters) == ("cut", {"k": 0})
-    np.testing.assert_array_equal(outcome.scores, np.zeros(parts[2].n_rows))
 
 
 @pytest.mark.slow
@@ -302,11 +348,6 @@ def test_sparse_rows_are_no_obstacle_in_a_process_of_their_own(parts, name):
     sparse = [Dataset.of(csr_array(part.X), part.y, qid=part.qid) for part in parts[:3]]
     contest = compare_methods(*sparse, methods=[name], baseline=name, metrics="map", budget=60)
     assert contest[name].remark == ""
-
-
-def test_what_a_method_has_started_ends_with_it(parts):
-    contest_of(parts, method("family"), budget=1.0)
-    assert [c for c in _commands() if c.startswith("sleep\x0061")] == []
 
 
 def _commands():
@@ -352,6 +393,7 @@ def test_a_method_that_fails_on_a_fold_has_no_result(parts):
 def test_an_interrupt_leaves_no_process_and_no_file(parts, temporary):
     def interrupt(state):
         if state["event"] == "running" and state["n_done"] == 1:
+            assert state["seconds_left"] > 0.0
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -395,51 +437,7 @@ def test_arrays_are_no_datasets(parts):
         compare_methods(parts[0].X, parts[1], parts[2])
 
 
-def test_who_did_not_take_part_is_told(parts):
-    contest = contest_of(parts)
-    with pytest.raises(KeyError, match="'sgd' did not take part; there are first_feature"):
-        contest["sgd"]
-    assert repr(contest).startswith("<Contest of 1 methods, 1 with a result, one split")
-    assert contest._repr_html_() == contest.to_html()
-
-
-# ---- tables -------------------------------------------------------------------------------------
-
-
-def test_the_table_has_times_sizes_parameters_and_intervals(parts):
-    contest = contest_of(parts, method("equal"), method("slow_first_feature"))
-    text = contest.to_text()
-    for wanted in ("one fit", "search", "model", "corrected p", "95% interval", "k 0", "1 weight"):
-        assert wanted in text
-    found = json.loads(json.dumps(contest.to_dict(), allow_nan=False))
-    names = ["first_feature", "equal", "slow_first_feature"]
-    assert [m["method"] for m in found["methods"]] == names
-    assert 0.25 <= found["methods"][2]["fit_seconds"] <= found["methods"][2]["search_seconds"]
-    assert found["comparison"]["baseline"] == "first_feature"
-
-
-def test_tables_fit_a_terminal(parts):
-    contest = contest_of(parts)
-    assert max(map(len, contest.to_text(80).splitlines())) <= 80
-    assert max(map(len, contest.comparison.to_text(80).splitlines())) <= 80
-    assert contest.to_text(500).splitlines()[:4] == contest.to_text().splitlines()[:4]
-
-
-def test_names_of_strangers_are_escaped(parts):
-    bad = Contestant("<script>", "x", "x", "contest_trainers:first_feature")
-    contest = contest_of(parts, bad)
-    assert "<script>" not in contest.to_html()
-    assert "&lt;script&gt;" in contest.to_html()
-
-
-def test_the_time_left_is_estimated_by_what_methods_took_before():
-    assert time_left({}, [("a", 0.0)], 1) is None
-    took = {"a": [2.0, 4.0], "b": [9.0]}
-    # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.
-    assert time_left(took, [("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
-    assert time_left(took, [("a", 50.0)], 2) == 0.0
-    # One that nobody knows and that has run for a minute will not end in the next second.
-    assert time_left(took, [("c", 60.0)], 1) == 60.0
+# ---- parts of the tables ------------------------------------------------------------------------
 
 
 def test_an_outcome_without_a_model_is_told_in_plain_values():

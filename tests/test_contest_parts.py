@@ -12,7 +12,7 @@ from linrank import Dataset, NoPairsError, load, make_ranking
 from linrank.data.dataset import join_rows
 from linrank.data.rows import as_rows
 from linrank.judging.candidates import Trial, fair_convention
-from linrank.judging.contest import check_protocol, leaks
+from linrank.judging.contest import check_protocol, leak_warnings
 from linrank.judging.runner import one_split, read_joined, rotation, write_subset
 from linrank.metrics import CONVENTIONS, evaluate
 
@@ -126,13 +126,13 @@ def test_a_single_test_query_is_warned_of():
 def test_queries_that_are_also_trained_on_are_counted(n_shared, verb):
     train, valid = part(0, first_id=0), part(1, first_id=50)
     test = part(2, first_id=6 - n_shared)
-    (said,) = leaks(one_split(train, valid, test))
+    (said,) = leak_warnings(one_split(train, valid, test))
     assert f"{n_shared} of the 6 query ids of test also {verb} in train, such as" in said
     assert "leaks" in said
 
 
 def test_leaks_between_validation_and_test_count_too():
-    (said,) = leaks(one_split(part(0), part(1), part(2, first_id=100)))
+    (said,) = leak_warnings(one_split(part(0), part(1), part(2, first_id=100)))
     assert "6 of the 6 query ids of test also occur in valid" in said
 
 
@@ -140,20 +140,22 @@ def test_subsets_that_are_never_apart_cannot_leak():
     """In a single fold, what two training files share is no leak."""
     protocol = rotation([part(0), part(1, first_id=0), part(2), part(3), part(4)])
     one_fold = replace(protocol, folds=protocol.folds[:1])
-    assert leaks(one_fold) == []
-    assert len(leaks(protocol)) == 1
+    assert leak_warnings(one_fold) == []
+    assert len(leak_warnings(protocol)) == 1
 
 
 def test_the_same_rows_are_proof_whatever_the_ids():
     train = part(0)
-    (said,) = leaks(one_split(train, part(1), replace(train, qid=np.asarray(train.qid) + 7)))
+    (said,) = leak_warnings(
+        one_split(train, part(1), replace(train, qid=np.asarray(train.qid) + 7))
+    )
     assert said.startswith("6 of the 6 queries of test are in train too, row by row")
 
 
 def test_parts_without_query_ids_leak_by_their_rows_only():
     first, second, third = (Dataset.of(part(k).X, part(k).y) for k in range(3))
-    assert leaks(one_split(first, second, third)) == []
-    (said,) = leaks(one_split(first, second, first))
+    assert leak_warnings(one_split(first, second, third)) == []
+    (said,) = leak_warnings(one_split(first, second, first))
     assert said.startswith("1 of the 1 queries of test is in train too")
 
 

@@ -25,13 +25,13 @@ def test_learning_beats_the_baselines(small):
 def test_the_choice_is_the_best_in_the_folds(small):
     tuning = small.training.tuning
     assert tuning.mean_scores[tuning.chosen] == tuning.mean_scores.max()
-    assert tuning.Cs[tuning.chosen] == small.training.C
+    assert tuning.Cs[tuning.chosen] == small.training.tuning.C
 
 
 def test_the_certificate_bounds_the_minimum(small):
     """The minimum lies between F - gap and F."""
     train, result = small.parts["train"], small.training.result
-    fine = RankSVM(C=small.training.C, tol=1e-9)
+    fine = RankSVM(C=small.training.tuning.C, tol=1e-9)
     minimum = fine.fit(train.X, train.y, qid=train.qid).objective_
     rounding = 1e-7 * minimum  # the rows are float32
     assert result.converged

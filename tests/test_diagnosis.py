@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from hypothesis_profiles import examples
 from linrank import Dataset, LinearModel, evaluate, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.judging.inspect import Profile
+from linrank.judging.inspect import sample_pairs
 from linrank.reports.diagnosis import pushes, worst_queries
 
 
@@ -140,7 +140,7 @@ def test_pushes_are_means_over_the_sampled_pairs(sparse):
     scores = model.predict(data)
     found = pushes(data, scores, model, n_samples=1000)
     dense = np.asarray(data.X.todense() if sparse else data.X, dtype=np.float64)
-    better, worse = Profile(data).sample_pairs(1000)
+    better, worse = sample_pairs(data.queries, 1000)
     shares = (dense[better] - dense[worse]) * model.coef
     wrong = scores[better] <= scores[worse]
     assert (found.n_wrong, found.n_right) == (wrong.sum(), (~wrong).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,17 +13,22 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import linrank
-from display_cases import HISTORY, HOSTILE, cases, cell, comparison, path_of
+from display_cases import HOSTILE, cases, cell, comparison, path_of
 from hypothesis_profiles import examples
 from linrank import (
     ComparisonDisplay,
     ConvergenceDisplay,
+    CurvesDisplay,
+    GridDisplay,
+    InductionDisplay,
     LabelsDisplay,
     LinearModel,
     PairExplanationDisplay,
     PathDisplay,
     QueryHistogramDisplay,
     QueryScatterDisplay,
+    RankProfileDisplay,
+    SupportDistributionDisplay,
     WeightsDisplay,
     evaluate,
     make_ranking,
@@ -67,7 +73,7 @@ def test_no_text_is_cut_or_on_top_of_another(name):
 
     figure = Figure(figsize=(4.5, CASES[name]._height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = CASES[name]._drawn_on(figure, {})
+    axes = CASES[name]._draw_on(figure, {})
     figure.canvas.draw()
     page = figure.bbox
     texts = [t for t in figure.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
@@ -167,50 +173,6 @@ def test_importing_displays_imports_neither_matplotlib_nor_scikit_learn():
     assert done.stdout == "set()\n"
 
 
-# ---- convergence and paths ----------------------------------------------------------------------
-
-
-def test_convergence_of_an_estimator_and_of_a_history(ranker, ax):
-    ConvergenceDisplay.from_estimator(ranker).plot(ax)
-    above, gap = ax.get_lines()
-    history = ranker.history_
-    np.testing.assert_array_equal(above.get_xdata(), history["seconds"])
-    floor = np.finfo(float).eps
-    expected = np.maximum(np.array(history["gap"]) / history["objective"][-1], floor)
-    np.testing.assert_allclose(gap.get_ydata(), expected)
-    told = ConvergenceDisplay(HISTORY).description
-    assert told == (
-        "After 3 iterations the objective is 11.5, certified to be within 0.01 of the optimum."
-    )
-
-
-def test_convergence_of_a_stochastic_fit_is_by_steps(ax):
-    display = ConvergenceDisplay({"n_steps": [10, 1000], "objective": [3.0, 2.0]}).plot(ax)
-    (line,) = ax.get_lines()
-    np.testing.assert_array_equal(line.get_xdata(), [10, 1000])
-    np.testing.assert_array_equal(line.get_ydata(), [3.0, 2.0])
-    assert display.description == "After 1,000 steps the objective is 2."
-
-
-def test_convergence_of_what_has_no_history():
-    with pytest.raises(TypeError, match="LinearModel has no history of one fit"):
-        ConvergenceDisplay.from_estimator(LinearModel([1.0]))
-
-
-@pytest.mark.filterwarnings("ignore:the best C")
-def test_path_of_an_estimator(data):
-    ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
-    display = PathDisplay.from_estimator(ranker)
-    display.plot(ax=Figure(layout="constrained").subplots())
-    means, chosen = display.ax_.get_lines()
-    np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
-    assert list(chosen.get_xdata()) == [ranker.C_] * 2
-    assert "3 models for C from 0.01 to 1." in display.description
-    assert f"Chosen: C = {ranker.C_:.3g}." in display.description
-    with pytest.raises(TypeError, match="a fitted RankSVMCV or DominationRankerCV, got RankSVM"):
-        PathDisplay.from_estimator(RankSVM())
-
-
 # ---- weights ------------------------------------------------------------------------------------
 
 
@@ -223,8 +185,6 @@ def test_weights_of_estimators_and_models(ranker, ax):
     model = LinearModel([0.5, -2.0], feature_names=["age", "bm25"])
     assert WeightsDisplay.from_estimator(model).names == ["age", "bm25"]
     assert WeightsDisplay.from_estimator(model, names=["a", "b"]).names == ["a", "b"]
-    with pytest.raises(TypeError, match="int has no weights of features"):
-        WeightsDisplay.from_estimator(3)
 
 
 def test_weights_of_zero_are_told_not_drawn(ax):
@@ -234,17 +194,6 @@ def test_weights_of_zero_are_told_not_drawn(ax):
     other = Figure().subplots()
     WeightsDisplay(np.zeros(3)).plot(other)
     assert other.get_title() == "Weights: all 3 are 0"
-
-
-def test_weights_that_cannot_be_drawn(ax):
-    with pytest.raises(ValueError, match="coefficient 1 is nan"):
-        WeightsDisplay([1.0, np.nan]).plot(ax)
-    with pytest.raises(ValueError, match="spread has 1 entries for 2"):
-        WeightsDisplay([1.0, 2.0], spread=[1.0])
-    with pytest.raises(ValueError, match="spread has 3 entries for 2"):
-        WeightsDisplay([1.0, 2.0], spread=[1.0, 2.0, 3.0]).to_svg()
-    with pytest.raises(ValueError, match="there are no coefficients"):
-        WeightsDisplay([])
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.integers(1, 12))
@@ -272,8 +221,6 @@ def test_pair_of_a_model(ranker, data, ax):
     verdict = "row 3 is above row 1" if parts.sum() > 0 else "row 1 is above row 3"
     assert verdict in ax.get_title().replace("\n", " ")
     assert "row 3 less that of row 1" in display.description
-    with pytest.raises(TypeError, match="only linear models explain a pair"):
-        PairExplanationDisplay.from_model(object(), data.X, (0, 1))
 
 
 # ---- queries ------------------------------------------------------------------------------------
@@ -336,24 +283,29 @@ def test_scatter_of_many_points_gathers_them(ax):
     np.testing.assert_allclose(drawn[np.lexsort(drawn.T)], expected[np.lexsort(expected.T)])
 
 
-def test_scatter_of_what_does_not_fit(judged, data):
-    with pytest.raises(ValueError, match="values has 2 queries, against 1"):
-        QueryScatterDisplay([0.1, 0.2], [0.1]).plot(Figure().subplots())
-    with pytest.raises(ValueError, match="undefined for all 1 queries"):
-        QueryScatterDisplay([np.nan], [0.1]).plot(Figure().subplots())
-    other = evaluate(data.y, data.y, qid=data.qid + 1)
-    with pytest.raises(ValueError, match="different queries, or in another order"):
-        QueryScatterDisplay.from_evaluations(judged[0], other)
-    with pytest.raises(ValueError, match="'p@7' was not evaluated; there are"):
-        QueryScatterDisplay.from_evaluations(*judged, "p@7")
-
-
 def test_histogram_of_an_evaluation(judged, ax):
     display = QueryHistogramDisplay.from_evaluation(judged[0], "map", bins=4).plot(ax)
     values = judged[0].per_query["map"]
     heights, _ = np.histogram(values, bins=4, range=(0, 1))
     assert [bar.get_height() for bar in ax.patches] == heights.tolist()
     assert f"mean {values.mean():.4f}" in display.description
+    assert ax.get_title() == "map of 20 queries"
+    assert any("mean 0." in t.get_text() for t in ax.get_legend().get_texts())
+
+
+def test_weights_times_spread_reorders(ax):
+    WeightsDisplay([1.0, 2.0], spread=[10.0, 1.0]).plot(ax)
+    assert bars(ax) == ([10.0, 2.0], ["feature 0", "feature 1"])
+
+
+def test_queries_that_no_ranking_can_order_are_gray(ax):
+    is_flat = [True, False, False, False, True]
+    QueryHistogramDisplay([0.0, 0.0, 0.5, 1.0, np.nan], bins=10, is_flat=is_flat).plot(ax)
+    heights = [bar.get_height() for bar in ax.patches]
+    assert heights[:10] == [2, 0, 0, 0, 0, 1, 0, 0, 0, 1]  # all of them
+    assert heights[10:] == [1] + 9 * [0]
+    assert ax.patches[10].get_facecolor() != ax.patches[0].get_facecolor()
+    assert "of one label" in [t.get_text() for t in ax.get_legend().get_texts()]
 
 
 @pytest.mark.parametrize(
@@ -378,13 +330,6 @@ def test_labels_of_a_dataset(data):
         middle = bar.get_x() + bar.get_width() / 2
         assert bar.get_height() == np.sum(np.abs(sizes - middle) <= bar.get_width() / 1.8)
     assert sum(bar.get_height() for bar in second.patches) == 20
-
-
-def test_labels_that_cannot_be_drawn():
-    with pytest.raises(ValueError, match="1 counts for 2 labels"):
-        LabelsDisplay([0, 1], [1], [1])
-    with pytest.raises(ValueError, match="0 labels and 0 queries"):
-        LabelsDisplay([], [], [])
 
 
 # ---- comparisons --------------------------------------------------------------------------------
@@ -430,16 +375,54 @@ def test_comparison_leaves_out_what_has_no_value(ax):
     found.cells["a", "ndcg@10"] = cell(np.nan, np.nan, np.nan)
     ComparisonDisplay(found).plot(ax)
     assert [row[0] for row in marks(ax)] == ["b"]
-    found.cells["b", "ndcg@10"] = cell(np.nan, np.nan, np.nan)
-    with pytest.raises(ValueError, match="no method has a ndcg@10 to compare with that of 'base'"):
-        ComparisonDisplay(found).plot(Figure().subplots())
 
 
-def test_comparison_of_something_else():
-    with pytest.raises(TypeError, match=r"what linrank.compare returns, got int"):
-        ComparisonDisplay.from_comparison(3)
-    with pytest.raises(ValueError, match="'map' was not compared; there are ndcg@10"):
-        ComparisonDisplay.from_comparison(comparison(["base", "a"]), "map")
+# ---- what cannot be drawn -----------------------------------------------------------------------
+
+NOTHING = SimpleNamespace(per_query={"map": np.zeros(1)}, query_ids=None)
+OTHERS = SimpleNamespace(per_query={"map": np.zeros(1)}, query_ids=np.array([7]))
+REFUSED = [
+    (lambda: ConvergenceDisplay({"objective": [], "seconds": []}), "no objective: fit a model"),
+    (lambda: ConvergenceDisplay({}), "with record='exact' or 'sampled'"),
+    (lambda: ConvergenceDisplay({"n_steps": [1], "objective": [np.nan]}), "record='exact'"),
+    (lambda: ConvergenceDisplay.from_estimator(LinearModel([1.0])), "LinearModel has no history"),
+    (lambda: PathDisplay(3), "domination_path returns, got int"),
+    (lambda: PathDisplay.from_estimator(RankSVM()), "RankSVMCV or DominationRankerCV, got RankSVM"),
+    (lambda: PathDisplay.from_estimator(RankSVMCV()), "DominationRankerCV, got RankSVMCV"),
+    (lambda: GridDisplay.from_estimator({}), "belongs to a fitted KernelRankSVMCV, got dict"),
+    (lambda: InductionDisplay([], by="C"), "by must be 'features' or 'rounds', got 'C'"),
+    (lambda: InductionDisplay.from_estimator(RankSVM()), "fitted with feature_induction, .* RankS"),
+    (lambda: RankProfileDisplay(RankSVM()), r"linrank\.rank_profile returns, got RankSVM"),
+    (lambda: SupportDistributionDisplay(3), r"linrank\.support_distribution returns, got int"),
+    (lambda: WeightsDisplay([1.0, np.nan]), "coefficient 1 is nan"),
+    (lambda: WeightsDisplay([1.0, 2.0], spread=[1.0]), "spread has 1 entries for 2"),
+    (lambda: WeightsDisplay([]), "there are no coefficients"),
+    (lambda: WeightsDisplay([1.0, 2.0], ["a"]), "names has 1 entries for 2"),
+    (lambda: WeightsDisplay([1.0], n=0), "n must be ≥ 1, got 0"),
+    (lambda: WeightsDisplay.from_estimator(3), "int has no weights of features"),
+    (lambda: CurvesDisplay.from_estimator(3), "int has no curves"),
+    (lambda: PairExplanationDisplay.from_model(3, [[0]], (0, 0)), "only linear models explain"),
+    (lambda: QueryScatterDisplay([0.1, 0.2], [0.1]), "values has 2 queries, against 1"),
+    (lambda: QueryScatterDisplay([np.nan], [0.1]), "undefined for all 1 queries"),
+    (lambda: QueryScatterDisplay.from_evaluations(NOTHING, OTHERS), "of different queries, or in"),
+    (
+        lambda: QueryHistogramDisplay.from_evaluation(NOTHING, "p@7"),
+        "'p@7' was not evaluated; ther",
+    ),
+    (lambda: QueryHistogramDisplay([np.nan, np.nan]), "undefined for all 2 queries"),
+    (lambda: LabelsDisplay([0, 1], [1], [1]), "1 counts for 2 labels"),
+    (lambda: LabelsDisplay([], [], []), "0 labels and 0 queries"),
+    (lambda: ComparisonDisplay.from_comparison(3), r"what linrank.compare returns, got int"),
+    (lambda: ComparisonDisplay(comparison(["base", "a"]), "map"), "'map' was not compared; there"),
+    (lambda: ComparisonDisplay(comparison(["base"])), "no method has a ndcg@10 to compare with"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_what_cannot_be_drawn_is_refused_at_once(case):
+    make, message = REFUSED[case]
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
 
 
 # ---- names --------------------------------------------------------------------------------------

@@ -1,30 +1,25 @@
-"""Displays of fits draw what they say, to PNG and SVG."""
+"""Displays of fits and of their dual variables draw what they say."""
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from display_cases import HISTORY
 from linrank import (
     ConvergenceDisplay,
     GridDisplay,
     PathDisplay,
-    QueryHistogramDisplay,
-    WeightsDisplay,
+    SupportDistributionDisplay,
     make_ranking,
+    support_distribution,
 )
+from linrank.duals import analysis
 from linrank.search.tuning import Tuning
-from papers import FactorizedRankSVM, KernelRankSVMCV, RankSVM, RankSVMCV, SGDRanker, ranksvm_path
-
-HISTORY = {
-    "objective": [100.0, 20.0, 12.0, 11.5],
-    "gap": [100.0, 9.0, 1.0, 0.01],
-    "seconds": [0.0, 0.1, 0.2, 0.35],
-}
+from papers import FactorizedRankSVM, KernelRankSVMCV, RankSVMCV, SGDRanker, ranksvm_path
 
 
 @pytest.fixture
@@ -42,6 +37,9 @@ def test_convergence_is_measured_from_the_best_bound(ax):
     assert ax.get_yscale() == "log"
     assert "3 iterations" in ax.get_title()
     assert len(ax.get_legend().get_texts()) == 2
+    assert ConvergenceDisplay(HISTORY).description == (
+        "After 3 iterations the objective is 11.5, certified to be within 0.01 of the optimum."
+    )
 
 
 def test_convergence_draws_an_exact_optimum(ax):
@@ -63,11 +61,6 @@ def test_convergence_without_a_certificate(ax):
     assert "its last value" in line.get_label()
 
 
-def test_convergence_needs_a_history():
-    with pytest.raises(ValueError, match="the history has no objective: fit a model first"):
-        ConvergenceDisplay({"objective": [], "gap": [], "seconds": []})
-
-
 def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
     data = make_ranking(n_queries=10, n_features=3, random_state=0)
     ranker = SGDRanker(n_steps=1000, record="exact", random_state=0)
@@ -80,78 +73,8 @@ def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["pegasos", "optimum"]
     assert "1,000 steps" in ax.get_title()
-
-
-@pytest.mark.parametrize("history", [{}, {"n_steps": [100], "objective": [float("nan")]}])
-def test_descent_needs_a_recorded_objective(history):
-    with pytest.raises(ValueError, match="with record='exact' or 'sampled'"):
-        ConvergenceDisplay(history)
-
-
-def test_weights_shows_the_largest_first(ax):
-    WeightsDisplay([0.5, -3.0, 0.1, 2.0], ["a", "b", "c", "d"], n=3).plot(ax)
-    shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
-    assert [bar.get_width() for bar in shown] == [-3.0, 2.0, 0.5]
-    names = [t.get_text() for t in sorted(ax.get_yticklabels(), key=lambda t: -t.get_position()[1])]
-    assert names == ["b", "d", "a"]
-    assert "3 largest of 4" in ax.get_title()
-
-
-def test_weights_times_spread_reorders(ax):
-    WeightsDisplay([1.0, 2.0], spread=[10.0, 1.0]).plot(ax)
-    shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
-    assert [bar.get_width() for bar in shown] == [10.0, 2.0]
-    assert {t.get_text() for t in ax.get_yticklabels()} == {"feature 0", "feature 1"}
-
-
-def test_weights_rejects_what_does_not_fit():
-    with pytest.raises(ValueError, match="names has 1 entries for 2"):
-        WeightsDisplay([1.0, 2.0], ["a"])
-    with pytest.raises(ValueError, match="n must be ≥ 1, got 0"):
-        WeightsDisplay([1.0], n=0)
-
-
-def test_histogram_counts_every_query_that_takes_part(ax):
-    QueryHistogramDisplay([0.0, 0.5, 0.52, 1.0, np.nan], "ndcg@5", bins=10).plot(ax)
-    heights = [bar.get_height() for bar in ax.patches]
-    assert sum(heights) == 4
-    assert heights[0] == 1
-    assert heights[5] == 2
-    assert heights[9] == 1
-    assert ax.get_title() == "ndcg@5 of 4 queries, 1 left out"
-    assert any("mean 0.505" in t.get_text() for t in ax.get_legend().get_texts())
-
-
-def test_queries_that_no_ranking_can_order_are_grey(ax):
-    is_flat = [True, False, False, False, True]
-    QueryHistogramDisplay([0.0, 0.0, 0.5, 1.0, np.nan], bins=10, is_flat=is_flat).plot(ax)
-    heights = [bar.get_height() for bar in ax.patches]
-    assert heights[:10] == [2, 0, 0, 0, 0, 1, 0, 0, 0, 1]  # all of them
-    assert heights[10:] == [1] + 9 * [0]
-    assert ax.patches[10].get_facecolor() != ax.patches[0].get_facecolor()
-    assert "of one label" in [t.get_text() for t in ax.get_legend().get_texts()]
-
-
-def test_histogram_needs_a_value():
-    with pytest.raises(ValueError, match="undefined for all 2 queries"):
-        QueryHistogramDisplay([np.nan, np.nan])
-
-
-@pytest.mark.parametrize("format", ["png", "svg"])
-def test_pictures_can_be_written(tmp_path, format):
-    displays = (
-        ConvergenceDisplay(HISTORY),
-        WeightsDisplay(np.linspace(-1, 1, 50)),
-        QueryHistogramDisplay(np.linspace(0, 1, 99)),
-    )
-    for k, display in enumerate(displays):
-        path = tmp_path / f"{k}.{format}"
-        display.to_figure().savefig(path)
-        start = path.read_bytes()[:300]
-        assert start.startswith(b"\x89PNG") if format == "png" else b"<svg" in start + b"<svg"
-        assert path.stat().st_size > 5000
-        if format == "svg":
-            assert re.search(r"<svg [^>]*viewBox", path.read_text())
+    steps = ConvergenceDisplay({"n_steps": [10, 1000], "objective": [3.0, 2.0]})
+    assert steps.description == "After 1,000 steps the objective is 2."
 
 
 # ---- paths --------------------------------------------------------------------------------------
@@ -179,20 +102,15 @@ def test_path_of_a_result(data):
 @pytest.mark.filterwarnings("ignore:the best C")
 def test_path_of_an_estimator(data):
     ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
-    axes = PathDisplay.from_estimator(ranker).plot(panels(1)).axes_
+    display = PathDisplay.from_estimator(ranker)
+    assert "3 models for C from 0.01 to 1." in display.description
+    assert f"Chosen: C = {ranker.C_:.3g}." in display.description
+    axes = display.plot(panels(1)).axes_
     means, chosen = axes[0].get_lines()
     np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
     assert chosen.get_xdata() == [ranker.C_] * 2
     assert len(axes[0].collections) == 1  # the band of one standard error
     assert axes[0].get_ylabel() == "ndcg@10\n(3 folds)"
-
-
-@pytest.mark.parametrize("other", [RankSVM(), RankSVMCV(), 3])
-def test_path_of_something_else(other):
-    with pytest.raises(TypeError, match=f"DominationRankerCV, got {type(other).__name__}"):
-        PathDisplay.from_estimator(other)
-    with pytest.raises(TypeError, match=f"domination_path returns, got {type(other).__name__}"):
-        PathDisplay(other)
 
 
 def test_path_of_zero_models_is_drawn_on_linear_axes(data):
@@ -249,6 +167,39 @@ def test_grid_of_an_estimator(ax):
     assert ax.get_title().startswith(f"map {ranker.best_score_:.4f} at")
 
 
-def test_grid_of_something_else():
-    with pytest.raises(TypeError, match="belongs to a fitted KernelRankSVMCV, got dict"):
-        GridDisplay.from_estimator({})
+# ---- dual variables -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def found():
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(0, 6, 30), rng.normal(size=30)
+    return support_distribution({"C": 10.0}, scores=scores, y=y)
+
+
+def test_every_pair_is_a_point_and_the_closest_are_marked(ax, found):
+    SupportDistributionDisplay(found).plot(ax)
+    far, near = ax.get_lines()
+    n = found.n_closest
+    np.testing.assert_array_equal(near.get_xdata(), np.arange(n))
+    np.testing.assert_array_equal(near.get_ydata(), found.alpha[:n])
+    np.testing.assert_array_equal(far.get_xdata(), np.arange(n, len(found.alpha)))
+    np.testing.assert_array_equal(far.get_ydata(), found.alpha[n:])
+    assert near.get_color() != far.get_color()
+    assert near.get_label() == f"1-closest: {n}"
+    assert f"{len(found.alpha)} pairs, C = 10: " in ax.get_title().replace("\n", " ")
+
+
+def test_means_by_difference_where_pairs_are_many(ax, found, monkeypatch):
+    monkeypatch.setattr(analysis, "_LISTED", 10)
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(0, 6, 30), rng.normal(size=30)
+    summed = support_distribution({"C": 10.0}, scores=scores, y=y)
+    SupportDistributionDisplay(summed).plot(ax)
+    means, near = ax.get_lines()
+    np.testing.assert_array_equal(means.get_xdata(), found.difference)
+    np.testing.assert_allclose(means.get_ydata(), found.mean_alpha)
+    np.testing.assert_array_equal(near.get_xdata(), [1])
+    other = Figure().subplots()
+    SupportDistributionDisplay(found, by_difference=True).plot(other)
+    np.testing.assert_allclose(other.get_lines()[0].get_ydata(), found.mean_alpha)

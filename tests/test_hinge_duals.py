@@ -15,7 +15,7 @@ from hypothesis_profiles import examples
 from linrank import dual_matrix, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.duals import entries as band
-from linrank.duals.entries import BandEntries, HuberEntries, hinge_entries
+from linrank.duals.entries import hinge_entries
 from linrank.ranksvm.train import Problem
 from papers import RankSVM
 from small_data import small, weighted
@@ -84,9 +84,10 @@ def test_only_pairs_at_the_kink_have_fractions():
     assert 0 < inside.sum() <= 4  # in general position no more than features
     z = data.X @ dual.beta
     slack = np.concatenate([(1 - z[b.rows, None] + z[b.columns])[b.is_pair] for b in dual])
-    np.testing.assert_allclose(slack[inside], 0.0, atol=1e-6)
-    assert (slack[alpha == 0.0] < 1e-6).all()
-    assert (slack[alpha == 0.5] > -1e-6).all()
+    # A gap of 1e-9 places β within its square root.
+    np.testing.assert_allclose(slack[inside], 0.0, atol=1e-5)
+    assert (slack[alpha == 0.0] < 1e-5).all()
+    assert (slack[alpha == 0.5] > -1e-5).all()
 
 
 def test_all_pairs_at_the_kink():
@@ -102,10 +103,10 @@ def test_without_a_band_the_huber_point_is_left(monkeypatch):
     data = small(2, n_levels=3)
     ranker = fit(data, 1.0)
     problem = Problem.of(data, 1.0, loss="hinge")
-    assert isinstance(hinge_entries(problem, ranker.coef_, 1e-9), BandEntries)
+    assert hinge_entries(problem, ranker.coef_, 1e-9).exceptions is not None
     monkeypatch.setattr("linrank.duals.entries._LISTED", 1)
     dual = dual_matrix(ranker, data.X, data.y, data.qid)
-    assert isinstance(dual.entries, HuberEntries)
+    assert dual.entries.exceptions is None
     listed = ExplicitPairs.of(data)
     alpha = by_pair(dual, listed, data)
     assert (alpha >= 0.0).all()

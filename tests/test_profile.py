@@ -78,8 +78,9 @@ def test_agreement_finds_the_label_and_its_reverse(sparse):
     rng = np.random.default_rng(2)
     y, qid = rng.integers(0, 4, 400), rng.integers(0, 20, 400)
     X = np.column_stack([rng.random(400), 10.0 ** (1 + y), -y - 1.0, np.ones(400)])
-    share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y, qid=qid)).agreement()
-    assert n_pairs > 5000
+    data = Dataset.of(csr_array(X) if sparse else X, y, qid=qid)
+    share, n_pairs = Profile(data).agreement()
+    assert n_pairs == data.queries.n_pairs  # all, where they are few
     assert 0.4 < share[0] < 0.6
     assert share[1] == 1.0
     assert share[2] == 0.0
@@ -88,7 +89,7 @@ def test_agreement_finds_the_label_and_its_reverse(sparse):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(sparse, monkeypatch):
-    """Two rows have one pair, drawn thousands of times and compared once; of more, fewer are."""
+    """Of two rows there is one pair; of more, no more are compared than there is time for."""
     compared = []
     blocks = profile_module._blocks
     monkeypatch.setattr(profile_module, "WORK", 20_000)
@@ -100,7 +101,7 @@ def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(sparse, monk
         X, y = rng.normal(size=(n_rows, 20)), np.arange(n_rows) % 2
         X[:, 3] = y + 1.0
         share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y)).agreement()
-        assert (share[3], n_pairs > 300) == (1.0, True)
+        assert (share[3], n_pairs) == (1.0, min(1000, n_rows**2 // 4))
         assert sum(compared) <= most
         compared.clear()
 

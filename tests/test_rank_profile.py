@@ -110,10 +110,10 @@ def test_shuffling_of_a_staircase_stays_on_its_pairs():
     data = small(1, n_levels=4)
     model = FactorizedRankSVM(1, 0.1, keep_factors=True, random_state=0)
     model.fit(data.X, data.y, qid=data.qid)
-    from linrank.duals.profile import _shuffled
+    from linrank.duals.analysis import _shuffle
 
     for block in dual_matrix(model, data):
-        other = _shuffled(block, 3)
+        other = _shuffle(block, 3)
         assert not other.values[~block.is_pair].any()
         np.testing.assert_array_equal(
             np.sort(other.values[block.is_pair]), np.sort(block.values[block.is_pair])
@@ -150,29 +150,28 @@ def test_all_tenths_are_met_exactly():
         assert profile.distribution().tolist() == [[1] * 10]
 
 
-def test_words_and_tables():
+def test_words_and_columns():
     null = profile_of([[2, 4], [3, 5]], [10, 20], [4, 5])
     profile = profile_of([[1, 4], [2, 5]], [10, 20], [4, 5], baseline=null)
-    lines = profile.table().splitlines()
-    assert lines[0].split() == [
+    assert list(profile.columns()) == [
         *("query", "rows", "pairs", "possible", "rank", "k_90%", "k_100%"),
-        *("k_90%", "shuffled", "k_100%", "shuffled"),
+        *("k_90% shuffled", "k_100% shuffled"),
     ]
-    assert lines[2].split() == ["1", "20", "60", "5", "5", "2", "5", "3", "5"]
-    assert profile.table([1]).splitlines()[1] == lines[2]
-    with pytest.raises(KeyError, match="no query 7 with pairs"):
-        profile.table([7])
+    assert [int(column[1]) for column in profile.columns().values()] == [
+        1,
+        20,
+        60,
+        5,
+        5,
+        2,
+        5,
+        3,
+        5,
+    ]
     words = repr(profile)
     assert "2 queries" in words
     assert "90% of the energy in 1.5 dimensions, 10% of the size, 32% of the largest" in words
     assert "shuffled 2.5" in words
-
-
-def test_frames():
-    pytest.importorskip("pandas")
-    frame = profile_of([[1, 4], [2, 5]], [10, 20], [4, 5]).to_frame()
-    assert frame["k_90%"].tolist() == [1, 2]
-    assert frame["rows"].tolist() == [10, 20]
 
 
 def test_from_a_model_or_from_its_dual_matrix():
@@ -226,5 +225,3 @@ def test_the_picture_counts_axes():
     assert len(RankProfileDisplay(profile).to_figure().axes) == 2
     with pytest.raises(ValueError, match="ax has 1 axes for 2 panels"):
         RankProfileDisplay(profile).plot(Figure().subplots())
-    with pytest.raises(TypeError, match=r"linrank\.rank_profile returns, got RankSVM"):
-        RankProfileDisplay(RankSVM())

@@ -111,7 +111,7 @@ def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):
     best = linrank.RankSVMCV(QUICK["Cs"], cv=5, scale="standard")
     with pytest.warns(UserWarning, match="largest of the grid"):
         best.fit(train.X, train.y, qid=train.qid)
-    assert material.training.C == best.C_
+    assert material.training.tuning.C == best.C_
     scores = RankSVM(C=best.C_, scale="standard", tol=1e-9).fit(train.X, train.y, qid=train.qid)
     truth = linrank.evaluate(test.y, scores.decision_function(test.X), qid=test.qid)
     assert material.evaluation["ndcg@10"] == pytest.approx(truth["ndcg@10"], abs=1e-6)
@@ -198,6 +198,7 @@ def test_a_model_of_zeros_misleads_by_no_feature(data):
     assert "Features that mislead most" not in html
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_kernel_model_says_why_weights_are_absent(data):
     train, test = data
     model = KernelRankSVM(kernel="rbf", C=0.1).fit(train.X, train.y, qid=train.qid)
@@ -284,6 +285,7 @@ def test_labels_too_large_for_gains_are_judged_by_pairs(data):
     assert linear.material.scoring == "ndcg@10"
 
 
+@pytest.mark.usefixtures("plain")
 def test_names_as_long_as_a_page_are_cut(data):
     names = ["n" * 10_000, *"abcde"]
     page = linrank.report(data[1], train=data[0], feature_names=names, title="T" * 9_000, **QUICK)
@@ -341,7 +343,7 @@ def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
 def test_messages_name_the_part():
     from linrank.judging.inspect import Overlap
 
-    (found,) = leakage_caveats({("valid", "train"): Overlap(9, 2, 2, 2, "q7")})
+    (found,) = leakage_caveats({("valid", "train"): Overlap(9, 2, 2, "q7")})
     told = "2 of the 9 queries of the validation data are in the training data too, row by row"
     assert found.message.startswith(f"{told}, such as q7: ")
     assert "choice of C" in found.message

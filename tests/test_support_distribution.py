@@ -11,8 +11,8 @@ from explicit_pairs import ExplicitPairs
 from linrank import SupportDistribution, dual_matrix
 from linrank import support_distribution as distribution
 from linrank.data.dataset import Dataset
-from linrank.duals import closeness
-from linrank.duals.closeness import chunks
+from linrank.duals import analysis
+from linrank.duals.entries import chunks
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
 from linrank.pairs import Pairs, pruned
@@ -48,8 +48,7 @@ def test_it_is_the_slope_of_every_pair_by_order_difference(case):
         assert n == (difference == r).sum()
         assert total == pytest.approx(found.alpha[difference == r].sum())
     assert found.n_closest == (difference == 1).sum()
-    assert found.n_total == len(listed)
-    assert not found.is_sample
+    assert found.n_pairs.sum() == len(listed)
 
 
 @given(case=scored_queries(max_rows=20))
@@ -141,25 +140,16 @@ def test_listed_pairs_are_found_beside_swept_ones():
     assert found.n_closest == len(expected) // 2
 
 
-def test_more_pairs_than_are_kept_are_summed_or_sampled(monkeypatch):
+def test_more_pairs_than_are_kept_are_summed(monkeypatch):
     rng = np.random.default_rng(2)
     y, scores = rng.integers(0, 30, 200).astype(float), rng.normal(size=200)
     training = {"C": 1.0, "loss": "squared_hinge"}
     whole = distribution(training, scores=scores, y=y)
-    monkeypatch.setattr(closeness, "_LISTED", 1000)
+    monkeypatch.setattr(analysis, "_LISTED", 1000)
     summed = distribution(training, scores=scores, y=y)
     assert (summed.rows, summed.alpha) == (None, None)
     for name in ("difference", "n_pairs", "n_support", "alpha_sum"):
         np.testing.assert_allclose(getattr(summed, name), getattr(whole, name))
-    some = distribution(training, scores=scores, y=y, n_sample=900, random_state=3)
-    assert some.is_sample
-    assert (int(some.n_pairs.sum()), some.n_total) == (900, whole.n_total)
-    assert len(np.unique(some.rows, axis=0)) == 900
-    assert some.support_share == pytest.approx(whole.support_share, abs=0.06)
-    assert f"a sample of 900 of {whole.n_total:,} pairs" in repr(some)
-    monkeypatch.setattr(closeness, "_LOOKED_AT", 5000)
-    monkeypatch.setattr(closeness, "_SAMPLE", 800)
-    assert int(distribution(training, scores=scores, y=y).n_pairs.sum()) == 800
 
 
 def test_shares_and_columns():
@@ -191,8 +181,6 @@ def test_on_rankable_data_only_closest_pairs_carry_a_hard_margin():
         ({"model": {"C": 1.0, "loss": "hinge"}}, "pass epsilon="),
         ({"model": {"C": 1.0, "loss": "hinge"}, "epsilon": -1.0}, "epsilon must be"),
         ({"tol": 1.0}, "tol must be a number from 0 to below 1, got 1.0"),
-        ({"n_sample": 0}, "n_sample must be an integer >= 1 or None, got 0"),
-        ({"n_sample": 1, "model": {"C": 1.0, "pairs": "closest"}}, "trained on chosen"),
         ({"scores": [[1.0], [2.0]]}, "scores must be 1-D"),
         ({"model": {"C": 1.0, "n_preferences": 7}}, "7 listed preferences"),
     ],

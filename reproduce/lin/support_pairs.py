@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import problems
 from linrank import SupportDistributionDisplay, support_distribution
 from linrank.data.dataset import Dataset
-from linrank.duals.closeness import SupportDistribution
+from linrank.duals.analysis import SupportDistribution
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
 from report import Table

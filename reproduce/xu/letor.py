@@ -16,7 +16,7 @@ import numpy as np
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.judging.significance import corrected
+from linrank.judging.significance import correct_p_values
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm.train import train
@@ -229,7 +229,7 @@ def tests(name: str, rows: Sequence[Row]) -> Table:
             f"Holm: corrected for the {len(found)} comparisons of this table",
         ],
     )
-    for one, p in zip(found, corrected([one.p for one in found]), strict=True):
+    for one, p in zip(found, correct_p_values([one.p for one in found]), strict=True):
         table.add(
             one.method,
             one.measure,

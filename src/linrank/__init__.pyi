@@ -29,12 +29,12 @@ from linrank.displays import WeightsDisplay as WeightsDisplay
 from linrank.displays import themed_svg as themed_svg
 from linrank.domination.path import DominationPathResult as DominationPathResult
 from linrank.domination.path import domination_path as domination_path
-from linrank.duals.closeness import SupportDistribution as SupportDistribution
-from linrank.duals.closeness import support_distribution as support_distribution
+from linrank.duals.analysis import RankProfile as RankProfile
+from linrank.duals.analysis import SupportDistribution as SupportDistribution
+from linrank.duals.analysis import rank_profile as rank_profile
+from linrank.duals.analysis import support_distribution as support_distribution
 from linrank.duals.dual_matrix import DualMatrix as DualMatrix
 from linrank.duals.dual_matrix import dual_matrix as dual_matrix
-from linrank.duals.profile import RankProfile as RankProfile
-from linrank.duals.profile import rank_profile as rank_profile
 from linrank.errors import CheckpointError as CheckpointError
 from linrank.errors import ClusterError as ClusterError
 from linrank.errors import ConvergenceWarning as ConvergenceWarning
@@ -91,7 +91,7 @@ from linrank.models.kernel import KernelModel as KernelModel
 from linrank.models.linear import LinearModel as LinearModel
 from linrank.models.linear import load_model as load_model
 from linrank.ranksvm.path import PathResult as PathResult
-from linrank.reports.build import Report as Report
-from linrank.reports.build import report as report
+from linrank.reports import Report as Report
+from linrank.reports import report as report
 
 __version__: str

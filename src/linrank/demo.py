@@ -22,7 +22,7 @@ from linrank.data.missing import Filling
 from linrank.data.synthetic import make_sample
 from linrank.methods.base import Task, method_named
 from linrank.metrics import evaluate
-from linrank.reports.build import Report, report
+from linrank.reports import Report, report
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _data_text(demo: Demo) -> str:
 
 
 def _path_text(demo: Demo) -> str:
-    path, tuning = demo.training.path, demo.training.tuning
+    path, tuning = demo.training.tuning.path, demo.training.tuning
     rows = [
         [
             f"{C:g}",
@@ -149,7 +149,7 @@ def _table(headings: list[str], rows: list[list[str]]) -> str:
 def _certificate_text(demo: Demo) -> str:
     objective, gap = demo.training.result.value, demo.training.result.gap
     return (
-        f"certificate for C = {demo.training.C:g}\n"
+        f"certificate for C = {demo.training.tuning.C:g}\n"
         f"objective    F(w) = {objective:.10g}\n"
         f"lower bound  D    = {objective - gap:.10g}   (the dual: no w does better)\n"
         f"gap      F(w) - D = {gap:.3g}, that is {gap / objective:.1e} of F"

@@ -24,7 +24,7 @@ from linrank.system.resources import bytes_text
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.reports.build import Report
+    from linrank.reports import Report
 
 OPTIONS = f"""
   TEST               labelled rows to judge by: a file, a store, or - for stdin
@@ -120,7 +120,7 @@ def _check(args: Namespace, parser: ArgumentParser) -> None:
 
 
 def _report(args: Namespace, console: Console) -> Report:
-    from linrank.reports.build import report
+    from linrank.reports import report
 
     scoring, metrics = flags.selecting_metric(args)
     model = None if args.model is None else _judged(args.model, "--model")

@@ -3,7 +3,7 @@
 Matplotlib is imported when a picture is asked for: ``pip install matplotlib``.
 """
 
-from linrank.displays.base import Display
+from linrank.displays.base import THEME_CSS, Display, themed_svg
 from linrank.displays.fit import (
     ConvergenceDisplay,
     GridDisplay,
@@ -18,7 +18,6 @@ from linrank.displays.queries import (
     QueryHistogramDisplay,
     QueryScatterDisplay,
 )
-from linrank.displays.svg import THEME_CSS, themed_svg
 from linrank.displays.weights import CurvesDisplay, PairExplanationDisplay, WeightsDisplay
 
 __all__ = [

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import io
 import re
+import textwrap
 import unicodedata
+import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from hashlib import sha256
 from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
-from linrank.displays.svg import GRAY, GRID, themed_svg
 from linrank.system.tables import text_width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from xml.etree.ElementTree import Element
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from typing_extensions import Self
+
+
+# From the palette of Okabe and Ito: told apart by every kind of color vision, and in print.
+BLUE, ORANGE, GRAY = "#0072B2", "#D55E00", "#666666"
+GRID = "#808080"
 
 
 class Display(ABC):
@@ -69,9 +79,9 @@ class Display(ABC):
         """
         if ax is None:
             figure = _matplotlib("pyplot").figure(figsize=(6.5, self._height), layout="constrained")
-            axes = self._drawn_on(figure, style)
+            axes = self._draw_on(figure, style)
         else:
-            axes = self._given(ax)
+            axes = self._check_axes(ax)
             self._draw(axes, style)
         self.ax_, self.axes_ = axes[0], axes
         self.figure_ = axes[0].figure  # type: ignore[assignment]
@@ -88,7 +98,7 @@ class Display(ABC):
         # Letters of another font may be a little wider than those that were measured.
         layout: Any = figure.get_layout_engine()
         layout.set(w_pad=0.09, h_pad=0.06)
-        self._drawn_on(figure, style)
+        self._draw_on(figure, style)
         return figure
 
     def to_svg(
@@ -124,7 +134,7 @@ class Display(ABC):
                     ax.set_title("")
             return themed_svg(figure, self.title, self.description, id_prefix=id_prefix)
 
-    def _drawn_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
+    def _draw_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
         """The panels of a figure of our own, drawn."""
         axes = list(figure.subplots(self.n_panels, 1, sharex=self._one_axis, squeeze=False)[:, 0])
         self._draw(axes, style)
@@ -132,7 +142,7 @@ class Display(ABC):
             _lift_title(axes[0])
         return axes
 
-    def _given(self, ax: Any) -> list[Axes]:
+    def _check_axes(self, ax: Any) -> list[Axes]:
         axes = list(ax.flat) if hasattr(ax, "flat") else ax
         axes = list(axes) if isinstance(axes, (list, tuple)) else [axes]
         if len(axes) != self.n_panels:
@@ -199,16 +209,16 @@ def readable(name: object, most: int = 26) -> str:
     Line breaks become spaces; what cannot be shown, or is no character of XML, becomes U+FFFD;
     marks that turn the direction of writing are dropped, for they would turn what follows too.
     """
-    shown = "".join(_shown(c) for c in str(name))
+    shown = "".join(_displayable(c) for c in str(name))
     flat = " ".join(shown.split()) or "(no name)"
     room = most * _LETTER
     if _ems(flat) <= room:
         return flat
     half = (room - _ems("…")) / 2
-    return _cut(flat, half).rstrip() + "…" + _cut(flat[::-1], half)[::-1].lstrip()
+    return _prefix(flat, half).rstrip() + "…" + _prefix(flat[::-1], half)[::-1].lstrip()
 
 
-def _shown(c: str) -> str:
+def _displayable(c: str) -> str:
     if c.isspace():
         return " "
     if c in _TURNS:
@@ -218,7 +228,7 @@ def _shown(c: str) -> str:
 
 def _ems(text: str) -> float:
     """About how wide a text is, in its size; few fonts are wider than DejaVu Sans, Matplotlib's."""
-    return sum(_em(c) for c in text)
+    return sum(map(_em, text))
 
 
 def _em(c: str) -> float:
@@ -229,7 +239,7 @@ def _em(c: str) -> float:
     return 0.0 if unicodedata.combining(c) else 0.72 if c.isupper() else _LETTER
 
 
-def _cut(text: str, room: float) -> str:
+def _prefix(text: str, room: float) -> str:
     """The longest beginning of at most so many ems."""
     kept = list(accumulate(map(_em, text)))
     return text[: bisect_right(kept, room)]
@@ -251,21 +261,9 @@ def _write(shown: Any, text: str, inches: float) -> None:
     shown.set_parse_math(False)
     shown.set_usetex(False)
     room = max(7.0, 72.0 * inches / shown.get_fontsize())
-    lines: list[str] = []
-    for paragraph in text.splitlines():
-        line = ""
-        for word in paragraph.split():
-            longer = f"{line} {word}" if line else word
-            if _ems(longer) <= room:
-                line = longer
-                continue
-            lines += [line] if line else []
-            while _ems(word) > room:
-                lines.append(_cut(word, room))
-                word = word[len(lines[-1]) :]
-            line = word
-        lines += [line] if line else []
-    shown.set_text("\n".join(lines))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    letter = max([_LETTER, *(_ems(line) / len(line) for line in lines)])
+    shown.set_text("\n".join(textwrap.fill(line, max(1, int(room / letter))) for line in lines))
 
 
 def name_rows(ax: Any, names: Sequence[object]) -> list[int]:
@@ -298,3 +296,178 @@ def _without_markup(text: str) -> str:
     text = re.sub(r"\^\{([^}]*)\}", lambda m: m[1].translate(_RAISED), text)
     text = text.replace(r"\times", "×").replace(r"\mathdefault", "")
     return re.sub(r"[${}]", "", text)
+
+
+# ---- SVG for a page -----------------------------------------------------------------------------
+
+_SVG = "http://www.w3.org/2000/svg"
+_HREF = "{http://www.w3.org/1999/xlink}href"
+
+# What the drawing code paints with, and what a page makes of it. The defaults are told apart from
+# white and from black by a contrast of 3 at least, so that a page need not define a variable.
+_PAINTS = {
+    "#000000": "currentColor",
+    GRID.lower(): "var(--linrank-grid, #808080)",  # gray on both, and faint
+    "#ffffff": "var(--linrank-paper, Canvas)",
+    BLUE.lower(): f"var(--linrank-blue, {BLUE.lower()})",
+    ORANGE.lower(): f"var(--linrank-orange, {ORANGE.lower()})",
+    GRAY.lower(): "var(--linrank-gray, #767676)",
+}
+
+#: Rules for a page that shows these pictures: softer data colors where it is dark.
+THEME_CSS = """\
+:root { --linrank-blue: #0072b2; --linrank-orange: #d55e00; --linrank-gray: #666666; }
+@media (prefers-color-scheme: dark) {
+  :root { --linrank-blue: #56b4e9; --linrank-orange: #f0883e; --linrank-gray: #a0a0a0; }
+}
+"""
+
+
+def themed_svg(
+    figure: Figure, title: str, description: str, *, id_prefix: str | None = None
+) -> str:
+    """Return a figure as an ``<svg>`` element to be put into an HTML page.
+
+    Text stays text in the font and the color of the page, and black lines take that color too,
+    so that the picture can be read on light and on dark. Data colors are CSS variables:
+    ``--linrank-blue``, ``--linrank-orange``, ``--linrank-gray``, and ``--linrank-paper`` behind
+    hollow marks; ``linrank.displays.THEME_CSS`` has values for both. Without any they keep the
+    colors of the figure. The element is as wide as the figure, or as the page if that is narrower.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        Not changed. Its background is left out.
+    title, description : str
+        What the picture is, and what it shows, for those who cannot see it.
+    id_prefix : str, optional
+        Begins every id in the picture; derived from its content when absent. Needed only to show
+        the same picture twice on one page.
+
+    Returns
+    -------
+    str
+        Well-formed XML without header and without references to anything outside; equal figures
+        give equal strings.
+    """
+    root = ElementTree.fromstring(_matplotlib_svg(figure))
+    for element in root.iter():
+        _clean(element)
+    digest = sha256((title + "\0" + description + "\0").encode("utf-8", "replace"))
+    digest.update(ElementTree.tostring(root))
+    prefix = id_prefix or f"lr{digest.hexdigest()[:10]}"
+    if not re.fullmatch(r"[A-Za-z][\w-]*", prefix):
+        raise ValueError(
+            f"id_prefix must be a letter, then letters, digits, - or _; got {prefix!r}"
+        )
+    _rename(root, prefix)
+    _flatten(root)
+    _dress(root, title, description, prefix)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _matplotlib_svg(figure: Figure) -> str:
+    """The SVG of Matplotlib, with text as text."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "linrank"}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # The browser has its own fonts: what Matplotlib's lacks may well be in them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    return buffer.getvalue()
+
+
+def _clean(element: Element) -> None:
+    """Names without namespaces, short numbers, colors of the page."""
+    element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
+    element.text, element.tail = (
+        t if t and t.strip() else None for t in (element.text, element.tail)
+    )
+    attributes = element.attrib
+    if _HREF in attributes:
+        attributes["href"] = attributes.pop(_HREF)
+    for name in ("d", "x", "y", "transform", "width", "height"):
+        if name in attributes:
+            attributes[name] = _short(attributes[name])
+    for name in ("style", "fill", "stroke"):
+        if name in attributes:
+            attributes[name] = _themed_style(attributes[name])
+    if not attributes.get("style", "-"):
+        del attributes["style"]
+
+
+def _short(numbers: str) -> str:
+    """A hundredth of a point is finer than any screen."""
+    numbers = re.sub(
+        r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), numbers
+    )
+    return " ".join(numbers.split())
+
+
+def _themed_style(style: str) -> str:
+    """Colors of the palette as those of the page; its font in place of Matplotlib's."""
+    style = re.sub(r"#[0-9a-f]{6}\b", lambda m: _PAINTS.get(m[0], m[0]), style)
+    kept = [part.strip() for part in style.split(";")]
+    return "; ".join(part for part in kept if part and not part.startswith("font-family"))
+
+
+def _references(element: Element) -> Iterator[tuple[str, str]]:
+    """(attribute, id) of what an element refers to inside the picture."""
+    for name, value in element.attrib.items():
+        found = re.fullmatch(r"#(.+)" if name == "href" else r"url\(#(.+)\)", value)
+        if found:
+            yield name, found[1]
+
+
+def _rename(root: Element, prefix: str) -> None:
+    """Number the ids that something refers to, in order; drop the others."""
+    used = {target for element in root.iter() for _, target in _references(element)}
+    new: dict[str, str] = {}
+    for element in root.iter():
+        old = element.attrib.pop("id", None)
+        if old in used:
+            element.set("id", new.setdefault(old, f"{prefix}-{len(new) + 1}"))
+    for element in root.iter():
+        for name, target in list(_references(element)):
+            element.set(name, element.attrib[name].replace(f"#{target}", f"#{new[target]}"))
+
+
+def _flatten(root: Element) -> None:
+    """Put the children of groups that say nothing in their place, from the inside out.
+
+    The style of Matplotlib, which would be that of the whole page, is left out.
+    """
+    for parent in reversed(list(root.iter())):
+        parent[:] = [
+            one
+            for child in parent
+            if child.tag not in ("metadata", "style")
+            for one in (child if child.tag == "g" and not child.attrib else (child,))
+        ]
+
+
+def _dress(root: Element, title: str, description: str, prefix: str) -> None:
+    """The attributes of the element itself, and what it is called."""
+    _, _, width, height = (float(x) for x in root.attrib["viewBox"].split())
+    box = root.attrib["viewBox"]
+    root.attrib.clear()
+    for name, value in {
+        "xmlns": _SVG,
+        "class": "linrank-picture",
+        "role": "img",
+        "aria-labelledby": f"{prefix}-title {prefix}-desc",
+        "viewBox": box,
+        "width": f"{width * 4 / 3:.0f}",  # points in pixels of CSS
+        "height": f"{height * 4 / 3:.0f}",
+        "style": "max-width: 100%; height: auto",
+        "font-family": "system-ui, sans-serif",
+        "fill": "currentColor",
+        "stroke-linejoin": "round",
+    }.items():
+        root.set(name, value)
+    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
+        element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
+        element.text = "".join(c if c.isprintable() else " " for c in text)
+        root.insert(place, element)

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.base import Display, check_has, finish, plain_powers, readable
-from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.displays.base import (
+    BLUE,
+    GRAY,
+    ORANGE,
+    Display,
+    check_has,
+    finish,
+    plain_powers,
+    readable,
+)
 from linrank.metrics import parse
 from linrank.system.resources import count
 
@@ -340,11 +348,10 @@ class SupportDistributionDisplay(Display):
         told = "a SupportDistributionDisplay draws what linrank.support_distribution returns"
         check_has(self.distribution, "alpha_sum", told)
         found = self.distribution
-        n_seen = int(found.n_pairs.sum())
-        pairs = f"{n_seen:,} pairs"
-        if found.is_sample:
-            pairs = f"a sample of {n_seen:,} of {found.n_total:,} pairs"
-        self.description = f"{pairs}, C = {found.C:g}: {found.support_share:.1%} have α > 0."
+        n_pairs = int(found.n_pairs.sum())
+        self.description = (
+            f"{n_pairs:,} pairs, C = {found.C:g}: {found.support_share:.1%} have α > 0."
+        )
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         ax, found = axes[0], self.distribution

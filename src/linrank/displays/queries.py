@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.displays.base import Display, check_has, finish, name_rows, readable
-from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.displays.base import (
+    BLUE,
+    GRAY,
+    ORANGE,
+    Display,
+    check_has,
+    finish,
+    name_rows,
+    readable,
+)
 from linrank.metrics import parse
 from linrank.system.resources import count
 
@@ -88,8 +96,8 @@ class QueryScatterDisplay(Display):
         ids, other = evaluation.query_ids, against.query_ids
         if (ids is None) != (other is None) or (ids is not None and not np.array_equal(ids, other)):
             raise ValueError("the two evaluations are of different queries, or in another order")
-        name, values = measured(evaluation, metric)
-        return cls(values, measured(against, name)[1], names, name, ids)
+        name, values = metric_values(evaluation, metric)
+        return cls(values, metric_values(against, name)[1], names, name, ids)
 
     def extremes(self, n: int = 3) -> list[tuple[Any, float, float]]:
         """The queries furthest from the diagonal: (id, value of the first, of the second)."""
@@ -167,7 +175,7 @@ class QueryHistogramDisplay(Display):
         cls, evaluation: Any, metric: str | None = None, *, bins: int = 20
     ) -> QueryHistogramDisplay:
         """Display of a result of :func:`linrank.evaluate`; of its first measure by default."""
-        name, values = measured(evaluation, metric)
+        name, values = metric_values(evaluation, metric)
         return cls(values, name, bins)
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
@@ -328,7 +336,7 @@ class ComparisonDisplay(Display):
         finish(ax, said, x=f"{told} ({side} is better)", grid="x")
 
 
-def measured(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
+def metric_values(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
     """The name of a measure and its values by query; any spelling that the evaluation knows."""
     per_query = evaluation.per_query
     if metric is None:

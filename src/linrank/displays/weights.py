@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.frames import feature_name
-from linrank.displays.base import Display, finish, name_rows, readable
-from linrank.displays.svg import BLUE, GRAY, ORANGE
+from linrank.displays.base import BLUE, GRAY, ORANGE, Display, finish, name_rows, readable
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class WeightsDisplay(Display):
         self._height = _bars_height(len(self._chosen))
         n = min(self.n, len(values))
         told = f"The {n} largest of {len(values):,} weights"
-        self.description = f"{told}: {_listed(values, self.names)}."
+        self.description = f"{told}: {_list_largest(values, self.names)}."
 
     @classmethod
     def from_estimator(
@@ -136,7 +135,7 @@ class PairExplanationDisplay(Display):
         self.title = f"Scores of {first} and {second}, feature by feature"
         self.description = (
             f"The score of {first} less that of {second} is {values.sum():+.4g}; the features "
-            f"that say most: {_listed(values, self.names)}."
+            f"that say most: {_list_largest(values, self.names)}."
         )
 
     @classmethod
@@ -263,7 +262,7 @@ class CurvesDisplay(Display):
             finish(ax, x=self._name(j), y="score")
 
 
-def _listed(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:
+def _list_largest(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:
     """The largest few with their names, as a list in words."""
     order = np.argsort(-np.abs(values), kind="stable")[:most]
     return ", ".join(f"{readable(feature_name(names, j))} {values[j]:+.4g}" for j in order)

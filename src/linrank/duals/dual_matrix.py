@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
-from linrank.duals.entries import (
-    Cells,
-    Entries,
-    FactorEntries,
-    RectangleEntries,
-    SquaredHingeEntries,
-    hinge_entries,
-)
+from linrank.duals.entries import Cells, Entries, PairEntries, hinge_entries
 from linrank.errors import check_positive
 from linrank.lowrank.proximal import svt
 from linrank.models.kernel import KernelModel
@@ -163,10 +156,6 @@ class DualMatrix:
         ids = self.pairs.queries.ids
         return [None if ids is None else ids[q].item() for q in self._numbers]
 
-    @cached_property
-    def _number_of(self) -> dict[Hashable, int]:
-        return dict(zip(self.query_ids, self._numbers, strict=True))
-
     def __len__(self) -> int:
         return len(self._numbers)
 
@@ -183,12 +172,12 @@ class DualMatrix:
         """
         if query is None and len(self) == 1:
             return self._block(self._numbers[0])
-        if query not in self._number_of:
+        if query not in self.query_ids:
             raise KeyError(
                 f"no query {query!r} with pairs among {len(self)}: a query has a block if its rows "
                 "have at least two different labels; see query_ids"
             )
-        return self._block(self._number_of[query])
+        return self._block(self._numbers[self.query_ids.index(query)])
 
     def full(self, query: Any = None) -> Array:
         """The square matrix of a query, its rows and columns in the order of X."""
@@ -232,12 +221,29 @@ class DualMatrix:
                 quadratic += float((alpha[used] ** 2 / cells.weight[used]).sum()) / (4.0 * self.C)
             net[cells.top] += alpha.sum(axis=1)
             net[cells.bottom] -= alpha.sum(axis=0)
-        return linear, quadratic, _beta(self._problem, net)
+        problem = self._problem
+        beta = _core.gradient(problem.rows.core, net, pairs.queries.order, problem.n_threads)
+        return linear, quadratic, beta if problem.scale is None else problem.scale * beta
 
     @property
     def beta(self) -> Array:
         """``β = Σ α_ij (x_i - x_j)`` of the scaled rows: at the optimum the weights themselves."""
         return self._sums[2]
+
+    def check_rows(self) -> None:
+        """Raise ValueError unless β is about the weights: else α are those of other rows."""
+        linear, _, beta = self._sums
+        X, scale = self._problem.rows.to_user(), self._problem.scale
+        largest = max(abs(float(X.max())), abs(float(X.min())))
+        largest *= 1.0 if scale is None else float(scale.max(initial=0.0))
+        # With a large C the sums cancel: what rounding leaves of them is no sign of other rows.
+        rounding = 2e-12 * linear * largest
+        off = float(np.abs(beta - self._w).max(initial=0.0))
+        if off > 1e-3 * float(np.abs(self._w).max(initial=0.0)) + rounding:
+            raise ValueError(
+                f"the dual variables do not belong to these rows: Σ α_ij (x_i - x_j) differs from "
+                f"the weights by {off:.3g}; {_AS_TRAINED}"
+            )
 
     @property
     def value(self) -> float:
@@ -346,16 +352,18 @@ def dual_matrix(
         gamma, lam = float(training["gamma"]), float(training["lam"])
         threshold = partial(svt, threshold=gamma / (2.0 * lam))
     entries = _entries(model, kind, problem, w, tol)
-    return DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
+    dual = DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
+    if kind != "ranksvm":
+        dual.check_rows()
+    return dual
 
 
 def _entries(model: Any, kind: str, problem: Problem, w: Array, tol: float) -> Entries:
     if kind != "ranksvm":
-        read = _factors if kind == "factorized" else _regularized
-        return _of_these_rows(read(model, problem), problem, w)
+        return (_factor_entries if kind == "factorized" else _kept_entries)(model, problem)
     if problem.loss == "hinge":
         return hinge_entries(problem, w, tol)
-    return SquaredHingeEntries(problem.objective().at(w).parts[1].z, problem.C)
+    return PairEntries.of_squared_hinge(problem.objective().at(w).parts[1].z, problem.C)
 
 
 def _linear_model(model: Any) -> LinearModel:
@@ -464,23 +472,24 @@ def _problem(
     return problem
 
 
-def _factors(model: Any, problem: Problem) -> FactorEntries:
-    """The α that are products of the factors that the training has kept."""
-    factors = getattr(model, "factors_", None)
-    if factors is None:
+def _factor_entries(model: Any, problem: Problem) -> Entries:
+    """``α_ij = <v_i, v_j>`` of the factors v that the training has kept."""
+    kept = getattr(model, "factors_", None)
+    if kept is None:
         raise ValueError(
             f"this {type(model).__name__} has no factors_, which its α are made of; fit it with "
             "keep_factors=True and pass the estimator itself"
         )
-    factors = np.asarray(factors, dtype=np.float64)
+    rows = np.asarray(kept, dtype=np.float64)
     n_rows = problem.rows.shape[0]
-    if factors.ndim != 2 or len(factors) != n_rows:
-        raise ValueError(f"factors_ has the shape {factors.shape}, but X has {n_rows} rows")
-    return FactorEntries(_pairs(problem).queries.gather(factors))
+    if rows.ndim != 2 or len(rows) != n_rows:
+        raise ValueError(f"factors_ has the shape {rows.shape}, but X has {n_rows} rows")
+    v = _pairs(problem).queries.gather(rows)
+    return lambda cells: np.where(cells.is_pair, v[cells.top] @ v[cells.bottom].T, 0.0)
 
 
-def _regularized(model: Any, problem: Problem) -> RectangleEntries:
-    """The α that the training has kept."""
+def _kept_entries(model: Any, problem: Problem) -> Entries:
+    """The α that the training has kept: `Rectangles`, whose blocks lie as `Cells` do."""
     duals = getattr(model, "duals_", None)
     if duals is None:
         raise ValueError(
@@ -493,50 +502,17 @@ def _regularized(model: Any, problem: Problem) -> RectangleEntries:
     names = ("offsets", "levels", "order")
     if not all(np.array_equal(getattr(own, name), getattr(these, name)) for name in names):
         raise ValueError(f"duals_ are of other queries or labels than these; {_AS_TRAINED}")
-    return RectangleEntries(duals)
+    place = {query: k for k, query in enumerate(duals.query.tolist())}
+
+    def entries(cells: Cells) -> Array:
+        # A query without a block, all of whose pairs have weight 0, has α = 0.
+        k = place.get(cells.query)
+        return np.zeros(cells.weight.shape) if k is None else np.array(duals.block(k))
+
+    return entries
 
 
 def _pairs(problem: Problem) -> Pairs:
     """The pairs of a problem of labels, which has some."""
     assert isinstance(problem.pairs, Pairs)
     return problem.pairs
-
-
-def _of_these_rows(
-    entries: FactorEntries | RectangleEntries, problem: Problem, w: Array
-) -> FactorEntries | RectangleEntries:
-    """The entries, unless ``β = Σ α_ij (x_i - x_j)`` of these rows is not the weights at all."""
-    net = entries.net(_pairs(problem).queries)
-    beta = _beta(problem, net)
-    # With a large C the sums cancel: what rounding leaves of them is no sign of other rows.
-    rounding = 1e-12 * float(np.abs(net).sum()) * _largest(problem)
-    off = float(np.abs(beta - w).max(initial=0.0))
-    if off > 1e-3 * float(np.abs(w).max(initial=0.0)) + rounding:
-        raise ValueError(
-            f"the dual variables do not belong to these rows: Σ α_ij (x_i - x_j) differs from the "
-            f"weights by {off:.3g}; {_AS_TRAINED}"
-        )
-    return entries
-
-
-def _beta(problem: Problem, net: Array) -> Array:
-    """``β = Σ_i net_i x_i`` of the scaled rows, ``net`` by position."""
-    order = _pairs(problem).queries.order
-    beta = _core.gradient(problem.rows.core, net, order, problem.n_threads)
-    return beta if problem.scale is None else problem.scale * beta
-
-
-def _largest(problem: Problem) -> float:
-    """A bound of the absolute values of the scaled features."""
-    X = problem.rows.to_user()
-    raw = max(abs(float(X.max())), abs(float(X.min())))
-    return raw if problem.scale is None else raw * float(problem.scale.max(initial=0.0))
-
-
-def frame_of(columns: Mapping[str, Any]) -> Any:
-    """A pandas DataFrame of columns by name."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_frame needs pandas: pip install pandas") from None
-    return pandas.DataFrame(columns)

@@ -10,22 +10,21 @@ around the kink, all others staying at their end.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.queries import Queries
+from linrank.data.preferences import Preferences
 from linrank.objective import RiskPoint, SumPoint
-from linrank.pairs import Pairs, layer_numbers
+from linrank.pairs import Cells as PairCells
+from linrank.pairs import Pairs, weighted_as
 from linrank.ranksvm.train import Problem, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import duality_gap, lower_bound
-from linrank.system.resources import cached_property, check_fits
+from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
 _ARRAYS = 4  # of 8 bytes a cell that are alive while a block is made and decomposed
@@ -73,142 +72,83 @@ class Cells:
             f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},",
             "analyze a sample of its rows",
         )
-        above = queries.levels[top][:, np.newaxis] - queries.levels[bottom]
+        above = np.subtract.outer(queries.levels[top], queries.levels[bottom])
         is_pair = above == 1 if pairs.adjacent else above > 0
-        weight = pair_weight(pairs, query, top[:, np.newaxis], bottom)
-        return cls(query, top, bottom, is_pair, np.where(is_pair, weight, 0.0))
-
-
-def pair_weight(pairs: Pairs, query: int | Array, i: Array, j: Array) -> Array:
-    """``ω_ij = c_q u_i u_j (g_i - g_j)`` of positions and their query, which broadcast."""
-    weight: Array = np.ones(np.broadcast_shapes(i.shape, j.shape))
-    if pairs.query_weight is not None:
-        weight *= pairs.query_weight[query]
-    if pairs.row_weight is not None:
-        weight *= pairs.row_weight[i] * pairs.row_weight[j]
-    if pairs.gain is not None:
-        weight *= pairs.gain[i] - pairs.gain[j]
-    return weight
+        weight = is_pair * 1.0  # ω_ij = c_q u_i u_j (g_i - g_j)
+        if pairs.query_weight is not None:
+            weight *= pairs.query_weight[query]
+        if pairs.row_weight is not None:
+            weight *= np.multiply.outer(pairs.row_weight[top], pairs.row_weight[bottom])
+        if pairs.gain is not None:
+            weight *= np.subtract.outer(pairs.gain[top], pairs.gain[bottom])
+        return cls(query, top, bottom, is_pair, weight)
 
 
 Entries = Callable[[Cells], Array]  # α by cell, 0 where there is no pair
+_CHUNK = 1 << 20  # pairs that are looked at together
+
+
+def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Preferences]:
+    """All pairs and their weights ω, ``size`` at a time: by query, by level of the winner."""
+    cells = PairCells.of(pairs.queries)
+    blocks = cells.at(1) if pairs.adjacent else cells.beyond(0)
+    for begin in range(0, blocks.n_pairs, size):
+        numbers = np.arange(begin, min(begin + size, blocks.n_pairs))
+        winners, losers = blocks.pairs(numbers)
+        listed = Preferences(cells.rows[winners], cells.rows[losers])
+        yield weighted_as(pairs, listed)
 
 
 @dataclass(frozen=True, eq=False)
-class PairEntries(ABC):
-    """α as a function of single pairs: of their slack ``ξ_ij = 1 - z_i + z_j`` and weight."""
+class PairEntries:
+    """``α = Cω f(ξ)``, a function of the slack ``ξ_ij = 1 - z_i + z_j`` of each pair.
 
-    z: Array  # scores by position
+    Attributes
+    ----------
+    z : float64 array (n_rows,)
+        Scores by position.
+    C : float
+    share : callable
+        f.
+    exceptions : (int64 array, float64 array) or None
+        Pairs with an α of their own: their numbers ``i n + j``, ascending, and α.
+    """
+
+    z: Array
     C: float
+    share: Callable[[Array], Array]
+    exceptions: tuple[Array, Array] | None = None
+
+    @classmethod
+    def of_squared_hinge(cls, z: Array, C: float) -> PairEntries:
+        """``α = 2Cω max(0, ξ)``, the slope of the squared hinge."""
+        return cls(z, C, lambda slack: 2.0 * np.maximum(slack, 0.0))
+
+    @classmethod
+    def of_huber(cls, z: Array, C: float, epsilon: float, length: float = 1.0) -> PairEntries:
+        """``α = t Cω clip(ξ/ε, 0, 1)`` with the length t, feasible in the dual of the hinge."""
+        return cls(z, C, lambda slack: length * np.clip(slack / epsilon, 0.0, 1.0))
+
+    @classmethod
+    def of_hinge(cls, z: Array, C: float, winner: Array, loser: Array, alpha: Array) -> PairEntries:
+        """``α = Cω`` where ``ξ > 0`` and 0 elsewhere, but for some pairs around 0, at least one."""
+        number = winner * len(z) + loser
+        order = np.argsort(number)
+        return cls(z, C, lambda slack: (slack > 0.0) * 1.0, (number[order], alpha[order]))
 
     def __call__(self, cells: Cells) -> Array:
         return self.of_pairs(cells.top[:, np.newaxis], cells.bottom, cells.weight)
 
-    def slack(self, i: Array, j: Array) -> Array:
-        """ξ of positions, which broadcast."""
-        found: Array = (1.0 - self.z[i]) + self.z[j]
-        return found
-
-    @abstractmethod
     def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
         """α of positions i above j, which broadcast, with their weights ω."""
-
-
-class SquaredHingeEntries(PairEntries):
-    """``α = 2Cω max(0, ξ)``, the slope of the squared hinge at the scores z."""
-
-    def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
-        alpha: Array = np.maximum(self.slack(i, j), 0.0)
-        alpha *= 2.0 * self.C * weight
+        alpha: Array = self.share((1.0 - self.z[i]) + self.z[j])
+        alpha *= self.C * weight
+        if self.exceptions is not None:
+            known, own = self.exceptions
+            number = i * len(self.z) + j
+            place = np.minimum(np.searchsorted(known, number), len(known) - 1)
+            alpha = np.where(known[place] == number, own[place], alpha)
         return alpha
-
-
-@dataclass(frozen=True, eq=False)
-class HuberEntries(PairEntries):
-    """``α = t Cω clip(ξ/ε, 0, 1)``, a feasible point of the dual of the hinge."""
-
-    epsilon: float
-    length: float = 1.0  # t
-
-    def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
-        alpha: Array = np.clip(self.slack(i, j) / self.epsilon, 0.0, 1.0)
-        alpha *= self.length * self.C * weight
-        return alpha
-
-
-@dataclass(frozen=True, eq=False)
-class BandEntries(PairEntries):
-    """``α = Cω`` for ``ξ > 0``, 0 for ``ξ <= 0``, except for the listed pairs of a band around 0.
-
-    ``winner``, ``loser`` (positions) and ``alpha`` are the listed pairs, at least one.
-    """
-
-    winner: Array
-    loser: Array
-    alpha: Array
-
-    def of_pairs(self, i: Array, j: Array, weight: Array) -> Array:
-        outside = np.where(self.slack(i, j) > 0.0, self.C * weight, 0.0)
-        known, alpha = self._listed
-        number = i * len(self.z) + j
-        place = np.minimum(np.searchsorted(known, number), len(known) - 1)
-        return np.asarray(np.where(known[place] == number, alpha[place], outside))
-
-    @cached_property
-    def _listed(self) -> tuple[Array, Array]:
-        """The listed pairs as ascending numbers ``i n + j``, and their α."""
-        number = self.winner * len(self.z) + self.loser
-        order = np.argsort(number)
-        return number[order], self.alpha[order]
-
-
-@dataclass(frozen=True, eq=False)
-class FactorEntries:
-    """``α_ij = <v_i, v_j>`` on pairs; ``factors`` are v by position."""
-
-    factors: Array
-
-    def __call__(self, cells: Cells) -> Array:
-        product = self.factors[cells.top] @ self.factors[cells.bottom].T
-        return np.where(cells.is_pair, product, 0.0)
-
-    def net(self, queries: Queries) -> Array:
-        """``<v_i, Σ_below v_j - Σ_above v_j>`` by position: ``β = Σ net_i x_i``, without a pair."""
-        n_levels, cell = queries.n_levels, layer_numbers(queries)
-        sums = np.stack([np.bincount(cell, v) for v in self.factors.T], axis=1)
-        until = np.concatenate([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
-        last = np.cumsum(n_levels)
-        begin, end = (np.repeat(until[at], n_levels, axis=0) for at in (last - n_levels, last))
-        difference = (until[:-1] - begin) - (end - until[1:])
-        net: Array = np.einsum("ik,ik->i", self.factors, difference[cell])
-        return net
-
-
-@dataclass(frozen=True, eq=False)
-class RectangleEntries:
-    """α that the training of a RegularizedRankSVM has kept, one matrix for each query.
-
-    ``duals``, the `Rectangles` of the same queries, lays its blocks out as `Cells` does. A query
-    without a block, all of whose pairs have weight 0, has α = 0.
-    """
-
-    duals: Any
-
-    def __call__(self, cells: Cells) -> Array:
-        k = int(np.searchsorted(self.duals.query, cells.query))
-        if k == len(self.duals.query) or self.duals.query[k] != cells.query:
-            return np.zeros(cells.weight.shape)
-        alpha: Array = self.duals.block(k).copy()
-        return alpha
-
-    def net(self, queries: Queries) -> Array:
-        """What the pairs of each row make of it, by position: ``β = Σ net_i x_i``."""
-        net = np.zeros(queries.n_rows)  # by row
-        for k in range(len(self.duals.query)):
-            block = self.duals.block(k)
-            net[self.duals.rows(k)] += block.sum(axis=1)
-            net[self.duals.columns(k)] -= block.sum(axis=0)
-        return queries.gather(net)
 
 
 # ---- the hinge ----------------------------------------------------------------------------------
@@ -223,33 +163,20 @@ def list_band(
 ) -> tuple[Array, Array, Array] | None:
     """Winners, losers and weights of the pairs with ``ω > 0`` and ``|ξ| <= width``, by position.
 
-    None if there are more than ``limit``. With the scores of a query sorted, the losers of row i
-    are a range of them: no pair outside the band is listed, but those inside it that the labels do
-    not make are listed and dropped.
+    None if there are none, or more than ``limit``.
     """
     queries, found, n_found = pairs.queries, [], 0
-    for q, (begin, end) in enumerate(pairwise(queries.offsets.tolist())):
-        level, scores = queries.levels[begin:end], z[begin:end]
-        order = np.argsort(scores, kind="stable")
-        winners = np.flatnonzero(level > 0)
-        # |1 - z_i + z_j| <= δ where z_j is between z_i - 1 - δ and z_i - 1 + δ.
-        low = np.searchsorted(scores[order], scores[winners] - 1.0 - width, side="left")
-        high = np.searchsorted(scores[order], scores[winners] - 1.0 + width, side="right")
-        sizes = np.maximum(high - low, 0)
-        n_listed = int(sizes.sum())
-        if n_listed > 8 * max(limit - n_found, 0) + end - begin:
-            return None
-        i = np.repeat(winners, sizes)
-        j = order[np.arange(n_listed) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)]
-        above = level[i] - level[j]
-        is_pair = above == 1 if pairs.adjacent else above > 0
-        i, j = begin + i[is_pair], begin + j[is_pair]
-        weight = pair_weight(pairs, q, i, j)
-        used = weight > 0.0
-        found.append((i[used], j[used], weight[used]))
-        n_found += int(used.sum())
+    position = queries.scatter(np.arange(queries.n_rows))
+    for part in chunks(pairs):
+        i, j = position[part.winners], position[part.losers]
+        weight = np.ones(len(part)) if part.weight is None else part.weight
+        is_near = (np.abs((1.0 - z[i]) + z[j]) <= width) & (weight > 0.0)
+        found.append((i[is_near], j[is_near], weight[is_near]))
+        n_found += int(is_near.sum())
         if n_found > limit:
             return None
+    if not n_found:
+        return None
     winners, losers, weights = (np.concatenate(side) for side in zip(*found, strict=True))
     return winners, losers, weights
 
@@ -362,7 +289,7 @@ def hinge_entries(problem: Problem, w: Array, tol: float) -> Entries:
     for _ in range(_ROUNDS):
         if primal - best.value <= tol * primal or size > largest:
             break
-        found = _refined(problem, point, size, _INNER * primal)
+        found = _maximize_over_band(problem, point, size, _INNER * primal)
         if found is None:
             break
         if found.value > best.value + _INNER * primal:
@@ -390,11 +317,11 @@ def _best_huber(problem: Problem, point: Any) -> _Found:
     u = best.w - best.gradient
     square, dual = float(u @ u), best.dual
     t = min(1.0, max(0.0, dual.linear / square)) if square > 0.0 else 1.0
-    entries = HuberEntries(best.parts[1].z, problem.C, epsilon, t)
+    entries = PairEntries.of_huber(best.parts[1].z, problem.C, epsilon, t)
     return _Found(lower_bound(best), entries, t * u)
 
 
-def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | None:
+def _maximize_over_band(problem: Problem, point: Any, size: int, tol: float) -> _Found | None:
     """The largest dual value over the α of about ``size`` pairs around the kink at ``point``.
 
     The pairs beyond the band are never listed: their part of β and of e'α is that of the Huber
@@ -407,7 +334,7 @@ def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | No
     width = _width_of(problem, point, min(size, limit))
     z = _on_grid(point.parts[1].z, int(np.diff(pairs.queries.offsets).max()))
     band = list_band(pairs, z, width, limit)
-    if band is None or len(band[0]) == 0:
+    if band is None:
         return None
     winner, loser, weight = band
     moved = RiskPoint(point.parts[1].risk, point.w, z)
@@ -419,7 +346,7 @@ def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | No
     alpha = maximize_in_box(D, offset, upper, tol)
     beta = offset + D.T @ alpha
     value = huber.dual.linear - float(inside.sum()) + float(alpha.sum()) - 0.5 * float(beta @ beta)
-    entries = BandEntries(z, problem.C, winner, loser, alpha)
+    entries = PairEntries.of_hinge(z, problem.C, winner, loser, alpha)
     return _Found(value, entries, beta)
 
 
@@ -437,7 +364,7 @@ def _on_grid(z: Array, n: int) -> Array:
 def _width_of(problem: Problem, point: Any, size: int) -> float:
     """The δ, at least 1e-7, whose band ``|ξ| <= δ`` has about ``size`` pairs.
 
-    Half of them have ``0 < ξ < δ``, and ``δ Σω l''`` of the Huberised hinge is their weight.
+    Half of them have ``0 < ξ < δ``, and ``δ Σω l''`` of the Huberized hinge is their weight.
     """
     low, high = float(np.log(_WIDTHS[-1])), float(np.log(_WIDTHS[0]))
     for _ in range(12):

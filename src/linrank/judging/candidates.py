@@ -232,7 +232,7 @@ class Contestant:
         axes: dict[str, Sequence[Any]] = {}
         for name, values in self.grid.items():
             if isinstance(values, str):
-                values = _named(values)(trial, **self.settings)
+                values = load_by_name(values)(trial, **self.settings)
             axes[name] = [v for v in values if v != BEST or trial.valid is not None]
         grid = [dict(zip(axes, place, strict=True)) for place in product(*axes.values())]
         also = [dict(point) for point in self.also]
@@ -240,7 +240,7 @@ class Contestant:
 
     def model(self, trial: Trial, point: Mapping[str, Any]) -> Model:
         """The candidate, trained."""
-        model = _named(self.fit)(trial, **{**self.settings, **point})
+        model = load_by_name(self.fit)(trial, **{**self.settings, **point})
         return model if isinstance(model, Model) else Model.of(model)
 
 
@@ -264,7 +264,7 @@ def _in_words(name: str, values: Sequence[Any] | str) -> str:
     return f"{name} {' or '.join([', '.join(told[:-1]), told[-1]] if told[1:] else told)}"
 
 
-def _named(where: str) -> Any:
+def load_by_name(where: str) -> Any:
     try:
         return Later(where).load()
     except AttributeError:
@@ -340,7 +340,7 @@ def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel 
 
     With ``warm_start`` it begins where the last candidate ended.
     """
-    declared = _named(parameters)
+    declared = load_by_name(parameters)
     of_all = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
     known = {each.name for each in fields(declared)}
     shared = {name: value for name, value in of_all.items() if name in known}
@@ -349,7 +349,7 @@ def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel 
     if "curves" in given and data.rows.is_sparse:
         data = replace(data, rows=as_rows(dense(data)))
     task = Task(data, declared(**shared, **given), start=start)
-    model: LinearModel | KernelModel = _named(train)(task).model
+    model: LinearModel | KernelModel = load_by_name(train)(task).model
     trial.last["model"] = model
     return model
 
@@ -357,7 +357,7 @@ def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel 
 def usual_Cs(trial: Trial, parameters: str, **given: Any) -> list[float]:
     """The default grid of C; a part of it where every C is dear."""
     own = {name: value for name, value in given.items() if name != "train"}
-    asked = _named(parameters)(scale=trial.scale, n_jobs=1, **own)
+    asked = load_by_name(parameters)(scale=trial.scale, n_jobs=1, **own)
     task, facts = settle(Task(trial.train, asked))
     p = task.parameters
     named = ("scale", "pairs", "n_closest", "n_random", "pair_weighting", "query_normalization")
@@ -415,7 +415,7 @@ def svr(trial: Trial, loss: str, C: float, epsilon: float) -> LinearModel:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVR
 
-    X, scaling = _scaled(trial)
+    X, scaling = scale_rows(trial)
     is_dual = loss == "epsilon_insensitive"
     model = LinearSVR(
         C=C, epsilon=epsilon, loss=loss, dual=is_dual, max_iter=1000, random_state=trial.seed
@@ -427,7 +427,7 @@ def svr(trial: Trial, loss: str, C: float, epsilon: float) -> LinearModel:
 
 
 @cache
-def _scaled(trial: Trial) -> tuple[Any, Scaling]:
+def scale_rows(trial: Trial) -> tuple[Any, Scaling]:
     """The rows, scaled, and how.
 
     A regression has an intercept, which liblinear penalizes: centering dense rows makes it small.
@@ -559,7 +559,7 @@ def trees(trial: Trial, library: str, **given: Any) -> Model:
 
     def train(n_estimators: int | None = None, **more: Any) -> Any:
         rounds = {} if n_estimators is None else one.rounds(n_estimators)
-        made = _named(one.where)(**{one.seed: trial.seed}, **fixed, **rounds, **more)
+        made = load_by_name(one.where)(**{one.seed: trial.seed}, **fixed, **rounds, **more)
         groups = one.groups(np.diff(data.queries.offsets))
         model = made.fit(one.rows(data), labels, **groups)
         return getattr(model, "booster_", model)  # LightGBM's own, without that of scikit-learn
@@ -622,7 +622,7 @@ _SLOWLY = {"learning_rate": (0.05,), "n_estimators": (100, 300, BEST)}
 _GENTLE: dict[str, Any] = {"n_estimators": 300, "learning_rate": 0.02}
 
 
-def _boosting(
+def boosted_trees(
     name: str,
     family: str,
     description: str,
@@ -668,14 +668,14 @@ RIVALS: tuple[Contestant, ...] = (
         settings={"library": "forest"},
         also=[{}],
     ),
-    _boosting(
+    boosted_trees(
         "gbdt",
         _SKLEARN,
         "HistGradientBoostingRegressor on the labels",
         {"max_leaf_nodes": (7, 15, 31)},
         {"max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5},
     ),
-    _boosting(
+    boosted_trees(
         "lightgbm",
         "LightGBM",
         "gradient boosting, lambdarank",
@@ -683,7 +683,7 @@ RIVALS: tuple[Contestant, ...] = (
         {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
     ),
     *(
-        _boosting(
+        boosted_trees(
             f"xgboost-{pairs}",
             "XGBoost",
             f"gradient boosting, rank:{pairs}",
@@ -692,7 +692,7 @@ RIVALS: tuple[Contestant, ...] = (
         )
         for pairs in ("pairwise", "ndcg")
     ),
-    _boosting(
+    boosted_trees(
         "catboost",
         "CatBoost",
         "gradient boosting, YetiRank",

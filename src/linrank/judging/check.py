@@ -161,7 +161,7 @@ def check(
     rows, names, base = _parts(data)
     check_positive("drift", drift)
     check_positive("outside", outside)
-    return _Comparison(model, rows, names, base, drift, outside).findings()
+    return _ColumnChecks(model, rows, names, base, drift, outside).findings()
 
 
 def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
@@ -178,7 +178,7 @@ def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
 
 
 @dataclass(eq=False)
-class _Comparison:
+class _ColumnChecks:
     """A model beside the columns of some data."""
 
     model: Any
@@ -243,7 +243,7 @@ class _Comparison:
                 "index-base",
                 "error",
                 f"the first feature of these data has number {self.base}, that of the training "
-                f"data {trained}: every feature meets the weight of its neighbour; read them with "
+                f"data {trained}: every feature meets the weight of its neighbor; read them with "
                 f"zero_based={trained == 0} (--index-base {trained})",
                 values={"data": self.base, "model": trained},
             )
@@ -290,7 +290,7 @@ class _Comparison:
         ordered: list[int] = features[np.argsort(-self.sizes[features], kind="stable")].tolist()
         return ordered
 
-    def _moved(self, j: int, end: float, worst: float) -> float:
+    def _score_change(self, j: int, end: float, worst: float) -> float:
         """By how much a value changes a score that lies beyond an end of the range of training."""
         if isinstance(self.model, LinearModel):
             return abs(float(self.model.coef[j])) * abs(worst - end)
@@ -356,7 +356,7 @@ class _Comparison:
         self, j: int, found: SimpleNamespace, low: float, high: float
     ) -> Iterator[CheckFinding]:
         worst, row, largest = found.worst, found.worst_row, self.sizes[self.used].max()
-        if self._moved(j, high if worst > high else low, worst) <= NEGLIGIBLE * largest:
+        if self._score_change(j, high if worst > high else low, worst) <= NEGLIGIBLE * largest:
             return  # a constant of training whose weight is rounding, or a curve that ends flat
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
         is_many = found.n_outside > self.outside * found.n_rows or found.excess > high - low

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linrank.errors import check_natural, check_one_of
 from linrank.judging import significance
-from linrank.judging.significance import EQUAL, Correction, Terms, corrected
+from linrank.judging.significance import EQUAL, Correction, Terms, correct_p_values
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.names import Metric, parse
@@ -38,7 +38,7 @@ def check_methods(methods: Any, what: str) -> None:
             raise TypeError(f"the name of a method must be a string, got {name!r}")
 
 
-def chosen_metrics(
+def common_metrics(
     evaluations: Mapping[str, Evaluation], metrics: Metric | Iterable[Metric] | None
 ) -> tuple[str, ...]:
     """The names of the metrics to compare, each evaluated for all methods."""
@@ -58,7 +58,7 @@ def chosen_metrics(
     return names
 
 
-def aligned(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
+def align_queries(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
     """The evaluations with their queries in the order of the first; of the same queries only."""
     (first, reference), *others = evaluations.items()
     result = [reference]
@@ -69,7 +69,7 @@ def aligned(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
                 f"{first!r} under {reference.convention.name!r}; their numbers cannot be compared"
             )
         order = _order(_ids(reference), _ids(evaluation), first, method)
-        result.append(evaluation if order is None else _taken(evaluation, order))
+        result.append(evaluation if order is None else _reorder(evaluation, order))
     return result
 
 
@@ -95,7 +95,7 @@ def _order(ids: list[Any], others: list[Any], first: str, method: str) -> list[i
     return [place[query] for query in ids]
 
 
-def _taken(evaluation: Evaluation, order: list[int]) -> Evaluation:
+def _reorder(evaluation: Evaluation, order: list[int]) -> Evaluation:
     counts = {name: getattr(evaluation, name) for name in ("pairs", "dominating", "dominated")}
     for name, part in counts.items():
         if part is not None:
@@ -108,8 +108,7 @@ def _taken(evaluation: Evaluation, order: list[int]) -> Evaluation:
     )
 
 
-Test = Literal["randomisation", "t", "bootstrap"]
-Family = Literal["metric", "table"]
+Test = Literal["randomisation", "t"]
 Verdict = Literal["baseline", "better", "worse", "unclear"]
 
 
@@ -164,10 +163,9 @@ class Comparison(Tabled):
     cells : dict of (method, metric) to Cell
     n_queries : int
         Queries in all; a metric may leave some of them out.
-    test : {"randomisation", "t", "bootstrap"}
+    test : {"randomisation", "t"}
     correction : {"holm", "bonferroni", "bh"} or None
-    family : {"metric", "table"}
-        The p-values that were corrected together.
+        Of the p-values under each metric.
     confidence : float
         Of the intervals; a corrected p below ``1 - confidence`` counts as a difference.
     n_resamples, seed : int
@@ -182,7 +180,6 @@ class Comparison(Tabled):
     n_queries: int
     test: Test
     correction: Correction | None
-    family: Family
     confidence: float
     n_resamples: int
     seed: int
@@ -307,7 +304,6 @@ def _notes_on_tests(comparison: Comparison) -> list[str]:
         "randomisation": f"randomisation test, {resamples} random exchanges of the two methods by "
         f"query (all exchanges where at most {significance.EXACT_UP_TO} queries differ)",
         "t": "paired t-test over queries",
-        "bootstrap": f"bootstrap test over queries, {resamples} resamples",
     }[comparison.test]
     return [
         f"difference: mean of the method less that of {base}, over the same queries.",
@@ -323,12 +319,8 @@ def _correction(comparison: Comparison) -> str:
     if comparison.correction is None:
         return "Not corrected for several comparisons."
     name = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
-    others = len(comparison.methods) - 1
-    each, n = "under each metric", others
-    if comparison.family == "table":
-        each, n = "in all tables", others * len(comparison.metrics)
-    number = count(n, "comparison")
-    return f"Corrected after {name[comparison.correction]} for {number} {each}."
+    number = count(len(comparison.methods) - 1, "comparison")
+    return f"Corrected after {name[comparison.correction]} for {number} under each metric."
 
 
 def best_first(comparison: Comparison, metric: str) -> list[str]:
@@ -380,16 +372,14 @@ def cells(
     result = {}
     for i, j in np.ndindex(p.shape):
         metric = plan.metrics[j]
-        n_queries = int(np.count_nonzero(terms.judged(j, i)))
+        n_queries = int(np.count_nonzero(terms.takes_part(j, i)))
         low, high = significance.interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
         difference = float(terms.difference(terms.sums, i, j, baseline))
         draws = terms.difference(sums, i, j, baseline)
-        deviation, n_both = significance.spread(terms, j, i, baseline)
+        deviation, n_both = significance.influence_deviation(terms, j, i, baseline)
         difference_low, difference_high = significance.interval(draws, n_both, plan.confidence)
         if plan.test == "t" and i != baseline:
             p[i, j] = significance.t_p(difference, deviation, n_both)
-        elif plan.test == "bootstrap" and i != baseline:
-            p[i, j] = significance.bootstrap_p(draws, difference, n_both)
         if deviation == 0.0:
             effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
         else:
@@ -413,10 +403,7 @@ def cells(
             effect,
             n_queries,
         )
-    if plan.family == "table":
-        p = corrected(p.ravel(), plan.correction).reshape(p.shape)
-    else:
-        p = np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
+    p = np.stack([correct_p_values(column, plan.correction) for column in p.T], axis=1)
     return {
         place: dataclasses.replace(cell, p_corrected=float(value))
         for (place, cell), value in zip(result.items(), p.ravel(), strict=True)
@@ -435,7 +422,6 @@ def compare(
     baseline: str | None = None,
     test: Test = "randomisation",
     correction: Correction | None = "holm",
-    family: Family = "metric",
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     random_state: Any = 0,
@@ -458,7 +444,7 @@ def compare(
         As in `evaluate`. Metrics of which lower is better are compared that way.
     baseline : str, optional
         The method that the others are compared with; the first by default.
-    test : {"randomisation", "t", "bootstrap"}, default="randomisation"
+    test : {"randomisation", "t"}, default="randomisation"
         Two-sided, of ``T = 0``:
 
         - ``"randomisation"``: share of the ways to exchange the results of the two methods on any
@@ -467,16 +453,12 @@ def compare(
         - ``"t"``: the paired t-test, ``t = T·√n / s`` with n - 1 degrees of freedom, s being the
           standard deviation of the queries' differences (for pooled metrics, of their influence on
           T, by which this is the delta method).
-        - ``"bootstrap"``: ``(1 + #{|T* - T| >= |T|}) / (1 + N)`` over resampled queries.
     correction : {"holm", "bonferroni", "bh"} or None, default="holm"
-        For several comparisons; see `linrank.judging.significance.corrected`.
-    family : {"metric", "table"}, default="metric"
-        The p-values corrected together: those of the methods under one metric, for who decides by
-        one metric and reads the others beside it; or all of the table.
+        For several methods under one metric; see `linrank.judging.significance.correct_p_values`.
     confidence : float, default=0.95
         Of the intervals, inside (0, 1). A corrected p below ``1 - confidence`` is a verdict.
     n_resamples : int, default=10,000
-        N: resamples of the queries for the intervals, and of the test.
+        N: resamples of the queries for the intervals, and exchanges of the test.
     random_state : int, Generator, RandomState or None, default=0
         Seed. Results depend on it, not on ``n_jobs``.
     n_jobs : int, optional
@@ -491,7 +473,7 @@ def compare(
     -----
     The interval is the percentile bootstrap with its level widened for few queries: ends at
     ``Φ(√(n/(n-1))·t_{n-1}(α/2))`` instead of ``α/2``. With a single query there is none (NaN), the
-    randomisation test gives 1, the others NaN. Where no query differs p is 1. A metric in which
+    randomisation test gives 1, the t-test NaN. Where no query differs p is 1. A metric in which
     no query takes part is NaN throughout.
 
     Examples
@@ -526,7 +508,6 @@ def compare(
         baseline=baseline,
         test=test,
         correction=correction,
-        family=family,
         confidence=confidence,
         n_resamples=n_resamples,
         random_state=random_state,
@@ -541,7 +522,6 @@ def compare_evaluations(
     baseline: str | None = None,
     test: Test = "randomisation",
     correction: Correction | None = "holm",
-    family: Family = "metric",
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     random_state: Any = 0,
@@ -558,7 +538,7 @@ def compare_evaluations(
         convention; otherwise ValueError says what differs.
     metrics : names or measures, optional
         Those to compare; by default all that the first method was evaluated by.
-    baseline, test, correction, family, confidence, n_resamples, random_state, n_jobs
+    baseline, test, correction, confidence, n_resamples, random_state, n_jobs
         As in `compare`.
 
     Examples
@@ -575,7 +555,6 @@ def compare_evaluations(
     check_methods(evaluations, "evaluations")
     check_one_of("test", test, get_args(Test))
     check_one_of("correction", correction, (*significance.CORRECTIONS, None))
-    check_one_of("family", family, get_args(Family))
     check_natural("n_resamples", n_resamples)
     if isinstance(confidence, bool) or not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be between 0 and 1, as 0.95 for 95%; got {confidence!r}")
@@ -584,7 +563,7 @@ def compare_evaluations(
     if chosen not in methods:
         known = ", ".join(map(repr, methods))
         raise ValueError(f"baseline must be one of {known}; got {chosen!r}")
-    names, parts = chosen_metrics(evaluations, metrics), aligned(evaluations)
+    names, parts = common_metrics(evaluations, metrics), align_queries(evaluations)
     plan = Comparison(
         methods=methods,
         metrics=names,
@@ -593,7 +572,6 @@ def compare_evaluations(
         n_queries=parts[0].n_queries,
         test=test,
         correction=correction,
-        family=family,
         confidence=confidence,
         n_resamples=n_resamples,
         seed=seed_of(random_state),

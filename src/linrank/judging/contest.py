@@ -43,7 +43,7 @@ def check_protocol(
         for part in fold.valid or fold.train:
             _check_measurable(protocol, part, (scoring,), convention, "choose by")
         _check_measurable(protocol, fold.test[0], metrics, convention, "test by")
-    return [*leaks(protocol), *_doubts(protocol, metrics)]
+    return [*leak_warnings(protocol), *_other_warnings(protocol, metrics)]
 
 
 def _check_features(protocol: Protocol) -> None:
@@ -83,7 +83,7 @@ def _check_measurable(
             )
 
 
-def leaks(protocol: Protocol) -> list[str]:
+def leak_warnings(protocol: Protocol) -> list[str]:
     """A warning for each two subsets in different parts of a fold that have queries in common."""
     found = []
     for a, b in combinations(range(len(protocol.subsets)), 2):
@@ -94,7 +94,7 @@ def leaks(protocol: Protocol) -> list[str]:
     return found
 
 
-def _doubts(protocol: Protocol, metrics: Sequence[str]) -> Iterator[str]:
+def _other_warnings(protocol: Protocol, metrics: Sequence[str]) -> Iterator[str]:
     """Weights that are not used, a single test query, measures that favor ties."""
     for name, data in zip(protocol.names, protocol.subsets, strict=True):
         if data.weight is not None:
@@ -212,7 +212,7 @@ def compare_methods(
     if n_folds < 2:
         raise ValueError(f"n_folds must be >= 2, got {n_folds}")
     given = _protocol(train, valid, test, folds)
-    protocol = given.selecting(selection, n_folds)
+    protocol = given.with_selection(selection, n_folds)
     chosen = chosen_methods(methods, without, baseline)
     if scoring is None:
         scoring = USUAL_METRICS[0] if _has_gains(protocol.subsets) else USUAL_METRICS[-1]
@@ -239,7 +239,7 @@ def compare_methods(
     start = time.monotonic()
     outcomes = runner.run_all(protocol, chosen, rules, resolve(n_jobs), progress)
     entries = [_entry(m, outcomes[m.name], protocol, measures, rules) for m in chosen]
-    comparison, more = _compared(
+    comparison, more = compare_entries(
         entries,
         baseline,
         correction=correction,
@@ -257,7 +257,7 @@ def compare_methods(
         protocol.describe(),
         protocol.selection,
         protocol.names,
-        (*remarks, *([] if selection != "auto" else _left_aside(given, protocol)), *more),
+        (*remarks, *([] if selection != "auto" else _unused_validation(given, protocol)), *more),
         time.monotonic() - start,
     )
 
@@ -285,7 +285,7 @@ def _protocol(
     return runner.one_split(train, valid, test)
 
 
-def _left_aside(given: Protocol, protocol: Protocol) -> list[str]:
+def _unused_validation(given: Protocol, protocol: Protocol) -> list[str]:
     """What becomes of a validation part that nothing is chosen by."""
     fold = given.folds[0]
     if not fold.valid or protocol.folds[0].valid:
@@ -324,7 +324,7 @@ def _entry(
     return Entry(method, tuple(outcomes), parts[0] if len(parts) == 1 else Evaluation.joined(parts))
 
 
-def _compared(
+def compare_entries(
     entries: Sequence[Entry], baseline: str, **options: Any
 ) -> tuple[Comparison | None, list[str]]:
     """The comparison of those with a result; with the first of them if the baseline has none."""
@@ -530,7 +530,7 @@ def _cost(contest: Contest) -> Table:
                 f"{max(outcome.n_candidates for outcome in entry.outcomes)}",
                 bytes_text(round(entry.model_bytes or 0)),
                 count(n_parts, sizes[0].part.removesuffix("s")),
-                chosen(entry),
+                chosen_parameters(entry),
             ]
         )
     rows += [
@@ -541,7 +541,7 @@ def _cost(contest: Contest) -> Table:
     return Table(columns, rows, f"Cost of a model{of_folds}; processor time, one thread")
 
 
-def chosen(entry: Entry) -> str:
+def chosen_parameters(entry: Entry) -> str:
     """The candidates: of those alike, the range or the values that occur, and on how many folds."""
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for outcome in entry.outcomes:

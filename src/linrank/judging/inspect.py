@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.frames import feature_name
+from linrank.data.missing import Missing
 from linrank.data.queries import varying_columns
 from linrank.data.rows import CsrRows
 from linrank.metrics import convention as named_convention
 from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
+from linrank.pairs import Cells, distinct
 from linrank.system.resources import cached_property, count, resolve
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.data.queries import Queries
     from linrank.metrics import Convention, Evaluation
 
 BLOCK = 1 << 20  # values looked at in one step
@@ -116,32 +119,26 @@ class Profile:
         """
         data, values = self.data, self.data.rows.to_user()
         per_row = data.rows.values.size // data.n_rows  # values that a row has on average
-        pairs = np.stack(self.sample_pairs(min(n_samples, max(1000, WORK // max(1, per_row)))))
-        n_pairs, balance = pairs.shape[1], np.zeros(data.n_features)  # in order less those against
-        # A pair that was drawn several times, as all are of few rows, is looked at once.
-        (upper, lower), times = np.unique(pairs, axis=1, return_counts=True)
+        n_samples = min(n_samples, max(1000, WORK // max(1, per_row)))
+        upper, lower = sample_pairs(data.queries, n_samples)
+        balance = np.zeros(data.n_features)  # pairs in order less those against
         for block in _blocks(len(upper), 2 * per_row if data.rows.is_sparse else per_row):
             # NumPy and SciPy both have these comparisons.
             up, down = values[upper[block]], values[lower[block]]
-            balance += times[block] @ (up > down) - times[block] @ (up < down)
-        return 0.5 + 0.5 * balance / max(1, n_pairs), n_pairs
+            ones = np.ones(up.shape[0])
+            balance += ones @ (up > down) - ones @ (up < down)
+        return 0.5 + 0.5 * balance / max(1, len(upper)), len(upper)
 
-    def sample_pairs(self, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Numbers of rows (upper, lower) of at most so many random pairs, the same every time.
 
-        A random row, then another level of the same query.
-        """
-        queries = self.data.queries
-        rng = np.random.default_rng(0)
-        one = rng.integers(0, queries.n_rows, n_samples)
-        query = np.searchsorted(queries.offsets, one, side="right") - 1
-        within = (rng.random(n_samples) * self.rows_per_query[query]).astype(np.int64)
-        two = queries.offsets[query] + within
-        differs = queries.levels[one] != queries.levels[two]
-        one, two = one[differs], two[differs]
-        swap = queries.levels[one] < queries.levels[two]
-        pair = np.where(swap, two, one), np.where(swap, one, two)
-        return pair if queries.order is None else (queries.order[pair[0]], queries.order[pair[1]])
+def sample_pairs(queries: Queries, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows (upper, lower) of ``n`` random pairs, the same every time; of all if there are fewer."""
+    cells = Cells.of(queries)
+    blocks = cells.beyond(0)
+    numbers = np.arange(blocks.n_pairs)
+    if blocks.n_pairs > n:
+        numbers = distinct(blocks.n_pairs, n, np.random.default_rng(0))
+    upper, lower = blocks.pairs(numbers)
+    return cells.rows[upper], cells.rows[lower]
 
 
 def _blocks(n_rows: int, width: int) -> Iterator[slice]:
@@ -152,8 +149,12 @@ def _blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Scramble the bits of each number; 0 (and -0) to 0, so that dense and CSR rows agree."""
-    bits: NDArray[np.uint64] = (values.astype(np.float64) + 0.0).view(np.uint64)
-    bits *= np.uint64(0x9E3779B97F4A7C15)
+    return _scramble((values.astype(np.float64) + 0.0).view(np.uint64))
+
+
+def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit depends on all lower ones, twice; 0 stays 0."""
+    bits = bits * np.uint64(0x9E3779B97F4A7C15)
     bits ^= bits >> np.uint64(29)
     bits *= np.uint64(0xBF58476D1CE4E5B9)
     bits ^= bits >> np.uint64(32)
@@ -218,7 +219,7 @@ def _of_features(profile: Profile) -> Iterator[Finding]:
     if len(tells) and n_pairs >= 100:
         yield Finding(
             "label-like-feature",
-            f"{_named(profile, tells)} order{'s' if len(tells) == 1 else ''} at least "
+            f"{_features(profile, tells)} order{'s' if len(tells) == 1 else ''} at least "
             f"{100 * LABEL_AGREEMENT:g} % of the pairs as the label does: "
             "is the label among the features?",
         )
@@ -234,14 +235,14 @@ def _of_features(profile: Profile) -> Iterator[Finding]:
     if len(huge) and profile.data.rows.dtype == np.float32:
         yield Finding(
             "huge-values",
-            f"{_named(profile, huge)}: values up to {largest[huge].max():.2g}, where float32 no "
+            f"{_features(profile, huge)}: values up to {largest[huge].max():.2g}, where float32 no "
             "longer tells whole numbers apart; consider --dtype float64",
         )
     same_in_query = np.flatnonzero(~columns.varies_in_query & ~columns.constant)
     if len(same_in_query) and profile.data.qid is not None:
         yield Finding(
             "constant-in-query",
-            f"{_named(profile, same_in_query)}: the same value in all rows of each query; "
+            f"{_features(profile, same_in_query)}: the same value in all rows of each query; "
             "no pair sees it, its weight will be 0",
         )
 
@@ -272,7 +273,7 @@ def _of_rows(profile: Profile) -> Iterator[Finding]:
         yield Finding("repeated-docid", f"{told} a document id of the query")
 
 
-def _named(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
+def _features(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
     """``feature 3``, ``features 3, 7, 9`` or ``features 3, 7, 9, 12, 20 and 41 more``."""
     names, base = profile.data.feature_names, profile.data.index_base
     shown = [feature_name(names, int(j), base, alone=False) for j in columns[:limit]]
@@ -293,8 +294,6 @@ class Overlap:
     n_rows : int
         Those whose rows, features and labels, are the rows of a query of the other: proof that
         the same query is in both, whatever its id.
-    n_both : int
-        Those of which both are true.
     example : object
         The id of one of them, one with equal rows where there is one; None if there are none.
     """
@@ -302,7 +301,6 @@ class Overlap:
     n_queries: int
     n_ids: int
     n_rows: int
-    n_both: int
     example: Any
 
     def __bool__(self) -> bool:
@@ -338,7 +336,7 @@ def shared_queries(data: Dataset, other: Dataset) -> Overlap:
     >>> train = Dataset.of([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], qid=["a", "a", "b", "b"])
     >>> test = Dataset.of([[3.0], [4.0], [5.0], [6.0]], [0, 1, 0, 1], qid=["b", "b", "c", "c"])
     >>> shared_queries(test, train)
-    Overlap(n_queries=2, n_ids=1, n_rows=1, n_both=1, example='b')
+    Overlap(n_queries=2, n_ids=1, n_rows=1, example='b')
     """
     by_id = np.zeros(data.queries.n_queries, bool)
     ids, others = data.queries.ids, other.queries.ids
@@ -346,13 +344,11 @@ def shared_queries(data: Dataset, other: Dataset) -> Overlap:
         known = set(others.tolist())
         by_id = np.array([one in known for one in ids.tolist()], bool)
     by_rows = np.isin(_contents(data), _contents(other))
-    both = by_id & by_rows
     example = None
-    for found in (both, by_rows, by_id):
+    for found in (by_id & by_rows, by_rows, by_id):
         if example is None and found.any() and ids is not None:
             example = ids.tolist()[int(np.argmax(found))]
-    n_ids, n_rows, n_both = (int(np.count_nonzero(found)) for found in (by_id, by_rows, both))
-    return Overlap(len(by_id), n_ids, n_rows, n_both, example)
+    return Overlap(len(by_id), int(by_id.sum()), int(by_rows.sum()), example)
 
 
 def _contents(data: Dataset) -> NDArray[np.uint64]:
@@ -361,18 +357,12 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
     Row hashes are mixed with the labels and once more before they are summed, modulo 2⁶⁴.
     """
     queries = data.queries
-    with np.errstate(over="ignore"):
-        # A row of zeros counts as well: one of them is not two.
-        hashes = (Profile(data).row_hashes + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        labels = (data.labels + 0.0).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = hashes ^ (labels >> np.uint64(7)) ^ labels
-        mixed ^= mixed >> np.uint64(31)
-        mixed *= np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(29)
-        sums: NDArray[np.uint64] = np.add.reduceat(
-            queries.gather(mixed), queries.offsets[:-1], dtype=np.uint64
-        )
-        return sums
+    # A row of zeros counts as well: one of them is not two.
+    hashes = _scramble(Profile(data).row_hashes + np.uint64(1)) + _mix(data.labels)
+    sums: NDArray[np.uint64] = np.add.reduceat(
+        queries.gather(_scramble(hashes)), queries.offsets[:-1], dtype=np.uint64
+    )
+    return sums
 
 
 def judge(
@@ -418,7 +408,10 @@ def best_feature(
 
 
 def unit_model(n_features: int, place: int, sign: float) -> LinearModel:
-    """The model that ranks by one feature, the largest values first, or the smallest."""
+    """The model that ranks by one feature, the largest values first, or the smallest.
+
+    A missing value counts as 0.
+    """
     coef = np.zeros(n_features)
     coef[place] = sign
-    return LinearModel(coef)
+    return LinearModel(coef, missing=Missing("zero"))

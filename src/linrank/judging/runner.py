@@ -1,9 +1,9 @@
 """All jobs of a contest, some at a time, each in a process of its own with a budget of time.
 
-A process trains the candidates of one method on one fold, keeps the best and tells of it. It is
-started as ``python -c`` in a folder of its own with the path of a job; lines of JSON on standard
-output say how it goes: what they hold replaces what was said before. It ends when its standard
-input does: nobody would read what it finds.
+A process trains the candidates of one method on one fold and keeps the best. It is started as
+``python -c`` in a folder of its own with the path of a job, and writes there how far it is: into a
+file of JSON, which is replaced as a whole. It ends when its standard input does: nobody would read
+what it finds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,9 @@ Progress = Callable[[dict[str, Any]], None]
 
 SELECTIONS = ("auto", "validation", "cross-validation")
 MANY = 200  # queries of a validation part that tell candidates apart
-_LOOK = 0.2  # seconds between two looks at the clock
+_LOOK = 0.1  # seconds between two looks at the processes
+_STATE = "state.json"
+_WITHOUT_MODEL = ("status", "why", "search_seconds", "n_candidates")
 _START_UP = 60.0  # seconds that importing the libraries may take, beside the budget
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -81,7 +82,7 @@ class Protocol:
         """Of these subsets together."""
         return sum(self.subsets[number].queries.n_queries for number in part)
 
-    def selecting(self, selection: str, n_folds: int = N_FOLDS) -> Protocol:
+    def with_selection(self, selection: str, n_folds: int = N_FOLDS) -> Protocol:
         """The same without validation parts, if not these but cross-validation is to choose.
 
         That is so by default where a part has few queries: the best of many candidates on few
@@ -123,8 +124,8 @@ class Protocol:
 def one_split(train: Dataset, valid: Dataset | None, test: Dataset) -> Protocol:
     """One fold of three parts, or of two."""
     if valid is None:
-        return _named((train, test), ("train", "test"), [Fold((0,), (), (1,))])
-    return _named((train, valid, test), ("train", "valid", "test"), [Fold((0,), (1,), (2,))])
+        return _protocol((train, test), ("train", "test"), [Fold((0,), (), (1,))])
+    return _protocol((train, valid, test), ("train", "valid", "test"), [Fold((0,), (1,), (2,))])
 
 
 def rotation(subsets: Sequence[Dataset]) -> Protocol:
@@ -148,10 +149,10 @@ def rotation(subsets: Sequence[Dataset]) -> Protocol:
         )
     circles = [tuple((k + i) % n for i in range(n)) for k in range(n)]
     folds = [Fold(circle[:-2], circle[-2:-1], circle[-1:]) for circle in circles]
-    return _named(subsets, [f"S{k + 1}" for k in range(n)], folds)
+    return _protocol(subsets, [f"S{k + 1}" for k in range(n)], folds)
 
 
-def _named(subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]) -> Protocol:
+def _protocol(subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]) -> Protocol:
     """The protocol; subsets that are files are known by these, the others by the names."""
     sources = [
         name if data.source.startswith("<") else data.source
@@ -232,7 +233,7 @@ class Outcome:
 
 
 class Worker:
-    """A job on its way: a process that tells in lines of JSON how it goes, and who listens to it.
+    """A job on its way: a process, and the folder in which it says how far it is.
 
     Parameters
     ----------
@@ -246,25 +247,16 @@ class Worker:
         The folder of the data, and of one for its own files: the scores of the test rows.
     budget : float
         Seconds on the clock for the search.
-    ended : SimpleQueue
-        Where it is put when the process has ended.
     """
 
     def __init__(
-        self,
-        fold: int,
-        method: Contestant,
-        job: dict[str, Any],
-        data: str,
-        budget: float,
-        ended: SimpleQueue[Worker],
+        self, fold: int, method: Contestant, job: dict[str, Any], data: str, budget: float
     ) -> None:
         self.fold, self.method, self.budget = fold, method, budget
         name = f"fold{fold + 1}-{method.name.replace(os.sep, '_')}"
         self.folder = folder = os.path.join(data, name)
-        self.began = time.monotonic()
-        self.deadline = self.began + budget + _START_UP
-        self._said: dict[str, Any] = {"status": "", "why": ""}
+        self.start = time.monotonic()
+        self._deadline, self._is_searching = self.start + budget + _START_UP, False
         self._is_killed = False
         os.mkdir(folder)
         path, self._log = os.path.join(folder, "job.json"), os.path.join(folder, "job.log")
@@ -275,30 +267,28 @@ class Worker:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, paths, path],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
+                stdout=log,
+                stderr=subprocess.STDOUT,
                 cwd=folder,
                 env={**os.environ, **_ONE_THREAD, "TMPDIR": folder},
                 start_new_session=True,  # Ctrl-C is the parent's to answer
             )
-        self._listener = threading.Thread(target=self._listen, args=(ended,), daemon=True)
-        self._listener.start()
 
     @property
     def seconds(self) -> float:
         """Since its start, on the clock."""
-        return time.monotonic() - self.began
+        return time.monotonic() - self.start
 
-    def _listen(self, ended: SimpleQueue[Worker]) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.endswith(b"\n"):  # else the process was ended in the middle of a message
-                message = json.loads(line)
-                if message.pop("began", False):
-                    self.deadline = time.monotonic() + self.budget
-                self._said |= message
-        self.process.wait()
-        ended.put(self)
+    def has_ended(self) -> bool:
+        """Whether the process has ended; kill it if its time is over."""
+        if self.process.poll() is not None:
+            return True
+        now = time.monotonic()
+        if not self._is_searching and os.path.exists(os.path.join(self.folder, _STATE)):
+            self._deadline, self._is_searching = now + self.budget, True
+        if now > self._deadline:
+            self.kill()
+        return False
 
     def kill(self) -> None:
         """End the process, and all that it may have started, if it still runs."""
@@ -308,31 +298,35 @@ class Worker:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """End the process once it has been listened to, and free what it takes."""
+        """End the process, and free what it takes."""
         self.kill()
-        self._listener.join()
-        with self.process:  # closes the pipes
+        with self.process:  # closes the pipe and waits
             pass
 
     def outcome(self) -> Outcome:
         """What it has come to."""
         self.stop()
-        said = self._said
-        if self._is_killed and said["status"] != "done":
-            said |= self._cut()
-        elif not said["status"]:
-            said |= {"status": "failed", "why": self._cause_of_death()}
-        work = {name: said[name] for name in ("search_seconds", "n_candidates") if name in said}
-        if said["status"] not in ("done", "cut"):
-            return Outcome(said["status"], said["why"], **work)
-        said["size"] = Size(**said["size"])
-        said["scores"] = np.load(os.path.join(self.folder, said["scores"]))
-        return Outcome(**said)
+        state: dict[str, Any] = {"status": "", "why": ""}
+        with (
+            suppress(FileNotFoundError),
+            open(os.path.join(self.folder, _STATE), encoding="utf-8") as file,
+        ):
+            state |= json.load(file)
+        if self._is_killed and state["status"] != "done":
+            state |= self._budget_outcome(state)
+        elif not state["status"]:
+            state |= {"status": "failed", "why": self._cause_of_death()}
+        if state["status"] not in ("done", "cut"):
+            state = {name: state[name] for name in _WITHOUT_MODEL if name in state}
+            return Outcome(**state)
+        state["size"] = Size(**state["size"])
+        state["scores"] = np.load(os.path.join(self.folder, state["scores"]))
+        return Outcome(**state)
 
-    def _cut(self) -> dict[str, str]:
-        if self._said.get("score") is None:
+    def _budget_outcome(self, state: dict[str, Any]) -> dict[str, str]:
+        if state.get("score") is None:
             return {"status": "over budget", "why": f"no candidate within {self.budget:g} s"}
-        n = self._said["n_candidates"]
+        n = state["n_candidates"]
         counts = "the only candidate so far" if n == 1 else f"the best of {n} candidates"
         return {"status": "cut", "why": f"stopped after {self.budget:g} s; {counts} counts"}
 
@@ -361,11 +355,10 @@ def run_all(
         why = f"the package {method.needs} is not installed: pip install {method.needs}"
         outcomes[method.name] = [Outcome("missing", why)] * len(protocol.folds)
     waiting = deque((k, m) for k in range(len(protocol.folds)) for m in methods if not m.is_missing)
-    told = asdict(rules)
-    budget, n_total = told.pop("budget"), len(waiting)
+    shared = asdict(rules)
+    budget, n_total = shared.pop("budget"), len(waiting)
     running: list[Worker] = []
-    ended: SimpleQueue[Worker] = SimpleQueue()
-    took: dict[str, list[float]] = {}
+    took: list[float] = []  # seconds of the jobs that have ended
 
     def tell(**state: Any) -> None:
         if progress is not None:
@@ -379,14 +372,14 @@ def run_all(
             while waiting or running:
                 while waiting and len(running) < n_jobs:
                     k, method = waiting.popleft()
-                    job = {"parts": list(vars(protocol.folds[k]).values()), "rules": told}
-                    running.append(Worker(k, method, job, scratch.path, budget, ended))
-                with suppress(Empty):
-                    worker = ended.get(timeout=_LOOK)
+                    job = {"parts": list(vars(protocol.folds[k]).values()), "rules": shared}
+                    running.append(Worker(k, method, job, scratch.path, budget))
+                time.sleep(_LOOK)
+                for worker in [worker for worker in running if worker.has_ended()]:
                     running.remove(worker)
                     outcome = worker.outcome()
                     outcomes[worker.method.name][worker.fold] = outcome
-                    took.setdefault(worker.method.name, []).append(worker.seconds)
+                    took.append(worker.seconds)
                     tell(
                         event="finished",
                         fold=worker.fold + 1,
@@ -398,38 +391,14 @@ def run_all(
                         seconds=worker.seconds,
                         parameters=outcome.parameters,
                     )
-                for worker in running:
-                    if time.monotonic() > worker.deadline:
-                        worker.kill()
-                left = [(worker.method.name, worker.seconds) for worker in running]
-                left += [(method.name, 0.0) for _, method in waiting]
                 names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
-                seconds = time_left(took, left, max(1, len(running)))
+                n_rounds = (len(waiting) + len(running)) / max(1, len(running))
+                seconds = n_rounds * sum(took) / len(took) if took else None  # as the others took
                 tell(event="running", running=names, seconds_left=seconds)
         finally:
             for worker in running:
                 worker.stop()
     return outcomes
-
-
-def time_left(
-    took: Mapping[str, Sequence[float]], left: Sequence[tuple[str, float]], n_slots: int
-) -> float | None:
-    """Seconds that the jobs left may take: each as long as its method took on other folds.
-
-    A method that has not ended yet is taken to need what the others did on average, and once
-    it has taken longer, as long again; None while there is nothing to go by.
-    """
-    if not took:
-        return None
-    means = {name: sum(times) / len(times) for name, times in took.items()}
-    usual = sum(means.values()) / len(means)
-    rest = 0.0
-    for name, spent in left:
-        expected = means.get(name, usual)
-        overdue = spent if name not in means and spent > expected else 0.0
-        rest += max(overdue, expected - spent)
-    return rest / n_slots
 
 
 # ---- in the process of a job --------------------------------------------------------------------
@@ -475,7 +444,7 @@ def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
 
 def main(path: str) -> None:
     """Do the job that the file at ``path`` describes."""
-    tell = _messages()
+    tell = _writer(os.getcwd())
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     try:
         with open(path, encoding="utf-8") as file:
@@ -485,7 +454,7 @@ def main(path: str) -> None:
         job["rules"]["convention"] = Convention(**job["rules"]["convention"])
         trial = Trial(read_joined(job["folder"], train), known, **job["rules"])
         rows = read_joined(job["folder"], test)
-        tell({"began": True})
+        tell({})  # the budget counts from here
         search(Contestant(**job["method"]), trial, rows, tell)
     except Exception as error:  # whatever a method of others may raise: its row will say so
         traceback.print_exc()
@@ -507,13 +476,13 @@ def search(
     scores = np.empty(sum(held_out.n_rows for _, held_out, _ in parts))
     for n_seen, point in enumerate(method.points(trial), start=1):
         for part, held_out, rows in parts:
-            model, took = _timed(method, part, point)
+            model, took = _time_fit(method, part, point)
             scores[rows] = model.predict(held_out)
         score = trial.judge(scores) if np.isfinite(scores).all() else -np.inf
         # Of those that differ by rounding only, the first: the most regularized.
         if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
             if trial.valid is None:  # so far there are models of the folds only
-                model, took = _timed(method, trial, point)
+                model, took = _time_fit(method, trial, point)
             best, best_score, last = {**point, **model.found}, score, name
             name = f"scores-{n_seen}.npy"
             np.save(os.path.join(folder, name), np.asarray(model.predict(test), np.float64))
@@ -533,23 +502,25 @@ def search(
         raise ValueError("no candidate gives finite scores that the measure can judge")
     tell({"status": "done"})
     # One fit is one from the beginning, without what other candidates have left or looked for.
-    tell({"fit_seconds": _timed(method, replace(trial, last={}), best)[1]})
+    tell({"fit_seconds": _time_fit(method, replace(trial, last={}), best)[1]})
 
 
-def _timed(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:
+def _time_fit(method: Contestant, trial: Trial, point: Mapping[str, Any]) -> tuple[Model, float]:
     began = time.process_time()
     model = method.model(trial, point)
     return model, time.process_time() - began
 
 
-def _messages() -> Progress:
-    """Lines on what was standard output; what libraries print goes to standard error."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def _writer(folder: str) -> Progress:
+    """What a message holds replaces what was said before; a reader finds all of it or none."""
+    state: dict[str, Any] = {}
+    path = os.path.join(folder, _STATE)
 
     def tell(message: dict[str, Any]) -> None:
-        out.write(json.dumps(message) + "\n")
-        out.flush()
+        state.update(message)
+        with open(f"{path}.new", "w", encoding="utf-8") as file:
+            json.dump(state, file)
+        os.replace(f"{path}.new", path)
 
     return tell
 

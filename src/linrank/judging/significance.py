@@ -107,7 +107,7 @@ class Terms:
         part = sums[..., ours] - sums[..., theirs]
         return _ratio(part, sums[..., self.denominator[method, metric]])
 
-    def judged(self, metric: int, *methods: int) -> Array:
+    def takes_part(self, metric: int, *methods: int) -> Array:
         """Whether each query takes part in the measure of at least one of the methods."""
         taking = [self.columns[:, self.denominator[m, metric]] > 0.0 for m in methods]
         return np.asarray(np.any(taking, axis=0))
@@ -184,7 +184,7 @@ Correction = Literal["holm", "bonferroni", "bh"]
 CORRECTIONS = get_args(Correction)
 
 
-def corrected(p: ArrayLike, correction: Correction | None = "holm") -> NDArray[Any]:
+def correct_p_values(p: ArrayLike, correction: Correction | None = "holm") -> NDArray[Any]:
     """Return p-values corrected for being several.
 
     With m values in ascending order ``p_1 <= ... <= p_m``:
@@ -200,7 +200,7 @@ def corrected(p: ArrayLike, correction: Correction | None = "holm") -> NDArray[A
 
     Examples
     --------
-    >>> corrected([0.01, 0.04, 0.03]).tolist()
+    >>> correct_p_values([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
     values = np.asarray(p, dtype=np.float64)
@@ -245,14 +245,14 @@ def interval(draws: Array, n_queries: int, confidence: float) -> tuple[float, fl
     return float(low), float(high)
 
 
-def spread(terms: Terms, metric: int, method: int, baseline: int) -> tuple[float, int]:
+def influence_deviation(terms: Terms, metric: int, method: int, baseline: int) -> tuple[float, int]:
     """Return the standard deviation over queries behind T, and the number of queries.
 
     ``u_q = (b_q - R_b·e_q)/ē - (a_q - R_a·d_q)/d̄`` is the influence of query q on the difference
     (numerators a, b and denominators d, e of baseline and method; bars are means over queries). For
     plain means it is the difference of the query's values, less T. NaN with fewer than 2 queries.
     """
-    judged = terms.judged(metric, method, baseline)
+    judged = terms.takes_part(metric, method, baseline)
     n = int(np.count_nonzero(judged))
     if n < 2:
         return float("nan"), n
@@ -284,18 +284,6 @@ def t_p(difference: float, deviation: float, n_queries: int) -> float:
         return 1.0 if abs(difference) <= EQUAL else 0.0
     t = difference * math.sqrt(n_queries) / deviation
     return float(2.0 * stdtr(n_queries - 1, -abs(t)))
-
-
-def bootstrap_p(draws: Array, difference: float, n_queries: int) -> float:
-    """``(1 + #{|T* - T| >= |T|}) / (1 + N)``: how often resampling alone moves T that far.
-
-    NaN with fewer than 2 queries: resampling a single one moves nothing.
-    """
-    draws = draws[~np.isnan(draws)]
-    if math.isnan(difference) or n_queries < 2 or len(draws) == 0:
-        return float("nan")
-    far = np.abs(draws - difference) >= abs(difference) * (1.0 - _NOTHING)
-    return float((1 + np.count_nonzero(far)) / (1 + len(draws)))
 
 
 def randomisation_p(

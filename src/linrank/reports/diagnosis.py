@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.judging.inspect import Profile
+from linrank.judging.inspect import sample_pairs
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.additive import INTERACTIONS, AdditiveModel
 from linrank.models.linear import LinearModel
@@ -164,7 +164,8 @@ def worst_queries(
     queries = data.queries
 
     def diagnose(query: int) -> QueryDiagnosis:
-        rows = _rows_of(data, query)
+        rows = np.arange(queries.offsets[query], queries.offsets[query + 1])
+        rows = rows if queries.order is None else queries.order[rows]
         rows = rows[np.argsort(-scores[rows], kind="stable")]  # by rank
         labels = data.labels[rows]
         part = data.select(rows)  # the whole query: a scaling by query looks at all of it
@@ -176,7 +177,7 @@ def worst_queries(
             label, score = float(labels[k]), float(scores[row])
             return Document(row, docid, k + 1, int(best[k]), label, score)
 
-        def explained(better: int, worse: int, loss: float) -> WrongPair:
+        def explain_pair(better: int, worse: int, loss: float) -> WrongPair:
             two = document(better), document(worse)
             if model is None:
                 return WrongPair(*two, loss, None, None)
@@ -192,20 +193,14 @@ def worst_queries(
             len(rows),
             int(queries.pairs_per_query[query]),
             int(counts[query]),
-            tuple(map(document, _shown(labels, n_documents))),
-            tuple(explained(*pair) for pair in _worst_pairs(labels, n_pairs)),
+            tuple(map(document, _first_and_best(labels, n_documents))),
+            tuple(explain_pair(*pair) for pair in _worst_pairs(labels, n_pairs)),
         )
 
     return tuple(map(diagnose, order.tolist()))
 
 
-def _rows_of(data: Dataset, query: int) -> NDArray[np.int64]:
-    """The numbers of the rows of a query."""
-    places = np.arange(data.queries.offsets[query], data.queries.offsets[query + 1])
-    return places if data.queries.order is None else data.queries.order[places]
-
-
-def _shown(labels: Array, n_documents: int) -> list[int]:
+def _first_and_best(labels: Array, n_documents: int) -> list[int]:
     """The first places, and half as many of the best documents behind them; by rank."""
     first = list(range(min(n_documents, len(labels))))
     behind = np.arange(len(first), len(labels))
@@ -266,7 +261,7 @@ class Pushes:
     n_wrong, n_right : int
         Pairs of each kind among those.
     is_sample : bool
-        Whether the pairs are drawn, with replacement, rather than all there are.
+        Whether the pairs are drawn rather than all there are.
     """
 
     wrong: Array
@@ -285,8 +280,7 @@ def pushes(
     of a pair less how often it is the worse one, so that one product does for all features: with
     the rows, or with what is added by each.
     """
-    is_sample = data.queries.n_pairs > n_samples
-    better, worse = Profile(data).sample_pairs(n_samples) if is_sample else _all_pairs(data)
+    better, worse = sample_pairs(data.queries, n_samples)
     is_wrong = scores[better] <= scores[worse]
     means = []
     for kind in (is_wrong, ~is_wrong):
@@ -296,37 +290,18 @@ def pushes(
         np.add.at(net, worse[kind], -1.0 / n_pairs)
         means.append(_shared_out(data, model, net))
     n_wrong = int(np.count_nonzero(is_wrong))
+    is_sample = data.queries.n_pairs > len(is_wrong)
     return Pushes(means[0], means[1], n_wrong, len(is_wrong) - n_wrong, is_sample)
 
 
 def _shared_out(data: Dataset, model: LinearModel | AdditiveModel, net: Array) -> Array:
     """``Σ_i c_i·explain(x_i)``."""
     counted = np.flatnonzero(net)
-    if isinstance(model, LinearModel):
-        rows = model.scaling.transform(data.rows, data.queries)
-        return np.asarray(model.coef * (net[counted] @ rows.take(counted).to_user()))
-    total = np.zeros(model.n_terms)
+    total = np.zeros(model.n_features if isinstance(model, LinearModel) else model.n_terms)
     for begin in range(0, len(counted), BLOCK):
         part = counted[begin : begin + BLOCK]
         total += net[part] @ model.explain(data.select(part))
     return total
-
-
-def _all_pairs(data: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows (better, worse) of every pair of different labels.
-
-    Rows of a query by falling label: each pairs with all that follow its own label, a run.
-    """
-    better, worse = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for query in range(data.queries.n_queries):
-        rows = _rows_of(data, query)
-        rows = rows[np.argsort(-data.labels[rows], kind="stable")]
-        first = np.searchsorted(-data.labels[rows], -data.labels[rows], side="right")
-        lower = len(rows) - first  # how many are worse than each
-        better.append(np.repeat(rows, lower))
-        within = np.arange(int(lower.sum())) - np.repeat(np.cumsum(lower) - lower, lower)
-        worse.append(rows[np.repeat(first, lower) + within])
-    return np.concatenate(better), np.concatenate(worse)
 
 
 # ---- the section --------------------------------------------------------------------------------
@@ -363,10 +338,10 @@ def failures(material: Material) -> tuple[str, ...]:
     why = material.ranking.why_unexplained
     if why:
         why = html.absent(f"Pairs are shown without the share of each feature. {text(why)}")
-    return lede, why, *shown, _misleading(material)
+    return lede, why, *shown, _misleading_features(material)
 
 
-def _misleading(material: Material) -> str:
+def _misleading_features(material: Material) -> str:
     """The features that push the wrong way in the wrong pairs of all queries."""
     found = material.pushes
     if found is None or not found.n_wrong:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,16 +103,6 @@ def paragraph(markup: str, kind: str = "") -> str:
 def absent(markup: str) -> str:
     """What is not here, and how to get it."""
     return f'<p class="absent">{markup}</p>'
-
-
-def tiles(entries: Iterable[tuple[str, str, str]]) -> str:
-    """Key figures: (what, value, detail), all HTML."""
-    cards = "".join(
-        f'<div class="tile"><dt>{what}</dt><dd class="value num">{value}</dd>'
-        f'<dd class="detail">{detail}</dd></div>\n'
-        for what, value, detail in entries
-    )
-    return f'<dl class="tiles">\n{cards}</dl>'
 
 
 def notices(caveats: Sequence[Finding]) -> str:

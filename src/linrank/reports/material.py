@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array, feature_name
-from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, resized
 from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
@@ -33,7 +32,6 @@ from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.models.linear import Model
-    from linrank.ranksvm.path import PathResult
     from linrank.search.tuning import Tuning
     from linrank.solvers.result import Result
 
@@ -159,22 +157,16 @@ class Training:
     model : LinearModel
         Trained on all training data with the chosen C.
     tuning : Tuning
-        The measure of every C on unseen queries.
-    path : PathResult
-        The models of all C on all training data.
+        The measure of every C on unseen queries, the choice, and the path of models on all data.
     result : Result
         The fit of the chosen C from zero: its history is the convergence that is shown.
-    C : float
-        The chosen one.
     judged_on : str
         What C was chosen on, in words.
     """
 
     model: LinearModel
     tuning: Tuning
-    path: PathResult
     result: Result
-    C: float
     judged_on: str
 
 
@@ -211,59 +203,29 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
     known = {**trained.model.training, "scoring": scoring, "score": found.score}
     model: Any = replace(trained.model, training=known)
     where = f"{n_folds} folds of the training queries" if valid is None else "the validation data"
-    return Training(model, found, found.path, trained.result, found.C, where)
+    return Training(model, found, trained.result, where)
 
 
 # ---- missing values -----------------------------------------------------------------------------
 
 
-def filled_in(parts: dict[str, Dataset], model: Any) -> tuple[dict[str, Dataset], Any]:
-    """The parts with their missing values filled in, and the model of the filled columns.
+def filled_in(parts: dict[str, Dataset]) -> dict[str, Dataset]:
+    """The parts with their missing values filled in as those of the training data were.
 
-    They are filled in as the model does it or, where one is to be trained, as those of the training
-    data were. An indicator is a column like any other then, with a weight of its own.
+    An indicator is a column like any other then, with a weight of its own.
     """
-    linear = getattr(model, "model_", model)
-    filling: Filling | None
-    if isinstance(linear, LinearModel) and linear.missing.is_filled:
-        missing, n = linear.missing, linear.n_features
-        weights = np.zeros(n) if missing.weights is None else missing.weights
-        filling = Filling(missing.kind, n, missing.values, np.flatnonzero(weights))
-        parts = {name: fitted_to(data, linear) for name, data in parts.items()}
-        model = _plain(linear, filling)
-    else:
-        filling = parts.get("train", parts["test"]).filling
+    filling = parts.get("train", parts["test"]).filling
     if filling is None:
-        return parts, model
-    return {name: _filled(data, filling) for name, data in parts.items()}, model
-
-
-def _plain(model: LinearModel, filling: Filling) -> LinearModel:
-    """The model as one of the filled columns, of which nothing is missing."""
-    scaling, names = model.scaling, model.feature_names
-    n_added = len(filling.columns)
-    if scaling.factors is not None:
-        factors = np.pad(scaling.factors, (0, n_added), constant_values=1.0)
-        scaling = replace(scaling, factors=factors)
-    return replace(
-        model,
-        coef=model.missing.joined(model.coef, filling),
-        feature_names=None if names is None else filling.names(names),
-        scaling=scaling,
-        missing=Missing(),
-        statistics=None if n_added else model.statistics,
-    )
-
-
-def _filled(data: Dataset, filling: Filling) -> Dataset:
-    if data.filling is None and isinstance(data.rows, CsrRows):
-        # Text leaves zeros out, and so the last features.
-        data = _with_features(data, filling.n_features)
-    data = filling.dataset(data)
-    plain = replace(data, filling=None)
-    if "queries" in data.__dict__:  # which the rows have no part in
-        plain.__dict__["queries"] = data.queries
-    return plain
+        return parts
+    filled = {}
+    for name, data in parts.items():
+        if data.filling is None and isinstance(data.rows, CsrRows):
+            # Text leaves zeros out, and so the last features.
+            data = _with_features(data, filling.n_features)
+        filled[name] = replace(filling.dataset(data), filling=None)
+        if "queries" in data.__dict__:  # which the rows have no part in
+            filled[name].__dict__["queries"] = data.queries
+    return filled
 
 
 # ---- everything that a report says --------------------------------------------------------------
@@ -337,14 +299,14 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     scoring, options.metrics = _measures(parts["test"], options)
     options.scoring = scoring
     test = parts["test"]  # as it was read: a rival has its own way with missing values
-    parts, model = filled_in(parts, options.model)
-    parts = _aligned(parts)
+    model = options.model
+    parts = _align_features(filled_in(parts) if model is None else parts)
     features = _feature_names(parts, model, options.feature_names)
     training = None if model is not None else train(parts, options)
     name, about = options.model_name, "given"
     if training is not None:
         model, name = training.model, name or "RankSVM"
-        about = f"trained here, C = {training.C:.4g} chosen on {training.judged_on}"
+        about = f"trained here, C = {training.tuning.C:.4g} chosen on {training.judged_on}"
     ranking = ranking_of(model, parts["test"], name or "model", about, n_jobs)
     rival = None
     if against is not None:
@@ -420,7 +382,7 @@ def _measures(test: Dataset, options: SimpleNamespace) -> tuple[str, list[str]]:
     return scoring, list(dict.fromkeys([scoring, *metrics]))
 
 
-def _aligned(parts: dict[str, Dataset]) -> dict[str, Dataset]:
+def _align_features(parts: dict[str, Dataset]) -> dict[str, Dataset]:
     """All parts with the features of the training data, if there are any.
 
     Text leaves zeros out, so that a file may lack the last features; where all values are written

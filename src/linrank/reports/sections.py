@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank import __version__, displays
-from linrank.data.rows import ColumnStatistics
 from linrank.judging.compare import notes as comparison_notes
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
@@ -17,7 +16,7 @@ from linrank.reports import html
 from linrank.reports.html import absent, clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, fitted_to
 from linrank.solvers.result import certified_share, distance_text
-from linrank.system.resources import count
+from linrank.system.resources import count, resolve
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ NAMED = 6  # queries that no ranking can order
 
 
 def header(material: Material, title: str) -> str:
-    """Title, verdict, key figures and caveats."""
+    """Title, verdict and caveats."""
     test = material.test
     rows = count(test.n_rows, "document")
     queries = count(test.queries.n_queries, "query", "queries")
@@ -42,7 +41,6 @@ def header(material: Material, title: str) -> str:
             f"<h1>{text(title)}</h1>",
             paragraph(f"{text(test.source)}: {rows} of {queries}", "small"),
             paragraph(_verdict(material), "verdict"),
-            html.tiles(_figures(material)),
             html.notices(material.caveats),
         )
     )
@@ -67,11 +65,9 @@ def _verdict(material: Material) -> str:
     return " ".join(lines)
 
 
-def _ends(cell: Cell, *, difference: bool = False) -> str:
+def _ends(cell: Cell) -> str:
     """The interval, or why there is none."""
     ends = interval(cell.low, cell.high)
-    if difference:
-        ends = interval(cell.difference_low, cell.difference_high, "+")
     if not ends:
         return "(one query, so no interval)" if cell.n_queries == 1 else "(no interval)"
     return f'<span class="num">{ends}</span>'
@@ -116,40 +112,6 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
     return "yes", detail, f"The fit is certified: {detail}, proven by duality."
 
 
-def _figures(material: Material) -> list[tuple[str, str, str]]:
-    cell, comparison = _cell(material), material.comparison
-    level = f"{100 * comparison.confidence:g}% interval"
-    better = "higher" if parse(material.scoring).higher_is_better else "lower"
-    shown = [
-        (
-            f"{text(material.scoring)} ({better} is better)",
-            value(cell.mean),
-            f"{level} {_ends(cell)}<br>over "
-            f"{count(cell.n_queries, 'query', 'queries')}, rules of "
-            f"{text(comparison.convention.name)}",
-        )
-    ]
-    if material.against is not None:
-        ends = f"{level} {_ends(cell, difference=True)}"
-        tested = f"<br>{html.p_value(cell.p_corrected)}, randomisation test"
-        shown += [
-            (
-                f"Against {text(material.against.name)}",
-                value(cell.difference, "+"),
-                ends + (tested if cell.n_queries > 1 else ""),
-            ),
-            (
-                "Queries won, tied, lost",
-                f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}",
-                f"by {text(material.scoring)} of each query",
-            ),
-        ]
-    bound = certificate(material)
-    if bound is not None:
-        shown.append(("Fit certified", bound[0], bound[1]))
-    return shown
-
-
 def summary_dict(material: Material) -> dict[str, Any]:
     """What the top of the page says, as plain values, ready for JSON."""
     bound = certificate(material)
@@ -165,7 +127,7 @@ def summary_dict(material: Material) -> dict[str, Any]:
             "pairs": material.test.queries.n_pairs,
         },
         "scoring": material.scoring,
-        "C": None if material.training is None else material.training.C,
+        "C": None if material.training is None else material.training.tuning.C,
         "certified": None if bound is None else bound[0] == "yes",
         "comparison": material.comparison.to_dict(),
         "worst_queries": [
@@ -212,15 +174,11 @@ def _lede(material: Material) -> str:
     verdicts = [comparison.verdict(name, metric) for metric in comparison.metrics]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     rival = f"<em>{text(material.against.name)}</em>"
-    if better == len(verdicts):
-        said = f"By all {len(verdicts)} measures it is better than {rival}, beyond chance."
-    elif not better and not worse:
-        said = f"By none of the {len(verdicts)} measures can it be told from {rival}."
-    else:
+    if better or worse:
         rest = f", worse by {worse}" if worse else ""
-        unclear = len(verdicts) - better - worse
-        end = {0: "", 1: "; the other one cannot tell"}.get(unclear, "; the others cannot tell")
-        said = f"It is better than {rival} by {better} of {len(verdicts)} measures{rest}{end}."
+        said = f"It is better than {rival} by {better} of {len(verdicts)} measures{rest}."
+    else:
+        said = f"By none of the {len(verdicts)} measures can it be told from {rival}."
     return f"{said} A p of 0.05 or less says that chance alone would seldom do this."
 
 
@@ -269,7 +227,7 @@ def by_query(material: Material) -> tuple[str, ...]:
         f"of <strong>{text(material.ranking.name)}</strong> upwards; large points are several "
         "queries."
     )
-    lost, won = _shifted(material, own, other)
+    lost, won = _largest_changes(material, own, other)
     return lede, html.columns(figure(both, caption) + lost, histogram + won)
 
 
@@ -288,7 +246,9 @@ def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool
     )
 
 
-def _shifted(material: Material, own: NDArray[np.float64], other: NDArray[np.float64]) -> list[str]:
+def _largest_changes(
+    material: Material, own: NDArray[np.float64], other: NDArray[np.float64]
+) -> list[str]:
     """Tables of the queries with the largest losses, and of those with the largest gains."""
     gain = (own - other) * (1.0 if parse(material.scoring).higher_is_better else -1.0)
     known = np.flatnonzero(~np.isnan(gain) & (np.abs(gain) > 1e-9))
@@ -338,7 +298,7 @@ def weights(material: Material) -> tuple[str, ...]:
         return "Which features move documents up and down.", why
     data = fitted_to(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
-    deviation = np.sqrt(ColumnStatistics.of(rows).variance)
+    deviation = np.sqrt(rows.scan(None, resolve(None)).statistics.variance)
     moved = model.coef * deviation
     order = np.argsort(-np.abs(moved), kind="stable")
     # Rounding leaves traces of weights on features that no pair tells apart.
@@ -372,7 +332,7 @@ def weights(material: Material) -> tuple[str, ...]:
     return lede, drawn or html.MISSING, html.details(f"{what} as numbers", numbers)
 
 
-def fitting(material: Material) -> tuple[str, ...]:
+def training(material: Material) -> tuple[str, ...]:
     """The section on training."""
     training, scoring = material.training, material.scoring
     if training is None:
@@ -380,7 +340,7 @@ def fitting(material: Material) -> tuple[str, ...]:
             "<code>--train</code> without <code>--model</code> trains a model here, and shows the "
             "regularization path, the choice of C and the convergence."
         )
-        return _given(material), absent(how)
+        return _describe_given_model(material), absent(how)
     tuning, result, scale = training.tuning, training.result, training.model.scaling.kind
     bound, scaled = certificate(material), f"features scaled ({scale})"
     fit = (
@@ -390,14 +350,16 @@ def fitting(material: Material) -> tuple[str, ...]:
         + ("" if bound is None else bound[2])
     )
     lede = (
-        f"Of {count(len(training.path), 'value')} of C, from strong to weak regularization, "
-        f"C = {training.C:.4g} ranks the queries of {text(training.judged_on)} best "
+        f"Of {count(len(tuning.path), 'value')} of C, from strong to weak regularization, "
+        f"C = {tuning.C:.4g} ranks the queries of {text(training.judged_on)} best "
         f"({text(scoring)} {value(float(tuning.mean_scores[tuning.chosen]))}). {_shape(training)}"
     )
     sign = 1.0 if parse(scoring).higher_is_better else -1.0
     band = ", with one standard error over the folds" if len(tuning.scores) > 1 else ""
     path = figure(
-        displays.PathDisplay(training.path, sign * tuning.scores, training.C, scoring),
+        displays.PathDisplay(
+            training.tuning.path, sign * tuning.scores, training.tuning.C, scoring
+        ),
         f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken.",
         width=6.0,
     )
@@ -421,23 +383,14 @@ def _shape(training: Training) -> str:
     near = training.tuning.Cs[means >= means.max() - 0.005]
     if len(near) == len(means):
         return "All are within 0.005 of each other: the choice hardly matters."
-    if training.tuning.edge is not None:
-        return "The best value is at the end of the grid: a wider one may do better."
-    if near.max() >= 8 * near.min():
-        return (
-            f"From C = {near.min():.4g} to {near.max():.4g} there are values within 0.005 of it: "
-            "the choice is not a delicate one."
-        )
-    if len(near) > 1:
-        return (
-            f"Only values from {near.min():.4g} to {near.max():.4g} come within 0.005 of it: the "
-            "choice matters, or the queries it was made on are few."
-        )
-    return "No other value of the grid comes within 0.005 of it: a finer grid may do better."
+    if len(near) == 1:
+        return "No other value of the grid comes within 0.005 of it: a finer grid may do better."
+    matters = "hardly matters" if near.max() >= 8 * near.min() else "matters"
+    return f"From {near.min():.4g} to {near.max():.4g} all are within 0.005: the choice {matters}."
 
 
 def _path_table(material: Material, training: Training) -> Table:
-    tuning, path, many = training.tuning, training.path, len(training.tuning.scores) > 1
+    tuning, path, many = training.tuning, training.tuning.path, len(training.tuning.scores) > 1
     columns = {
         "C": [f"{C:.6g}" for C in tuning.Cs],
         material.scoring: [value(abs(mean)) for mean in tuning.mean_scores],
@@ -455,7 +408,7 @@ def _path_table(material: Material, training: Training) -> Table:
     return Table([*map(Column, columns)], rows, notes=[f"{material.scoring} {where}."])
 
 
-def _given(material: Material) -> str:
+def _describe_given_model(material: Material) -> str:
     model = material.ranking.model
     if model is None:
         return "Scores were given: how they came to be is not known here."

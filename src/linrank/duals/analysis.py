@@ -1,10 +1,10 @@
-"""support_distribution: which pairs carry a ranker, by how close their labels are."""
+"""What dual variables tell: how many dimensions they fill, and which pairs carry a ranker."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,32 +15,292 @@ from linrank.data.frames import as_array
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries, query_weights
 from linrank.duals.dual_matrix import (
+    RANK_TOL,
+    Block,
     DualMatrix,
     as_dataset,
     check_sizes,
     choice_of_pairs,
     dual_matrix,
-    frame_of,
+    singular_rank,
 )
-from linrank.duals.entries import HuberEntries, PairEntries, SquaredHingeEntries
+from linrank.duals.entries import PairEntries, chunks
 from linrank.errors import check_one_of, check_positive
 from linrank.models.linear import LinearModel
 from linrank.options import LOSSES, SELECTED_PAIRS
-from linrank.pairs import Cells, Pairs, Selection, chosen, weighted_as
-from linrank.system.seeds import seed_of
+from linrank.pairs import Pairs, chosen
+from linrank.system.seeds import seed_of, seed_of_part
 
 Array = NDArray[Any]
-_CHUNK = 1 << 20  # pairs that are looked at together
 
 
-def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Preferences]:
-    """All pairs and their weights ω, ``size`` at a time: by query, by level of the winner."""
-    cells = Cells.of(pairs.queries)
-    blocks = cells.at(1) if pairs.adjacent else cells.beyond(0)
-    for begin in range(0, blocks.n_pairs, size):
-        numbers = np.arange(begin, min(begin + size, blocks.n_pairs))
-        winners, losers = blocks.pairs(numbers)
-        yield weighted_as(pairs, Preferences(cells.rows[winners], cells.rows[losers]))
+def frame_of(columns: Mapping[str, Any]) -> Any:
+    """Return a pandas DataFrame of columns by name."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install pandas") from None
+    return pandas.DataFrame(columns)
+
+
+def check_share(tol: Any) -> None:
+    """Raise ValueError unless ``tol`` is a share below 1."""
+    if not (isinstance(tol, numbers.Real) and 0.0 <= float(tol) < 1.0):
+        raise ValueError(f"tol must be a number from 0 to below 1, got {tol!r}")
+
+
+# ---- rank_profile -------------------------------------------------------------------------------
+
+_BASELINES = (None, "shuffled")
+_RELATIVE = ("size", "possible")
+
+
+@dataclass(frozen=True, eq=False)
+class RankProfile:
+    """Ranks and dimensions of the dual matrices of many queries; see :func:`linrank.rank_profile`.
+
+    All arrays have an element, or a row, for each query with pairs, in the order of `query_ids`.
+
+    Attributes
+    ----------
+    query_ids : list
+        Ids of the queries.
+    n_rows, n_pairs : int64 arrays
+        Rows and pairs of each query; ``n_rows`` is the size of its square matrix.
+    possible : int64 array
+        The largest rank that the matrix could have: the shorter side of its rectangle, or twice
+        that of the symmetric matrix (but not more than ``n_rows``).
+    ranks : int64 array
+        Singular values above ``tol`` times the largest.
+    energy : tuple of float
+        Shares t of the energy ``Σ σ²``.
+    dimensions : int64 array (n_queries, n_energies)
+        ``k_t``, the fewest singular values that hold a share t of the energy; 0 of a zero matrix.
+    tol : float
+        Singular values up to ``tol`` times the largest count as 0, so that ``k_1`` is the rank.
+    symmetric : bool
+        Whether the matrices are ``A + A'``.
+    baseline : RankProfile or None
+        The same of shuffled dual variables.
+    """
+
+    query_ids: list[Any]
+    n_rows: Array
+    n_pairs: Array
+    possible: Array
+    ranks: Array
+    energy: tuple[float, ...]
+    dimensions: Array
+    tol: float
+    symmetric: bool = False
+    baseline: RankProfile | None = field(default=None, repr=False)
+
+    def ratios(self, relative_to: str = "size") -> Array:
+        """``k_t`` over the rows of the query ("size"), or over the largest possible rank.
+
+        Parameters
+        ----------
+        relative_to : {"size", "possible"}
+            "size" is the normalization of Xu et al. (2019), which calls matrices low-rank that
+            have the full rank of their rectangle; "possible" does not.
+
+        Returns
+        -------
+        float64 array (n_queries, n_energies)
+        """
+        if relative_to not in _RELATIVE:
+            raise ValueError(f"relative_to must be 'size' or 'possible', got {relative_to!r}")
+        whole = self.n_rows if relative_to == "size" else self.possible
+        shares: Array = self.dimensions / whole[:, np.newaxis]
+        return shares
+
+    def distribution(self, relative_to: str = "size") -> Array:
+        """Queries by ranges of a tenth of `ratios`, ``(0, 10%], ..., (90%, 100%]``.
+
+        A ratio of 0, of a zero matrix, counts in the first.
+
+        Returns
+        -------
+        int64 array (n_energies, 10)
+        """
+        # The small number keeps 3/10 from being above three tenths by rounding.
+        bins = np.ceil(10.0 * self.ratios(relative_to) - 1e-9).astype(np.int64) - 1
+        bins = np.clip(bins, 0, 9)
+        return np.stack([np.bincount(column, minlength=10) for column in bins.T])
+
+    def columns(self) -> dict[str, Any]:
+        """The numbers of each query by name, as `to_frame` shows them."""
+        found = {
+            "query": self.query_ids,
+            "rows": self.n_rows,
+            "pairs": self.n_pairs,
+            "possible": self.possible,
+            "rank": self.ranks,
+        }
+        for k, share in enumerate(self.energy):
+            found[f"k_{_percent(share)}"] = self.dimensions[:, k]
+        if self.baseline is not None:
+            for k, share in enumerate(self.energy):
+                found[f"k_{_percent(share)} shuffled"] = self.baseline.dimensions[:, k]
+        return found
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, a row a query."""
+        return frame_of(self.columns())
+
+    def __repr__(self) -> str:
+        """The medians over the queries, by share of the energy."""
+        lines = [f"<RankProfile of {len(self.query_ids)} queries; medians over them:"]
+        for k, share in enumerate(self.energy):
+            size, possible = (np.median(self.ratios(by)[:, k]) for by in _RELATIVE)
+            line = f"  {_percent(share)} of the energy in {np.median(self.dimensions[:, k]):g} "
+            line += f"dimensions, {size:.0%} of the size, {possible:.0%} of the largest rank"
+            if self.baseline is not None:
+                line += f"; shuffled {np.median(self.baseline.dimensions[:, k]):g}"
+            lines.append(line)
+        return "\n".join(lines) + ">"
+
+
+def rank_profile(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    energy: Sequence[float] | float = (0.9, 1.0),
+    tol: float = RANK_TOL,
+    symmetric: bool = False,
+    baseline: str | None = None,
+    random_state: Any = 0,
+    **options: Any,
+) -> RankProfile:
+    """Ranks of the dual matrices of a model, and the dimensions that hold most of their energy.
+
+    For each query, with ``σ_1 >= σ_2 >= ...`` the singular values of its matrix,
+    ``k_t = min{k: Σ_{i<=k} σ_i² >= t Σ σ_i²}``: section 4 of Xu et al. (2019).
+
+    Parameters
+    ----------
+    model : DualMatrix or model
+        What :func:`linrank.dual_matrix` returns, or what it takes, together with the data.
+    X, y, qid : training data
+        Not of a `DualMatrix`.
+    energy : float or sequence of float, default=(0.9, 1.0)
+        Shares t, in (0, 1].
+    tol : float, default=1e-6
+        Singular values up to ``tol`` times the largest count as 0; "all of the energy" is that of
+        the others, so that ``k_1`` is the rank.
+    symmetric : bool, default=False
+        Take ``A + A'`` in place of ``A``, which doubles the ranks of two levels: what the ranks of
+        Table 6 of the paper agree with.
+    baseline : {None, "shuffled"}, default=None
+        "shuffled" makes the same profile of the same dual variables in a random order, query by
+        query, each on some pair of its query: what is low-rank in that is owed to the values and
+        the shape, not to how α is arranged.
+    random_state : int, Generator or None, default=0
+        Of the order.
+    **options
+        Passed on to :func:`linrank.dual_matrix` with a model: weights, ``group``, ``thresholded``.
+
+    Returns
+    -------
+    RankProfile
+
+    Examples
+    --------
+    >>> from linrank import RankSVM, make_ranking, rank_profile
+    >>> data = make_ranking(n_queries=5, n_features=4, random_state=0)
+    >>> ranker = RankSVM(C=0.1, loss="hinge").fit(data.X, data.y, qid=data.qid)
+    >>> profile = rank_profile(ranker, data.X, data.y, data.qid)
+    >>> (profile.dimensions[:, 1] == profile.ranks).all().item()
+    True
+    """
+    shares = _shares(energy)
+    check_share(tol)
+    if baseline not in _BASELINES:
+        raise ValueError(f"baseline must be None or 'shuffled', got {baseline!r}")
+    dual = _as_dual(model, X=X, y=y, qid=qid, **options)
+    seed = None if baseline is None else seed_of(random_state)
+    sizes, spectra, shuffled = [], [], []
+    for k, block in enumerate(dual):
+        sizes.append((block.n_rows, block.n_pairs, min(block.values.shape)))
+        spectra.append(_spectrum(block, symmetric))
+        if seed is not None:
+            shuffled.append(_spectrum(_shuffle(block, seed_of_part(seed, k)), symmetric))
+    n_rows, n_pairs, possible = np.array(sizes, dtype=np.int64).reshape(-1, 3).T
+    if symmetric:  # rank(A + A') <= 2 rank(A)
+        possible = np.minimum(2 * possible, n_rows)
+
+    def profile(found: list[Array], null: RankProfile | None) -> RankProfile:
+        ranks = np.array([singular_rank(one, tol) for one in found], dtype=np.int64)
+        k_t = np.array([_dimensions(one, shares, tol) for one in found], dtype=np.int64)
+        ids = list(dual.query_ids)
+        return RankProfile(
+            ids, n_rows, n_pairs, possible, ranks, shares, k_t, float(tol), symmetric, null
+        )
+
+    return profile(spectra, profile(shuffled, None) if shuffled else None)
+
+
+def _shares(energy: Any) -> tuple[float, ...]:
+    given = (energy,) if isinstance(energy, numbers.Real) else tuple(energy)
+    for share in given:
+        if not (isinstance(share, numbers.Real) and 0.0 < float(share) <= 1.0):
+            raise ValueError(f"energy must be shares above 0 and up to 1, got {share!r}")
+    if not given:
+        raise ValueError("energy is empty; give at least one share, such as 0.9")
+    return tuple(float(share) for share in given)
+
+
+def _as_dual(model: Any, **given: Any) -> DualMatrix:
+    if isinstance(model, DualMatrix):
+        wrong = [name for name, value in given.items() if value is not None]
+        if wrong:
+            raise ValueError(f"a DualMatrix knows its data; leave {', '.join(wrong)} out")
+        return model
+    if given["X"] is None:
+        raise ValueError(
+            "rank_profile of a model needs its training data: rank_profile(model, X, y, qid)"
+        )
+    return dual_matrix(model, **given)
+
+
+def _spectrum(block: Block, symmetric: bool) -> Array:
+    """Singular values, descending, of the block or of the symmetric matrix of the query."""
+    if not symmetric:
+        return block.singular_values
+    square = block.full()
+    eigenvalues: Array = np.abs(np.linalg.eigvalsh(square + square.T))
+    return np.sort(eigenvalues)[::-1]
+
+
+def _dimensions(singular: Array, shares: tuple[float, ...], tol: float) -> list[int]:
+    """``k_t`` of each share t; values that count as 0 have no energy."""
+    rank = singular_rank(singular, tol)
+    if rank == 0:
+        return [0] * len(shares)
+    held = np.cumsum(singular[:rank] ** 2)
+    # A sum in floating point may miss t = 1, or a t that is met exactly, by some ulps.
+    wanted = np.array(shares) * held[-1] * (1.0 - 1e-14)
+    return [
+        rank if t == 1.0 else int(k) + 1
+        for t, k in zip(shares, np.searchsorted(held, wanted), strict=True)
+    ]
+
+
+def _shuffle(block: Block, seed: int) -> Block:
+    """The block with its dual variables in a random order, on the cells that they had."""
+    cells = block.is_pair | (block.values != 0.0)
+    values = np.zeros_like(block.values)
+    values[cells] = np.random.default_rng(seed).permutation(block.values[cells])
+    return replace(block, values=values)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:g}%"
+
+
+# ---- support_distribution ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,27 +318,12 @@ class TrainedPairs:
         n_swept = 0 if self.swept is None else self.swept.n_pairs
         return n_swept + (0 if self.listed is None else len(self.listed))
 
-    @property
-    def can_sample(self) -> bool:
-        """Whether the pairs are all pairs of the labels, which `linrank.pairs.random` draws."""
-        return self.listed is None and self.swept is not None and not self.swept.adjacent
-
     def parts(self) -> Iterator[Preferences]:
         """All pairs with their weights ω, a million at a time."""
         if self.swept is not None:
             yield from chunks(self.swept)
         if self.listed is not None:
             yield self.listed
-
-    def sample(self, n: int, seed: int) -> Iterator[Preferences]:
-        """``n`` of the pairs, drawn uniformly without a list of all, with their weights."""
-        if not self.can_sample or self.swept is None:
-            raise ValueError(
-                "n_sample draws from all pairs of the labels, but the model was trained on chosen "
-                "ones; leave it out"
-            )
-        drawn = Selection.of(self.queries, drawn=("n_sample", n), seed=seed).listed()
-        yield weighted_as(self.swept, drawn)
 
 
 def _of_dual(dual: Any) -> TrainedPairs:
@@ -156,7 +401,8 @@ def _of_data(
     swept, listed = chosen(data, query_weight=weight, **choice_of_pairs(settings))
     z, C = data.queries.gather(np.asarray(scores, dtype=np.float64)), float(C or 0.0)
     if loss == "squared_hinge":
-        return TrainedPairs(data.queries, swept, listed, SquaredHingeEntries(z, C), loss)
+        entries = PairEntries.of_squared_hinge(z, C)
+        return TrainedPairs(data.queries, swept, listed, entries, loss)
     epsilon = settings.get("epsilon", epsilon)
     if epsilon is None:
         raise ValueError(
@@ -164,15 +410,14 @@ def _of_data(
             "epsilon=, as the result of the training has it"
         )
     check_positive("epsilon", epsilon)
-    return TrainedPairs(data.queries, swept, listed, HuberEntries(z, C, float(epsilon)), loss)
+    entries = PairEntries.of_huber(z, C, float(epsilon))
+    return TrainedPairs(data.queries, swept, listed, entries, loss)
 
 
 # α up to this share of that of a pair with equal scores counts as 0: what rounding leaves of a
 # margin of exactly 1.
 SUPPORT_TOL = 1e-6
-_LISTED = 1_000_000  # pairs that are kept one by one
-_LOOKED_AT = 100_000_000  # pairs that are looked at, at most, unless a sample is asked for
-_SAMPLE = 1_000_000
+_LISTED = 1_000_000  # pairs that are kept one by one; of more there are the sums alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,11 +429,9 @@ class SupportDistribution:
     difference : int64 array (n_differences,)
         The order differences r that occur, ascending: 1 for neighboring labels of a query.
     n_pairs, n_support : int64 arrays (n_differences,)
-        Pairs that were looked at, and those of them with ``α > 0``, for each r.
+        Pairs of the training, and those of them with ``α > 0``, for each r.
     alpha_sum : float64 array (n_differences,)
-        ``Σα`` over the pairs that were looked at, for each r.
-    n_total : int
-        Pairs of the training; more than ``n_pairs.sum()`` if these are a sample of them.
+        ``Σα`` over the pairs, for each r.
     rows : int64 array (n_pairs, 2) or None
         The pairs (i above j) one by one, rows of X, from order-closest to farthest; None where they
         were too many to keep.
@@ -204,20 +447,14 @@ class SupportDistribution:
     n_pairs: Array
     n_support: Array
     alpha_sum: Array
-    n_total: int
     rows: Array | None = field(repr=False)
     alpha: Array | None = field(repr=False)
     loss: str
     C: float
 
     @property
-    def is_sample(self) -> bool:
-        """Whether the pairs are a random sample of those of the training."""
-        return int(self.n_pairs.sum()) < self.n_total
-
-    @property
     def n_closest(self) -> int:
-        """Pairs of neighboring labels that were looked at: the 1-closest ones."""
+        """Pairs of neighboring labels: the 1-closest ones."""
         return int(self.n_pairs[self.difference == 1].sum())
 
     @property
@@ -270,13 +507,11 @@ class SupportDistribution:
 
     def __repr__(self) -> str:
         """Pairs, those with α > 0, and what the 1-closest ones have of them."""
-        n_seen = int(self.n_pairs.sum())
-        what = f"a sample of {n_seen:,} of {self.n_total:,}" if self.is_sample else f"{n_seen:,}"
         near = self.up_to(1)
         return (
-            f"<SupportDistribution of {what} pairs, {self.loss}, C={self.C:g}: "
-            f"{self.support_share:.1%} have α > 0; the {self.n_closest:,} 1-closest ones are "
-            f"{near['support']:.1%} of these, with {near['alpha']:.1%} of Σα>"
+            f"<SupportDistribution of {int(self.n_pairs.sum()):,} pairs, {self.loss}, "
+            f"C={self.C:g}: {self.support_share:.1%} have α > 0; the {self.n_closest:,} 1-closest "
+            f"ones are {near['support']:.1%} of these, with {near['alpha']:.1%} of Σα>"
         )
 
 
@@ -289,8 +524,6 @@ def support_distribution(
     scores: Any = None,
     epsilon: float | None = None,
     tol: float = SUPPORT_TOL,
-    n_sample: int | None = None,
-    random_state: Any = 0,
     **options: Any,
 ) -> SupportDistribution:
     """The dual variables of the pairs against their closeness, from order-closest to farthest.
@@ -320,12 +553,6 @@ def support_distribution(
     tol : float, default=1e-6
         α up to ``tol`` times that of a pair with equal scores (``Cω`` of the hinge, ``2Cω`` of its
         square) counts as 0.
-    n_sample : int, optional
-        Look at so many pairs, drawn by :func:`linrank.pairs.random`. None: at all of them, block by
-        block, unless they are more than 10^8: then at 10^6 random ones, and ``is_sample`` says so.
-        Up to 10^6 pairs are kept one by one; of more, the sums by order difference are.
-    random_state : int, Generator or None, default=0
-        Of the sample.
     **options
         ``group``, ``sample_weight``, ``query_weight`` as in ``fit``, and ``n_jobs``.
 
@@ -342,10 +569,7 @@ def support_distribution(
     >>> int(found.n_pairs.sum()) == ranker.n_pairs_ == len(found.alpha)
     True
     """
-    if not (isinstance(tol, numbers.Real) and 0.0 <= tol < 1.0):
-        raise ValueError(f"tol must be a number from 0 to below 1, got {tol!r}")
-    if n_sample is not None and (not isinstance(n_sample, numbers.Integral) or n_sample < 1):
-        raise ValueError(f"n_sample must be an integer >= 1 or None, got {n_sample!r}")
+    check_share(tol)
     if scores is not None:
         if not isinstance(model, Mapping):
             raise TypeError(
@@ -357,42 +581,34 @@ def support_distribution(
         trained = _of_dual(model)
     else:
         trained = _of_model(model, epsilon, X, y=y, qid=qid, **options)
-    return _distribution(trained, float(tol), n_sample, random_state)
+    return _distribution(trained, float(tol))
 
 
-def _distribution(
-    trained: TrainedPairs, tol: float, n_sample: int | None, random_state: Any
-) -> SupportDistribution:
+def _distribution(trained: TrainedPairs, tol: float) -> SupportDistribution:
     """The sums by order difference, and the pairs themselves if they are few."""
-    n_total, n_seen, queries = trained.n_pairs, trained.n_pairs, trained.queries
-    parts = trained.parts()
-    if n_sample is None and n_total > _LOOKED_AT and trained.can_sample:
-        n_sample = _SAMPLE
-    if n_sample is not None and n_sample < n_total:
-        n_seen = int(n_sample)
-        parts = trained.sample(n_seen, seed_of(random_state))
+    queries, is_listed = trained.queries, trained.n_pairs <= _LISTED
     C, position = trained.entries.C, queries.scatter(np.arange(queries.n_rows))
     slope = C if trained.loss == "hinge" else 2.0 * C  # α/ω of a pair with equal scores
     sums = np.zeros((3, int(queries.n_levels.max()) - 1))  # pairs, those with α > 0, Σα by r - 1
     kept = []
-    for part in parts:
+    for part in trained.parts():
         i, j = position[part.winners], position[part.losers]
         weight = np.ones(len(part)) if part.weight is None else part.weight
         alpha = trained.entries.of_pairs(i, j, weight)
         place = (queries.levels[i] - queries.levels[j]).astype(np.int64) - 1
         for row, counted in zip(sums, (None, alpha > tol * slope * weight, alpha), strict=True):
             row += np.bincount(place, counted, minlength=len(row))
-        if n_seen <= _LISTED:
+        if is_listed:
             kept.append((place, part.pairs, alpha))
     rows = values = None
-    if n_seen <= _LISTED:
+    if is_listed:
         place, rows, values = (np.concatenate(side) for side in zip(*kept, strict=True))
         order = np.argsort(place, kind="stable")  # from the closest; among equals, as they came
         rows, values = rows[order], values[order]
     found = np.flatnonzero(sums[0])
     n_pairs, n_support = sums[:2, found].astype(np.int64)
     return SupportDistribution(
-        found + 1, n_pairs, n_support, sums[2, found], n_total, rows, values, trained.loss, C
+        found + 1, n_pairs, n_support, sums[2, found], rows, values, trained.loss, C
     )
 
 
