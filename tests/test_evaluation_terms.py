@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank.metrics import CONVENTIONS, Evaluation, convention, evaluate
-from linrank.metrics.names import MEASURES
+from linrank.metrics.measures import MEASURES
 from small_data import small
 
 FORMS = [name + ("@3" if kind.cutoff == "required" else "") for name, kind in MEASURES.items()]

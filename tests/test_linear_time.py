@@ -16,7 +16,7 @@ from linrank.export.vespa import check_rank_feature
 from linrank.io.sidecars import load_preferences
 from linrank.io.store.chunks import read_manifest
 from linrank.io.svmlight import _HEADER
-from linrank.metrics.names import parse as parse_metric
+from linrank.metrics.measures import parse as parse_metric
 from linrank.reports.html import clear
 from linrank.system.json_text import MAX_BRACKETS, MalformedJSON, TooMuchJSON, parse
 

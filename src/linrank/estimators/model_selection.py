@@ -18,7 +18,7 @@ from linrank.data.queries import Queries, query_folds
 from linrank.estimators.base import RankerMixin, n_rows_of
 from linrank.metrics import convention as named_convention
 from linrank.metrics import evaluate, parse, parse_scoring
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 
 
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]

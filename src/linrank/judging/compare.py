@@ -16,7 +16,7 @@ from linrank.judging import significance
 from linrank.judging.significance import EQUAL, Correction, Terms, corrected
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
-from linrank.metrics.names import Metric, parse
+from linrank.metrics.measures import Metric, parse
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 from linrank.system.tables import Column, Sheet, Table, Tabled

@@ -21,7 +21,7 @@ from linrank.judging.inspect import judge, shared_queries
 from linrank.judging.runner import Outcome, Progress, Protocol, Rules
 from linrank.metrics import Convention, CustomMeasure, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import measures_of
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.options import N_FOLDS
 from linrank.system.resources import bytes_text, count, resolve, seconds
 from linrank.system.seeds import seed_of

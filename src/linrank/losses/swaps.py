@@ -17,8 +17,7 @@ from linrank import _core
 from linrank.data.queries import Queries
 from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics import measures
-from linrank.metrics.measures import Measure
-from linrank.metrics.names import parse
+from linrank.metrics.measures import Measure, parse
 from linrank.system.resources import cached_property
 
 Array = NDArray[Any]

@@ -17,7 +17,7 @@ from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries, has_gains, measures_of
 from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]

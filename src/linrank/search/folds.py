@@ -17,7 +17,7 @@ from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.options import N_FOLDS
 from linrank.search.monitor import validation_sets
 from linrank.system.resources import resolve
