@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import linrank
 from linrank.cli.main import main
 from linrank.clicks import Impressions, click_preferences, harvest, power_law, simulate_clicks
-from linrank.clicks.log import join_log
+from linrank.clicks.impressions import join_log
 
 QUERIES = ["red shoes", "blå sko", "7"]
 URLS = [f"https://shop.example/{k}" for k in range(5)]

@@ -342,7 +342,7 @@ def test_bad_pairs_are_named(pairs, message):
         ([np.nan, 1.0], r"pair_weight of pair 0, \(0, 1\), is nan"),
         ([1.0, np.inf], "is inf"),
         ([0.0, 0.0], "zero everywhere"),
-        ([1.0], r"one element for each of 2 pairs; got shape \(1,\)"),
+        ([1.0], "pairs has 2 rows but pair_weight has 1"),
         (["a", "b"], "not numeric"),
     ],
 )

@@ -3,9 +3,9 @@
 from linrank.clicks.counterfactual import CounterfactualValue as CounterfactualValue
 from linrank.clicks.counterfactual import counterfactual_value as counterfactual_value
 from linrank.clicks.impressions import Impressions as Impressions
-from linrank.clicks.preferences import STRATEGIES as STRATEGIES
-from linrank.clicks.preferences import click_preferences as click_preferences
+from linrank.clicks.propensity import STRATEGIES as STRATEGIES
 from linrank.clicks.propensity import PositionModel as PositionModel
+from linrank.clicks.propensity import click_preferences as click_preferences
 from linrank.clicks.propensity import click_rates as click_rates
 from linrank.clicks.propensity import fit_position_model as fit_position_model
 from linrank.clicks.propensity import harvest as harvest

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions, as_numbers, check_each
+from linrank.clicks.impressions import Impressions, as_numbers
 from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
-from linrank.data.frames import as_array, as_float
+from linrank.data.frames import as_vector, check_each
 from linrank.data.queries import Queries
 from linrank.data.rows import dot
 from linrank.errors import check_one_of
@@ -35,7 +35,7 @@ def rank_discounts(metric: Any, propensity: Array, n_ranks: int) -> Array:
         The longest query.
     """
     if not isinstance(metric, str):
-        given = as_numbers(metric, "metric", "a discount for each rank")
+        given = as_numbers(metric, "metric")
         is_good = np.isfinite(given) & (given >= 0)
         check_each(given, is_good, "discount of rank", "it must be finite and >= 0", first=1)
         return _padded(given, n_ranks)
@@ -94,15 +94,13 @@ class WeighedClicks:
         self, impressions: Impressions, queries: Queries, p: Array, bound: float, model: Array
     ) -> None:
         self.row = row = impressions.rows_needed("counterfactual_value")
-        if impressions.offsets is None:
-            raise ValueError("counterfactual_value needs to know the lists; pass session")
+        offsets = impressions.lists_needed("counterfactual_value")
         if row.max() >= queries.n_rows:
             raise ValueError(f"row {row.max()} was shown, but there are {queries.n_rows} scores")
-        numbers = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        self.query_of_row = query_of_row = queries.scatter(numbers)
-        self._begins = begins = impressions.offsets[:-1]
+        self.query_of_row = query_of_row = queries.query_of_rows()
+        self._begins = begins = offsets[:-1]
         self.query = query_of_row[row[begins]]
-        is_other = query_of_row[row] != np.repeat(self.query, np.diff(impressions.offsets))
+        is_other = query_of_row[row] != np.repeat(self.query, np.diff(offsets))
         if is_other.any() and impressions.lists is not None:
             i = int(np.argmax(is_other))
             at = int(np.searchsorted(begins, i, side="right")) - 1
@@ -273,7 +271,7 @@ def counterfactual_value(
     2.0
     """
     check_one_of("estimator", estimator, ("ips", "snips"))
-    s = as_numbers(scores, "scores", "a number for each row")
+    s = as_numbers(scores, "scores")
     check_each(s, np.isfinite(s), "score of row", "scores must be finite to rank by them")
     queries = Queries.of(np.zeros(len(s)), qid)
     p = as_propensity(propensity)
@@ -281,11 +279,7 @@ def counterfactual_value(
     discount = row_discounts(s, queries, rank_discounts(metric, p, longest))
     model = np.zeros(len(s))
     if attractiveness is not None:
-        model = as_float(as_array(attractiveness, "attractiveness"), "attractiveness").astype(float)
-        if model.shape != s.shape:
-            raise ValueError(
-                f"attractiveness must have shape {s.shape}, as scores; got {model.shape}"
-            )
+        model = as_vector(attractiveness, "attractiveness", len(s), like="scores")
         is_good = (model >= 0) & (model <= 1)
         check_each(model, is_good, "attractiveness of row", "it must lie in [0, 1]")
     log = WeighedClicks(impressions, queries, p, as_bound(max_weight), model)

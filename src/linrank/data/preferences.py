@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_array, as_float, read_only
+from linrank.data.frames import as_array, as_vector, read_only
 from linrank.data.queries import Queries
 
 Array = NDArray[Any]
@@ -136,8 +136,7 @@ class Preferences:
 
     def queries_of(self, queries: Queries) -> tuple[Array, Array]:
         """The number of the query of each winner and of each loser."""
-        by_position = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        query = queries.scatter(by_position)
+        query = queries.query_of_rows()
         return query[self.winners], query[self.losers]
 
     def check_queries(self, queries: Queries) -> None:
@@ -189,16 +188,10 @@ def _check_rows(winners: Array, losers: Array, n_rows: int | None) -> None:
 
 
 def _weights(weight: Any, winners: Array, losers: Array) -> Array:
-    a = as_array(weight, "pair_weight")
-    if a.ndim != 1 or len(a) != len(winners):
-        raise ValueError(
-            f"pair_weight must have one element for each of {len(winners)} pairs; got shape "
-            f"{a.shape}"
-        )
-    vector = np.ascontiguousarray(as_float(a, "pair_weight"), dtype=np.float64)
-    is_bad = ~(np.isfinite(vector) & (vector >= 0))
-    if is_bad.any():
-        t = int(np.argmax(is_bad))
+    vector = as_vector(weight, "pair_weight", len(winners), like="pairs")
+    is_good = np.isfinite(vector) & (vector >= 0)
+    if not is_good.all():
+        t = int(np.argmin(is_good))
         raise ValueError(
             f"pair_weight of pair {t}, ({winners[t]}, {losers[t]}), is {vector[t]}; weights must "
             "be finite and >= 0"

@@ -65,6 +65,10 @@ class Queries:
     def n_queries(self) -> int:
         return len(self.n_levels)
 
+    def query_of_rows(self) -> Array:
+        """The number of the query of each row."""
+        return self.scatter(np.repeat(np.arange(self.n_queries), np.diff(self.offsets)))
+
     @cached_property
     def pairs_per_query(self) -> Array:
         """Pairs (i above j) in each query, ``(l_q² - Σ_r n_qr²) / 2``, as int64."""
@@ -458,9 +462,8 @@ def query_folds(queries: Queries, n_folds: int, order: Array | None = None) -> N
     order : array (n_queries,), optional
         The order in which queries are dealt out; the largest first when absent.
     """
-    sizes = np.diff(queries.offsets)
-    by_query = fold_of_queries(sizes, n_folds, order)
-    by_row: NDArray[np.int64] = queries.scatter(np.repeat(by_query, sizes))
+    by_query = fold_of_queries(np.diff(queries.offsets), n_folds, order)
+    by_row: NDArray[np.int64] = by_query[queries.query_of_rows()]
     return by_row
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import as_array, as_labels, as_weights, check_apart
+from linrank.data.frames import as_array, as_labels, as_vector, as_weights, check_finite
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
@@ -87,14 +87,9 @@ def evaluate(
     >>> result.per_query["mrr"]
     array([1. , 0.5])
     """
-    y = as_array(y, "y")
-    labels = as_vector(y, "y")
-    check_apart(y, "y")
+    labels = as_labels(y)
     if len(labels) == 0:
         raise ValueError("y is empty: there is nothing to evaluate")
-    # A NaN is the least and the greatest of its array: no array of flags.
-    if not (np.isfinite(labels.min()) and np.isfinite(labels.max())):
-        _reject(~np.isfinite(labels), labels, "y", "labels must be finite")
     is_unsaid, qid = qid is UNSAID and group is None, None if qid is UNSAID else qid
     queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
     measures = measures_of(metrics)
@@ -256,37 +251,19 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
     )
 
 
-def as_vector(values: Any, name: str) -> Array:
-    """Return one number per row as float64."""
-    array = as_array(values, name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one value per row; got shape {array.shape}")
-    try:
-        return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}") from None
-
-
 def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
     """Return scores as a float64 vector without NaN, rounded where the convention rounds."""
-    array = as_vector(scores, "scores")
-    if n_rows is not None and len(array) != n_rows:
+    vector = as_vector(scores, "scores", n_rows, like="y")
+    if len(vector) and np.isnan(vector.min()):
+        bad = np.isnan(vector)
         raise ValueError(
-            f"y has {n_rows} rows but scores has {len(array)}; give one score for each label"
+            f"scores has nan at row {int(np.argmax(bad))} ({int(bad.sum())} such rows): a NaN "
+            "cannot be ranked"
         )
-    if len(array) and np.isnan(array.min()):
-        _reject(np.isnan(array), array, "scores", "a NaN cannot be ranked")
     if chosen.single_precision:
         with np.errstate(over="ignore"):
-            array = array.astype(np.float32).astype(np.float64)
-    return array
-
-
-def _reject(bad: Array, values: Array, name: str, why: str) -> NoReturn:
-    row = int(np.argmax(bad))
-    raise ValueError(f"{name} has {values[row]} at row {row} ({int(bad.sum())} such rows): {why}")
+            vector = vector.astype(np.float32).astype(np.float64)
+    return vector
 
 
 def has_gains(measures: Iterable[Measure]) -> bool:
@@ -405,20 +382,21 @@ def concordance_index(
     >>> result.value
     0.5
     """
-    times, risks = _numbers(time, "time"), _numbers(scores, "scores")
+    times = as_vector(time, "time")
+    if len(times) == 0:
+        raise ValueError("time is empty: there is nothing to compare")
+    risks = as_vector(scores, "scores", len(times), like="time")
+    check_finite(times, "time")
+    check_finite(risks, "scores")
     # Booleans, or 0 and 1; anything else is likely to be the times.
     seen = as_array(event, "event")
-    if seen.shape != (len(times),):
+    if seen.shape != times.shape:
         raise ValueError(
             f"event must hold one boolean for each of the {len(times)} rows of time, got shape "
             f"{seen.shape}"
         )
     if seen.dtype != bool and not (seen.dtype.kind in "iuf" and np.isin(seen, (0, 1)).all()):
         raise ValueError("event must hold True (seen) or False (censored); it comes before time")
-    if len(risks) != len(times):
-        raise ValueError(
-            f"time has {len(times)} rows but scores has {len(risks)}; give one score for each"
-        )
     if not (isinstance(tied_tol, (int, float)) and 0.0 <= tied_tol < float("inf")):
         raise ValueError(f"tied_tol must be a finite number >= 0, got {tied_tol!r}")
     strata = Queries.of(times, qid=qid)
@@ -430,16 +408,6 @@ def concordance_index(
         float(tied_tol),
     )
     return ConcordanceResult(*counts)
-
-
-def _numbers(values: Any, name: str) -> Array:
-    numbers = as_vector(values, name)
-    if len(numbers) == 0:
-        raise ValueError(f"{name} must hold one number per row, got shape {numbers.shape}")
-    if not np.isfinite(numbers).all():
-        row = int(np.argmin(np.isfinite(numbers)))
-        raise ValueError(f"{name} has {numbers[row]} at row {row}; it must be finite")
-    return numbers
 
 
 def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any = None) -> float:

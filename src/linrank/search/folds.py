@@ -144,7 +144,7 @@ def _fold(data: Dataset, pair: Any, k: int) -> Fold:
         raise ValueError(f"fold {k + 1} of cv has {train.size} training and {valid.size} test rows")
     if data.qid is not None:
         queries = data.queries
-        of_row = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+        of_row = queries.query_of_rows()
         shared = np.intersect1d(of_row[train], of_row[valid])
         if shared.size:
             name = queries.ids.tolist()[shared[0]] if queries.ids is not None else shared[0]
