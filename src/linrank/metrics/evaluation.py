@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
 from linrank.metrics.measures import CountedMeasure, Measure, parse
-
-if TYPE_CHECKING:
-    from linrank.system.tables import Table
+from linrank.system.tables import Column, Table, Tabled
 
 Array = NDArray[Any]
 
@@ -111,7 +109,7 @@ def _exact_sum(counts: Array) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(Mapping[str, float]):
+class Evaluation(Tabled, Mapping[str, float]):
     """Means of measures over queries: a mapping from the measure's name to its mean.
 
     Any spelling of a measure finds it: ``result["nDCG@10"] == result["ndcg@10"]``.
@@ -261,27 +259,14 @@ class Evaluation(Mapping[str, float]):
         index = pandas.Index(range(self.n_queries) if self.query_ids is None else self.query_ids)
         return pandas.DataFrame(self.per_query, index=index.rename("query"))
 
-    def to_text(self) -> str:
+    def tables(self) -> list[Table]:
         """Return a table: measure, mean, queries in the mean; below it the convention."""
-        return self._table().to_text()
-
-    def _repr_html_(self) -> str:
-        from linrank.system.tables import Sheet
-
-        return Sheet([self._table()], (), "linrank-evaluation").to_html()
-
-    def _table(self) -> Table:
-        from linrank.system.tables import Column, Table
-
         rows = [
             [name, f"{mean:.4f}", str(np.count_nonzero(~np.isnan(self.per_query[name])))]
             for name, mean in self.means.items()
         ]
         columns = [Column("metric", "left"), Column("mean"), Column("queries")]
-        return Table(columns, rows, "", [f"convention {self.convention.describe()}"])
-
-    def __str__(self) -> str:
-        return self.to_text()
+        return [Table(columns, rows, "", [f"convention {self.convention.describe()}"])]
 
     def __repr__(self) -> str:
         """The means; what is behind them is in the attributes and in ``print(result)``."""
