@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions, as_numbers
 from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
-from linrank.data.frames import as_vector, check_each
+from linrank.data.frames import as_vector, check_each, first_true
 from linrank.data.queries import Queries
 from linrank.data.rows import dot
 from linrank.errors import check_one_of
@@ -101,8 +101,7 @@ class WeighedClicks:
         self._begins = begins = offsets[:-1]
         self.query = query_of_row[row[begins]]
         is_other = query_of_row[row] != np.repeat(self.query, np.diff(offsets))
-        if is_other.any() and impressions.lists is not None:
-            i = int(np.argmax(is_other))
+        if (i := first_true(is_other)) is not None and impressions.lists is not None:
             at = int(np.searchsorted(begins, i, side="right")) - 1
             raise ValueError(
                 f"list {impressions.lists[at : at + 1].tolist()[0]!r} shows row {row[i]}, which is "

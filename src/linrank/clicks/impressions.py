@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array, as_vector, check_each
+from linrank.data.frames import as_array, as_vector, check_each, first_true
 from linrank.data.queries import Queries
 from linrank.data.words import Words
 from linrank.errors import DataFormatError, warn
@@ -213,8 +213,8 @@ def _check_lists(position: Array, count: Array, code: Array, ids: Array | None) 
         (same_list & (position[1:] == position[:-1]), "has position {} twice"),
         (same_list & (count[1:] != count[:-1]), "has different counts, from position {} on"),
     ):
-        if is_bad.any():
-            i = int(np.argmax(is_bad)) + 1
+        if (before := first_true(is_bad)) is not None:
+            i = before + 1
             name = code[i] if ids is None else ids[code[i] : code[i] + 1].tolist()[0]
             raise ValueError(
                 f"list {name!r} {what.format(position[i])}; a session is one list, shown once or "
@@ -360,8 +360,7 @@ def _impressions(
 ) -> Impressions:
     """The records of these numbers, which show these rows."""
     position = found["position"]
-    if (position != np.floor(position)).any():
-        i = int(np.argmax(position != np.floor(position)))
+    if (i := first_true(position != np.floor(position))) is not None:
         raise DataFormatError(
             f"{source}: the position of record {i} (column {names['position']!r}) is "
             f"{position[i]:g}; positions are whole numbers, from 1"
@@ -378,8 +377,7 @@ def _impressions(
     code += data.queries.query_of_rows()[row]
     order = np.lexsort((ranks, code))
     again = (np.diff(code[order]) == 0) & (np.diff(ranks[order]) == 0)
-    if again.any():
-        first = int(np.argmax(again))
+    if (first := first_true(again)) is not None:
         i, j = sorted(record[order[first : first + 2]].tolist())
         session, asked = (found[role][j].as_py() for role in ("session", "query"))
         raise ValueError(
@@ -416,8 +414,7 @@ def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict
         column = pa.chunked_array([batch.column(name) for batch in batches])
         if role in ("session", "query", "document"):
             found[role] = _strings(as_docids(column, name, table.name))
-            if column.null_count:
-                i = int(np.argmax(column.is_null().to_numpy()))
+            if (i := first_true(column.is_null().to_numpy())) is not None:
                 raise DataFormatError(
                     f"{table.name}: the {role} of record {i} (column {name!r}) is missing, as in "
                     f"{column.null_count:,} records; drop them"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions, as_numbers
-from linrank.data.frames import as_array, check_each
+from linrank.data.frames import as_array, check_each, first_true
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError, check_natural, check_one_of, check_positive
@@ -204,8 +204,7 @@ def click_rates(impressions: Impressions) -> Array:
     at = impressions.position - 1
     n_shown = np.bincount(at, impressions.count, minlength=n_positions)
     clicks = np.bincount(at, impressions.count * impressions.clicked, minlength=n_positions)
-    if (clicks == 0).any():
-        k = int(np.argmax(clicks == 0))
+    if (k := first_true(clicks == 0)) is not None:
         raise ValueError(
             f"position {k + 1} was not clicked in {n_shown[k]:g} showings, and a propensity of 0 "
             "has no inverse; leave out such positions or gather more clicks"
@@ -247,9 +246,7 @@ def harvest(impressions: Impressions) -> Array:
     size = cells.n_positions - 1
     upper = np.bincount(at, evidence * cells.n_clicked[here] / n, minlength=size)
     lower = np.bincount(at, evidence * cells.n_clicked[here + 1] / m, minlength=size)
-    is_bad = (upper == 0) | (lower == 0)
-    if is_bad.any():
-        k = int(np.argmax(is_bad))
+    if (k := first_true((upper == 0) | (lower == 0))) is not None:
         n_rows = int(np.count_nonzero(at == k))
         raise ValueError(
             f"{n_rows} rows were shown at both positions {k + 1} and {k + 2}, and not clicked at "
@@ -264,9 +261,8 @@ def _shown_positions(impressions: Impressions) -> int:
     n = impressions.n_positions
     is_shown = np.zeros(min(n, len(impressions) + 1), dtype=bool)  # more cannot all be shown
     is_shown[impressions.position[impressions.position <= len(is_shown)] - 1] = True
-    if not is_shown.all():
-        k = int(np.argmin(is_shown)) + 1
-        raise ValueError(f"nothing was shown at position {k}, but at {n}; number ranks from 1")
+    if (k := first_true(~is_shown)) is not None:
+        raise ValueError(f"nothing was shown at position {k + 1}, but at {n}; number ranks from 1")
     return n
 
 
@@ -464,9 +460,7 @@ def click_preferences(
             f"the {int(impressions.clicked.sum())} clicks in {len(offsets) - 1} lists "
             f"express no preference by {strategy!r}"
         )
-    same = row[click] == row[other]
-    if same.any():
-        t = int(np.argmax(same))
+    if (t := first_true(row[click] == row[other])) is not None:
         a, b = sorted(impressions.position[[click[t], other[t]]].tolist())
         raise ValueError(
             f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one "

@@ -252,8 +252,7 @@ def as_part_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Ar
     """Return the weights of a part of the rows, finite and >= 0; all of them may be zero."""
     vector = as_vector(weight, name, n_rows)
     check_finite(vector, name)
-    if (vector < 0).any():
-        i = int(np.argmax(vector < 0))
+    if (i := first_true(vector < 0)) is not None:
         raise ValueError(f"{name} must be >= 0, got {vector[i]} at row {i}")
     return vector
 
@@ -290,11 +289,15 @@ def check_finite(vector: Array, name: str) -> None:
     raise ValueError(f"Input {name} contains {what} at row {i}")
 
 
+def first_true(flags: Array) -> int | None:
+    """Where the first True is; None if there is none."""
+    return int(np.argmax(flags)) if flags.any() else None
+
+
 def check_each(a: Array, is_good: Array, what: str, must: str, first: int = 0) -> None:
     """Raise ValueError about the first number that is not good; ``first`` is what it counts from.
 
     ``what`` says of what the numbers are, and ``must`` what they must be.
     """
-    if not is_good.all():
-        i = int(np.argmin(is_good))
+    if (i := first_true(~is_good)) is not None:
         raise ValueError(f"{what} {i + first} is {a[i]:.10g}; {must}")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows, first_place, row_blocks
 from linrank.errors import check_one_of
 from linrank.options import MISSING
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
 
 Array = NDArray[Any]
-
-
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
@@ -166,17 +163,17 @@ class Filling:
 
     def _filled_sparse(self, rows: CsrRows) -> CsrRows:
         absent = np.isnan(rows.values)
-        stand_in = 0.0 if self.values is None else self.values[rows.columns]
+        stand_in = 0.0 if self.values is None else rows.by_entry(self.values)
         values = np.where(absent, stand_in, rows.values).astype(rows.dtype)
         if not len(self.columns):
             return replace(rows, values=values)
         # Indicator k of feature j stands in column n_features + k, so behind all features.
         place = np.full(self.n_features, -1, dtype=np.int64)
         place[self.columns] = self.n_features + np.arange(len(self.columns))
-        told = np.flatnonzero(absent & (place[rows.columns] >= 0))
-        row_of = np.searchsorted(rows.offsets, told, side="right") - 1
+        marked = np.flatnonzero(absent & (place[rows.columns] >= 0))
+        row_of = np.searchsorted(rows.offsets, marked, side="right") - 1
         ends = rows.offsets[row_of + 1]
-        columns = np.insert(rows.columns, ends, place[rows.columns[told]])
+        columns = np.insert(rows.columns, ends, place[rows.columns[marked]])
         values = np.insert(values, ends, values.dtype.type(1.0))
         added = np.searchsorted(row_of, np.arange(len(rows.offsets)), side="left")
         return CsrRows(values, columns, rows.offsets + added, self.n_columns)
@@ -316,31 +313,13 @@ def scores_with_missing(rows: Rows, coef: Array, added: Array) -> Array:
     absent = np.isnan(rows.values)
     present = np.where(absent, rows.dtype.type(0.0), rows.values)
     parts = (present, coef), (absent.astype(rows.dtype), added)
-    by_part = (
-        _core.scores(replace(rows, values=values).core, weights, None, 1)
-        for values, weights in parts
-    )
-    scores: Array = np.add(*by_part)
-    return scores
+    return np.add(*(replace(rows, values=values).scores(w, None, 1) for values, w in parts))
 
 
-def contributions(rows: Rows, coef: Array, missing: Missing) -> Any:
-    """What each feature adds to each score: an array for dense rows, else a ``csr_array``."""
-    if isinstance(rows, DenseRows):
-        return dense_contributions(rows, coef, missing)
-    from scipy.sparse import csr_array
-
-    entries = rows.values * coef[rows.columns]
+def contributions(rows: Rows, coef: Array, missing: Missing) -> Rows:
+    """What each feature adds to each score, entry by entry."""
+    products = rows.values * rows.by_entry(coef)
     if missing.is_filled:
-        added = missing.contributions(coef)[rows.columns]
-        entries = np.where(np.isnan(rows.values), added, entries)
-    return csr_array((entries, rows.columns, rows.offsets), shape=rows.shape)
-
-
-def dense_contributions(rows: Rows, coef: Array, missing: Missing) -> Array:
-    """The same as an array, of sparse rows too."""
-    values = rows.values if isinstance(rows, DenseRows) else rows.to_user().toarray()
-    products: Array = values * coef
-    if missing.is_filled:
-        products = np.where(np.isnan(values), missing.contributions(coef), products)
-    return products
+        added = rows.by_entry(missing.contributions(coef))
+        products = np.where(np.isnan(rows.values), added, products)
+    return replace(rows, values=products)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from linrank.data.queries import Queries
     from linrank.data.rows import ColumnStatistics, Design, Rows
 
-_BY_COLUMN = ("standard", "minmax")
+BY_COLUMN = ("standard", "minmax")  # kinds with a factor for each column
 _BLOCK = 1 << 20  # entries that are scaled at a time
 
 
@@ -48,7 +48,7 @@ class Scaling:
 
     def __post_init__(self) -> None:
         check_one_of("scale", self.kind, SCALES[1:])
-        if (self.factors is not None) != (self.kind in _BY_COLUMN):
+        if (self.factors is not None) != (self.kind in BY_COLUMN):
             verb = "needs" if self.factors is None else "takes no"
             raise ValueError(f"scale={self.kind!r} {verb} factors")
         if self.factors is not None and not (
@@ -78,7 +78,7 @@ class Scaling:
         n_jobs : int or None
             Threads; see :func:`linrank.system.resources.resolve`.
         """
-        if kind not in _BY_COLUMN:
+        if kind not in BY_COLUMN:
             return cls(kind)
         if isinstance(rows, StreamedRows):
             return cls.of_statistics(kind, rows.statistics(weight))
@@ -97,7 +97,7 @@ class Scaling:
         statistics : ColumnStatistics
             Of the training rows; merged from those of their blocks.
         """
-        if kind not in _BY_COLUMN:
+        if kind not in BY_COLUMN:
             return cls(kind)
         if statistics.weight <= 0.0:
             raise ValueError("there is no row of positive weight to scale by")
@@ -115,11 +115,6 @@ class Scaling:
                 "scale in double precision; rescale it before fitting"
             )
         return cls(kind, factors)
-
-    @staticmethod
-    def is_plain(kind: str) -> bool:
-        """Whether this kind has no factors to be found: ``none`` and ``query``."""
-        return kind not in _BY_COLUMN
 
     @property
     def needs_queries(self) -> bool:

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import __version__, _core
-from linrank.data.dataset import Dataset, check_no_query_ids
+from linrank.data.dataset import Dataset, as_dense, check_no_query_ids
 from linrank.data.frames import as_array, check_names, column_names
 from linrank.data.missing import (
     Filling,
     Missing,
     contributions,
-    dense_contributions,
     scores_with_missing,
 )
 from linrank.data.queries import Queries
@@ -584,13 +583,11 @@ class LinearModel(FeatureModel):
         if self.scaling.needs_queries:
             rows = self._scaled_rows(rows, X, qid, None)
         if pair is None:
-            return contributions(rows, self.coef, self.missing)
+            return contributions(rows, self.coef, self.missing).to_user()
         i, j = checked_pair(pair, rows.shape[0])
-        above, below = (rows.take(slice(k, k + 1)) for k in (i, j))
-        difference = dense_contributions(above, self.coef, self.missing) - dense_contributions(
-            below, self.coef, self.missing
-        )
-        return difference[0]
+        two = as_dense(contributions(rows.take(np.array([i, j])), self.coef, self.missing))
+        difference: NDArray[np.float64] = two.values[0] - two.values[1]
+        return difference
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""

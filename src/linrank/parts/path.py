@@ -15,7 +15,7 @@ from linrank.data.curves import SAMPLE
 from linrank.data.dataset import Dataset, join_rows
 from linrank.data.queries import query_weights
 from linrank.data.rows import ColumnStatistics, DenseRows
-from linrank.data.scaling import Scaling
+from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.domination.path import DominationPathResult, alphas_by_slopes, until_wide
 from linrank.io.store.store import Store, is_limited
 from linrank.models.design import Design, Shape, with_dense_rows
@@ -120,7 +120,7 @@ def path_of_parts(
 
 def scaling_of(parts: Parts, scale: str, kept: Sequence[Array] | None = None) -> Scaling:
     """The scaling for the rows of some queries, all if ``kept`` is None: one pass at most."""
-    if Scaling.is_plain(scale):
+    if scale not in BY_COLUMN:
         return Scaling(scale)
     return Scaling.of_statistics(scale, _statistics(parts, kept))
 

@@ -422,7 +422,7 @@ def replace_folder(new: str, path: str) -> None:
     if _swap(new, path):
         return
     old = _aside(path)
-    _remove(old)  # of a process that was killed when the new one was in place
+    _remove_folder(old)  # of a process that was killed when the new one was in place
     while True:
         os.rename(path, old)
         try:
@@ -433,7 +433,7 @@ def replace_folder(new: str, path: str) -> None:
             # Who looked for it in between has put the old one back: once more.
             if not isinstance(error, OSError) or error.errno not in _IN_THE_WAY:
                 raise
-    _remove(old)
+    _remove_folder(old)
 
 
 def recover(path: str | os.PathLike[str]) -> None:
@@ -458,12 +458,6 @@ def token_of(path: str) -> str:
 def _aside(path: str) -> str:
     """Where a folder is while another takes its place by two renames."""
     return os.path.join(os.path.dirname(path), f".linrank-{token_of(path)}.old")
-
-
-def _remove(folder: str) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _swap(first: str, second: str) -> bool:
