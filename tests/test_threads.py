@@ -75,16 +75,6 @@ def write(folder, **files):
         ),
         # The path is that of the host, and only the root is mounted.
         ("0::/kubepods/pod7", {"": {"cpu_dot_max": "50000 100000"}}, 0.5),
-        (
-            "4:memory:/x\n3:cpu,cpuacct:/pod\n0::/",
-            {"cpu/pod": {"cpu_dot_cfs_quota_us": "300000", "cpu_dot_cfs_period_us": "100000"}},
-            3.0,
-        ),
-        (
-            "1:cpu:/",
-            {"cpu": {"cpu_dot_cfs_quota_us": "-1", "cpu_dot_cfs_period_us": "100000"}},
-            None,
-        ),
         ("", {}, None),
     ],
 )

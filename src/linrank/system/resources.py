@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from linrank.errors import check_positive
@@ -78,45 +78,29 @@ def cpu_quota(root: str, membership: str) -> float | None:
     Parameters
     ----------
     root : str
-        Where control groups are mounted. Version 2 has all there, version 1 a folder ``cpu``.
+        Where control groups, of version 2, are mounted.
     membership : str
-        The file that lists the groups of the process, ``number:controllers:path`` each. In a
-        container the path may be that on the host, which is not there: the root is the group then.
+        The file that names the group of the process, ``0::path``. In a container the path may be
+        that on the host, which is not there: the root is the group then.
     """
-    try:
-        with open(membership, encoding="utf-8", errors="surrogateescape") as file:
-            lines = [line.rstrip("\n").split(":", 2) for line in file]
-    except OSError:
-        lines = []
-    paths = {"": ""}  # by folder of the controller
-    for _, controllers, path in (line for line in lines if len(line) == 3):
-        if not controllers or "cpu" in controllers.split(","):
-            paths["cpu" if controllers else ""] = path.strip("/")
-    found: list[float] = []
-    for folder, path in ({"cpu": ""} | paths).items():
-        while True:  # every group from its own up to the root may limit it
-            group = os.path.join(root, folder, path)
-            found += [limit for limit in (_cpu_limit(group),) if limit is not None]
-            if not path:
-                break
-            path = os.path.dirname(path)
-    return min(found, default=None)
+    path = ""
+    with suppress(OSError), open(membership, encoding="utf-8", errors="surrogateescape") as file:
+        path = next((line[3:].strip("/\n") for line in file if line.startswith("0::")), "")
+    limits = [_cpu_limit(root)]
+    while path:  # every group from its own up to the root may limit it
+        limits.append(_cpu_limit(os.path.join(root, path)))
+        path = os.path.dirname(path)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _cpu_limit(group: str) -> float | None:
-    """Time over period of one control group, of either version."""
-    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-        try:
-            words: list[str] = []
-            for name in names:
-                with open(os.path.join(group, name), encoding="ascii") as file:
-                    words += file.read().split()
-            quota, period = int(words[0]), int(words[1])  # "max" and -1 are no limit
-        except (OSError, ValueError, IndexError):
-            continue
-        if quota > 0 and period > 0:
-            return quota / period
-    return None
+    """Time over period of one control group."""
+    try:
+        with open(os.path.join(group, "cpu.max"), encoding="ascii") as file:
+            quota, period = map(int, file.read().split())  # "max" is no limit
+        return quota / period
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
 
 
 def useful_threads(n_bytes: float, n_threads: int) -> int:
