@@ -317,17 +317,6 @@ def test_inverse_propensities_undo_the_bias_of_the_log(world, strategy):
         assert bias < 0.1 < 0.3 < naive_bias
 
 
-def test_what_was_skipped_above_contradicts_the_ranking_shown(world):
-    """Why that strategy is not the default: alone, it turns a good ranking upside down."""
-    (X, y, qid), _ = world
-    good = X @ [0.0, 1.0, 1.0, -1.0, 0.0, 0.0]
-    log = simulate_clicks(
-        np.array([0.05, 0.5, 0.95])[y], qid, good, power_law(10), n_lists=5000, random_state=2
-    )
-    found = click_preferences(log, "clicked_over_skipped_above")
-    assert (good[found.winners] < good[found.losers]).all()
-
-
 # ---- simulation ---------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from hypothesis_profiles import examples
-from linrank.clicks import Impressions, counterfactual_value, harvest, power_law, simulate_clicks
+from linrank.clicks import Impressions, counterfactual_value, power_law, simulate_clicks
 
 PROPENSITY = np.array([1.0, 0.6, 0.4, 0.2])
 N_ROWS = 9
@@ -242,13 +242,13 @@ def true_value(world, scores, p, per_relevance=False):
     return worth / (attractiveness.sum() if per_relevance else 40)
 
 
-@pytest.mark.parametrize(("n_lists", "n_shown"), [(60, 10), (1000, 10), (1000, 6)])
+@pytest.mark.parametrize(("n_lists", "n_shown"), [(60, 10), (1000, 6)])
 @pytest.mark.parametrize("estimator", ["ips", "snips"])
 def test_errors_are_as_large_as_told(world, estimator, n_lists, n_shown):
     """Over many logs: no bias, the errors told are those made, of a value and of a difference.
 
-    With 60 lists few queries come twice, with 1000 each comes about 25 times. In the last case only
-    six of ten rows are shown at a time, so that the weight of a row may rest on few showings.
+    With 60 lists few queries come twice, with 1000 each comes about 25 times, and only six of ten
+    rows are shown at a time, so that the weight of a row may rest on few showings.
     """
     _, qid, old, new = world
     p = power_law(10)[:n_shown]
@@ -311,18 +311,6 @@ def test_a_common_factor_of_the_propensities_cancels(world):
         )
         assert_allclose(half.value, full.value, rtol=1e-12)
         assert_allclose(half.std_error, full.std_error, rtol=1e-9)
-
-
-def test_estimated_propensities_will_do(world):
-    _, qid, old, new = world
-    log = clicks_on(world, old, 0, 40_000)
-    p = harvest(log)
-    a, b = (
-        counterfactual_value(log, scores, qid=qid, propensity=p, metric="clicks")
-        for scores in (new, old)
-    )
-    assert_allclose(a.value, true_value(world, new, power_law(10)), rtol=0.05)
-    assert a.minus(b)[0] > 4 * a.minus(b)[1]
 
 
 def test_the_interval_is_normal(world):

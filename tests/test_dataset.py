@@ -13,7 +13,7 @@ from scipy import sparse
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, as_rows
-from linrank.system.resources import resolve
+from linrank.data.words import Words
 from strategies import datasets
 
 
@@ -147,37 +147,11 @@ def test_pickle_keeps_everything(data):
 
 
 def test_comments_follow_selection():
-    class Names:
-        def __init__(self, names):
-            self.names = names
-
-        def __len__(self):
-            return len(self.names)
-
-        def docid(self, i):
-            return self.names[i]
-
-        def select(self, index):
-            return Names(np.array(self.names, dtype=object)[index].tolist())
-
     rows = as_rows(some_matrix())
-    data = Dataset(rows, np.arange(7.0), comments=Names([*"abcdef", None]))
+    data = Dataset(rows, np.arange(7.0), comments=Words.of([*"abcdef", ""]))
     assert data.docids == [*"abcdef", None]
     assert data.select([6, 0]).docids == [None, "a"]
     assert Dataset(rows, np.arange(7.0)).docids is None
-
-
-def test_threads():
-    assert resolve(None) == resolve(-1) >= 1
-    assert resolve(np.int64(5)) == 5
-    with pytest.raises(ValueError, match=r"n_jobs must be >= 1.*got 0"):
-        resolve(0)
-    for bad in (10_001, 2**31, 2**70):
-        with pytest.raises(ValueError, match=f"n_jobs must be at most 10,000.*got {bad}"):
-            resolve(bad)
-    for bad in (1.5, "2", True):
-        with pytest.raises(TypeError, match="n_jobs must be an integer or None"):
-            resolve(bad)
 
 
 def test_no_scipy_until_it_is_needed():

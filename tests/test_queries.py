@@ -44,29 +44,6 @@ def test_identity_exactly_when_each_query_came_together(case):
     assert (case.queries.order is None) == (runs == len(set(case.qid.tolist())))
 
 
-@given(scored_queries(max_rows=30), st.randoms(use_true_random=False))
-def test_permuting_rows_changes_no_query(case, random):
-    shuffled = list(range(len(case.labels)))
-    random.shuffle(shuffled)
-    a, b = case.queries, Queries.of(case.labels[shuffled], case.qid[shuffled])
-
-    def contents(queries, labels):
-        by_position = queries.gather(labels)
-        return {
-            queries.ids[q]: sorted(
-                zip(
-                    by_position[queries.offsets[q] : queries.offsets[q + 1]],
-                    queries.levels[queries.offsets[q] : queries.offsets[q + 1]],
-                    strict=True,
-                )
-            )
-            for q in range(queries.n_queries)
-        }
-
-    assert contents(a, case.labels) == contents(b, case.labels[shuffled])
-    assert a.n_pairs == b.n_pairs
-
-
 @given(scored_queries(max_rows=30))
 def test_scatter_undoes_gather(case):
     queries = case.queries

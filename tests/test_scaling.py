@@ -58,15 +58,6 @@ def test_standard_equals_scikit_learn():
     )
 
 
-@given(datasets())
-def test_query_scaling_equals_definition(data):
-    before = dense(data.X).copy()
-    scaled = Scaling("query").transform(data.rows, data.queries)
-    assert_allclose(dense(scaled.to_user()), by_query(dense(data.X), data.qid), rtol=1e-6)
-    assert scaled.dtype == data.rows.dtype
-    assert_array_equal(dense(data.X), before)
-
-
 def test_query_scaling_accepts_strided_rows_and_many_threads():
     X = np.random.default_rng(3).normal(size=(60, 10))[:, 2:7]
     qid = np.arange(60) % 7

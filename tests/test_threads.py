@@ -29,8 +29,20 @@ def test_negative_numbers_count_from_all_as_in_joblib(six_cores):
     n_cores = joblib.cpu_count()
     for n_jobs in (-1, -2, -3):
         assert joblib.effective_n_jobs(n_jobs) == max(1, n_cores + 1 + n_jobs)  # the same rule
-    with pytest.raises(ValueError, match=r"n_jobs must be >= 1.*-2 for one less, got 0"):
-        resolve(0)
+    assert resolve(np.int64(5)) == 5
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "error", "message"),
+    [
+        (0, ValueError, r"n_jobs must be >= 1.*-2 for one less, got 0"),
+        *((n, ValueError, f"must be at most 10,000.*got {n}") for n in (10_001, 2**31, 2**70)),
+        *((n, TypeError, "n_jobs must be an integer or None") for n in (1.5, "2", True)),
+    ],
+)
+def test_what_is_no_number_of_threads(n_jobs, error, message):
+    with pytest.raises(error, match=message):
+        resolve(n_jobs)
 
 
 @pytest.mark.parametrize(

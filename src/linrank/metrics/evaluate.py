@@ -255,9 +255,10 @@ def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
     """Return scores as a float64 vector without NaN, rounded where the convention rounds."""
     vector = as_vector(scores, "scores", n_rows, like="y")
     if len(vector) and np.isnan(vector.min()):  # a NaN is the least: no vector of flags
-        bad = np.flatnonzero(np.isnan(vector))
+        bad = np.isnan(vector)  # none, where another thread has written to them meanwhile
+        row, n_rows = int(np.argmax(bad)), int(bad.sum())
         raise ValueError(
-            f"scores has nan at row {bad[0]} ({bad.size} such rows): a NaN cannot be ranked"
+            f"scores has nan at row {row} ({n_rows} such rows): a NaN cannot be ranked"
         )
     if chosen.single_precision:
         with np.errstate(over="ignore"):
