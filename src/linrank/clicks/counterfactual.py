@@ -38,7 +38,7 @@ def rank_discounts(metric: Any, propensity: Array, n_ranks: int) -> Array:
         given = as_numbers(metric, "metric")
         is_good = np.isfinite(given) & (given >= 0)
         check_each(given, is_good, "discount of rank", "it must be finite and >= 0", first=1)
-        return _padded(given, n_ranks)
+        return _pad(given, n_ranks)
     found = _NAME.fullmatch(metric)
     if found is None or metric == "precision":
         raise ValueError(
@@ -48,7 +48,7 @@ def rank_discounts(metric: Any, propensity: Array, n_ranks: int) -> Array:
     ranks = np.arange(1, n_ranks + 1)
     cut = int(found[2]) if found[2] else n_ranks
     if found[1] == "clicks":
-        discount = _padded(propensity, n_ranks)
+        discount = _pad(propensity, n_ranks)
     elif found[1] == "dcg":
         discount = 1.0 / np.log2(1.0 + ranks)
     else:
@@ -76,7 +76,7 @@ def row_discounts(scores: Array, queries: Queries, discount: Array) -> Array:
     return queries.scatter(shared)
 
 
-def _padded(a: Array, n: int) -> Array:
+def _pad(a: Array, n: int) -> Array:
     padded = np.zeros(n)
     padded[: len(a)] = a[:n]
     return padded

@@ -282,7 +282,7 @@ class JoinedLog:
 def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog:
     """The records of a log by the rows of a data set; see `Impressions.from_frame`."""
     rows = _named_rows(data)
-    source, names, found = _read(log, columns)
+    source, names, found = _read_log(log, columns)
     from pyarrow import compute as pc
 
     ids = {role: found[role] for role in ("query", "document")}
@@ -394,7 +394,7 @@ def _impressions(
 # ---- reading ------------------------------------------------------------------------------------
 
 
-def _read(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, Any]]:
+def _read_log(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, Any]]:
     """The name of a log, the column of each role, and ids as strings and numbers as arrays."""
     from linrank.io.columns import as_docids, as_numbers
     from linrank.io.roles import Roles

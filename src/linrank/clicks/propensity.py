@@ -214,7 +214,7 @@ def click_rates(impressions: Impressions) -> Array:
 
 
 def harvest(impressions: Impressions) -> Array:
-    """Propensities from rows that were shown at neighbouring positions, whatever the reason.
+    """Propensities from rows that were shown at neighboring positions, whatever the reason.
 
     A row that was shown at both positions k and k+1, because results were swapped or rankers
     changed, is as relevant here as there: ``p_(k+1) / p_k = Σ h c_(k+1) / Σ h c_k`` over
@@ -300,7 +300,7 @@ class PositionModel:
 def fit_position_model(
     impressions: Impressions, *, tol: float = 1e-6, max_iter: int = 2000
 ) -> PositionModel:
-    """Fit propensities and attractiveness by expectation-maximisation.
+    """Fit propensities and attractiveness by expectation-maximization.
 
     A log determines the propensities relative to each other only, and only as far as rows were
     shown at several positions: positions that no row connects with the others are an error.
@@ -357,7 +357,7 @@ def _start(cells: Cells) -> tuple[Array, Array]:
 
 
 def _iterate(cells: Cells, p: Array, a: Array) -> tuple[Array, Array]:
-    """One step of expectation-maximisation.
+    """One step of expectation-maximization.
 
     Without a click, either nobody looked or the result did not attract: it was looked at with the
     probability ``p(1-a) / (1-pa)``, and attractive with ``a(1-p) / (1-pa)``. The new p and a are

@@ -70,7 +70,7 @@ def without_rounding(w: Array, varies: Array, bounds: tuple[Array, Array] | None
     Parameters
     ----------
     w : float64 array (n_columns,)
-        Weights that minimise.
+        Weights that minimize.
     varies : bool array (n_columns,)
         See `linrank.data.queries.varying_columns`.
     bounds : (lower, upper), float64 arrays (n_columns,), optional
@@ -119,7 +119,7 @@ def weight_bounds(
             f"no coefficient of {_label(data, j)} is between its lower bound {lower[j]:g} and its "
             f"upper bound {upper[j]:g}; lower one or raise the other"
         )
-    return (lower, upper) if factors is None else _divided(lower, upper, factors, data)
+    return (lower, upper) if factors is None else _divide(lower, upper, factors, data)
 
 
 def parse_bounds(text: str) -> dict[str, tuple[float, float]]:
@@ -171,11 +171,11 @@ def _as_arrays(coef_bounds: Any, data: Dataset) -> tuple[Array, Array]:
             )
         low, high = table.T
     added = (0, data.n_features - n)
-    lower = np.pad(_spread(low, "lower", -np.inf, n), added, constant_values=-np.inf)
-    return lower, np.pad(_spread(high, "upper", np.inf, n), added, constant_values=np.inf)
+    lower = np.pad(_bound_of_each(low, "lower", -np.inf, n), added, constant_values=-np.inf)
+    return lower, np.pad(_bound_of_each(high, "upper", np.inf, n), added, constant_values=np.inf)
 
 
-def _spread(bound: Any, name: str, open_end: float, n: int) -> Array:
+def _bound_of_each(bound: Any, name: str, open_end: float, n: int) -> Array:
     """One bound for each feature, from a number or an array; None is an open end."""
     values = as_array(bound, f"the {name} bound")
     try:
@@ -208,8 +208,8 @@ def _from_mapping(bounds: Mapping[Any, Any], data: Dataset) -> tuple[Array, Arra
             raise ValueError(
                 f"coef_bounds[{feature!r}] must be a pair (low, high), got {pair!r}"
             ) from None
-        lower[j] = _spread(low, "lower", -np.inf, 1)[0]
-        upper[j] = _spread(high, "upper", np.inf, 1)[0]
+        lower[j] = _bound_of_each(low, "lower", -np.inf, 1)[0]
+        upper[j] = _bound_of_each(high, "upper", np.inf, 1)[0]
     return lower, upper
 
 
@@ -237,7 +237,7 @@ def _place(feature: Any, places: dict[str, int], n: int, what: str = "coef_bound
     return places[feature]
 
 
-def _divided(lower: Array, upper: Array, factors: Array, data: Dataset) -> tuple[Array, Array]:
+def _divide(lower: Array, upper: Array, factors: Array, data: Dataset) -> tuple[Array, Array]:
     """Bounds of ``w = coef / d``, rounded so that ``d w`` keeps those of ``coef``."""
     is_gone = factors == 0.0
     if (j := first_true(is_gone & ((lower > 0.0) | (upper < 0.0)))) is not None:

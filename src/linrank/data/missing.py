@@ -108,7 +108,7 @@ class Filling:
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"the rows have {rows.shape[1]} features, those that the missing values were "
-                f"learnt from {self.n_features}"
+                f"learned from {self.n_features}"
             )
         if not len(self.columns) and first_place(rows, np.isnan) is None:
             return rows
@@ -212,7 +212,7 @@ class Missing:
     ----------
     kind : {"error", "zero", "mean", "indicator"}
         ``error`` refuses missing values. ``zero``: v = 0 and c = 0. ``mean``: v is the mean of the
-        feature in the training rows, c = 0. ``indicator``: v = 0, and c is learnt, for the
+        feature in the training rows, c = 0. ``indicator``: v = 0, and c is learned, for the
         features that had missing values in the training rows.
     values : float64 array (n_features,) or None
         ``v``; None for zeros.
@@ -297,7 +297,7 @@ class Missing:
             added[filling.columns] = weights[filling.n_features :]
         return coef, cls(filling.kind, filling.values, added, filling.absent)
 
-    def joined(self, coef: NDArray[np.float64], filling: Filling | None) -> NDArray[np.float64]:
+    def join(self, coef: NDArray[np.float64], filling: Filling | None) -> NDArray[np.float64]:
         """The inverse of `split`, for columns that may be filled in another way than before."""
         if filling is None or not len(filling.columns):
             return coef

@@ -19,7 +19,7 @@ class Preferences:
     """Pairs (winner, loser) of rows, each with a weight. Build one with `Preferences.of`.
 
     A pair that occurs twice counts twice, as its weight doubled. A pair and its reverse may both
-    occur: each pulls its way, and what is learnt goes by their weights.
+    occur: each pulls its way, and what is learned goes by their weights.
 
     Attributes
     ----------

@@ -193,7 +193,7 @@ class Scaling:
         if rows.shape[1] != len(self.factors):
             raise ValueError(f"{len(self.factors)} scaling factors for {rows.shape[1]} features")
         with np.errstate(over="ignore"):
-            scaled = _multiplied(rows, self.factors)
+            scaled = _multiply(rows, self.factors)
         place = _core.first_non_finite(scaled.core, resolve(n_jobs))
         if place is not None:
             raise ValueError(
@@ -221,7 +221,7 @@ class Scaling:
         return np.divide(coef, self.factors, out=np.zeros_like(self.factors), where=kept)
 
 
-def _multiplied(rows: Rows, factors: NDArray[np.float64]) -> Rows:
+def _multiply(rows: Rows, factors: NDArray[np.float64]) -> Rows:
     """Every column times its factor; entries of sparse rows a block at a time."""
     values = np.empty(rows.values.shape, rows.dtype)
     if isinstance(rows, DenseRows):

@@ -139,9 +139,9 @@ class Evaluation(Tabled, Mapping[str, float]):
     dominated: RowCounts | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> float:
-        return self.means[self._known(name)]
+        return self.means[self._find(name)]
 
-    def _known(self, name: str) -> str:
+    def _find(self, name: str) -> str:
         """The name under which a measure stands here, whatever its spelling."""
         if name in self.means:
             return name
@@ -186,7 +186,7 @@ class Evaluation(Tabled, Mapping[str, float]):
         >>> result.terms("pairwise_accuracy")
         (array([2., 0.]), array([3., 1.]))
         """
-        known = self._known(name)
+        known = self._find(name)
         values = self.per_query[known]
         try:
             measure = parse(known)

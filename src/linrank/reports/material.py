@@ -247,7 +247,7 @@ def _plain(model: LinearModel, filling: Filling) -> LinearModel:
         scaling = replace(scaling, factors=factors)
     return replace(
         model,
-        coef=model.missing.joined(model.coef, filling),
+        coef=model.missing.join(model.coef, filling),
         feature_names=None if names is None else filling.names(names),
         scaling=scaling,
         missing=Missing(),

@@ -256,7 +256,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     check_place(name)
     if os.path.exists(name) and not os.path.isfile(name):
         # Not its real path: that of a pipe behind /dev/stdout is no name of a file.
-        with _closing(os.open(name, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0)), name, "") as stream:
+        with _stream(os.open(name, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0)), name, "") as stream:
             yield stream
         return
     target = os.path.realpath(name)
@@ -268,7 +268,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with naming(name, over=True):
             descriptor = new_file(folder, made)
         # A descriptor of its own: whoever closes the file does not give up the lock.
-        with _closing(os.dup(descriptor), name, REMOVED) as file:
+        with _stream(os.dup(descriptor), name, REMOVED) as file:
             yield file
         with naming(name, over=True, removed=REMOVED):
             os.fsync(descriptor)
@@ -296,7 +296,7 @@ class _Output(io.FileIO):
 
 
 @contextmanager
-def _closing(descriptor: int, path: str, removed: str) -> Iterator[IO[bytes]]:
+def _stream(descriptor: int, path: str, removed: str) -> Iterator[IO[bytes]]:
     """A file that is complete when it is closed; after a fault it is let go, whatever that says."""
     raw = _Output(descriptor, "wb")
     raw.path, raw.removed = path, removed

@@ -11,7 +11,7 @@ from typing import Literal
 
 Align = Literal["left", "right"]
 
-# Only what holds in the dark, too: lines and text take the colour of the page.
+# Only what holds in the dark, too: lines and text take the color of the page.
 _STYLE = """<style>
 .linrank-sheet table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
 .linrank-sheet caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
@@ -68,7 +68,7 @@ class Table:
         With a ``width``, columns that do not fit come in further blocks below, each after the
         first column again; the title is wrapped, the notes are the caller's.
         """
-        rows = self._padded([[column.heading for column in self.columns], *self.rows])
+        rows = self._pad_all([[column.heading for column in self.columns], *self.rows])
         blocks = [
             "\n".join("  ".join(row[k] for k in block).rstrip() for row in rows)
             for block in self._blocks([text_width(cell) for cell in rows[0]], width)
@@ -92,7 +92,7 @@ class Table:
     def to_markdown(self) -> str:
         """Return a table of GitHub's Markdown; notes become a list."""
         rows = [[column.heading for column in self.columns], *self.rows]
-        padded = self._padded([[_cell(cell) for cell in row] for row in rows])
+        padded = self._pad_all([[_cell(cell) for cell in row] for row in rows])
         lines = [f"| {' | '.join(row)} |" for row in padded]
         dashes = [
             "-" * (len(cell) + 1) + (":" if column.align == "right" else "-")
@@ -122,7 +122,7 @@ class Table:
         )
         return f"<tr>{cells}</tr>"
 
-    def _padded(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    def _pad_all(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         widths = [max(text_width(row[k]) for row in rows) for k in range(len(self.columns))]
         return [
             [
