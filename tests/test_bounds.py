@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,19 +136,6 @@ def test_bounds_hold_for_the_coefficients_of_the_raw_features(scale):
     assert ranker.converged_
     assert ranker.kkt_residual_ == ranker.history_["kkt_residual"][-1]
     assert ranker.model_.training["bounded"] is True
-
-
-def test_positive_and_names_and_warm_start():
-    made = ranking()
-    frame = pd.DataFrame(np.asarray(made.X), columns=list("abcdef"))
-    ranker = RankSVM(warm_start=True).fit(frame, made.y, qid=made.qid)
-    assert (ranker.coef_ < 0).any()
-    ranker.set_params(positive=True, coef_bounds={"c": (None, 0.0)}).fit(
-        frame, made.y, qid=made.qid
-    )
-    assert (ranker.coef_ >= 0).all()
-    assert ranker.coef_[2] == 0
-    assert ranker.model_.training["positive"] is True
 
 
 def test_another_solver_names_the_one_that_keeps_bounds():

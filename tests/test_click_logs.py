@@ -193,13 +193,6 @@ def test_the_top_of_lists_is_the_log_of_the_top():
         np.testing.assert_array_equal(getattr(whole.top(2), name), getattr(expected, name))
 
 
-def test_a_data_set_learns_from_pairs_whatever_its_labels(data):
-    pairs = [[3, 0], [8, 11]]
-    found = linrank.RankSVM().fit_pairs(data, pairs).coef_
-    plain = linrank.RankSVM().fit_pairs(data.X, pairs, qid=data.qid).coef_
-    np.testing.assert_array_equal(found, plain)
-
-
 # ---- the command --------------------------------------------------------------------------------
 
 

@@ -240,15 +240,6 @@ def test_the_checksum_is_that_of_all_bytes_one_behind_the_other(dtype):
         assert found == crc32c(shape, rows.offsets, rows.columns, rows.values)
 
 
-def test_a_changed_bit_changes_the_checksum():
-    X = some_values(3000, 9)
-    before = Scan.of(as_rows(X), None, 2).checksum
-    for place in ((0, 0), (1500, 4), (2999, 8)):
-        other = X.copy()
-        other[place] = np.nextafter(other[place], np.inf)
-        assert Scan.of(as_rows(other), None, 2).checksum != before
-
-
 def test_a_fit_records_the_rows_that_it_was_trained_on():
     """Rows that were scanned and then written to are scanned again by the next fit."""
     X = some_values(240, 4)
@@ -299,13 +290,3 @@ def test_the_first_value_that_is_not_finite_is_named(make, dtype, value, name):
                 ValueError, match=f"contains {name}.* at row {row}, column {column}"
             ):
                 linrank.Dataset.of(MAKES[make](X), y, n_jobs=n_jobs)
-
-
-def test_the_core_checks_the_lengths_that_it_is_given():
-    rows = as_rows(np.ones((3, 2))).core
-    with pytest.raises(ValueError, match="weight has length 2, expected 3"):
-        _core.scan_columns(rows, np.ones(2), 1)
-    with pytest.raises(ValueError, match="floor has length 3, expected 2"):
-        _core.find_strays(rows, np.ones(3), np.ones(2), 1)
-    with pytest.raises(ValueError, match="ceiling has length 1, expected 2"):
-        _core.find_strays(rows, np.ones(2), np.ones(1), 1)

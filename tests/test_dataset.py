@@ -69,12 +69,6 @@ def test_qid_column_is_harmless_once_qid_is_given():
     assert Dataset.of(frame, [0, 1, 0], group=[2, 1]).n_features == 2
 
 
-def test_a_column_of_textual_ids_is_told_by_its_name():
-    frame = pd.DataFrame({"x": [1.0, 2.0], "qid": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"column named 'qid' .* pass it as qid=X\['qid'\]"):
-        Dataset.of(frame, [0, 1])
-
-
 def test_a_dataset_is_shown_in_one_line():
     data = Dataset.of(some_matrix(), np.arange(7), qid=list("aabbbcc"))
     assert repr(data) == "<Dataset <array>: 3 queries; dense float32, 7 × 4>"
@@ -123,18 +117,6 @@ def test_a_slice_of_rows_is_a_view():
     for X in (some_matrix(), sparse.csr_array(some_matrix())):
         data = Dataset.of(X, np.arange(7))
         assert np.shares_memory(data.select(slice(2, 5)).rows.values, data.rows.values)
-
-
-@given(datasets(weights=True))
-def test_dense_and_csr_hold_the_same(data):
-    dense = data.X if isinstance(data.rows, DenseRows) else data.X.toarray()
-    other = sparse.csr_array(dense) if isinstance(data.rows, DenseRows) else dense
-    again = Dataset.of(other, data.y, qid=data.qid, sample_weight=data.weight)
-    assert type(again.rows) is not type(data.rows)
-    np.testing.assert_array_equal(
-        again.X if isinstance(again.rows, DenseRows) else again.X.toarray(), dense
-    )
-    np.testing.assert_array_equal(again.queries.levels, data.queries.levels)
 
 
 @given(datasets())

@@ -136,16 +136,6 @@ def test_a_random_name_that_someone_has_taken_is_not_followed(tmp_path, monkeypa
     assert victim.read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", [".{pid}.out", "out.{pid}.tmp", "out.partial"])
-def test_names_that_can_be_foreseen_lead_nowhere(tmp_path, name):
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    (tmp_path / name.format(pid=os.getpid())).symlink_to(victim)
-    for writer in WRITERS.values():
-        writer(tmp_path / "out")
-    assert victim.read_text() == "precious"
-
-
 def test_permissions_are_the_usual_ones(tmp_path):
     before = os.umask(0o027)
     try:
@@ -208,15 +198,6 @@ def test_an_artefact_of_several_files_is_a_whole_folder_or_none(tmp_path, monkey
 
 def contents(n):
     return [bytes([65 + i]) * 300_000 for i in range(n)]
-
-
-def test_threads_that_write_one_path_leave_one_whole_file(tmp_path):
-    path, wanted = tmp_path / "out", contents(4)
-    for _ in range(30):
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda content: put(path, content), wanted))
-        assert path.read_bytes() in wanted
-    assert os.listdir(tmp_path) == ["out"]
 
 
 PROGRAM = """if True:

@@ -192,15 +192,6 @@ def test_threads_and_row_order_change_nothing():
         assert_allclose(one.per_query[name][by_id[0]], other.per_query[name][by_id[1]], rtol=1e-13)
 
 
-def test_grouped_input_equals_ids():
-    y, s, _ = random_case(30, 1)
-    sizes = [7, 3, 20]
-    by_size = evaluate(y, s, group=sizes)
-    by_id = evaluate(y, s, qid=np.repeat(["x", "y", "z"], sizes))
-    assert dict(by_size) == dict(by_id)
-    assert by_id.query_ids.tolist() == ["x", "y", "z"]
-
-
 @pytest.mark.parametrize("y_max", [1, 30, 52, 53, 700, 1831])
 def test_exponential_gain_does_not_overflow(y_max):
     """NDCG@2 of labels far beyond 2^1024, against rational arithmetic."""
