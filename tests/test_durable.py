@@ -522,16 +522,9 @@ CASES = {
 }
 
 
-QUICK = [("file", True), ("artefact in a folder", False)]
-
-
+@pytest.mark.parametrize("has_old", [True, False], ids=["over an old one", "new"])
 @pytest.mark.parametrize(
-    ("kind", "has_old"),
-    [
-        pytest.param(kind, has_old, marks=[] if (kind, has_old) in QUICK else pytest.mark.slow)
-        for kind in CASES
-        for has_old in (True, False)
-    ],
+    "kind", [pytest.param(k, marks=[] if k == "file" else pytest.mark.slow) for k in CASES]
 )
 def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
     """What is there is the old or the new one, whole; the next to write leaves nothing else."""
