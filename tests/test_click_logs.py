@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import linrank
 from linrank.cli.main import main
 from linrank.clicks import Impressions, click_preferences, harvest, power_law, simulate_clicks
-from linrank.clicks.log import join_log
+from linrank.clicks.impressions import join_log
 
 QUERIES = ["red shoes", "blå sko", "7"]
 URLS = [f"https://shop.example/{k}" for k in range(5)]
@@ -191,13 +191,6 @@ def test_the_top_of_lists_is_the_log_of_the_top():
     expected = Impressions.of(cut[1], cut[2], row=cut[3], session=cut[0])
     for name in ("position", "clicked", "row", "offsets", "lists", "count"):
         np.testing.assert_array_equal(getattr(whole.top(2), name), getattr(expected, name))
-
-
-def test_a_data_set_learns_from_pairs_whatever_its_labels(data):
-    pairs = [[3, 0], [8, 11]]
-    found = linrank.RankSVM().fit_pairs(data, pairs).coef_
-    plain = linrank.RankSVM().fit_pairs(data.X, pairs, qid=data.qid).coef_
-    np.testing.assert_array_equal(found, plain)
 
 
 # ---- the command --------------------------------------------------------------------------------

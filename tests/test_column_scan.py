@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+from functools import reduce
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from scipy import sparse
 
 import linrank
 from linrank import _core
-from linrank.data.rows import DenseRows, Scan, as_rows
+from linrank.data.rows import ColumnStatistics, DenseRows, Scan, as_rows
+from linrank.data.scaling import Scaling
 from linrank.models.linear import fingerprint
 from strategies import datasets
 
@@ -145,6 +147,75 @@ def test_squares_beyond_the_largest_number_are_no_missing_values(make):
     assert rows.is_finite(None, 1)
 
 
+# ---- statistics of blocks, merged ---------------------------------------------------------------
+
+
+def moments(X, u):
+    """Weight, mean, variance, range over the rows of positive weight, straight from the words."""
+    kept = u > 0
+    mean = (u[kept] @ X[kept]) / u.sum()
+    variance = (u[kept] @ (X[kept] - mean) ** 2) / u.sum()
+    return u.sum(), mean, variance, X[kept].min(axis=0), X[kept].max(axis=0)
+
+
+@given(datasets(), st.data())
+def test_blocks_merge_into_the_whole(data, draw):
+    X, n = dense(data.X), data.n_rows
+    u = np.array(draw.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n)))
+    u[draw.draw(st.integers(0, n - 1))] = 2.0
+    cuts = sorted(draw.draw(st.lists(st.integers(0, n), max_size=4)))
+    bounds = [0, *cuts, n]
+    blocks = [ColumnStatistics.of(data.rows.take(slice(a, b)), u[a:b]) for a, b in pairwise(bounds)]
+    whole = reduce(ColumnStatistics.__add__, blocks)
+    weight, mean, variance, low, high = moments(X, u)
+    spread = np.abs(X).max(axis=0)
+    assert whole.n_rows == n
+    assert_allclose(whole.weight, weight)
+    assert np.all(np.abs(whole.mean - mean) <= 1e-12 * spread)
+    assert np.all(np.abs(whole.variance - variance) <= 1e-11 * spread**2)
+    assert_array_equal(whole.low, low)
+    assert_array_equal(whole.high, high)
+    assert_array_equal(whole.n_nonzero, (X != 0).sum(axis=0))
+
+
+def test_no_rows_are_neutral():
+    block = ColumnStatistics.of(as_rows(np.random.default_rng(0).normal(size=(20, 3))))
+    for both in (block + ColumnStatistics.empty(3), ColumnStatistics.empty(3) + block):
+        assert (both.weight, both.n_rows) == (20.0, 20)
+        for name in ("mean", "variance", "low", "high", "n_nonzero"):
+            assert_array_equal(getattr(both, name), getattr(block, name))
+
+
+def test_weights_of_zero_leave_counts_only():
+    found = ColumnStatistics.of(as_rows(np.eye(3)), np.zeros(3))
+    assert (found.weight, found.n_rows) == (0.0, 3)
+    assert_array_equal(found.n_nonzero, [1, 1, 1])
+    with pytest.raises(ValueError, match="no row of positive weight"):
+        Scaling.of_statistics("standard", found)
+
+
+def test_a_large_offset_survives_merging():
+    X = np.random.default_rng(1).normal(size=(1000, 3)) + 1e8
+    parts = [ColumnStatistics.of(as_rows(X[i : i + 10])) for i in range(0, 1000, 10)]
+    assert_allclose(reduce(ColumnStatistics.__add__, parts).variance, X.var(axis=0), rtol=1e-6)
+
+
+def test_blocks_of_other_columns_do_not_merge():
+    with pytest.raises(ValueError, match="3 columns do not merge with those of 4"):
+        _ = ColumnStatistics.empty(3) + ColumnStatistics.empty(4)
+
+
+@pytest.mark.parametrize("weight", [None, np.array([0.5, 2.0, 0.0]), np.zeros(3)])
+def test_widened_statistics_are_those_of_rows_with_columns_of_zeros(weight):
+    x = np.array([[1.0, -2.0], [0.0, 3.0], [4.0, 0.0]])
+    found = ColumnStatistics.of(as_rows(x), weight).widened(5)
+    truth = ColumnStatistics.of(as_rows(np.pad(x, ((0, 0), (0, 3)))), weight)
+    for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
+        assert_array_equal(getattr(found, name), getattr(truth, name))
+    with pytest.raises(ValueError, match="n_columns must be at least 5, got 4"):
+        found.widened(4)
+
+
 # ---- the checksum -------------------------------------------------------------------------------
 
 
@@ -167,15 +238,6 @@ def test_the_checksum_is_that_of_all_bytes_one_behind_the_other(dtype):
     for n_threads in (1, 3):
         found = Scan.of(rows, None, n_threads).checksum
         assert found == crc32c(shape, rows.offsets, rows.columns, rows.values)
-
-
-def test_a_changed_bit_changes_the_checksum():
-    X = some_values(3000, 9)
-    before = Scan.of(as_rows(X), None, 2).checksum
-    for place in ((0, 0), (1500, 4), (2999, 8)):
-        other = X.copy()
-        other[place] = np.nextafter(other[place], np.inf)
-        assert Scan.of(as_rows(other), None, 2).checksum != before
 
 
 def test_a_fit_records_the_rows_that_it_was_trained_on():
@@ -228,13 +290,3 @@ def test_the_first_value_that_is_not_finite_is_named(make, dtype, value, name):
                 ValueError, match=f"contains {name}.* at row {row}, column {column}"
             ):
                 linrank.Dataset.of(MAKES[make](X), y, n_jobs=n_jobs)
-
-
-def test_the_core_checks_the_lengths_that_it_is_given():
-    rows = as_rows(np.ones((3, 2))).core
-    with pytest.raises(ValueError, match="weight has length 2, expected 3"):
-        _core.scan_columns(rows, np.ones(2), 1)
-    with pytest.raises(ValueError, match="floor has length 3, expected 2"):
-        _core.find_strays(rows, np.ones(3), np.ones(2), 1)
-    with pytest.raises(ValueError, match="ceiling has length 1, expected 2"):
-        _core.find_strays(rows, np.ones(2), np.ones(1), 1)

@@ -269,7 +269,7 @@ def test_wrong_options_are_named(options, message):
 
 def test_wrong_scores_are_named_by_their_method():
     y, scores, qid = problem()
-    with pytest.raises(ValueError, match=r"method 'bad': y has .* rows but scores has"):
+    with pytest.raises(ValueError, match=r"method 'bad': .*y has .* rows but scores has"):
         quick(y, {**scores, "bad": scores["good"][:-1]}, qid)
     broken = np.where(np.arange(len(y)) == 4, np.nan, scores["good"])
     with pytest.raises(ValueError, match="method 'bad': scores has nan at row 4"):

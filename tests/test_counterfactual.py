@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from hypothesis_profiles import examples
-from linrank.clicks import Impressions, counterfactual_value, harvest, power_law, simulate_clicks
+from linrank.clicks import Impressions, counterfactual_value, power_law, simulate_clicks
 
 PROPENSITY = np.array([1.0, 0.6, 0.4, 0.2])
 N_ROWS = 9
@@ -242,13 +242,13 @@ def true_value(world, scores, p, per_relevance=False):
     return worth / (attractiveness.sum() if per_relevance else 40)
 
 
-@pytest.mark.parametrize(("n_lists", "n_shown"), [(60, 10), (1000, 10), (1000, 6)])
+@pytest.mark.parametrize(("n_lists", "n_shown"), [(60, 10), (1000, 6)])
 @pytest.mark.parametrize("estimator", ["ips", "snips"])
 def test_errors_are_as_large_as_told(world, estimator, n_lists, n_shown):
     """Over many logs: no bias, the errors told are those made, of a value and of a difference.
 
-    With 60 lists few queries come twice, with 1000 each comes about 25 times. In the last case only
-    six of ten rows are shown at a time, so that the weight of a row may rest on few showings.
+    With 60 lists few queries come twice, with 1000 each comes about 25 times, and only six of ten
+    rows are shown at a time, so that the weight of a row may rest on few showings.
     """
     _, qid, old, new = world
     p = power_law(10)[:n_shown]
@@ -313,18 +313,6 @@ def test_a_common_factor_of_the_propensities_cancels(world):
         assert_allclose(half.std_error, full.std_error, rtol=1e-9)
 
 
-def test_estimated_propensities_will_do(world):
-    _, qid, old, new = world
-    log = clicks_on(world, old, 0, 40_000)
-    p = harvest(log)
-    a, b = (
-        counterfactual_value(log, scores, qid=qid, propensity=p, metric="clicks")
-        for scores in (new, old)
-    )
-    assert_allclose(a.value, true_value(world, new, power_law(10)), rtol=0.05)
-    assert a.minus(b)[0] > 4 * a.minus(b)[1]
-
-
 def test_the_interval_is_normal(world):
     _, qid, old, new = world
     found = counterfactual_value(
@@ -357,14 +345,18 @@ def test_no_click_is_worth_nothing():
         ({}, {"metric": "precision"}, "got 'precision'"),
         ({}, {"metric": "dcg@0"}, "got 'dcg@0'"),
         ({}, {"metric": [1.0, -1.0]}, "discount of rank 2 is -1; it must be finite and >= 0"),
-        ({}, {"metric": 1.0}, r"a discount for each rank, got shape \(\)"),
+        ({}, {"metric": 1.0}, r"metric should be a 1d array, got an array of shape \(\)"),
         ({}, {"estimator": "best"}, "estimator must be 'ips' or 'snips', got 'best'"),
-        ({}, {"attractiveness": [0.5]}, r"must have shape \(9,\), .* got \(1,"),
+        ({}, {"attractiveness": [0.5]}, "scores has 9 rows but attractiveness has 1"),
         ({}, {"attractiveness": [2.0] * 9}, "attractiveness of row 0 is 2"),
         ({}, {"max_weight": 0.5}, "max_weight must be >= 1, .* got 0.5"),
         ({}, {"scores": [0.0, np.nan] * 4 + [1.0]}, "score of row 1 is nan"),
         ({}, {"scores": [1.0]}, "qid has 9 elements but there are 1 rows"),
-        ({}, {"scores": [[1.0]]}, r"a number for each row, got shape \(1, 1\)"),
+        (
+            {},
+            {"scores": [[1.0, 2.0]]},
+            r"scores should be a 1d array, got .* \(1, 2\)",
+        ),
     ],
 )
 def test_what_an_estimate_needs(columns, options, message):

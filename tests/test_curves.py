@@ -201,7 +201,7 @@ def test_combined_curves_are_weighted_sums():
     w = np.random.default_rng(0).normal(size=len(curves))
     w[::3] = 0.0
     fresh = np.random.default_rng(5).normal(size=(200, 4)) * 3.0
-    whole = curves.combined(w, 4)
+    whole = curves.combine(w, 4)
     assert whole.feature.tolist() == [0, 1, 2, 3]
     expected = curves.columns(DenseRows(fresh)).values @ w
     np.testing.assert_allclose(whole.sums(DenseRows(fresh)), expected, rtol=1e-9, atol=1e-9)

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, as_rows
-from linrank.system.resources import resolve
+from linrank.data.words import Words
 from strategies import datasets
 
 
@@ -69,12 +69,6 @@ def test_qid_column_is_harmless_once_qid_is_given():
     assert Dataset.of(frame, [0, 1, 0], group=[2, 1]).n_features == 2
 
 
-def test_a_column_of_textual_ids_is_told_by_its_name():
-    frame = pd.DataFrame({"x": [1.0, 2.0], "qid": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"column named 'qid' .* pass it as qid=X\['qid'\]"):
-        Dataset.of(frame, [0, 1])
-
-
 def test_a_dataset_is_shown_in_one_line():
     data = Dataset.of(some_matrix(), np.arange(7), qid=list("aabbbcc"))
     assert repr(data) == "<Dataset <array>: 3 queries; dense float32, 7 × 4>"
@@ -125,18 +119,6 @@ def test_a_slice_of_rows_is_a_view():
         assert np.shares_memory(data.select(slice(2, 5)).rows.values, data.rows.values)
 
 
-@given(datasets(weights=True))
-def test_dense_and_csr_hold_the_same(data):
-    dense = data.X if isinstance(data.rows, DenseRows) else data.X.toarray()
-    other = sparse.csr_array(dense) if isinstance(data.rows, DenseRows) else dense
-    again = Dataset.of(other, data.y, qid=data.qid, sample_weight=data.weight)
-    assert type(again.rows) is not type(data.rows)
-    np.testing.assert_array_equal(
-        again.X if isinstance(again.rows, DenseRows) else again.X.toarray(), dense
-    )
-    np.testing.assert_array_equal(again.queries.levels, data.queries.levels)
-
-
 @given(datasets())
 def test_pickle_keeps_everything(data):
     assert data.rows.core.shape == data.rows.shape
@@ -147,37 +129,11 @@ def test_pickle_keeps_everything(data):
 
 
 def test_comments_follow_selection():
-    class Names:
-        def __init__(self, names):
-            self.names = names
-
-        def __len__(self):
-            return len(self.names)
-
-        def docid(self, i):
-            return self.names[i]
-
-        def select(self, index):
-            return Names(np.array(self.names, dtype=object)[index].tolist())
-
     rows = as_rows(some_matrix())
-    data = Dataset(rows, np.arange(7.0), comments=Names([*"abcdef", None]))
+    data = Dataset(rows, np.arange(7.0), comments=Words.of([*"abcdef", ""]))
     assert data.docids == [*"abcdef", None]
     assert data.select([6, 0]).docids == [None, "a"]
     assert Dataset(rows, np.arange(7.0)).docids is None
-
-
-def test_threads():
-    assert resolve(None) == resolve(-1) >= 1
-    assert resolve(np.int64(5)) == 5
-    with pytest.raises(ValueError, match=r"n_jobs must be >= 1.*got 0"):
-        resolve(0)
-    for bad in (10_001, 2**31, 2**70):
-        with pytest.raises(ValueError, match=f"n_jobs must be at most 10,000.*got {bad}"):
-            resolve(bad)
-    for bad in (1.5, "2", True):
-        with pytest.raises(TypeError, match="n_jobs must be an integer or None"):
-            resolve(bad)
 
 
 def test_no_scipy_until_it_is_needed():

@@ -1,12 +1,11 @@
 """make_ranking: what its docstring promises, measured."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.data.synthetic import make_ranking
+from linrank.metrics import evaluate
 
 
 def within_query(data):
@@ -70,7 +69,7 @@ def test_labels_without_levels_are_distinct():
 
 
 @pytest.mark.parametrize("n_features", [10, 20, 46, 136])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_as_collinear_as_real_data(seed, n_features):
     data = make_ranking(200, (20, 120), n_features, random_state=seed)
     covariance = np.cov(within_query(data).T)
@@ -102,11 +101,7 @@ def least_squares_accuracy(noise, seed):
     sizes = np.diff(offsets)
     middle = np.repeat(np.add.reduceat(data.y, offsets[:-1]) / sizes, sizes)
     scores = Z @ np.linalg.lstsq(Z, data.y - middle, rcond=None)[0]
-    right = 0
-    for begin, end in pairwise(offsets):
-        above = np.greater.outer(data.y[begin:end], data.y[begin:end])
-        right += np.sum(above & np.greater.outer(scores[begin:end], scores[begin:end]))
-    return right / data.queries.n_pairs
+    return evaluate(data.y, scores, qid=data.qid, metrics="pairwise_accuracy")["pairwise_accuracy"]
 
 
 @pytest.mark.parametrize(("noise", "expected"), [(0, 0.93), (0.5, 0.87), (1, 0.78), (2, 0.67)])

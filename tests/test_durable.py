@@ -136,16 +136,6 @@ def test_a_random_name_that_someone_has_taken_is_not_followed(tmp_path, monkeypa
     assert victim.read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", [".{pid}.out", "out.{pid}.tmp", "out.partial"])
-def test_names_that_can_be_foreseen_lead_nowhere(tmp_path, name):
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    (tmp_path / name.format(pid=os.getpid())).symlink_to(victim)
-    for writer in WRITERS.values():
-        writer(tmp_path / "out")
-    assert victim.read_text() == "precious"
-
-
 def test_permissions_are_the_usual_ones(tmp_path):
     before = os.umask(0o027)
     try:
@@ -208,15 +198,6 @@ def test_an_artefact_of_several_files_is_a_whole_folder_or_none(tmp_path, monkey
 
 def contents(n):
     return [bytes([65 + i]) * 300_000 for i in range(n)]
-
-
-def test_threads_that_write_one_path_leave_one_whole_file(tmp_path):
-    path, wanted = tmp_path / "out", contents(4)
-    for _ in range(30):
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda content: put(path, content), wanted))
-        assert path.read_bytes() in wanted
-    assert os.listdir(tmp_path) == ["out"]
 
 
 PROGRAM = """if True:
@@ -396,7 +377,7 @@ def test_sweeps_and_writers_do_not_disturb_each_other(tmp_path):
 
     def work(i):
         try:
-            for k in range(60):
+            for k in range(25):
                 put(tmp_path / f"out{i}", b"%d" % k)
                 with Scratch(str(tmp_path)) as own:
                     put(os.path.join(own.path, "x"))
@@ -415,7 +396,7 @@ def test_sweeps_and_writers_do_not_disturb_each_other(tmp_path):
     assert faults == []
     sweep(str(tmp_path))
     assert sorted(os.listdir(tmp_path)) == ["out0", "out1", "out2"]
-    assert {(tmp_path / f"out{i}").read_bytes() for i in range(3)} == {b"59"}
+    assert {(tmp_path / f"out{i}").read_bytes() for i in range(3)} == {b"24"}
 
 
 def test_a_file_that_a_sweep_took_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
@@ -541,12 +522,9 @@ CASES = {
 }
 
 
-QUICK = ("file", "artefact in a folder")
-
-
 @pytest.mark.parametrize("has_old", [True, False], ids=["over an old one", "new"])
 @pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=[] if k in QUICK else pytest.mark.slow) for k in CASES]
+    "kind", [pytest.param(k, marks=[] if k == "file" else pytest.mark.slow) for k in CASES]
 )
 def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
     """What is there is the old or the new one, whole; the next to write leaves nothing else."""

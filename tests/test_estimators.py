@@ -16,7 +16,7 @@ from sklearn.base import clone
 from hypothesis_profiles import examples
 from linrank import ConvergenceWarning, NoPairsError, evaluate, load_model, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.metrics.survival import weighted_pairwise_accuracy
+from linrank.metrics.evaluate import weighted_pairwise_accuracy
 from papers import RankSVM
 from strategies import datasets, scored_queries
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank.metrics import CONVENTIONS, Evaluation, convention, evaluate
-from linrank.metrics.names import MEASURES
+from linrank.metrics import CONVENTIONS, Evaluation, evaluate
+from linrank.metrics.measures import MEASURES
 from small_data import small
 
 FORMS = [name + ("@3" if kind.cutoff == "required" else "") for name, kind in MEASURES.items()]
@@ -38,31 +38,6 @@ def test_the_ratio_of_the_sums_is_the_mean(form, name):
     assert numerator.dtype == denominator.dtype == np.float64
     assert numerator.shape == denominator.shape == (30,)
     assert_allclose(numerator.sum() / denominator.sum(), result[form], rtol=1e-13)
-
-
-def test_queries_left_out_have_no_weight():
-    y, scores, qid = scored()
-    skipping = convention("linrank", empty="skip")
-    result = evaluate(y, scores, qid=qid, metrics="map", convention=skipping)
-    numerator, denominator = result.terms("map")
-    left_out = np.isnan(result.per_query["map"])
-    assert left_out.any()
-    assert_array_equal(denominator, np.where(left_out, 0.0, 1.0))
-    assert_array_equal(numerator[left_out], 0.0)
-
-
-@pytest.mark.parametrize(("ties", "credit"), [("error", 0.0), ("half", 0.5), ("skip", None)])
-def test_pooled_terms_are_the_counts_of_pairs(ties, credit):
-    """Against explicit pairs: rounding the shares back to counts must not lose one."""
-    y, scores, qid = scored(1)
-    form = f"pairwise_accuracy(ties={ties})"
-    numerator, denominator = evaluate(y, scores, qid=qid, metrics=form).terms(form)
-    for q in range(30):
-        s, labels = scores[qid == q], y[qid == q]
-        pairs = [s[i] - s[j] for i in range(len(s)) for j in range(len(s)) if labels[i] > labels[j]]
-        tied = pairs.count(0.0)
-        assert numerator[q] == sum(d > 0 for d in pairs) + (credit or 0.0) * tied
-        assert denominator[q] == len(pairs) - (tied if credit is None else 0)
 
 
 def test_large_counts_come_back_exactly():

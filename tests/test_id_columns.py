@@ -86,7 +86,7 @@ def test_with_qid_the_column_is_constant_within_queries_and_kept():
 @pytest.mark.parametrize("name", ["label", "Relevance", "rel", "grade"])
 def test_a_column_named_like_the_labels_is_told(name, make):
     frame = make({"x": X, name: [3, 1, 2, 0]})
-    said = f"X has the column '{name}', which seems to be y itself and is learnt from as a feature"
+    said = f"X has the column '{name}', which seems to be y itself and is learned from as a feature"
     with pytest.warns(DataWarning, match=said):
         RankSVM().fit(frame, Y, qid=IDS)
 

@@ -16,11 +16,11 @@ from linrank.export.vespa import check_rank_feature
 from linrank.io.sidecars import load_preferences
 from linrank.io.store.chunks import read_manifest
 from linrank.io.svmlight import _HEADER
-from linrank.metrics.names import parse as parse_metric
+from linrank.metrics.measures import parse as parse_metric
 from linrank.reports.html import clear
 from linrank.system.json_text import MAX_BRACKETS, MalformedJSON, TooMuchJSON, parse
 
-SIZES = [4**k for k in range(7, 11)]  # 16 kB to 1 MB: the square of a size shows at the first step
+SIZES = [4**k for k in range(6, 10)]  # 4 kB to 262 kB: a square takes minutes at the last step
 
 
 def seconds(work, argument):

@@ -119,25 +119,52 @@ def test_core_equals_definition(ties, case):
         assert_allclose(result[name], expected, rtol=1e-15)
 
 
+def shares(part, total, over):
+    """Pooled, or the mean of the queries that have something to judge."""
+    if over != "queries":
+        return sum(part) / sum(total) if sum(total) else math.nan
+    values = [p / t for p, t in zip(part, total, strict=True) if t]
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+# Numerator and denominator from the pairs in the right order, in the wrong one, and tied.
+OF_PAIRS = {
+    ("pairwise_accuracy", "ties=error, "): lambda c, d, t: (c, c + d + t),
+    ("pairwise_accuracy", "ties=half, "): lambda c, d, t: (c + t / 2, c + d + t),
+    ("pairwise_accuracy", "ties=skip, "): lambda c, d, t: (c, c + d),
+    ("all_pairs_error", "ties=error, "): lambda c, d, t: (d + t, c + d + t),
+    ("all_pairs_error", "ties=half, "): lambda c, d, t: (d + t / 2, c + d + t),
+    ("all_pairs_error", "ties=skip, "): lambda c, d, t: (d, c + d),
+    ("concordance_index", ""): lambda c, d, t: (c + t / 2, c + d + t),
+    ("gamma", ""): lambda c, d, t: (c - d, c + d),
+    ("somers_d", ""): lambda c, d, t: (c - d, c + d + t),
+}
+BY_QUERY = {"gamma": reference.goodman_kruskal_gamma, "somers_d": reference.somers_d}
+
+
 @examples(100)
 @given(case=scored_queries(max_queries=3, max_rows=40, lowest=-20, highest=20))
-def test_pair_counts_equal_definition(case):
-    """Counts are exact with few and many levels, and accuracies follow from them."""
+def test_shares_of_pairs_equal_definition(case):
+    """Counts are exact with few and many levels, and every share follows from them."""
     y, s, qid, _ = case
-    rules = {"error": (0.0, 1), "half": (0.5, 1), "skip": (0.0, 0)}
-    names = [f"pairwise_accuracy(ties={t}, over={o})" for t in rules for o in ("pairs", "queries")]
-    result = evaluate(y, s, qid=qid, metrics=names)
-    truth = np.array([reference.pair_counts(y[qid == q], s[qid == q]) for q in result.query_ids])
+    forms = {
+        f"{measure}({options}over={over})": (share, over, measure)
+        for (measure, options), share in OF_PAIRS.items()
+        for over in ("pairs", "queries")
+    }
+    result = evaluate(y, s, qid=qid, metrics=forms)
+    rows = [qid == q for q in result.query_ids]
+    truth = [reference.pair_counts(y[r], s[r]) for r in rows]
     counts = np.stack([result.pairs.concordant, result.pairs.discordant, result.pairs.tied], axis=1)
     assert_array_equal(counts, truth)
-    for rule, (part, kept) in rules.items():
-        right = truth[:, 0] + part * truth[:, 2]
-        total = truth[:, 0] + truth[:, 1] + kept * truth[:, 2]
-        pooled = right.sum() / total.sum() if total.sum() else math.nan
-        assert_allclose(result[f"pairwise_accuracy(ties={rule}, over=pairs)"], pooled, rtol=1e-14)
-        values = [r / t for r, t in zip(right, total, strict=True) if t]
-        mean = np.mean(values) if values else math.nan
-        assert_allclose(result[f"pairwise_accuracy(ties={rule}, over=queries)"], mean, rtol=1e-13)
+    assert result.pairs.totals() == tuple(np.sum(truth, axis=0))
+    for name, (share, over, measure) in forms.items():
+        part, total = zip(*(share(*counts) for counts in truth), strict=True)
+        assert_allclose(result[name], shares(part, total, over), rtol=1e-13, atol=1e-15)
+        values = [p / t if t else math.nan for p, t in zip(part, total, strict=True)]
+        assert_allclose(result.per_query[name], values, rtol=1e-15)
+        if measure in BY_QUERY:
+            assert_allclose(values, [BY_QUERY[measure](y[r], s[r]) for r in rows], rtol=1e-13)
 
 
 def random_case(n_rows, n_queries, seed=0, n_levels=5, decimals=1):
@@ -163,15 +190,6 @@ def test_threads_and_row_order_change_nothing():
     by_id = np.argsort(one.query_ids), np.argsort(other.query_ids)
     for name in names:
         assert_allclose(one.per_query[name][by_id[0]], other.per_query[name][by_id[1]], rtol=1e-13)
-
-
-def test_grouped_input_equals_ids():
-    y, s, _ = random_case(30, 1)
-    sizes = [7, 3, 20]
-    by_size = evaluate(y, s, group=sizes)
-    by_id = evaluate(y, s, qid=np.repeat(["x", "y", "z"], sizes))
-    assert dict(by_size) == dict(by_id)
-    assert by_id.query_ids.tolist() == ["x", "y", "z"]
 
 
 @pytest.mark.parametrize("y_max", [1, 30, 52, 53, 700, 1831])
@@ -210,23 +228,6 @@ def test_err_grade_is_global():
     assert_array_equal(result.per_query["err"], [1 / 16, 15 / 16])
 
 
-def test_constant_scorer_exposes_the_tie_rules():
-    y = np.array([0.0, 2.0, 1.0])
-    got = {
-        rule: evaluate(
-            y, np.zeros(3), metrics="mrr(rel=2)", convention=convention("linrank", ties=rule)
-        )
-        for rule in RULES
-    }
-    values = {rule: result["mrr(rel=2)"] for rule, result in got.items()}
-    assert values == {
-        "stable": 1 / 2,
-        "average": pytest.approx((1 + 1 / 2 + 1 / 3) / 3),
-        "pessimistic": 1 / 3,
-        "docid": 1 / 2,
-    }
-
-
 def test_missing_document_ids_are_row_numbers():
     """Without ids the later row wins, as ids that grow with the row would have it."""
     y, s, qid = random_case(200, 9, decimals=0)
@@ -255,15 +256,6 @@ def test_empty_rules(name):
     assert math.isnan(values["skip"].per_query[name][1])
     assert values["skip"][name] == full
     assert values[0][name] == full / 2
-
-
-def test_pairwise_measures_skip_queries_without_pairs():
-    result = evaluate(
-        [1, 0, 1, 1], [2, 1, 2, 1], qid=[0, 0, 1, 1], metrics=["auc", "pairwise_accuracy"]
-    )
-    assert dict(result) == {"auc": 1.0, "pairwise_accuracy": 1.0}
-    assert math.isnan(result.per_query["auc"][1])
-    assert math.isnan(evaluate([1, 1], [1, 2], metrics="auc")["auc"])
 
 
 def test_one_query_of_many_rows_is_not_quadratic():
@@ -316,14 +308,6 @@ def test_the_foot_of_a_table_says_that_short_queries_count_nothing():
 # ---- errors -----------------------------------------------------------------------------------
 
 
-def shares(part, total, over):
-    """Pooled, or the mean of the queries that have something to judge."""
-    if over != "queries":
-        return sum(part) / sum(total) if sum(total) else math.nan
-    values = [p / t for p, t in zip(part, total, strict=True) if t]
-    return math.fsum(values) / len(values) if values else math.nan
-
-
 @examples(150)
 @given(case=scored_queries(max_queries=4, max_rows=25, lowest=-8, highest=8))
 def test_domination_errors_equal_definition(case):
@@ -355,25 +339,6 @@ def test_domination_errors_equal_definition(case):
                 assert_array_equal(result.per_query[name], values)
 
 
-@given(case=scored_queries(max_rows=20))
-def test_all_pairs_error_is_one_less_the_accuracy(case):
-    y, s, qid, _ = case
-    for options in ("", "(ties=half)", "(ties=skip, over=queries)", "(over=queries)"):
-        names = [f"all_pairs_error{options}", f"pairwise_accuracy{options}"]
-        error, accuracy = evaluate(y, s, qid=qid, metrics=names).values()
-        assert_allclose(error, 1.0 - accuracy, atol=1e-15)
-
-
-@given(case=scored_queries(max_rows=20))
-def test_the_two_errors_mirror_each_other(case):
-    """Turning labels and scores around makes dominating rows dominated ones."""
-    y, s, qid, _ = case
-    for ties in ("right", "error"):
-        one = evaluate(y, s, qid=qid, metrics=f"domination_error(ties={ties})")
-        other = evaluate(-y, -s, qid=qid, metrics=f"dominated_error(ties={ties})")
-        assert_array_equal(list(one.per_query.values()), list(other.per_query.values()))
-
-
 def test_the_example_of_the_thesis():
     """Wanted 1 > 2 > 3 > 4 > 5; Figure 1 counts a row on the wrong side of any below it."""
     y = [5, 4, 3, 2, 1]
@@ -383,27 +348,6 @@ def test_the_example_of_the_thesis():
     # One bad row at the top spoils all that should dominate it, and is itself one dominated row.
     result = evaluate(y, [4, 3, 2, 1, 9], metrics=["domination_error", "dominated_error"])
     assert dict(result) == {"domination_error": 1.0, "dominated_error": 1 / 4}
-
-
-def test_equal_scores_are_right_unless_asked():
-    names = ["domination_error", "domination_error(ties=error)", "dominated_error(ties=error)"]
-    assert list(evaluate([1, 0, 0], [0, 0, 0], metrics=names).values()) == [0.0, 1.0, 1.0]
-    assert list(evaluate([1, 0, 0], [0.0, -0.0, -1], metrics=names).values()) == [0.0, 1.0, 0.5]
-
-
-def test_errors_pool_rows_or_average_queries():
-    """Query a: one dominating row, wrong; query b: three, all right; query c: nothing to judge."""
-    y, s, qid = [1, 0, 1, 1, 1, 0, 2], [0, 1, 3, 3, 2, 1, 0], list("aabbbbc")
-    names = ["domination_error", "domination_error(over=queries)"]
-    result = evaluate(y, s, qid=qid, metrics=names)
-    assert list(result.values()) == [1 / 4, 1 / 2]
-    assert math.isnan(result.per_query["domination_error"][2])
-    assert math.isnan(evaluate([1, 1], [1, 2], metrics="dominated_error")["dominated_error"])
-    assert result.pairs is None
-    assert evaluate(y, s, qid=qid, metrics="auc").dominating is None
-    y, s, qid = random_case(60_000, 900, decimals=2)
-    one, three = (evaluate(y, s, qid=qid, metrics=names, n_jobs=n) for n in (1, 3))
-    assert dict(one) == dict(three)
 
 
 def test_err_of_a_long_tied_group_ends():

@@ -44,29 +44,6 @@ def test_identity_exactly_when_each_query_came_together(case):
     assert (case.queries.order is None) == (runs == len(set(case.qid.tolist())))
 
 
-@given(scored_queries(max_rows=30), st.randoms(use_true_random=False))
-def test_permuting_rows_changes_no_query(case, random):
-    shuffled = list(range(len(case.labels)))
-    random.shuffle(shuffled)
-    a, b = case.queries, Queries.of(case.labels[shuffled], case.qid[shuffled])
-
-    def contents(queries, labels):
-        by_position = queries.gather(labels)
-        return {
-            queries.ids[q]: sorted(
-                zip(
-                    by_position[queries.offsets[q] : queries.offsets[q + 1]],
-                    queries.levels[queries.offsets[q] : queries.offsets[q + 1]],
-                    strict=True,
-                )
-            )
-            for q in range(queries.n_queries)
-        }
-
-    assert contents(a, case.labels) == contents(b, case.labels[shuffled])
-    assert a.n_pairs == b.n_pairs
-
-
 @given(scored_queries(max_rows=30))
 def test_scatter_undoes_gather(case):
     queries = case.queries
@@ -123,16 +100,6 @@ def test_without_ids_all_rows_are_one_query():
     assert (queries.ids, queries.order, queries.n_pairs) == (None, None, 2)
 
 
-def test_types_are_those_the_core_takes():
-    for qid in ([1, 0, 1], [0, 0, 1]):
-        queries = Queries.of([1, 2, 3], qid)
-        assert queries.offsets.dtype == np.int64
-        assert queries.levels.dtype == np.int32
-        assert queries.n_levels.dtype == np.int32
-        assert queries.pairs_per_query.dtype == np.int64
-        assert queries.order is None or queries.order.dtype == np.int64
-
-
 def test_mixed_ids_stay_apart():
     assert Queries.of([0, 1, 2], qid=[1, "1", 1.5]).n_queries == 3
     assert Queries.of([0, 1], qid=[2**70, 2**70 + 1]).n_queries == 2
@@ -184,26 +151,6 @@ def test_pickle_keeps_everything():
     again = pickle.loads(pickle.dumps(queries))
     np.testing.assert_array_equal(again.order, queries.order)
     assert again.n_pairs == queries.n_pairs
-
-
-def test_core_rejects_what_it_cannot_trust():
-    y, i64 = np.zeros(2), np.int64
-    with pytest.raises(ValueError, match="code is out of range"):
-        _core.group_rows(np.array([0, 2]), 2)
-    with pytest.raises(ValueError, match="offsets do not match"):
-        _core.rank_levels(y, np.array([0, 3]), None)
-    with pytest.raises(ValueError, match="offsets decrease"):
-        _core.rank_levels(y, np.array([0, 3, 2]), None)
-    with pytest.raises(ValueError, match="differ in length"):
-        _core.rank_levels(y, np.array([0, 2]), np.array([0]))
-    with pytest.raises(ValueError, match="row that does not exist"):
-        _core.rank_levels(y, np.array([0, 2]), np.array([0, 2]))
-    with pytest.raises(ValueError, match="a score is NaN"):
-        _core.ranks_within_queries(np.array([1.0, np.nan]), np.array([0, 2]), None)
-    with pytest.raises(ValueError, match="level is out of range"):
-        _core.count_pairs(
-            np.array([0, 1], np.int32), np.array([0, 2], i64), np.array([1], np.int32)
-        )
 
 
 def test_what_the_core_works_by_is_read_only():

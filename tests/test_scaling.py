@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, as_rows
 from linrank.data.scaling import Scaling
@@ -56,15 +55,6 @@ def test_standard_equals_scikit_learn():
     assert_allclose(
         Scaling.fit("minmax", as_rows(X)).factors[varying], MinMaxScaler().fit(X).scale_[varying]
     )
-
-
-@given(datasets())
-def test_query_scaling_equals_definition(data):
-    before = dense(data.X).copy()
-    scaled = Scaling("query").transform(data.rows, data.queries)
-    assert_allclose(dense(scaled.to_user()), by_query(dense(data.X), data.qid), rtol=1e-6)
-    assert scaled.dtype == data.rows.dtype
-    assert_array_equal(dense(data.X), before)
 
 
 def test_query_scaling_accepts_strided_rows_and_many_threads():
@@ -150,11 +140,3 @@ def test_a_range_beyond_double_is_an_error(kind, column):
 def test_a_wrong_scaling_is_an_error(kind, factors, message):
     with pytest.raises(ValueError, match=message):
         Scaling(kind, factors)
-
-
-def test_the_core_checks_what_it_is_given():
-    rows = as_rows(np.ones((3, 2))).core
-    with pytest.raises(ValueError, match="do not match"):
-        _core.scale_queries(rows, np.array([0, 2]), None, 1)
-    with pytest.raises(ValueError, match="row that does not exist"):
-        _core.scale_queries(rows, np.array([0, 3]), np.array([0, 1, 3]), 1)

@@ -109,7 +109,7 @@ Y, S, Q = [np.array([0, 1])] * 2, [np.array([0.5, 1.5])] * 2, [np.array([1, 1])]
 BAD = {
     "partition 1: scores has nan at row 1 (1 such rows)": (Y, [S[0], np.array([0, np.nan])], Q),
     "partition 0: Input y contains NaN at row 0": ([np.array([np.nan, 1]), Y[1]], S, Q),
-    "partition 1: y has 2 rows but scores has 1": (Y, [S[0], S[1][:1]], Q),
+    "partition 1: inconsistent lengths: y has 2 rows but scores has 1": (Y, [S[0], S[1][:1]], Q),
     "partition 1: qid has 3 elements but there are 2 rows": (Y, S, [Q[0], np.arange(3)]),
     "partition 1: y has the negative label -1 at row 0": ([Y[0], Y[1] - 1], S, Q),
     "y has 2 partitions but scores has 1, and where": (Y, S[:1], Q),

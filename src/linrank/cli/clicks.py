@@ -18,8 +18,7 @@ from linrank.system.resources import count, seconds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from linrank.clicks.impressions import Impressions
-    from linrank.clicks.log import JoinedLog
+    from linrank.clicks.impressions import Impressions, JoinedLog
     from linrank.data.preferences import Preferences
 
 METHOD = METHODS["ranksvm"]
@@ -102,7 +101,7 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
     _check(args, parser)
 
     from linrank.clicks import click_preferences
-    from linrank.clicks.log import join_log
+    from linrank.clicks.impressions import join_log
 
     options.load(METHOD.train)
     start = time.perf_counter()

@@ -45,12 +45,11 @@ def run_lines_of(
 
     ``ids`` are those of the queries of `data`; ``n_before`` rows came before it.
     """
-    import numpy as np
 
     from linrank.io.trec import check_words, run_lines
 
     queries, names = data.queries, _documents(data, n_before)
-    query = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+    query = queries.query_of_rows()
     check_words(map(str, ids), "qid")
     check_words(names, "docid")
     return run_lines(query, ids, names, scores, args.tag, args.topk)

@@ -1,33 +1,15 @@
 """From clicks to preferences: what was shown where, what was clicked, and how far to trust it."""
 
-from __future__ import annotations
-
-from linrank.clicks.counterfactual import CounterfactualValue, counterfactual_value
-from linrank.clicks.impressions import Impressions
-from linrank.clicks.preferences import STRATEGIES, click_preferences
-from linrank.clicks.propensity import (
-    PositionModel,
-    click_rates,
-    fit_position_model,
-    harvest,
-    ips_relevance,
-    ips_weights,
-    power_law,
-    simulate_clicks,
-)
-
-__all__ = [
-    "STRATEGIES",
-    "CounterfactualValue",
-    "Impressions",
-    "PositionModel",
-    "click_preferences",
-    "click_rates",
-    "counterfactual_value",
-    "fit_position_model",
-    "harvest",
-    "ips_relevance",
-    "ips_weights",
-    "power_law",
-    "simulate_clicks",
-]
+from linrank.clicks.counterfactual import CounterfactualValue as CounterfactualValue
+from linrank.clicks.counterfactual import counterfactual_value as counterfactual_value
+from linrank.clicks.impressions import Impressions as Impressions
+from linrank.clicks.propensity import STRATEGIES as STRATEGIES
+from linrank.clicks.propensity import PositionModel as PositionModel
+from linrank.clicks.propensity import click_preferences as click_preferences
+from linrank.clicks.propensity import click_rates as click_rates
+from linrank.clicks.propensity import fit_position_model as fit_position_model
+from linrank.clicks.propensity import harvest as harvest
+from linrank.clicks.propensity import ips_relevance as ips_relevance
+from linrank.clicks.propensity import ips_weights as ips_weights
+from linrank.clicks.propensity import power_law as power_law
+from linrank.clicks.propensity import simulate_clicks as simulate_clicks

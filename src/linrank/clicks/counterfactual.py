@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions, as_numbers, check_each
+from linrank.clicks.impressions import Impressions, as_numbers
 from linrank.clicks.propensity import as_bound, as_propensity, propensity_at
-from linrank.data.frames import as_array, as_float
+from linrank.data.frames import as_vector, check_each, first_true
 from linrank.data.queries import Queries
 from linrank.data.rows import dot
 from linrank.errors import check_one_of
@@ -35,10 +35,10 @@ def rank_discounts(metric: Any, propensity: Array, n_ranks: int) -> Array:
         The longest query.
     """
     if not isinstance(metric, str):
-        given = as_numbers(metric, "metric", "a discount for each rank")
+        given = as_numbers(metric, "metric")
         is_good = np.isfinite(given) & (given >= 0)
         check_each(given, is_good, "discount of rank", "it must be finite and >= 0", first=1)
-        return _padded(given, n_ranks)
+        return _pad(given, n_ranks)
     found = _NAME.fullmatch(metric)
     if found is None or metric == "precision":
         raise ValueError(
@@ -48,7 +48,7 @@ def rank_discounts(metric: Any, propensity: Array, n_ranks: int) -> Array:
     ranks = np.arange(1, n_ranks + 1)
     cut = int(found[2]) if found[2] else n_ranks
     if found[1] == "clicks":
-        discount = _padded(propensity, n_ranks)
+        discount = _pad(propensity, n_ranks)
     elif found[1] == "dcg":
         discount = 1.0 / np.log2(1.0 + ranks)
     else:
@@ -76,7 +76,7 @@ def row_discounts(scores: Array, queries: Queries, discount: Array) -> Array:
     return queries.scatter(shared)
 
 
-def _padded(a: Array, n: int) -> Array:
+def _pad(a: Array, n: int) -> Array:
     padded = np.zeros(n)
     padded[: len(a)] = a[:n]
     return padded
@@ -94,17 +94,14 @@ class WeighedClicks:
         self, impressions: Impressions, queries: Queries, p: Array, bound: float, model: Array
     ) -> None:
         self.row = row = impressions.rows_needed("counterfactual_value")
-        if impressions.offsets is None:
-            raise ValueError("counterfactual_value needs to know the lists; pass session")
+        offsets = impressions.lists_needed("counterfactual_value")
         if row.max() >= queries.n_rows:
             raise ValueError(f"row {row.max()} was shown, but there are {queries.n_rows} scores")
-        numbers = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        self.query_of_row = query_of_row = queries.scatter(numbers)
-        self._begins = begins = impressions.offsets[:-1]
+        self.query_of_row = query_of_row = queries.query_of_rows()
+        self._begins = begins = offsets[:-1]
         self.query = query_of_row[row[begins]]
-        is_other = query_of_row[row] != np.repeat(self.query, np.diff(impressions.offsets))
-        if is_other.any() and impressions.lists is not None:
-            i = int(np.argmax(is_other))
+        is_other = query_of_row[row] != np.repeat(self.query, np.diff(offsets))
+        if (i := first_true(is_other)) is not None and impressions.lists is not None:
             at = int(np.searchsorted(begins, i, side="right")) - 1
             raise ValueError(
                 f"list {impressions.lists[at : at + 1].tolist()[0]!r} shows row {row[i]}, which is "
@@ -273,7 +270,7 @@ def counterfactual_value(
     2.0
     """
     check_one_of("estimator", estimator, ("ips", "snips"))
-    s = as_numbers(scores, "scores", "a number for each row")
+    s = as_numbers(scores, "scores")
     check_each(s, np.isfinite(s), "score of row", "scores must be finite to rank by them")
     queries = Queries.of(np.zeros(len(s)), qid)
     p = as_propensity(propensity)
@@ -281,11 +278,7 @@ def counterfactual_value(
     discount = row_discounts(s, queries, rank_discounts(metric, p, longest))
     model = np.zeros(len(s))
     if attractiveness is not None:
-        model = as_float(as_array(attractiveness, "attractiveness"), "attractiveness").astype(float)
-        if model.shape != s.shape:
-            raise ValueError(
-                f"attractiveness must have shape {s.shape}, as scores; got {model.shape}"
-            )
+        model = as_vector(attractiveness, "attractiveness", len(s), like="scores")
         is_good = (model >= 0) & (model <= 1)
         check_each(model, is_good, "attractiveness of row", "it must lie in [0, 1]")
     log = WeighedClicks(impressions, queries, p, as_bound(max_weight), model)

@@ -1,4 +1,4 @@
-"""Propensities: the chance that a position is looked at, and weights that make up for it."""
+"""Propensities: the chance that a position is looked at, and clicks weighted to make up for it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.clicks.impressions import Impressions, as_numbers, check_each
-from linrank.data.frames import as_array
+from linrank.clicks.impressions import Impressions, as_numbers
+from linrank.data.frames import as_array, check_each, first_true
+from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.errors import check_natural, check_positive
+from linrank.errors import NoPairsError, check_natural, check_one_of, check_positive
 
 Array = NDArray[Any]
 
@@ -145,7 +146,7 @@ def ips_relevance(
 
 def as_propensity(propensity: Any) -> Array:
     """Propensities as a float64 vector in (0, 1]."""
-    p = as_numbers(propensity, "propensity", "a number for each position")
+    p = as_numbers(propensity, "propensity")
     is_good = (p > 0) & (p <= 1)
     check_each(p, is_good, "propensity of position", "it must lie in (0, 1]", first=1)
     return p
@@ -203,8 +204,7 @@ def click_rates(impressions: Impressions) -> Array:
     at = impressions.position - 1
     n_shown = np.bincount(at, impressions.count, minlength=n_positions)
     clicks = np.bincount(at, impressions.count * impressions.clicked, minlength=n_positions)
-    if (clicks == 0).any():
-        k = int(np.argmax(clicks == 0))
+    if (k := first_true(clicks == 0)) is not None:
         raise ValueError(
             f"position {k + 1} was not clicked in {n_shown[k]:g} showings, and a propensity of 0 "
             "has no inverse; leave out such positions or gather more clicks"
@@ -214,7 +214,7 @@ def click_rates(impressions: Impressions) -> Array:
 
 
 def harvest(impressions: Impressions) -> Array:
-    """Propensities from rows that were shown at neighbouring positions, whatever the reason.
+    """Propensities from rows that were shown at neighboring positions, whatever the reason.
 
     A row that was shown at both positions k and k+1, because results were swapped or rankers
     changed, is as relevant here as there: ``p_(k+1) / p_k = Σ h c_(k+1) / Σ h c_k`` over
@@ -246,9 +246,7 @@ def harvest(impressions: Impressions) -> Array:
     size = cells.n_positions - 1
     upper = np.bincount(at, evidence * cells.n_clicked[here] / n, minlength=size)
     lower = np.bincount(at, evidence * cells.n_clicked[here + 1] / m, minlength=size)
-    is_bad = (upper == 0) | (lower == 0)
-    if is_bad.any():
-        k = int(np.argmax(is_bad))
+    if (k := first_true((upper == 0) | (lower == 0))) is not None:
         n_rows = int(np.count_nonzero(at == k))
         raise ValueError(
             f"{n_rows} rows were shown at both positions {k + 1} and {k + 2}, and not clicked at "
@@ -263,9 +261,8 @@ def _shown_positions(impressions: Impressions) -> int:
     n = impressions.n_positions
     is_shown = np.zeros(min(n, len(impressions) + 1), dtype=bool)  # more cannot all be shown
     is_shown[impressions.position[impressions.position <= len(is_shown)] - 1] = True
-    if not is_shown.all():
-        k = int(np.argmin(is_shown)) + 1
-        raise ValueError(f"nothing was shown at position {k}, but at {n}; number ranks from 1")
+    if (k := first_true(~is_shown)) is not None:
+        raise ValueError(f"nothing was shown at position {k + 1}, but at {n}; number ranks from 1")
     return n
 
 
@@ -303,7 +300,7 @@ class PositionModel:
 def fit_position_model(
     impressions: Impressions, *, tol: float = 1e-6, max_iter: int = 2000
 ) -> PositionModel:
-    """Fit propensities and attractiveness by expectation-maximisation.
+    """Fit propensities and attractiveness by expectation-maximization.
 
     A log determines the propensities relative to each other only, and only as far as rows were
     shown at several positions: positions that no row connects with the others are an error.
@@ -360,7 +357,7 @@ def _start(cells: Cells) -> tuple[Array, Array]:
 
 
 def _iterate(cells: Cells, p: Array, a: Array) -> tuple[Array, Array]:
-    """One step of expectation-maximisation.
+    """One step of expectation-maximization.
 
     Without a click, either nobody looked or the result did not attract: it was looked at with the
     probability ``p(1-a) / (1-pa)``, and attractive with ``a(1-p) / (1-pa)``. The new p and a are
@@ -390,6 +387,111 @@ def _check_connected(cells: Cells) -> None:
             "positions the propensities cannot be told from the relevance of what was shown; use a "
             "log with swaps or changes of the ranking, or give the propensities"
         )
+
+
+# ---- preferences that clicks express: what was clicked over what was passed by -------------------
+
+STRATEGIES = (
+    "clicked_over_skipped",
+    "clicked_over_others",
+    "clicked_over_next_skipped",
+    "clicked_over_skipped_above",
+    "last_clicked_over_skipped_above",
+)
+
+
+def click_preferences(
+    impressions: Impressions,
+    strategy: str = "clicked_over_skipped",
+    *,
+    propensity: Any = None,
+    max_weight: float | None = None,
+) -> Preferences:
+    """Preferences between rows of the same list, for `RankSVM.fit_pairs`.
+
+    Each pair weighs ``count / p(position of the click)``; weights of a pair of rows that comes up
+    in several lists are added.
+
+    Parameters
+    ----------
+    impressions : Impressions
+        With rows and lists.
+    strategy : str
+        Which pairs a list makes; "skipped" means shown and not clicked:
+
+        - ``"clicked_over_skipped"`` (default): over everything skipped, above and below;
+        - ``"clicked_over_others"``: over everything else in the list. Between two clicks both
+          directions count. With propensities this is the unbiased estimate of Joachims,
+          Swaminathan and Schnabel (2017);
+        - ``"clicked_over_next_skipped"``: over what comes right after the click, if skipped;
+        - ``"clicked_over_skipped_above"``: over everything skipped at a higher rank, which was
+          surely looked at, since people read downwards (Joachims 2002);
+        - ``"last_clicked_over_skipped_above"``: the same, of the lowest click only.
+
+        The last two never agree with the ranking that was shown: trained on them alone, a ranker
+        learns to turn a good ranking upside down. Use them beside labels or other preferences.
+    propensity : array (n_positions,), optional
+        Chance in (0, 1] that each rank is looked at. None: every click weighs the same, and what
+        was shown on top wins by being seen. For the first two strategies.
+    max_weight : float, optional
+        Bound of ``1 / p``, >= 1.
+
+    Returns
+    -------
+    Preferences
+        Every pair of rows once.
+
+    Examples
+    --------
+    >>> from linrank.clicks import Impressions, click_preferences
+    >>> log = Impressions.of([1, 2, 3], [0, 0, 1], row=[4, 7, 5], session=["s", "s", "s"])
+    >>> found = click_preferences(log, propensity=[1.0, 0.5, 0.25])
+    >>> found.pairs.tolist(), found.weight.tolist()
+    ([[5, 4], [5, 7]], [4.0, 4.0])
+    """
+    check_one_of("strategy", strategy, STRATEGIES)
+    row = impressions.rows_needed("click_preferences")
+    offsets = impressions.lists_needed("click_preferences")
+    if max_weight is not None and propensity is None:
+        raise ValueError("max_weight bounds the inverse propensities; pass propensity")
+    click, other = _pairs(impressions, offsets, strategy)
+    if len(click) == 0:
+        raise NoPairsError(
+            f"the {int(impressions.clicked.sum())} clicks in {len(offsets) - 1} lists "
+            f"express no preference by {strategy!r}"
+        )
+    if (t := first_true(row[click] == row[other])) is not None:
+        a, b = sorted(impressions.position[[click[t], other[t]]].tolist())
+        raise ValueError(
+            f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one "
+            "item for one query, shown once in a list"
+        )
+    weight = impressions.count[click]
+    if propensity is not None:
+        position = impressions.position[click]
+        weight = weight * ips_weights(position, propensity, max_weight=max_weight)
+    return Preferences(row[click], row[other], weight).merged()
+
+
+def _pairs(impressions: Impressions, offsets: Array, strategy: str) -> tuple[Array, Array]:
+    """Records (clicked, passed by) of the pairs that a strategy makes."""
+    clicked = impressions.clicked
+    click = np.flatnonzero(clicked)
+    list_of = np.searchsorted(offsets, click, side="right") - 1
+    begin, end = offsets[list_of], offsets[list_of + 1]
+    if strategy == "clicked_over_next_skipped":
+        begin, end = click + 1, np.minimum(click + 2, end)
+    elif strategy.endswith("skipped_above"):
+        end = click
+    if strategy.startswith("last"):
+        is_last = np.append(list_of[1:] != list_of[:-1], True)[: len(click)]
+        click, begin, end = click[is_last], begin[is_last], end[is_last]
+    # Record begin[k] + 0, 1, ... of each click k, in one vector.
+    n = end - begin
+    winner = np.repeat(click, n)
+    other = np.arange(n.sum()) + np.repeat(begin - (np.cumsum(n) - n), n)
+    is_pair = other != winner if strategy == "clicked_over_others" else ~clicked[other]
+    return winner[is_pair], other[is_pair]
 
 
 # ---- simulated clicks, to see what an estimate or a ranker makes of a known truth ---------------

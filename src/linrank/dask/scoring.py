@@ -37,7 +37,6 @@ from linrank.data.queries import Queries, as_ids
 from linrank.data.rows import DenseRows, as_rows
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
-from linrank.metrics.counted import Counts
 from linrank.metrics.evaluate import (
     DEFAULT_METRICS,
     as_scores,
@@ -46,9 +45,8 @@ from linrank.metrics.evaluate import (
     mean_of,
     measures_of,
 )
-from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.measures import ERR, Measure
-from linrank.metrics.names import Metric
+from linrank.metrics.evaluation import Counts, Evaluation
+from linrank.metrics.measures import ERR, Measure, Metric
 
 Array = NDArray[Any]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_array
+from linrank.data.frames import as_array, first_true
 from linrank.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -102,27 +102,24 @@ def weight_bounds(
     if coef_bounds is None and not positive:
         return None
     lower, upper = _as_arrays(coef_bounds, data)
-    j = _first(np.isnan(lower) | np.isnan(upper))
-    if j is not None:
+    if (j := first_true(np.isnan(lower) | np.isnan(upper))) is not None:
         raise ValueError(
             f"the bounds of {_label(data, j)} are {lower[j]:g} and {upper[j]:g}; use None, -inf or "
             "inf for an open end"
         )
     if positive:
-        j = _first(upper < 0.0)
-        if j is not None:
+        if (j := first_true(upper < 0.0)) is not None:
             raise ValueError(
                 f"positive=True, but the upper bound of {_label(data, j)} is {upper[j]:g}; raise "
                 "it, or set positive=False"
             )
         lower = np.maximum(lower, 0.0)
-    j = _first((lower > upper) | (lower == np.inf) | (upper == -np.inf))
-    if j is not None:
+    if (j := first_true((lower > upper) | (lower == np.inf) | (upper == -np.inf))) is not None:
         raise ValueError(
             f"no coefficient of {_label(data, j)} is between its lower bound {lower[j]:g} and its "
             f"upper bound {upper[j]:g}; lower one or raise the other"
         )
-    return (lower, upper) if factors is None else _divided(lower, upper, factors, data)
+    return (lower, upper) if factors is None else _divide(lower, upper, factors, data)
 
 
 def parse_bounds(text: str) -> dict[str, tuple[float, float]]:
@@ -157,33 +154,28 @@ def parse_bounds(text: str) -> dict[str, tuple[float, float]]:
 
 
 def _as_arrays(coef_bounds: Any, data: Dataset) -> tuple[Array, Array]:
-    n = data.n_features
-    if coef_bounds is None:
-        return np.full(n, -np.inf), np.full(n, np.inf)
+    """Lower and upper bounds by column; those of indicators of missing values are open."""
+    n = data.n_raw_features
     if isinstance(coef_bounds, Mapping):
         return _from_mapping(coef_bounds, data)
-    if isinstance(coef_bounds, tuple) and len(coef_bounds) == 2:
+    if coef_bounds is None:
+        low = high = None
+    elif isinstance(coef_bounds, tuple) and len(coef_bounds) == 2:
         low, high = coef_bounds
     else:
         table = np.asarray(coef_bounds, dtype=object)
-        n = data.n_raw_features
         if table.shape != (n, 2):
             raise ValueError(
                 f"coef_bounds must have a row (low, high) for each of {n} features, got shape "
                 f"{table.shape}; bounds for all features are a tuple (lower, upper)"
             )
         low, high = table.T
-    return _by_column(low, "lower", -np.inf, data), _by_column(high, "upper", np.inf, data)
+    added = (0, data.n_features - n)
+    lower = np.pad(_bound_of_each(low, "lower", -np.inf, n), added, constant_values=-np.inf)
+    return lower, np.pad(_bound_of_each(high, "upper", np.inf, n), added, constant_values=np.inf)
 
 
-def _by_column(bound: Any, name: str, open_end: float, data: Dataset) -> Array:
-    """One bound for each column: arrays are of features, indicators of missing ones are free."""
-    n = data.n_raw_features
-    by_feature = _spread(bound, name, open_end, n)
-    return np.pad(by_feature, (0, data.n_features - n), constant_values=open_end)
-
-
-def _spread(bound: Any, name: str, open_end: float, n: int) -> Array:
+def _bound_of_each(bound: Any, name: str, open_end: float, n: int) -> Array:
     """One bound for each feature, from a number or an array; None is an open end."""
     values = as_array(bound, f"the {name} bound")
     try:
@@ -216,8 +208,8 @@ def _from_mapping(bounds: Mapping[Any, Any], data: Dataset) -> tuple[Array, Arra
             raise ValueError(
                 f"coef_bounds[{feature!r}] must be a pair (low, high), got {pair!r}"
             ) from None
-        lower[j] = _spread(low, "lower", -np.inf, 1)[0]
-        upper[j] = _spread(high, "upper", np.inf, 1)[0]
+        lower[j] = _bound_of_each(low, "lower", -np.inf, 1)[0]
+        upper[j] = _bound_of_each(high, "upper", np.inf, 1)[0]
     return lower, upper
 
 
@@ -245,11 +237,10 @@ def _place(feature: Any, places: dict[str, int], n: int, what: str = "coef_bound
     return places[feature]
 
 
-def _divided(lower: Array, upper: Array, factors: Array, data: Dataset) -> tuple[Array, Array]:
+def _divide(lower: Array, upper: Array, factors: Array, data: Dataset) -> tuple[Array, Array]:
     """Bounds of ``w = coef / d``, rounded so that ``d w`` keeps those of ``coef``."""
     is_gone = factors == 0.0
-    j = _first(is_gone & ((lower > 0.0) | (upper < 0.0)))
-    if j is not None:
+    if (j := first_true(is_gone & ((lower > 0.0) | (upper < 0.0)))) is not None:
         raise ValueError(
             f"{_label(data, j)} is constant, so that scaling makes its coefficient 0, which is not "
             f"between its bounds {lower[j]:g} and {upper[j]:g}; widen them"
@@ -262,15 +253,8 @@ def _divided(lower: Array, upper: Array, factors: Array, data: Dataset) -> tuple
     return np.where(is_gone, -np.inf, low), np.where(is_gone, np.inf, high)
 
 
-def _first(is_bad: Array) -> int | None:
-    """Where the first True is."""
-    return int(np.argmax(is_bad)) if is_bad.any() else None
-
-
 def _label(data: Dataset, j: int) -> str:
     """A feature by its name, or by its number as in the file, or its column."""
     if data.feature_names is not None:
         return f"feature {data.feature_names[j]!r}"
-    if data.index_base is not None:
-        return f"feature {j + data.index_base}"
-    return f"column {j}"
+    return f"column {j}" if data.index_base is None else f"feature {j + data.index_base}"

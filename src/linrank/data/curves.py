@@ -137,12 +137,12 @@ class Curves:
         x = np.concatenate([[low], np.repeat(t[inner], 2), [high]])
         return x, values[pieces] + slopes[pieces] * (x - _origins(t)[pieces])
 
-    def scaled(self, factors: Array) -> Curves:
+    def scale(self, factors: Array) -> Curves:
         """Every function times its factor; without those whose factor is 0."""
         parts = zip(self, factors.tolist(), strict=True)
         return Curves.of((j, t, v * a, s * a) for (j, t, v, s), a in parts if a != 0.0)
 
-    def combined(self, weights: Array, n_features: int) -> Curves:
+    def combine(self, weights: Array, n_features: int) -> Curves:
         """``f_j = Σ w_c g_c`` over the functions of each feature j, for all features in order."""
         members: list[list[int]] = [[] for _ in range(n_features)]
         for c in np.flatnonzero(weights).tolist():
@@ -154,12 +154,12 @@ class Curves:
         knots = np.unique(np.concatenate([_NO_KNOTS, *(t for _, t, _, _ in parts)]))
         values, slopes = np.zeros((2, len(knots) + 1))
         for c in members:
-            own, rising = self.refined(c, knots)
+            own, rising = self.refine(c, knots)
             values += weights[c] * own
             slopes += weights[c] * rising
         return j, knots, values, slopes
 
-    def refined(self, c: int, knots: Array) -> tuple[Array, Array]:
+    def refine(self, c: int, knots: Array) -> tuple[Array, Array]:
         """Values and slopes of function c on the pieces of more knots than its own."""
         _, t, v, s = self[c]
         # The piece of g_c that holds right of each knot; the first one holds left of all.
@@ -196,11 +196,11 @@ class CurveRows(StreamedRows):
         sizes = np.diff(curves.offsets)
         self._lines, self._curved = np.flatnonzero(sizes == 0), np.flatnonzero(sizes)
         self._line_slopes = curves.slopes[curves.first_pieces[self._lines]]
-        grid = curves.combined(np.ones(len(curves)), rows.shape[1])
+        grid = curves.combine(np.ones(len(curves)), rows.shape[1])
         self._n_pieces = len(grid.values)
         self._pieces = _core.Pieces(grid.core, rows.core, n_threads)
         # Function by function, the pieces of its feature and what it is on them.
-        own = [curves.refined(c, grid[curves.feature[c]][1]) for c in self._curved.tolist()]
+        own = [curves.refine(c, grid[curves.feature[c]][1]) for c in self._curved.tolist()]
         self._values, self._slopes = (np.concatenate([part[k] for part in own]) for k in (0, 1))
         self._sizes = np.array([len(values) for values, _ in own], dtype=np.int64)
         first = grid.first_pieces[curves.feature[self._curved]]
@@ -336,7 +336,7 @@ def _distribution(j: int, ordered: Array, knots: Array) -> Function:
 
 
 def _ramps(j: int, ordered: Array, knots: Array) -> list[Function]:
-    """``clip((x - t_b) / (t_{b+1} - t_b), 0, 1)`` between neighbouring knots."""
+    """``clip((x - t_b) / (t_{b+1} - t_b), 0, 1)`` between neighboring knots."""
     ends = (knots[b : b + 2] for b in range(len(knots) - 1))
     return [(j, t, *line_through(t, np.array([0.0, 1.0]))) for t in ends]
 
@@ -406,7 +406,7 @@ def unit_variance(curves: Curves, sample: DenseRows, n_jobs: int | None = 1) -> 
         return curves
     scaling = Scaling.fit("standard", curves.columns(sample, n_jobs), n_jobs=n_jobs)
     assert scaling.factors is not None
-    return curves.scaled(scaling.factors)
+    return curves.scale(scaling.factors)
 
 
 def dense_blocks(rows: Rows) -> Iterator[tuple[slice, DenseRows]]:

@@ -74,7 +74,7 @@ def warn_of_leaks(
             told = ", ".join(repr(names[j]) if names else str(j) for j in list(found)[:5])
             warn(
                 f"X has the column {told}{' and more' if len(found) > 5 else ''}, which seems to "
-                f"be {what} itself and is learnt from as a feature: drop it from X",
+                f"be {what} itself and is learned from as a feature: drop it from X",
                 DataWarning,
             )
 
@@ -332,7 +332,7 @@ class Dataset:
             raise ValueError("give qid (one id per row) or group (sizes), not both")
         names = frames.column_names(X)
         if qid is None and group is None:
-            # With one query over everything the id column would be learnt from; inside its own
+            # With one query over everything the id column would be learned from; inside its own
             # query it is constant and harmless.
             check_no_query_ids(X)
         check_one_of("missing", missing, (*MISSING, "keep"))
@@ -363,7 +363,7 @@ class Dataset:
         return data
 
     def filled(self, missing: str) -> Dataset:
-        """The data with missing values filled in by a policy, learnt from these rows.
+        """The data with missing values filled in by a policy, learned from these rows.
 
         ``"error"`` and ``"keep"`` leave them as they are: `of` and ``load`` have checked them. Data
         that were filled in before, as those of a store may be, cannot be by another policy.

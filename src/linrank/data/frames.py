@@ -216,7 +216,8 @@ def as_labels(y: Any, n_rows: int | None = None) -> Array:
     if y is None:
         raise ValueError("linrank requires y to be passed, but the target y is None")
     given = as_array(y, "y")
-    labels = _vector(given, "y", n_rows)
+    labels = as_vector(given, "y", n_rows)
+    check_finite(labels, "y")
     check_apart(given, "y")
     return labels
 
@@ -249,9 +250,9 @@ def as_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
 
 def as_part_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
     """Return the weights of a part of the rows, finite and >= 0; all of them may be zero."""
-    vector = _vector(weight, name, n_rows)
-    if (vector < 0).any():
-        i = int(np.argmax(vector < 0))
+    vector = as_vector(weight, name, n_rows)
+    check_finite(vector, name)
+    if (i := first_true(vector < 0)) is not None:
         raise ValueError(f"{name} must be >= 0, got {vector[i]} at row {i}")
     return vector
 
@@ -264,20 +265,39 @@ def read_only(a: Array) -> Array:
     return a
 
 
-def _vector(values: Any, name: str, n_rows: int | None) -> Array:
+def as_vector(values: Any, name: str, n_rows: int | None = None, like: str = "X") -> Array:
+    """Return one number per row as a float64 vector, as long as ``like`` with its ``n_rows``."""
     a = as_array(values, name)
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
     if a.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got an array of shape {a.shape} instead")
-    vector = np.ascontiguousarray(as_float(a, name), dtype=np.float64)
-    if n_rows is not None and len(vector) != n_rows:
+    if n_rows is not None and len(a) != n_rows:
         raise ValueError(
-            f"inconsistent lengths: X has {n_rows} rows but {name} has {len(vector)} elements"
+            f"inconsistent lengths: {like} has {n_rows} rows but {name} has {len(a)} elements"
         )
-    finite = np.isfinite(vector)
-    if not finite.all():
-        i = int(np.argmin(finite))
-        what = "NaN" if np.isnan(vector[i]) else "infinity (inf)"
-        raise ValueError(f"Input {name} contains {what} at row {i}")
-    return vector
+    return np.ascontiguousarray(as_float(a, name), dtype=np.float64)
+
+
+def check_finite(vector: Array, name: str) -> None:
+    """Refuse NaN and infinity; name the first place."""
+    # A NaN is the least and the greatest of its vector: no vector of flags.
+    if vector.size == 0 or (np.isfinite(vector.min()) and np.isfinite(vector.max())):
+        return
+    i = int(np.argmin(np.isfinite(vector)))
+    what = "NaN" if np.isnan(vector[i]) else "infinity (inf)"
+    raise ValueError(f"Input {name} contains {what} at row {i}")
+
+
+def first_true(flags: Array) -> int | None:
+    """Where the first True is; None if there is none."""
+    return int(np.argmax(flags)) if flags.any() else None
+
+
+def check_each(a: Array, is_good: Array, what: str, must: str, first: int = 0) -> None:
+    """Raise ValueError about the first number that is not good; ``first`` is what it counts from.
+
+    ``what`` says of what the numbers are, and ``must`` what they must be.
+    """
+    if (i := first_true(~is_good)) is not None:
+        raise ValueError(f"{what} {i + first} is {a[i]:.10g}; {must}")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows, first_place, row_blocks
 from linrank.errors import check_one_of
 from linrank.options import MISSING
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
 
 Array = NDArray[Any]
-
-
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
@@ -111,7 +108,7 @@ class Filling:
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"the rows have {rows.shape[1]} features, those that the missing values were "
-                f"learnt from {self.n_features}"
+                f"learned from {self.n_features}"
             )
         if not len(self.columns) and first_place(rows, np.isnan) is None:
             return rows
@@ -166,17 +163,17 @@ class Filling:
 
     def _filled_sparse(self, rows: CsrRows) -> CsrRows:
         absent = np.isnan(rows.values)
-        stand_in = 0.0 if self.values is None else self.values[rows.columns]
+        stand_in = 0.0 if self.values is None else rows.by_entry(self.values)
         values = np.where(absent, stand_in, rows.values).astype(rows.dtype)
         if not len(self.columns):
             return replace(rows, values=values)
         # Indicator k of feature j stands in column n_features + k, so behind all features.
         place = np.full(self.n_features, -1, dtype=np.int64)
         place[self.columns] = self.n_features + np.arange(len(self.columns))
-        told = np.flatnonzero(absent & (place[rows.columns] >= 0))
-        row_of = np.searchsorted(rows.offsets, told, side="right") - 1
+        marked = np.flatnonzero(absent & (place[rows.columns] >= 0))
+        row_of = np.searchsorted(rows.offsets, marked, side="right") - 1
         ends = rows.offsets[row_of + 1]
-        columns = np.insert(rows.columns, ends, place[rows.columns[told]])
+        columns = np.insert(rows.columns, ends, place[rows.columns[marked]])
         values = np.insert(values, ends, values.dtype.type(1.0))
         added = np.searchsorted(row_of, np.arange(len(rows.offsets)), side="left")
         return CsrRows(values, columns, rows.offsets + added, self.n_columns)
@@ -215,7 +212,7 @@ class Missing:
     ----------
     kind : {"error", "zero", "mean", "indicator"}
         ``error`` refuses missing values. ``zero``: v = 0 and c = 0. ``mean``: v is the mean of the
-        feature in the training rows, c = 0. ``indicator``: v = 0, and c is learnt, for the
+        feature in the training rows, c = 0. ``indicator``: v = 0, and c is learned, for the
         features that had missing values in the training rows.
     values : float64 array (n_features,) or None
         ``v``; None for zeros.
@@ -300,7 +297,7 @@ class Missing:
             added[filling.columns] = weights[filling.n_features :]
         return coef, cls(filling.kind, filling.values, added, filling.absent)
 
-    def joined(self, coef: NDArray[np.float64], filling: Filling | None) -> NDArray[np.float64]:
+    def join(self, coef: NDArray[np.float64], filling: Filling | None) -> NDArray[np.float64]:
         """The inverse of `split`, for columns that may be filled in another way than before."""
         if filling is None or not len(filling.columns):
             return coef
@@ -316,24 +313,13 @@ def scores_with_missing(rows: Rows, coef: Array, added: Array) -> Array:
     absent = np.isnan(rows.values)
     present = np.where(absent, rows.dtype.type(0.0), rows.values)
     parts = (present, coef), (absent.astype(rows.dtype), added)
-    by_part = (
-        _core.scores(replace(rows, values=values).core, weights, None, 1)
-        for values, weights in parts
-    )
-    scores: Array = np.add(*by_part)
-    return scores
+    return np.add(*(replace(rows, values=values).scores(w, None, 1) for values, w in parts))
 
 
-def contributions(rows: Rows, coef: Array, missing: Missing) -> Any:
-    """What each feature adds to each score: an array for dense rows, else a ``csr_array``."""
-    entry_coef, added = coef, missing.contributions(coef)
-    if not isinstance(rows, DenseRows):
-        entry_coef, added = coef[rows.columns], added[rows.columns]
-    entries = rows.values * entry_coef
+def contributions(rows: Rows, coef: Array, missing: Missing) -> Rows:
+    """What each feature adds to each score, entry by entry."""
+    products = rows.values * rows.by_entry(coef)
     if missing.is_filled:
-        entries = np.where(np.isnan(rows.values), added, entries)
-    if isinstance(rows, DenseRows):
-        return entries
-    from scipy.sparse import csr_array
-
-    return csr_array((entries, rows.columns, rows.offsets), shape=rows.shape)
+        added = rows.by_entry(missing.contributions(coef))
+        products = np.where(np.isnan(rows.values), added, products)
+    return replace(rows, values=products)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_array, as_float, read_only
+from linrank.data.frames import as_array, as_vector, first_true, read_only
 from linrank.data.queries import Queries
 
 Array = NDArray[Any]
@@ -19,7 +19,7 @@ class Preferences:
     """Pairs (winner, loser) of rows, each with a weight. Build one with `Preferences.of`.
 
     A pair that occurs twice counts twice, as its weight doubled. A pair and its reverse may both
-    occur: each pulls its way, and what is learnt goes by their weights.
+    occur: each pulls its way, and what is learned goes by their weights.
 
     Attributes
     ----------
@@ -136,23 +136,22 @@ class Preferences:
 
     def queries_of(self, queries: Queries) -> tuple[Array, Array]:
         """The number of the query of each winner and of each loser."""
-        by_position = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        query = queries.scatter(by_position)
+        query = queries.query_of_rows()
         return query[self.winners], query[self.losers]
 
     def check_queries(self, queries: Queries) -> None:
         """Raise if a pair compares rows of two queries."""
         winners, losers = self.queries_of(queries)
-        odd = np.flatnonzero(winners != losers)
-        if odd.size:
-            t = int(odd[0])
+        is_odd = winners != losers
+        if (t := first_true(is_odd)) is not None:
             ids = np.arange(queries.n_queries) if queries.ids is None else queries.ids
             a, b = ids[[winners[t], losers[t]]].tolist()
             where = f"pair {t}" if self.lines is None else f"{self.source}:{self.lines[t]}: it"
             raise ValueError(
                 f"{where} prefers row {self.winners[t]} of query {a!r} to row {self.losers[t]} "
-                f"of query {b!r}; {odd.size} of {len(self)} pairs compare two queries. If that is "
-                "meant, allow it with across_queries=True, --across-queries on the command line"
+                f"of query {b!r}; {is_odd.sum()} of {len(self)} pairs compare two queries. If "
+                "that is meant, allow it with across_queries=True, --across-queries on the "
+                "command line"
             )
 
 
@@ -175,30 +174,19 @@ def _columns(pairs: Any) -> tuple[Array, Array]:
 def _check_rows(winners: Array, losers: Array, n_rows: int | None) -> None:
     for name, rows in (("winner", winners), ("loser", losers)):
         is_bad = rows < 0 if n_rows is None else (rows < 0) | (rows >= n_rows)
-        if is_bad.any():
-            t = int(np.argmax(is_bad))
+        if (t := first_true(is_bad)) is not None:
             limit = "rows are counted from 0" if n_rows is None else f"X has rows 0 to {n_rows - 1}"
             raise ValueError(
                 f"pair {t}, ({winners[t]}, {losers[t]}): there is no row {rows[t]} for its {name}; "
                 f"{limit}"
             )
-    same = winners == losers
-    if same.any():
-        t = int(np.argmax(same))
+    if (t := first_true(winners == losers)) is not None:
         raise ValueError(f"pair {t} compares row {winners[t]} with itself")
 
 
 def _weights(weight: Any, winners: Array, losers: Array) -> Array:
-    a = as_array(weight, "pair_weight")
-    if a.ndim != 1 or len(a) != len(winners):
-        raise ValueError(
-            f"pair_weight must have one element for each of {len(winners)} pairs; got shape "
-            f"{a.shape}"
-        )
-    vector = np.ascontiguousarray(as_float(a, "pair_weight"), dtype=np.float64)
-    is_bad = ~(np.isfinite(vector) & (vector >= 0))
-    if is_bad.any():
-        t = int(np.argmax(is_bad))
+    vector = as_vector(weight, "pair_weight", len(winners), like="pairs")
+    if (t := first_true(~(np.isfinite(vector) & (vector >= 0)))) is not None:
         raise ValueError(
             f"pair_weight of pair {t}, ({winners[t]}, {losers[t]}), is {vector[t]}; weights must "
             "be finite and >= 0"

@@ -65,6 +65,10 @@ class Queries:
     def n_queries(self) -> int:
         return len(self.n_levels)
 
+    def query_of_rows(self) -> Array:
+        """The number of the query of each row."""
+        return self.scatter(np.repeat(np.arange(self.n_queries), np.diff(self.offsets)))
+
     @cached_property
     def pairs_per_query(self) -> Array:
         """Pairs (i above j) in each query, ``(l_q² - Σ_r n_qr²) / 2``, as int64."""
@@ -218,8 +222,7 @@ def as_sizes(group: Any, n_rows: int) -> Array:
             f"got shape {sizes.shape} and dtype {sizes.dtype}{hint}"
         )
     sizes = sizes.astype(np.int64, copy=False)
-    if (sizes < 1).any():
-        q = int(np.argmax(sizes < 1))
+    if (q := frames.first_true(sizes < 1)) is not None:
         raise ValueError(f"group[{q}] is {sizes[q]}, no number of rows; {_SIZES}")
     if int(sizes.sum()) != n_rows:
         raise ValueError(
@@ -262,19 +265,17 @@ def _from_sequence(qid: Iterable[Hashable]) -> Array:
 
 def _factorise(ids: Array) -> tuple[Array, Array]:
     """(codes, row of each first appearance); codes number the ids by first appearance."""
-    if ids.dtype.kind in "biu":
-        if ids.dtype == np.uint64:
-            ids = ids.view(np.int64)  # the same bits: equal stays equal
-        codes, first = _core.factorise(np.ascontiguousarray(ids, dtype=np.int64))
-        return codes, first
     if ids.dtype.kind == "f":
-        missing = np.isnan(ids)
-        if missing.any():
-            raise _missing(int(np.argmax(missing)))
-        bits = np.ascontiguousarray(ids, dtype=np.float64) + 0.0  # -0.0 and 0.0 are one id
-        codes, first = _core.factorise(bits.view(np.int64))
-        return codes, first
-    return _factorise_objects(ids)
+        if (row := frames.first_true(np.isnan(ids))) is not None:
+            raise _no_id(row)
+        # -0.0 and 0.0 are one id
+        ids = (np.ascontiguousarray(ids, dtype=np.float64) + 0.0).view(np.int64)
+    elif ids.dtype.kind not in "biu":
+        return _factorise_objects(ids)
+    elif ids.dtype == np.uint64:
+        ids = ids.view(np.int64)  # the same bits: equal stays equal
+    codes, first = _core.factorise(np.ascontiguousarray(ids, dtype=np.int64))
+    return codes, first
 
 
 def _factorise_objects(ids: Array) -> tuple[Array, Array]:
@@ -293,11 +294,11 @@ def _factorise_objects(ids: Array) -> tuple[Array, Array]:
     for id_, row in zip(numbers, first.tolist(), strict=True):
         is_nan = isinstance(id_, float) and id_ != id_
         if id_ is None or is_nan or type(id_).__name__ in ("NAType", "NaTType"):
-            raise _missing(row)
+            raise _no_id(row)
     return codes, first
 
 
-def _missing(row: int) -> ValueError:
+def _no_id(row: int) -> ValueError:
     return ValueError(f"qid of row {row} is missing; every row belongs to a query")
 
 
@@ -458,9 +459,8 @@ def query_folds(queries: Queries, n_folds: int, order: Array | None = None) -> N
     order : array (n_queries,), optional
         The order in which queries are dealt out; the largest first when absent.
     """
-    sizes = np.diff(queries.offsets)
-    by_query = fold_of_queries(sizes, n_folds, order)
-    by_row: NDArray[np.int64] = queries.scatter(np.repeat(by_query, sizes))
+    by_query = fold_of_queries(np.diff(queries.offsets), n_folds, order)
+    by_row: NDArray[np.int64] = by_query[queries.query_of_rows()]
     return by_row
 
 

@@ -88,20 +88,15 @@ class ColumnStatistics:
 
     def of_first(self, n_columns: int) -> ColumnStatistics:
         """The statistics of the first columns only."""
-        return self if n_columns == self.n_columns else self.of_columns(slice(n_columns))
+        return self.of_columns(slice(n_columns))
 
     def of_columns(self, columns: slice | NDArray[np.int64]) -> ColumnStatistics:
         """The statistics of some columns."""
-        return self._changed(lambda values: values[columns])
+        return self._map(lambda values: values[columns])
 
     def masked(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
         """The statistics of some columns, 0 in the place of the others."""
-        return self._changed(lambda values: np.where(kept, values, 0))
-
-    def _changed(self, change: Callable[[Array], Array]) -> ColumnStatistics:
-        """The same rows, every array of numbers by column changed alike."""
-        columns = (self.mean, self.variance, self.low, self.high, self.n_nonzero)
-        return ColumnStatistics(self.weight, self.n_rows, *map(change, columns))
+        return self._map(lambda values: np.where(kept, values, 0))
 
     def widened(self, n_columns: int) -> ColumnStatistics:
         """The same rows with more columns, in which all of them are 0."""
@@ -111,7 +106,12 @@ class ColumnStatistics:
         # Without weight no value counts, not even these.
         edge = 0.0 if self.weight > 0.0 else np.inf
         added = iter((0.0, 0.0, edge, -edge, 0))
-        return self._changed(lambda a: np.append(a, np.full(n_new, next(added), a.dtype)))
+        return self._map(lambda a: np.append(a, np.full(n_new, next(added), a.dtype)))
+
+    def _map(self, change: Callable[[Array], Array]) -> ColumnStatistics:
+        """The same rows, every array of numbers by column changed alike."""
+        columns = (self.mean, self.variance, self.low, self.high, self.n_nonzero)
+        return ColumnStatistics(self.weight, self.n_rows, *map(change, columns))
 
     def __add__(self, other: ColumnStatistics) -> ColumnStatistics:
         """The statistics of the rows of both; the order of merging decides the last bits."""
@@ -314,6 +314,10 @@ class DenseRows(_Stored):
         """Return the matrix as a NumPy array, not a copy."""
         return self.values
 
+    def by_entry(self, by_column: Array) -> Array:
+        """What ``values`` are to be combined with, from a number for each column."""
+        return by_column
+
     def take(self, index: Array | slice) -> DenseRows:
         """Return the rows of ``index``: a view for a slice forwards, else a copy."""
         return DenseRows(_by_rows(self.values[index]))
@@ -371,6 +375,10 @@ class CsrRows(_Stored):
         setattr(matrix, _OWN, columns)
         matrix.indptr = self.offsets.astype(columns.dtype, copy=False)
         return matrix
+
+    def by_entry(self, by_column: Array) -> Array:
+        """What ``values`` are to be combined with, from a number for each column."""
+        return by_column[self.columns]
 
     def take(self, index: Array | slice) -> CsrRows:
         """Return the rows of ``index``: views for a slice of step 1, else copies."""
@@ -505,9 +513,7 @@ def without_offsets(rows: Rows) -> Rows:
     check_fits(rows.values.nbytes, f"the rows less the offsets of {columns.size} columns", remedy)
     by_column = np.zeros(n_columns, rows.dtype)
     by_column[columns] = offset[columns]
-    if isinstance(rows, DenseRows):
-        return DenseRows(rows.values - by_column)
-    return replace(rows, values=rows.values - by_column[rows.columns])
+    return replace(rows, values=rows.values - rows.by_entry(by_column))
 
 
 def narrow_rows(columns: _core.Columns, features: Array) -> Rows:

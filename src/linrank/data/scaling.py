@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from linrank.data.queries import Queries
     from linrank.data.rows import ColumnStatistics, Design, Rows
 
-_BY_COLUMN = ("standard", "minmax")
+BY_COLUMN = ("standard", "minmax")  # kinds with a factor for each column
 _BLOCK = 1 << 20  # entries that are scaled at a time
 
 
@@ -48,7 +48,7 @@ class Scaling:
 
     def __post_init__(self) -> None:
         check_one_of("scale", self.kind, SCALES[1:])
-        if (self.factors is not None) != (self.kind in _BY_COLUMN):
+        if (self.factors is not None) != (self.kind in BY_COLUMN):
             verb = "needs" if self.factors is None else "takes no"
             raise ValueError(f"scale={self.kind!r} {verb} factors")
         if self.factors is not None and not (
@@ -78,7 +78,7 @@ class Scaling:
         n_jobs : int or None
             Threads; see :func:`linrank.system.resources.resolve`.
         """
-        if kind not in _BY_COLUMN:
+        if kind not in BY_COLUMN:
             return cls(kind)
         if isinstance(rows, StreamedRows):
             return cls.of_statistics(kind, rows.statistics(weight))
@@ -97,7 +97,7 @@ class Scaling:
         statistics : ColumnStatistics
             Of the training rows; merged from those of their blocks.
         """
-        if kind not in _BY_COLUMN:
+        if kind not in BY_COLUMN:
             return cls(kind)
         if statistics.weight <= 0.0:
             raise ValueError("there is no row of positive weight to scale by")
@@ -115,11 +115,6 @@ class Scaling:
                 "scale in double precision; rescale it before fitting"
             )
         return cls(kind, factors)
-
-    @staticmethod
-    def is_plain(kind: str) -> bool:
-        """Whether this kind has no factors to be found: ``none`` and ``query``."""
-        return kind not in _BY_COLUMN
 
     @property
     def needs_queries(self) -> bool:
@@ -198,7 +193,7 @@ class Scaling:
         if rows.shape[1] != len(self.factors):
             raise ValueError(f"{len(self.factors)} scaling factors for {rows.shape[1]} features")
         with np.errstate(over="ignore"):
-            scaled = _multiplied(rows, self.factors)
+            scaled = _multiply(rows, self.factors)
         place = _core.first_non_finite(scaled.core, resolve(n_jobs))
         if place is not None:
             raise ValueError(
@@ -226,7 +221,7 @@ class Scaling:
         return np.divide(coef, self.factors, out=np.zeros_like(self.factors), where=kept)
 
 
-def _multiplied(rows: Rows, factors: NDArray[np.float64]) -> Rows:
+def _multiply(rows: Rows, factors: NDArray[np.float64]) -> Rows:
     """Every column times its factor; entries of sparse rows a block at a time."""
     values = np.empty(rows.values.shape, rows.dtype)
     if isinstance(rows, DenseRows):

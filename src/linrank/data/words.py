@@ -138,7 +138,7 @@ def naming_documents(docids: Iterable[str | None], first_row: int, where: str) -
     'docid = GX1-7'
     """
 
-    def named(i: int, docid: str | None) -> str:
+    def comment_of(i: int, docid: str | None) -> str:
         if docid is not None and (not isinstance(docid, str) or docid.split() != [docid]):
             raise ValueError(
                 f"the document id of row {first_row + i} is {docid!r}; in {where} an id is one "
@@ -146,4 +146,4 @@ def naming_documents(docids: Iterable[str | None], first_row: int, where: str) -
             )
         return "" if docid is None else f"docid = {docid}"
 
-    return Comments.of(named(i, docid) for i, docid in enumerate(docids))
+    return Comments.of(comment_of(i, docid) for i, docid in enumerate(docids))

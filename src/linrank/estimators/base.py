@@ -33,7 +33,7 @@ from linrank.errors import (
 from linrank.io.store.store import Store, columns_of, is_limited
 from linrank.methods.base import Method, Task, Trained
 from linrank.metrics import evaluate, rank_within_queries
-from linrank.metrics.survival import weighted_pairwise_accuracy
+from linrank.metrics.evaluate import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
 from linrank.options import MISSING
 from linrank.search.monitor import validation_sets

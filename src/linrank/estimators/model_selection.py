@@ -18,7 +18,7 @@ from linrank.data.queries import Queries, query_folds
 from linrank.estimators.base import RankerMixin, n_rows_of
 from linrank.metrics import convention as named_convention
 from linrank.metrics import evaluate, parse, parse_scoring
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 
 
 class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
@@ -154,7 +154,7 @@ def train_test_split(
     queries = Queries.of(np.zeros(n_rows), qid=ids)
     if queries.n_queries < 2:
         raise ValueError("all rows are of one query, which cannot be in both parts")
-    number = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+    number = queries.query_of_rows()
     if test_size is None and train_size is None:
         test_size = 0.25
     splitter = GroupShuffleSplit(

@@ -24,7 +24,7 @@ from linrank.estimators.base import LinearRanker
 from linrank.metrics import Convention, Evaluation, evaluate
 from linrank.metrics import convention as conventions
 from linrank.metrics.evaluate import measures_of
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.models.linear import check_scores
 from linrank.search.monitor import tell
 from linrank.system.resources import check_fits, resolve

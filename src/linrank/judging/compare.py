@@ -16,10 +16,10 @@ from linrank.judging import significance
 from linrank.judging.significance import EQUAL, Correction, Terms, correct_p_values
 from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, evaluate
 from linrank.metrics.evaluate import measures_of
-from linrank.metrics.names import Metric, parse
+from linrank.metrics.measures import Metric, parse
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.tables import Column, Sheet, Table, Tabled
+from linrank.system.tables import Column, Table, Tabled
 
 Array = NDArray[Any]
 
@@ -199,11 +199,14 @@ class Comparison(Tabled):
             return "unclear"
         return "better" if (cell.difference > 0.0) == self.higher_is_better(metric) else "worse"
 
-    def sheet(self) -> Sheet:
-        """All metrics, each by itself, and a legend."""
+    def tables(self) -> list[Table]:
+        """All metrics, then each by itself."""
         first = [overview(self, self.methods)] if len(self.metrics) > 1 else []
-        tables = first + [details(self, metric) for metric in self.metrics]
-        return Sheet(tables, notes(self), "linrank-comparison")
+        return first + [details(self, metric) for metric in self.metrics]
+
+    def legend(self) -> Sequence[str]:
+        """How the methods were compared."""
+        return notes(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""

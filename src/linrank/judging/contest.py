@@ -21,11 +21,11 @@ from linrank.judging.inspect import judge, shared_queries
 from linrank.judging.runner import Outcome, Progress, Protocol, Rules
 from linrank.metrics import Convention, CustomMeasure, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import measures_of
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.options import N_FOLDS
 from linrank.system.resources import bytes_text, count, resolve, seconds
 from linrank.system.seeds import seed_of
-from linrank.system.tables import Column, Sheet, Table, Tabled
+from linrank.system.tables import Column, Table, Tabled
 
 
 def check_protocol(
@@ -468,8 +468,8 @@ class Contest(Tabled):
         known = ", ".join(entry.name for entry in self.entries)
         raise KeyError(f"{name!r} did not take part; there are {known}")
 
-    def sheet(self) -> Sheet:
-        """Quality, cost, what went wrong, and a legend."""
+    def tables(self) -> list[Table]:
+        """Quality, cost, and what went wrong."""
         tables, found = [], self.comparison
         if found is not None:
             tables.append(_quality(self, found))
@@ -481,7 +481,11 @@ class Contest(Tabled):
             rows = [[e.name, "counts" if e.has_result else "no result", e.remark] for e in lost]
             columns = [Column(name, "left") for name in ("method", "outcome", "why")]
             tables.append(Table(columns, rows, "What went wrong"))
-        return Sheet(tables, legend_of(self), "linrank-contest")
+        return tables
+
+    def legend(self) -> Sequence[str]:
+        """What the tables say, and what to know before trusting them."""
+        return legend_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""

@@ -102,7 +102,7 @@ class Profile:
     def repeats(self) -> Repeats:
         """Repeated rows and document ids, query by query."""
         queries, docids = self.data.queries, self.data.docids or []
-        query = queries.scatter(np.repeat(np.arange(queries.n_queries), self.rows_per_query))
+        query = queries.query_of_rows()
         named = [(q, docid) for q, docid in zip(query.tolist(), docids, strict=False) if docid]
         keys = (self.data.labels, self.row_hashes, query)
         order = np.lexsort(keys)

@@ -17,8 +17,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import Array
 from linrank.losses.base import CoreLoss, HingeKind, HuberKind, SquaredHingeKind
 from linrank.metrics import measures
-from linrank.metrics.measures import Measure
-from linrank.metrics.names import parse
+from linrank.metrics.measures import Measure, parse
 from linrank.system.resources import PickledFields, cached_property
 
 # Rows of a query up to which a measure without a cut-off is taken: its pairs are quadratic.

@@ -310,7 +310,7 @@ class Ground:
                 f"warm_start=True, but X has {n_features} features and the previous fit had "
                 f"{model.coef.size}; set warm_start=False"
             )
-        return self.scaling.unfold(model.missing.joined(model.coef, filling))
+        return self.scaling.unfold(model.missing.join(model.coef, filling))
 
     @property
     def minimiser_start(self) -> NDArray[np.float64] | None:

@@ -1,70 +1,38 @@
 """Ranking measures: values that parse from their names, under the field's conventions."""
 
-from linrank.metrics.conventions import CONVENTIONS, Convention, convention
-from linrank.metrics.counted import PairCounts, RowCounts
-from linrank.metrics.evaluate import DEFAULT_METRICS, evaluate, rank_within_queries
-from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.measures import (
-    AUC,
-    ERR,
-    NDCG,
-    AllPairsError,
-    AveragePrecision,
-    ConcordanceIndex,
-    CustomMeasure,
-    DominatedError,
-    DominationError,
-    Gamma,
-    KendallTau,
-    MeanNDCG,
-    Measure,
-    PairwiseAccuracy,
-    Precision,
-    RankBiasedPrecision,
-    Recall,
-    ReciprocalRank,
-    SomersD,
-    Success,
-)
-from linrank.metrics.names import parse, parse_scoring, valid_forms
-from linrank.metrics.runs import RUN_METRICS, evaluate_run
-from linrank.metrics.survival import ConcordanceResult, concordance_index
-
-__all__ = [
-    "AUC",
-    "CONVENTIONS",
-    "DEFAULT_METRICS",
-    "ERR",
-    "NDCG",
-    "RUN_METRICS",
-    "AllPairsError",
-    "AveragePrecision",
-    "ConcordanceIndex",
-    "ConcordanceResult",
-    "Convention",
-    "CustomMeasure",
-    "DominatedError",
-    "DominationError",
-    "Evaluation",
-    "Gamma",
-    "KendallTau",
-    "MeanNDCG",
-    "Measure",
-    "PairCounts",
-    "PairwiseAccuracy",
-    "Precision",
-    "RankBiasedPrecision",
-    "Recall",
-    "ReciprocalRank",
-    "RowCounts",
-    "SomersD",
-    "Success",
-    "concordance_index",
-    "convention",
-    "evaluate",
-    "evaluate_run",
-    "parse",
-    "parse_scoring",
-    "rank_within_queries",
-    "valid_forms",
-]
+from linrank.metrics.conventions import CONVENTIONS as CONVENTIONS
+from linrank.metrics.conventions import Convention as Convention
+from linrank.metrics.conventions import convention as convention
+from linrank.metrics.evaluate import DEFAULT_METRICS as DEFAULT_METRICS
+from linrank.metrics.evaluate import ConcordanceResult as ConcordanceResult
+from linrank.metrics.evaluate import concordance_index as concordance_index
+from linrank.metrics.evaluate import evaluate as evaluate
+from linrank.metrics.evaluate import rank_within_queries as rank_within_queries
+from linrank.metrics.evaluation import Evaluation as Evaluation
+from linrank.metrics.evaluation import PairCounts as PairCounts
+from linrank.metrics.evaluation import RowCounts as RowCounts
+from linrank.metrics.measures import AUC as AUC
+from linrank.metrics.measures import ERR as ERR
+from linrank.metrics.measures import NDCG as NDCG
+from linrank.metrics.measures import AllPairsError as AllPairsError
+from linrank.metrics.measures import AveragePrecision as AveragePrecision
+from linrank.metrics.measures import ConcordanceIndex as ConcordanceIndex
+from linrank.metrics.measures import CustomMeasure as CustomMeasure
+from linrank.metrics.measures import DominatedError as DominatedError
+from linrank.metrics.measures import DominationError as DominationError
+from linrank.metrics.measures import Gamma as Gamma
+from linrank.metrics.measures import KendallTau as KendallTau
+from linrank.metrics.measures import MeanNDCG as MeanNDCG
+from linrank.metrics.measures import Measure as Measure
+from linrank.metrics.measures import PairwiseAccuracy as PairwiseAccuracy
+from linrank.metrics.measures import Precision as Precision
+from linrank.metrics.measures import RankBiasedPrecision as RankBiasedPrecision
+from linrank.metrics.measures import Recall as Recall
+from linrank.metrics.measures import ReciprocalRank as ReciprocalRank
+from linrank.metrics.measures import SomersD as SomersD
+from linrank.metrics.measures import Success as Success
+from linrank.metrics.measures import parse as parse
+from linrank.metrics.measures import parse_scoring as parse_scoring
+from linrank.metrics.measures import valid_forms as valid_forms
+from linrank.metrics.runs import RUN_METRICS as RUN_METRICS
+from linrank.metrics.runs import evaluate_run as evaluate_run

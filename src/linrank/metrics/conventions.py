@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from linrank.errors import did_you_mean
 from linrank.metrics.measures import Discount, Empty, Gain, PairTies, check_option
 
 Ties = Literal["stable", "average", "pessimistic", "docid"]
-_TIES = ("stable", "average", "pessimistic", "docid")
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,8 @@ class Convention:
         for option in ("gain", "discount", "empty", "relevant_from"):
             check_option(option, getattr(self, option))
         check_option("ties", self.pair_ties)
-        if self.ties not in _TIES:
-            raise ValueError(f"ties must be one of {', '.join(_TIES)}, got {self.ties!r}")
+        if self.ties not in get_args(Ties):
+            raise ValueError(f"ties must be one of {', '.join(get_args(Ties))}, got {self.ties!r}")
 
     def describe(self) -> str:
         """Return the convention in one line, for the foot of a table."""
@@ -124,18 +123,14 @@ def convention(name: str | Convention, **changes: Any) -> Convention:
     >>> convention("letor", empty="skip").name
     'letor, empty=skip'
     """
-    base = name if isinstance(name, Convention) else _named(name)
-    unknown = set(changes) - {f.name for f in dataclasses.fields(Convention)}
+    if isinstance(name, str) and name not in CONVENTIONS:
+        hint = did_you_mean(name, CONVENTIONS)
+        raise ValueError(f"unknown convention {name!r}{hint} (known: {', '.join(CONVENTIONS)})")
+    base = CONVENTIONS[name] if isinstance(name, str) else name
+    known = [f.name for f in dataclasses.fields(Convention) if f.name != "name"]
+    unknown = sorted(set(changes) - {"name", *known})
     if unknown:
-        known = ", ".join(f.name for f in dataclasses.fields(Convention) if f.name != "name")
-        raise ValueError(f"a convention has no choice {sorted(unknown)[0]!r}; it has {known}")
+        raise ValueError(f"a convention has no choice {unknown[0]!r}; it has {', '.join(known)}")
     changes = {c: v for c, v in changes.items() if v != getattr(base, c)}
     label = ", ".join([base.name, *(f"{c}={v}" for c, v in changes.items() if c != "name")])
     return dataclasses.replace(base, **{"name": label, **changes})
-
-
-def _named(name: str) -> Convention:
-    if name in CONVENTIONS:
-        return CONVENTIONS[name]
-    hint = did_you_mean(name, CONVENTIONS)
-    raise ValueError(f"unknown convention {name!r}{hint} (known: {', '.join(CONVENTIONS)})")

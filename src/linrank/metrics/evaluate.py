@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import as_array, check_apart
+from linrank.data.frames import as_array, as_labels, as_vector, as_weights, check_finite
 from linrank.data.queries import UNSAID, Queries, warn_of_one_query
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
-from linrank.metrics.counted import OF_PAIRS, Counts
-from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.measures import ERR, NDCG, CustomMeasure, MeanNDCG, Measure, RowError
-from linrank.metrics.names import Metric, parse, valid_forms
+from linrank.metrics.evaluation import Counts, Evaluation
+from linrank.metrics.measures import (
+    ERR,
+    NDCG,
+    CustomMeasure,
+    MeanNDCG,
+    Measure,
+    Metric,
+    TruncatedMeasure,
+    parse,
+    valid_forms,
+)
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")
 _PARALLEL_ROWS = 20_000  # below this the work takes about a millisecond: no threads
 _LONG_LIST = 1001  # rows: engines return no more, and judges see fewer
-_OF_LISTS = ("ndcg", "mean_ndcg", "map", "p", "recall", "mrr", "err", "rbp", "success")
-# What the core calls measures that have another name there.
-_KINDS = {"map": "average_precision", "p": "precision", "mrr": "reciprocal_rank"}
-_IN_CORE = (*_OF_LISTS, "auc", "kendall_tau")
 
 
 def evaluate(
@@ -82,18 +87,13 @@ def evaluate(
     >>> result.per_query["mrr"]
     array([1. , 0.5])
     """
-    y = as_array(y, "y")
-    labels = as_vector(y, "y")
-    check_apart(y, "y")
+    labels = as_labels(y)
     if len(labels) == 0:
         raise ValueError("y is empty: there is nothing to evaluate")
-    # A NaN is the least and the greatest of its array: no array of flags.
-    if not (np.isfinite(labels.min()) and np.isfinite(labels.max())):
-        _reject(~np.isfinite(labels), labels, "y", "labels must be finite")
     is_unsaid, qid = qid is UNSAID and group is None, None if qid is UNSAID else qid
     queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
     measures = measures_of(metrics)
-    if is_unsaid and any(measure.name in _OF_LISTS for measure in measures):
+    if is_unsaid and any(isinstance(m, TruncatedMeasure | MeanNDCG) for m in measures):
         levels = int(queries.n_levels[0])
         warn_of_one_query("evaluate", labels, len(labels), levels, fewest=_LONG_LIST)
     return evaluate_queries(
@@ -121,11 +121,9 @@ def evaluate_queries(
     measures = measures_of(metrics)
     scores = as_scores(scores, len(labels), chosen)
     check_gains(measures, labels, chosen)
-    kernels = [m for m in measures if m.name in _IN_CORE]
+    kernels = [m for m in measures if m.kernel]
     y_max = max(0.0, float(labels.max()))  # of ERR, unless it names one
-    with_pairs, with_rows = (
-        any(isinstance(m, kinds) for m in measures) for kinds in (OF_PAIRS, RowError)
-    )
+    counted = {m.counts for m in measures}
     values, means, pairs, rows = _core.evaluate_queries(
         labels,
         scores,
@@ -137,16 +135,16 @@ def evaluate_queries(
         n_ranked,
         [_kernel(m, chosen, y_max) for m in kernels],
         _core.Ties[chosen.ties],
-        with_pairs,
-        with_rows,
+        "pairs" in counted,
+        not counted.isdisjoint(("dominating", "dominated")),
         _threads(n_jobs, len(labels)),
     )
     by_query = values.reshape(len(kernels), queries.n_queries)
     result = {m: (float(means[i]), by_query[i]) for i, m in enumerate(kernels)}
     counts = Counts.of(pairs, rows)
     for measure in measures:
-        if (counted := counts.measure(measure, chosen)) is not None:
-            result[measure] = counted
+        if (share := counts.measure(measure, chosen)) is not None:
+            result[measure] = share
         elif isinstance(measure, CustomMeasure):
             if n_ranked is not None:
                 raise ValueError(f"{measure} is a metric of yours, which runs are not judged by")
@@ -239,7 +237,7 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
 
     empty = choose("empty", chosen.empty)
     return _core.Measure(
-        kind=_core.Kind[_KINDS.get(measure.name, measure.name)],
+        kind=_core.Kind[measure.kernel],
         k=choose("k", 0),
         gain=_core.Gain[choose("gain", chosen.gain)],
         discount=_core.Discount[choose("discount", chosen.discount)],
@@ -253,37 +251,19 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
     )
 
 
-def as_vector(values: Any, name: str) -> Array:
-    """Return one number per row as float64."""
-    array = as_array(values, name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one value per row; got shape {array.shape}")
-    try:
-        return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}") from None
-
-
 def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
     """Return scores as a float64 vector without NaN, rounded where the convention rounds."""
-    array = as_vector(scores, "scores")
-    if n_rows is not None and len(array) != n_rows:
+    vector = as_vector(scores, "scores", n_rows, like="y")
+    if len(vector) and np.isnan(vector.min()):  # a NaN is the least: no vector of flags
+        bad = np.isnan(vector)  # none, where another thread has written to them meanwhile
+        row, n_rows = int(np.argmax(bad)), int(bad.sum())
         raise ValueError(
-            f"y has {n_rows} rows but scores has {len(array)}; give one score for each label"
+            f"scores has nan at row {row} ({n_rows} such rows): a NaN cannot be ranked"
         )
-    if len(array) and np.isnan(array.min()):
-        _reject(np.isnan(array), array, "scores", "a NaN cannot be ranked")
     if chosen.single_precision:
         with np.errstate(over="ignore"):
-            array = array.astype(np.float32).astype(np.float64)
-    return array
-
-
-def _reject(bad: Array, values: Array, name: str, why: str) -> NoReturn:
-    row = int(np.argmax(bad))
-    raise ValueError(f"{name} has {values[row]} at row {row} ({int(bad.sum())} such rows): {why}")
+            vector = vector.astype(np.float32).astype(np.float64)
+    return vector
 
 
 def has_gains(measures: Iterable[Measure]) -> bool:
@@ -323,3 +303,130 @@ def _document_keys(docid: Any, n_rows: int) -> Array | None:
     if ids.dtype == np.int64 and len(ids) and ids.min() >= 0:
         return ids  # numbers are their own order
     return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+
+
+# ---- concordance of censored times, and of weighted rows -----------------------------------------
+
+
+@dataclass(frozen=True)
+class ConcordanceResult:
+    """Comparable pairs by the order of their scores.
+
+    Attributes
+    ----------
+    concordant, discordant, tied : int
+        Pairs in which the earlier event has the higher score, the lower one, or the same.
+    tied_time : int
+        Of all of these, the pairs of an event and a censored time that are equal.
+    """
+
+    concordant: int
+    discordant: int
+    tied: int
+    tied_time: int
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of comparable pairs."""
+        return self.concordant + self.discordant + self.tied
+
+    @property
+    def value(self) -> float:
+        """``(concordant + tied/2) / n_pairs``; NaN without a comparable pair."""
+        if self.n_pairs == 0:
+            return float("nan")
+        return (2 * self.concordant + self.tied) / (2 * self.n_pairs)
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def concordance_index(
+    event: Any, time: Any, scores: Any, *, qid: Any = None, tied_tol: float = 1e-8
+) -> ConcordanceResult:
+    """Return how often the earlier of two events has the higher score (Harrell's C).
+
+    The pair (i, j) is comparable if i had its event and j is known to have had none by then:
+    ``time_j > time_i``, or ``time_j = time_i`` and j is censored. It is concordant if
+    ``s_i > s_j``, and counts one half if ``|s_i - s_j| <= tied_tol``:
+
+        ``C = (n_concordant + n_tied/2) / n_comparable``.
+
+    The numbers are those of ``concordance_index_censored`` of scikit-survival, in O(n log n).
+    Without censoring, ``concordance_index(True, y, -s)`` is the measure ``concordance_index`` of
+    `evaluate`.
+
+    Parameters
+    ----------
+    event : booleans (n_rows,)
+        Whether the event was seen at ``time``; otherwise it came later (right censoring).
+    time : array (n_rows,)
+        Time of the event or of the last look, finite.
+    scores : array (n_rows,)
+        Risks, finite: higher means earlier. For predicted times pass their negatives.
+    qid : array (n_rows,), optional
+        Strata: only rows of the same one are compared, and the counts are summed.
+    tied_tol : float, default=1e-8
+        Scores that differ by no more are tied.
+
+    Returns
+    -------
+    ConcordanceResult
+        Counts, and their ratio as ``value``; also ``float(result)``.
+
+    Examples
+    --------
+    >>> result = concordance_index([True, False, True], [1.0, 2.0, 3.0], [0.9, 0.1, 0.95])
+    >>> result
+    ConcordanceResult(concordant=1, discordant=1, tied=0, tied_time=0)
+    >>> result.value
+    0.5
+    """
+    times = as_vector(time, "time")
+    if len(times) == 0:
+        raise ValueError("time is empty: there is nothing to compare")
+    risks = as_vector(scores, "scores", len(times), like="time")
+    check_finite(times, "time")
+    check_finite(risks, "scores")
+    # Booleans, or 0 and 1; anything else is likely to be the times.
+    seen = as_array(event, "event")
+    if seen.shape != times.shape:
+        raise ValueError(
+            f"event must hold one boolean for each of the {len(times)} rows of time, got shape "
+            f"{seen.shape}"
+        )
+    if seen.dtype != bool and not (seen.dtype.kind in "iuf" and np.isin(seen, (0, 1)).all()):
+        raise ValueError("event must hold True (seen) or False (censored); it comes before time")
+    if not (isinstance(tied_tol, (int, float)) and 0.0 <= tied_tol < float("inf")):
+        raise ValueError(f"tied_tol must be a finite number >= 0, got {tied_tol!r}")
+    strata = Queries.of(times, qid=qid)
+    counts = _core.censored_concordance(
+        strata.offsets,
+        strata.gather(np.ascontiguousarray(seen, dtype=bool)),
+        strata.gather(times),
+        strata.gather(risks),
+        float(tied_tol),
+    )
+    return ConcordanceResult(*counts)
+
+
+def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any = None) -> float:
+    """Weight of the pairs in the right order over that of all pairs; NaN if there are none.
+
+    The pair (i, j) weighs ``u_i·u_j``, so that a weight of 2 equals repeating the row; a pair of
+    equal scores is an error.
+
+    Examples
+    --------
+    >>> weighted_pairwise_accuracy([2, 1, 0], [3.0, 1.0, 2.0], [1.0, 1.0, 2.0])
+    0.6
+    """
+    labels = as_labels(y)
+    weight = as_weights(sample_weight, len(labels))
+    queries = Queries.of(labels, qid=qid)
+    values = as_scores(scores, len(labels), named_convention("linrank"))
+    right, wrong, tied = _core.weighted_concordance(
+        queries.offsets, queries.levels, queries.gather(values), queries.gather(weight)
+    )
+    total = right + wrong + tied
+    return float(right / total) if total > 0.0 else float("nan")

@@ -1,26 +1,115 @@
-"""The result of an evaluation: means by measure, values by query."""
+"""The result of an evaluation: means by measure, values by query, and the counts behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
-from linrank.metrics.counted import Counts, PairCounts, RowCounts
-from linrank.metrics.names import parse
-
-if TYPE_CHECKING:
-    from linrank.system.tables import Table
+from linrank.metrics.measures import CountedMeasure, Measure, parse
+from linrank.system.tables import Column, Table, Tabled
 
 Array = NDArray[Any]
 
 
+class _Totals:
+    """Counts by query, and their sums."""
+
+    def totals(self) -> tuple[int, int, int]:
+        """Return the counts over all queries, as exact integers."""
+        first, second, third = map(_exact_sum, vars(self).values())
+        return first, second, third
+
+
 @dataclass(frozen=True, eq=False)
-class Evaluation(Mapping[str, float]):
+class PairCounts(_Totals):
+    """Pairs of each query by the order of their scores; int64 arrays (n_queries,).
+
+    Attributes
+    ----------
+    concordant, discordant, tied : int64 array (n_queries,)
+        Pairs ``y_i > y_j`` with ``s_i > s_j``, ``s_i < s_j`` and ``s_i = s_j``.
+    """
+
+    concordant: Array
+    discordant: Array
+    tied: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RowCounts(_Totals):
+    """Rows of each query that have rows to stand above, or below; int64 arrays (n_queries,).
+
+    Attributes
+    ----------
+    total : int64 array (n_queries,)
+        The rows with a row of lower label in their query (dominating), or of higher (dominated).
+    wrong : int64 array (n_queries,)
+        Of these, the rows with one of those strictly on the wrong side of their score.
+    tied : int64 array (n_queries,)
+        The rows with none there, but one at the same score.
+    """
+
+    total: Array
+    wrong: Array
+    tied: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What was counted of each query, as far as a measure needs it."""
+
+    pairs: PairCounts | None
+    dominating: RowCounts | None
+    dominated: RowCounts | None
+
+    @classmethod
+    def of(cls, pairs: Array, rows: Array) -> Counts:
+        """From the flat arrays of the core; an empty one was not asked for."""
+        by_query = rows.reshape(-1, 6).T
+        return cls(
+            PairCounts(*pairs.reshape(-1, 3).T) if pairs.size else None,
+            RowCounts(*by_query[:3]) if rows.size else None,
+            RowCounts(*by_query[3:]) if rows.size else None,
+        )
+
+    def shares(self, measure: Measure, chosen: Convention) -> tuple[Array, Array] | None:
+        """Twice the numerator of each query, and twice its denominator; None if not counted."""
+        counts = getattr(self, measure.counts, None)
+        if counts is None or not isinstance(measure, CountedMeasure):
+            return None
+        first, second, third = (2 * n for n in vars(counts).values())
+        return measure.share(first, second, third, chosen.pair_ties)
+
+    def measure(self, measure: Measure, chosen: Convention) -> tuple[float, Array] | None:
+        """Mean and values by query, NaN where nothing is to be judged; None if not counted.
+
+        The mean is pooled, or that of the queries' own shares.
+        """
+        shares = self.shares(measure, chosen)
+        if shares is None:
+            return None
+        part, total = shares
+        values = np.full(len(total), np.nan)
+        np.divide(part, total, out=values, where=total > 0)
+        if getattr(measure, "over", None) == "queries":
+            judged = values[total > 0]
+            return (float(np.sum(judged) / len(judged)) if len(judged) else float("nan")), values
+        pooled = _exact_sum(total)
+        return (_exact_sum(part) / pooled if pooled else float("nan")), values
+
+
+def _exact_sum(counts: Array) -> int:
+    """Exact, whatever the size."""
+    return sum(counts.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Tabled, Mapping[str, float]):
     """Means of measures over queries: a mapping from the measure's name to its mean.
 
     Any spelling of a measure finds it: ``result["nDCG@10"] == result["ndcg@10"]``.
@@ -50,9 +139,9 @@ class Evaluation(Mapping[str, float]):
     dominated: RowCounts | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> float:
-        return self.means[self._known(name)]
+        return self.means[self._find(name)]
 
-    def _known(self, name: str) -> str:
+    def _find(self, name: str) -> str:
         """The name under which a measure stands here, whatever its spelling."""
         if name in self.means:
             return name
@@ -97,7 +186,7 @@ class Evaluation(Mapping[str, float]):
         >>> result.terms("pairwise_accuracy")
         (array([2., 0.]), array([3., 1.]))
         """
-        known = self._known(name)
+        known = self._find(name)
         values = self.per_query[known]
         try:
             measure = parse(known)
@@ -170,27 +259,14 @@ class Evaluation(Mapping[str, float]):
         index = pandas.Index(range(self.n_queries) if self.query_ids is None else self.query_ids)
         return pandas.DataFrame(self.per_query, index=index.rename("query"))
 
-    def to_text(self) -> str:
+    def tables(self) -> list[Table]:
         """Return a table: measure, mean, queries in the mean; below it the convention."""
-        return self._table().to_text()
-
-    def _repr_html_(self) -> str:
-        from linrank.system.tables import Sheet
-
-        return Sheet([self._table()], (), "linrank-evaluation").to_html()
-
-    def _table(self) -> Table:
-        from linrank.system.tables import Column, Table
-
         rows = [
             [name, f"{mean:.4f}", str(np.count_nonzero(~np.isnan(self.per_query[name])))]
             for name, mean in self.means.items()
         ]
         columns = [Column("metric", "left"), Column("mean"), Column("queries")]
-        return Table(columns, rows, "", [f"convention {self.convention.describe()}"])
-
-    def __str__(self) -> str:
-        return self.to_text()
+        return [Table(columns, rows, "", [f"convention {self.convention.describe()}"])]
 
     def __repr__(self) -> str:
         """The means; what is behind them is in the attributes and in ``print(result)``."""

@@ -1,31 +1,37 @@
 """Measures as values: ``parse("p(rel=2)@5") == Precision(k=5, rel=2.0)``, and back by ``str``.
 
-A field left at None is decided by the convention of the evaluation.
+A name is ``name``, ``name@k`` or ``name(option=value, ...)@k``. A field left at None is decided by
+the convention of the evaluation.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
+
+from linrank.errors import nearest
 
 Gain = Literal["exponential", "linear"]
 Discount = Literal["standard", "letor"]
 Empty = Literal["skip"] | float
 PairTies = Literal["error", "half", "skip"]
+Counted = Literal["", "pairs", "dominating", "dominated"]
 
 LARGEST_CUTOFF = 2**31 - 1  # no query has more rows
 CHOICES: dict[str, tuple[str, ...]] = {
-    "gain": ("exponential", "linear"),
-    "discount": ("standard", "letor"),
-    "ties": ("error", "half", "skip"),
+    "gain": get_args(Gain),
+    "discount": get_args(Discount),
+    "ties": get_args(PairTies),
     "over": ("pairs", "queries"),
 }
 # Of the errors that judge rows: one that is only tied with a row of the other side is right, as in
 # Stevens (2010), or an error.
 ROW_CHOICES = {"ties": ("right", "error"), "over": ("rows", "queries")}
 MEASURES: dict[str, type[Measure]] = {}  # by name, in the order of the classes below
+ALIASES: dict[str, str] = {}  # the names of other tools, without cutoff and options
 
 
 def check_option(option: str, value: Any, choices: Mapping[str, tuple[str, ...]] = CHOICES) -> None:
@@ -52,18 +58,26 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """What all measures share: their name, their options and how both are written."""
+    """What all measures share: their name, their options and how both are written.
+
+    A subclass with a name can be parsed from it. ``aliases`` are the names that other tools have
+    for it, in lower case: ir_measures and trec_eval, ranx, XGBoost, LightGBM, scikit-learn, SciPy,
+    scikit-survival, and in words. A measure of a whole query has a ``kernel``, the name of what
+    computes it in the core; one of pairs or rows is a share of some ``counts`` of an `Evaluation`.
+    """
 
     name: ClassVar[str]
+    kernel: ClassVar[str] = ""
+    counts: ClassVar[Counted] = ""
     cutoff: ClassVar[Literal["none", "optional", "required"]] = "none"
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = CHOICES
     higher_is_better: ClassVar[bool] = True
 
-    def __init_subclass__(cls, name: str = "") -> None:
-        """A measure with a name can be parsed from it."""
+    def __init_subclass__(cls, name: str = "", aliases: str = "", kernel: str = "") -> None:
         if name:
-            cls.name = name
+            cls.name, cls.kernel = name, kernel
             MEASURES[name] = cls
+            ALIASES.update(dict.fromkeys(aliases.split(), name))
 
     def __post_init__(self) -> None:
         for option, value in self.options().items():
@@ -143,16 +157,42 @@ class MeasureAtDepth(TruncatedMeasure):
     rel: float | None = None
 
 
+class CountedMeasure(Measure):
+    """A share of what is counted, pooled over all queries or averaged over them."""
+
+    counts: ClassVar[Counted] = "pairs"
+    over: str | None
+
+    def share(self, right: Any, wrong: Any, tied: Any, ties: PairTies) -> tuple[Any, Any]:
+        """Numerator and denominator from the pairs of each query by the order of their scores.
+
+        Parameters
+        ----------
+        right, wrong, tied : int64 arrays (n_queries,)
+            Twice their numbers, so that half a pair is an integer and sums are exact.
+        ties : {"error", "half", "skip"}
+            What the convention makes of equal scores, where the measure leaves it open.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class PairMeasure(Measure):
+class PairMeasure(CountedMeasure):
     """Of pairs: what a tie is, and over what the mean is taken."""
 
     ties: PairTies | None = None
     over: Literal["pairs", "queries"] | None = None
 
+    def share(self, right: Any, wrong: Any, tied: Any, ties: PairTies) -> tuple[Any, Any]:
+        ties = self.ties or ties
+        taken = 0 if ties == "skip" else tied
+        half = taken // 2 if ties == "half" else 0
+        part = right + half if self.higher_is_better else wrong + taken - half
+        return part, right + wrong + taken
+
 
 @dataclass(frozen=True)
-class RowError(Measure):
+class RowError(CountedMeasure):
     """The share of rows that stand wrong; options as `PairMeasure` has them, of rows."""
 
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = ROW_CHOICES
@@ -160,9 +200,12 @@ class RowError(Measure):
     ties: Literal["right", "error"] | None = None
     over: Literal["rows", "queries"] | None = None
 
+    def share(self, total: Any, wrong: Any, tied: Any, ties: PairTies) -> tuple[Any, Any]:
+        return wrong + tied if self.ties == "error" else wrong, total
+
 
 @dataclass(frozen=True)
-class NDCG(TruncatedMeasure, name="ndcg"):
+class NDCG(TruncatedMeasure, name="ndcg", aliases="ndcg_score", kernel="ndcg"):
     """``DCG@k / IDCG@k`` with ``DCG@k = Σ_{i<=k} gain(y_i) · discount(i)``.
 
     ``gain`` is 2^y - 1 (exponential) or y (linear); ``discount`` is 1/log2(i+1) (standard) or
@@ -175,7 +218,7 @@ class NDCG(TruncatedMeasure, name="ndcg"):
 
 
 @dataclass(frozen=True)
-class MeanNDCG(Measure, name="mean_ndcg"):
+class MeanNDCG(Measure, name="mean_ndcg", aliases="meanndcg", kernel="mean_ndcg"):
     """``(1/l_q) Σ_{m=1..l_q} NDCG@m`` of a query of ``l_q`` rows."""
 
     gain: Gain | None = None
@@ -184,7 +227,12 @@ class MeanNDCG(Measure, name="mean_ndcg"):
 
 
 @dataclass(frozen=True)
-class AveragePrecision(TruncatedMeasure, name="map"):
+class AveragePrecision(
+    TruncatedMeasure,
+    name="map",
+    aliases="ap mean_average_precision average_precision average_precision_score",
+    kernel="average_precision",
+):
     """``(1/#relevant) Σ_{i<=k, relevant} (#relevant in the first i)/i``; relevant: y >= ``rel``."""
 
     rel: float | None = None
@@ -192,31 +240,36 @@ class AveragePrecision(TruncatedMeasure, name="map"):
 
 
 @dataclass(frozen=True)
-class Precision(MeasureAtDepth, name="p"):
+class Precision(MeasureAtDepth, name="p", aliases="precision pre", kernel="precision"):
     """``(#relevant in the first k) / k``."""
 
 
 @dataclass(frozen=True)
-class Recall(MeasureAtDepth, name="recall"):
+class Recall(MeasureAtDepth, name="recall", aliases="r", kernel="recall"):
     """``(#relevant in the first k) / #relevant``."""
 
     empty: Empty | None = None
 
 
 @dataclass(frozen=True)
-class Success(MeasureAtDepth, name="success"):
+class Success(MeasureAtDepth, name="success", aliases="hit_rate", kernel="success"):
     """1 if a relevant row is among the first k, else 0; also known as the hit rate."""
 
 
 @dataclass(frozen=True)
-class ReciprocalRank(TruncatedMeasure, name="mrr"):
+class ReciprocalRank(
+    TruncatedMeasure,
+    name="mrr",
+    aliases="rr recip_rank reciprocal_rank mean_reciprocal_rank",
+    kernel="reciprocal_rank",
+):
     """``1 / rank of the first relevant row``, 0 if none is among the first k."""
 
     rel: float | None = None
 
 
 @dataclass(frozen=True)
-class ERR(TruncatedMeasure, name="err"):
+class ERR(TruncatedMeasure, name="err", kernel="err"):
     """``Σ_{i<=k} (1/i) R_i Π_{t<i} (1 - R_t)`` with ``R = (2^y - 1) / 2^y_max``.
 
     ``y_max`` is the highest grade there is; without it, the highest label of all queries.
@@ -226,7 +279,9 @@ class ERR(TruncatedMeasure, name="err"):
 
 
 @dataclass(frozen=True)
-class RankBiasedPrecision(TruncatedMeasure, name="rbp"):
+class RankBiasedPrecision(
+    TruncatedMeasure, name="rbp", aliases="rank_biased_precision", kernel="rbp"
+):
     """``(1 - p) Σ_{i<=k, relevant} p^(i-1)``: what a reader finds who goes on with chance ``p``.
 
     Relevance is yes or no (y >= ``rel``), as in Moffat & Zobel (2008); ``p`` is 0.8 if not given. A
@@ -247,7 +302,7 @@ class PairwiseAccuracy(PairMeasure, name="pairwise_accuracy"):
 
 
 @dataclass(frozen=True)
-class AUC(Measure, name="auc"):
+class AUC(Measure, name="auc", aliases="roc_auc roc_auc_score", kernel="auc"):
     """Share of the pairs (relevant, other) of a query in the right order, ties counting ½.
 
     Queries without such a pair are left out of the mean.
@@ -257,7 +312,7 @@ class AUC(Measure, name="auc"):
 
 
 @dataclass(frozen=True)
-class ConcordanceIndex(Measure, name="concordance_index"):
+class ConcordanceIndex(CountedMeasure, name="concordance_index", aliases="c_index cindex"):
     """``(n_c + n_t/2) / p``: the pairwise accuracy with ties half right, whatever the convention.
 
     Of two labels it is the area under the ROC curve; `linrank.concordance_index` is that of
@@ -266,9 +321,12 @@ class ConcordanceIndex(Measure, name="concordance_index"):
 
     over: Literal["pairs", "queries"] | None = None
 
+    def share(self, right: Any, wrong: Any, tied: Any, ties: PairTies) -> tuple[Any, Any]:
+        return right + tied // 2, right + wrong + tied
+
 
 @dataclass(frozen=True)
-class KendallTau(Measure, name="kendall_tau"):
+class KendallTau(Measure, name="kendall_tau", aliases="kendalltau tau_b", kernel="kendall_tau"):
     """``τ_b = (n_c - n_d) / √(p · p_s)``, ``p_s`` being the pairs with different scores.
 
     The mean over queries. One without a pair of different labels, or with all scores equal, has
@@ -277,7 +335,7 @@ class KendallTau(Measure, name="kendall_tau"):
 
 
 @dataclass(frozen=True)
-class Gamma(Measure, name="gamma"):
+class Gamma(CountedMeasure, name="gamma", aliases="goodman_kruskal_gamma"):
     """Goodman and Kruskal's ``γ = (n_c - n_d) / (n_c + n_d)``: pairs of equal scores do not count.
 
     ``over`` pools all pairs ("pairs", the default) or averages the values of the queries that have
@@ -286,15 +344,21 @@ class Gamma(Measure, name="gamma"):
 
     over: Literal["pairs", "queries"] | None = None
 
+    def share(self, right: Any, wrong: Any, tied: Any, ties: PairTies) -> tuple[Any, Any]:
+        return right - wrong, right + wrong
+
 
 @dataclass(frozen=True)
-class SomersD(Measure, name="somers_d"):
+class SomersD(CountedMeasure, name="somers_d", aliases="somersd"):
     """Somers' ``D = (n_c - n_d) / p`` of scores given labels: pairs of equal scores count 0.
 
     ``over`` as in `Gamma`.
     """
 
     over: Literal["pairs", "queries"] | None = None
+
+    def share(self, right: Any, wrong: Any, tied: Any, ties: PairTies) -> tuple[Any, Any]:
+        return right - wrong, right + wrong + tied
 
 
 @dataclass(frozen=True)
@@ -313,6 +377,8 @@ class DominationError(RowError, name="domination_error"):
     ``over`` pools all rows ("rows") or averages the values of the queries ("queries").
     """
 
+    counts: ClassVar[Counted] = "dominating"
+
 
 @dataclass(frozen=True)
 class DominatedError(RowError, name="dominated_error"):
@@ -321,3 +387,160 @@ class DominatedError(RowError, name="dominated_error"):
     ``#{j: min_{i: j ∈ D(i)} s_i < s_j}`` over the number of rows with such an i; options as in
     `DominationError`.
     """
+
+    counts: ClassVar[Counted] = "dominated"
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+# Options and their values: ir_measures calls the gain dcg.
+OPTIONS = {("dcg", "exp-log2"): ("gain", "exponential"), ("dcg", "log2"): ("gain", "linear")}
+# Words that hold the cutoff or an option, as trec_eval and ranx write them, and what they mean.
+_SPELLINGS = {
+    r"(ndcg|map|p|recall|success)(?:_cut)?[_.](\d+)": r"\1@\2",
+    r"rbp\.(\d+)": r"rbp(p=0.\1)",
+    r"ndcg_burges(@.*)?": r"ndcg(gain=exponential)\1",
+}
+
+
+def respell(text: str) -> str:
+    """Return a name whose cutoff or option is part of the word in linrank's form.
+
+    Examples
+    --------
+    >>> respell("ndcg_cut_10"), respell("P.5".lower()), respell("rbp.95"), respell("ndcg_burges@3")
+    ('ndcg@10', 'p@5', 'rbp(p=0.95)', 'ndcg(gain=exponential)@3')
+    """
+    for form, ours in _SPELLINGS.items():
+        text = re.sub(rf"\A{form}\Z", ours, text)
+    return text
+
+
+_FORM = re.compile(
+    r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\)\s*)?(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
+)
+Metric = str | Measure | Callable[[Any, Any], float]
+_CUSTOM: dict[str, CustomMeasure] = {}  # by name: results go by names
+
+
+def valid_forms() -> tuple[str, ...]:
+    """Return one example of each name that `parse` knows."""
+    suffix = {"none": "", "optional": "[@k]", "required": "@k"}
+    return tuple(name + suffix[kind.cutoff] for name, kind in MEASURES.items())
+
+
+def parse(text: Metric) -> Measure:
+    """Return the measure that ``text`` names; a measure is returned as it is.
+
+    A function of the labels and scores of one query becomes a `CustomMeasure`, which its name finds
+    from then on; of several functions of one name, the last.
+
+    Case does not matter. A trailing ``-`` is XGBoost's spelling of ``empty=0``. Names as
+    ir_measures, trec_eval, ranx, LightGBM and scikit-learn write them are understood where they
+    mean one of ours.
+
+    Examples
+    --------
+    >>> parse("nDCG@10"), str(parse("P(rel=2)@5"))
+    (NDCG(k=10, gain=None, discount=None, empty=None), 'p(rel=2)@5')
+    """
+    if callable(text):
+        text = CustomMeasure(text)
+    if isinstance(text, Measure):
+        return _register(text) if isinstance(text, CustomMeasure) else text
+    if not isinstance(text, str):
+        raise TypeError(
+            f"a metric is a name such as 'ndcg@10', a Measure or a function f(y, scores), "
+            f"got {text!r}"
+        )
+    if text in _CUSTOM:
+        return _CUSTOM[text]
+    lowered = respell(text.strip().lower())
+    match = _FORM.fullmatch(lowered)
+    if match is None:
+        raise _unknown(text, re.split(r"[@(]", lowered)[0])
+    name = ALIASES.get(match["name"], match["name"])
+    kind = MEASURES.get(name)
+    if kind is None:
+        raise _unknown(text, match["name"])
+    values = _options(kind, match["options"] or "", text)
+    if match["k"] is not None:
+        values["k"] = _cutoff(kind, match["k"], text)
+    if match["minus"]:
+        _require(kind, "empty", text)
+        values.setdefault("empty", 0.0)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"metric {text!r}: {error}") from None
+
+
+def _register(measure: CustomMeasure) -> CustomMeasure:
+    """Let the measure be found by its name, which must not be one of ours."""
+    word = re.split(r"[@(]", respell(measure.label.lower()))[0]
+    if word in MEASURES or word in ALIASES:
+        raise ValueError(
+            f"a metric of yours is called {measure.label!r}, as one of linrank's; rename the "
+            "function, or pass CustomMeasure(function, label='...')"
+        )
+    _CUSTOM[measure.label] = measure
+    return measure
+
+
+def parse_scoring(text: Metric) -> Measure:
+    """Return the measure that ``text`` names, if models can be chosen by it.
+
+    A measure that counts tied rows as right cannot: a model that ties all rows, as one without
+    weights does, would be perfect.
+    """
+    measure = parse(text)
+    if isinstance(measure, RowError) and measure.ties != "error":
+        raise ValueError(
+            f"scoring {str(measure)!r} counts rows that are only tied as right, so that a model "
+            f"which scores all rows alike would be the best; write {measure.name}(ties=error)"
+        )
+    return measure
+
+
+def _cutoff(kind: type[Measure], k: str, text: str) -> int:
+    if kind.cutoff == "none":
+        raise ValueError(f"metric {text!r}: {kind.name} looks at whole queries and takes no @k")
+    if not k.isascii() or not k.isdigit() or int(k) < 1:
+        raise ValueError(f"metric {text!r}: the cutoff must be an integer >= 1, got {k!r}")
+    return int(k)
+
+
+def _options(kind: type[Measure], inside: str, text: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in inside.split(","))):
+        option, equals, value = (p.strip(" '\"") for p in part.partition("="))
+        option, value = OPTIONS.get((option, value), (option, value))
+        if not equals:
+            raise ValueError(f"metric {text!r}: write options as option=value, got {part!r}")
+        _require(kind, option, text)
+        if option in values:
+            raise ValueError(f"metric {text!r}: {option} is given twice")
+        values[option] = (
+            value if option in kind.choices or value == "skip" else _number(value, text)
+        )
+    return values
+
+
+def _require(kind: type[Measure], option: str, text: str) -> None:
+    known = [f.name for f in dataclasses.fields(kind) if f.name != "k"]
+    if option not in known:
+        has = f"it has {', '.join(known)}" if known else "it takes none"
+        raise ValueError(f"metric {text!r}: {kind.name} has no option {option!r}; {has}")
+
+
+def _number(value: str, text: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"metric {text!r}: {value!r} is not a number") from None
+
+
+def _unknown(text: str, name: str) -> ValueError:
+    near = nearest(name, [*MEASURES, *ALIASES], 0.5)
+    hint = "" if near is None else f" Did you mean {ALIASES.get(near, near)!r}?"
+    return ValueError(f"unknown metric {text!r}.{hint} Valid forms: {', '.join(valid_forms())}")

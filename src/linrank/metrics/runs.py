@@ -17,7 +17,7 @@ from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries, has_gains, measures_of
 from linrank.metrics.evaluation import Evaluation
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
@@ -33,18 +33,18 @@ def evaluate_run(
     complete: bool = False,
     n_jobs: int | None = None,
 ) -> Evaluation:
-    """Return the means of ranking measures of a run, by the judgements of its documents.
+    """Return the means of ranking measures of a run, by the judgments of its documents.
 
     A document that was retrieved but not judged has relevance 0. One that was judged but not
     retrieved has no rank; it counts among the relevant documents (in the ideal DCG, in AP, in
     recall) and, in measures of pairs and rows, stands below all that were retrieved, tied with the
     others like it. Queries are averaged in the order of the qrels; those of the run without any
-    judgement are left out.
+    judgment are left out.
 
     Parameters
     ----------
     qrels : Qrels, path or mapping
-        Judgements, the name of a file of them, or ``{query: {document: relevance}}``.
+        Judgments, the name of a file of them, or ``{query: {document: relevance}}``.
     run : Run, path or mapping
         Scores, the name of a file, or ``{query: {document: score}}``.
     metrics : names or measures
@@ -99,7 +99,7 @@ class JudgedRun:
     retrieved : int64 array
         Row in the run of each retrieved document, query by query.
     n_not_judged, n_not_retrieved : int
-        Queries of the run without judgements; queries of the qrels that the run lacks.
+        Queries of the run without judgments; queries of the qrels that the run lacks.
     """
 
     def __init__(

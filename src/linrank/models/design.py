@@ -312,7 +312,7 @@ class Design:
         """
         n_curves, filling = len(self.curves), data.filling
         n_columns = self.n_features if filling is None else filling.n_columns
-        whole = list(self.curves.combined(linear.coef[:n_curves], n_columns))
+        whole = list(self.curves.combine(linear.coef[:n_curves], n_columns))
         indicators = np.array([slopes[0] for _, _, _, slopes in whole[self.n_features :]])
         _, missing = Missing.split(np.concatenate([np.zeros(self.n_features), indicators]), filling)
         interactions = None

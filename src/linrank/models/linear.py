@@ -589,12 +589,12 @@ class LinearModel(FeatureModel):
         return self._scaled_rows(rows, X, qid, None) if self.scaling.needs_queries else rows
 
     def _terms(self, rows: Rows) -> Any:
-        return contributions(rows, self.coef, self.missing)
+        return contributions(rows, self.coef, self.missing).to_user()
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""
         check_same_names(data.raw_feature_names, self.feature_names)
-        coef = self.missing.joined(self.coef, self._own_filling(data))
+        coef = self.missing.join(self.coef, self._own_filling(data))
         scaling = Scaling(self.scaling.kind) if self.scaling.needs_queries else Scaling()
         plain = replace(data, filling=None, feature_names=None)
         return LinearModel(coef, scaling=scaling).predict(plain, n_jobs=n_jobs)

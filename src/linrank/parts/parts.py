@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset, join_rows
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, DenseRows, StreamedRows
-from linrank.data.scaling import Scaling
+from linrank.data.scaling import BY_COLUMN, Scaling
 from linrank.ranksvm.train import Balance
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ class Parts(ABC):
 
     def scaling(self, kind: str) -> Scaling:
         """The scaling for the rows: one pass at most."""
-        return Scaling(kind) if Scaling.is_plain(kind) else Scaling.of_statistics(kind, self._known)
+        return Scaling.of_statistics(kind, self._known) if kind in BY_COLUMN else Scaling(kind)
 
     @property
     def _known(self) -> ColumnStatistics:

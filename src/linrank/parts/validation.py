@@ -14,7 +14,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import fold_of_queries
 from linrank.data.scaling import Scaling
 from linrank.metrics import Measure, parse
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.models.design import Design
 from linrank.options import N_FOLDS
 from linrank.parts.parts import Parts, only_queries

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from linrank.data.dataset import Dataset
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.reports import sections
 from linrank.reports.diagnosis import failures
 from linrank.reports.html import document

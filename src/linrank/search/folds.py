@@ -17,7 +17,7 @@ from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
-from linrank.metrics.names import Metric
+from linrank.metrics.measures import Metric
 from linrank.options import N_FOLDS
 from linrank.search.monitor import validation_sets
 from linrank.system.resources import resolve
@@ -144,7 +144,7 @@ def _fold(data: Dataset, pair: Any, k: int) -> Fold:
         raise ValueError(f"fold {k + 1} of cv has {train.size} training and {valid.size} test rows")
     if data.qid is not None:
         queries = data.queries
-        of_row = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+        of_row = queries.query_of_rows()
         shared = np.intersect1d(of_row[train], of_row[valid])
         if shared.size:
             name = queries.ids.tolist()[shared[0]] if queries.ids is not None else shared[0]

@@ -256,7 +256,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     check_place(name)
     if os.path.exists(name) and not os.path.isfile(name):
         # Not its real path: that of a pipe behind /dev/stdout is no name of a file.
-        with _closing(os.open(name, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0)), name, "") as stream:
+        with _stream(os.open(name, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0)), name, "") as stream:
             yield stream
         return
     target = os.path.realpath(name)
@@ -268,7 +268,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with naming(name, over=True):
             descriptor = new_file(folder, made)
         # A descriptor of its own: whoever closes the file does not give up the lock.
-        with _closing(os.dup(descriptor), name, REMOVED) as file:
+        with _stream(os.dup(descriptor), name, REMOVED) as file:
             yield file
         with naming(name, over=True, removed=REMOVED):
             os.fsync(descriptor)
@@ -296,7 +296,7 @@ class _Output(io.FileIO):
 
 
 @contextmanager
-def _closing(descriptor: int, path: str, removed: str) -> Iterator[IO[bytes]]:
+def _stream(descriptor: int, path: str, removed: str) -> Iterator[IO[bytes]]:
     """A file that is complete when it is closed; after a fault it is let go, whatever that says."""
     raw = _Output(descriptor, "wb")
     raw.path, raw.removed = path, removed
@@ -422,7 +422,7 @@ def replace_folder(new: str, path: str) -> None:
     if _swap(new, path):
         return
     old = _aside(path)
-    _remove(old)  # of a process that was killed when the new one was in place
+    _remove_folder(old)  # of a process that was killed when the new one was in place
     while True:
         os.rename(path, old)
         try:
@@ -433,7 +433,7 @@ def replace_folder(new: str, path: str) -> None:
             # Who looked for it in between has put the old one back: once more.
             if not isinstance(error, OSError) or error.errno not in _IN_THE_WAY:
                 raise
-    _remove(old)
+    _remove_folder(old)
 
 
 def recover(path: str | os.PathLike[str]) -> None:
@@ -458,12 +458,6 @@ def token_of(path: str) -> str:
 def _aside(path: str) -> str:
     """Where a folder is while another takes its place by two renames."""
     return os.path.join(os.path.dirname(path), f".linrank-{token_of(path)}.old")
-
-
-def _remove(folder: str) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _swap(first: str, second: str) -> bool:

@@ -79,45 +79,36 @@ def cpu_quota(root: str, membership: str) -> float | None:
     Parameters
     ----------
     root : str
-        Where control groups are mounted. Version 2 has all there, version 1 a folder ``cpu``.
+        Where control groups, of version 2, are mounted.
     membership : str
-        The file that lists the groups of the process, ``number:controllers:path`` each. In a
-        container the path may be that on the host, which is not there: the root is the group then.
+        The file that names the group of the process, ``0::path``. In a container the path may be
+        that on the host, which is not there: the root is the group then.
     """
-    try:
-        with open(membership, encoding="utf-8", errors="surrogateescape") as file:
-            lines = [line.rstrip("\n").split(":", 2) for line in file]
-    except OSError:
-        lines = []
-    paths = {"": ""}  # by folder of the controller
-    for _, controllers, path in (line for line in lines if len(line) == 3):
-        if not controllers or "cpu" in controllers.split(","):
-            paths["cpu" if controllers else ""] = path.strip("/")
-    found: list[float] = []
-    for folder, path in ({"cpu": ""} | paths).items():
-        while True:  # every group from its own up to the root may limit it
-            group = os.path.join(root, folder, path)
-            found += [limit for limit in (_cpu_limit(group),) if limit is not None]
-            if not path:
-                break
-            path = os.path.dirname(path)
-    return min(found, default=None)
+    groups = (line for line in _lines(membership) if line.startswith("0::"))
+    path = next(groups, "0::")[3:].strip("/")
+    limits = [_cpu_limit(root)]
+    while path:  # every group from its own up to the root may limit it
+        limits.append(_cpu_limit(os.path.join(root, path)))
+        path = os.path.dirname(path)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _cpu_limit(group: str) -> float | None:
-    """Time over period of one control group, of either version."""
-    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-        try:
-            words: list[str] = []
-            for name in names:
-                with open(os.path.join(group, name), encoding="ascii") as file:
-                    words += file.read().split()
-            quota, period = int(words[0]), int(words[1])  # "max" and -1 are no limit
-        except (OSError, ValueError, IndexError):
-            continue
-        if quota > 0 and period > 0:
-            return quota / period
-    return None
+    """Time over period of one control group."""
+    words = " ".join(_lines(os.path.join(group, "cpu.max"))).split()
+    if len(words) != 2 or not all(word.isdecimal() for word in words):  # "max" is no limit
+        return None
+    quota, period = map(int, words)
+    return quota / period if quota and period else None
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a file of the system; none where it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
 
 
 def useful_threads(n_bytes: float, n_threads: int) -> int:
@@ -161,9 +152,8 @@ _FORM = "a number of bytes, or a size such as '512MiB' or '1.5GB'"
 
 def available() -> int | None:
     """Return the bytes that this process can still take, None where that is not known."""
-    limits = [_free(), _group_free()]
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
+    limits = (_free(), _group_free())
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def allowed(memory_limit: int | float | str | None) -> int | None:
@@ -256,13 +246,9 @@ def describe_bytes(n_bytes: int) -> str:
 
 def _free() -> int | None:
     """Free memory and what the system can drop from its caches."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -271,24 +257,16 @@ def _free() -> int | None:
 
 def _group_free() -> int | None:
     """What is left of the limit of a container (control groups, version 2)."""
-    try:
-        with open(os.path.join(_GROUP, "memory.max"), encoding="ascii") as file:
-            limit = int(file.read())  # "max" without a limit
-        with open(os.path.join(_GROUP, "memory.current"), encoding="ascii") as file:
-            used = int(file.read())
-    except (OSError, ValueError):
+    limit, used = (
+        "".join(_lines(os.path.join(_GROUP, name))) for name in ("memory.max", "memory.current")
+    )
+    if not limit.isdecimal() or not used.isdecimal():  # "max" without a limit
         return None
-    return max(0, limit - max(0, used - _group_cache()))
-
-
-def _group_cache() -> int:
-    """Bytes of files that the container has in the cache: they give way to what is needed."""
-    try:
-        with open(os.path.join(_GROUP, "memory.stat"), encoding="ascii") as lines:
-            kinds = ("inactive_file ", "active_file ")
-            return sum(int(line.split()[1]) for line in lines if line.startswith(kinds))
-    except (OSError, ValueError, IndexError):
-        return 0
+    # Files in the cache give way to what is needed.
+    kinds = ("inactive_file ", "active_file ")
+    stat = [line for line in _lines(os.path.join(_GROUP, "memory.stat")) if line.startswith(kinds)]
+    cached = sum(int(line.split()[1]) for line in stat)
+    return max(0, int(limit) - max(0, int(used) - cached))
 
 
 def count(number: int, thing: str, plural: str | None = None) -> str:

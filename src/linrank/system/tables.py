@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 
 Align = Literal["left", "right"]
 
-# Only what holds in the dark, too: lines and text take the colour of the page.
+# Only what holds in the dark, too: lines and text take the color of the page.
 _STYLE = """<style>
 .linrank-sheet table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
 .linrank-sheet caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
@@ -68,7 +68,7 @@ class Table:
         With a ``width``, columns that do not fit come in further blocks below, each after the
         first column again; the title is wrapped, the notes are the caller's.
         """
-        rows = self._padded([[column.heading for column in self.columns], *self.rows])
+        rows = self._pad_all([[column.heading for column in self.columns], *self.rows])
         blocks = [
             "\n".join("  ".join(row[k] for k in block).rstrip() for row in rows)
             for block in self._blocks([text_width(cell) for cell in rows[0]], width)
@@ -92,7 +92,7 @@ class Table:
     def to_markdown(self) -> str:
         """Return a table of GitHub's Markdown; notes become a list."""
         rows = [[column.heading for column in self.columns], *self.rows]
-        padded = self._padded([[_cell(cell) for cell in row] for row in rows])
+        padded = self._pad_all([[_cell(cell) for cell in row] for row in rows])
         lines = [f"| {' | '.join(row)} |" for row in padded]
         dashes = [
             "-" * (len(cell) + 1) + (":" if column.align == "right" else "-")
@@ -122,90 +122,68 @@ class Table:
         )
         return f"<tr>{cells}</tr>"
 
-    def _padded(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    def _pad_all(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
         widths = [max(text_width(row[k]) for row in rows) for k in range(len(self.columns))]
-        pad: dict[Align, Callable[[str, int], str]] = {"left": _left, "right": _right}
         return [
             [
-                pad[column.align](cell, width)
+                _pad(cell, width, column.align)
                 for column, cell, width in zip(self.columns, row, widths, strict=True)
             ]
             for row in rows
         ]
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """Several tables and one legend.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-    legend : sequence of str
-        Lines below the last table.
-    css_class : str
-        Of the element that holds the HTML.
-    """
-
-    tables: Sequence[Table]
-    legend: Sequence[str]
-    css_class: str
-
-    def to_text(self, width: int | None = None) -> str:
-        """Return the tables one below the other, then the legend, wrapped."""
-        lines = 100 if width is None else min(width, 100)
-        legend = [
-            textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
-            for note in self.legend
-        ]
-        return "\n\n".join([*(t.to_text(width) for t in self.tables), "\n".join(legend)])
-
-    def to_markdown(self) -> str:
-        """Return the tables one below the other, then the legend as a list."""
-        legend = "\n".join(f"- {note}" for note in self.legend)
-        return "\n\n".join([*(t.to_markdown() for t in self.tables), legend])
-
-    def to_html(self) -> str:
-        """Return tables and legend in one element; wide tables scroll inside it."""
-        tables = "\n".join(f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in self.tables)
-        legend = "".join(f"<li>{escape(note)}</li>" for note in self.legend)
-        inside = f'{_STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
-        return f'<div class="linrank-sheet {self.css_class}">\n{inside}\n</div>'
-
-
-def card(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines ``name  text``, the texts below each other."""
-    width = 2 + max((text_width(name) for name, _ in rows), default=0)
-    return [_left(name, width) + text for name, text in rows]
-
-
 class Tabled:
-    """What is shown as a `Sheet`: printed as text, in a notebook as HTML.
+    """What is shown as tables and a legend: printed as text, in a notebook as HTML.
 
-    A subclass has ``sheet()``.
+    A subclass has ``tables()``, and ``legend()`` if they need one.
     """
 
-    def sheet(self) -> Sheet:
-        """Return the tables and the legend."""
+    def tables(self) -> Sequence[Table]:
+        """Return the tables."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its tables are")
+
+    def legend(self) -> Sequence[str]:
+        """Return the lines below the last table."""
+        return ()
 
     def to_text(self, width: int | None = None) -> str:
         """Return tables for a terminal, ``width`` columns wide, and a legend."""
-        return self.sheet().to_text(width)
+        lines = 100 if width is None else min(width, 100)
+        legend = "\n".join(
+            textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
+            for note in self.legend()
+        )
+        tables = [table.to_text(width) for table in self.tables()]
+        return "\n\n".join([*tables, legend] if legend else tables)
 
     def to_markdown(self) -> str:
-        """Return the tables of `to_text` in GitHub's Markdown."""
-        return self.sheet().to_markdown()
+        """Return the tables of `to_text` in GitHub's Markdown, the legend as a list."""
+        legend = "\n".join(f"- {note}" for note in self.legend())
+        tables = [table.to_markdown() for table in self.tables()]
+        return "\n\n".join([*tables, legend] if legend else tables)
 
     def to_html(self) -> str:
-        """Return the tables of `to_text` in one ``<div>``, all escaped."""
-        return self.sheet().to_html()
+        """Return tables and legend in one ``<div>``, all escaped; wide tables scroll inside it."""
+        tables = "\n".join(
+            f'<div style="overflow-x:auto">{table.to_html()}</div>' for table in self.tables()
+        )
+        legend = "".join(f"<li>{escape(note)}</li>" for note in self.legend())
+        notes = f'\n<ul class="notes">{legend}</ul>' if legend else ""
+        css_class = f"linrank-sheet linrank-{type(self).__name__.lower()}"
+        return f'<div class="{css_class}">\n{_STYLE}\n{tables}{notes}\n</div>'
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def card(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines ``name  text``, the texts below each other."""
+    width = 2 + max((text_width(name) for name, _ in rows), default=0)
+    return [_pad(name, width, "left") + text for name, text in rows]
 
 
 def text_width(text: str) -> int:
@@ -216,12 +194,9 @@ def text_width(text: str) -> int:
     )
 
 
-def _left(text: str, width: int) -> str:
-    return text + " " * (width - text_width(text))
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - text_width(text)) + text
+def _pad(text: str, width: int, align: Align) -> str:
+    spaces = " " * (width - text_width(text))
+    return text + spaces if align == "left" else spaces + text
 
 
 def _cell(text: str) -> str:
