@@ -38,7 +38,7 @@ from linrank.io.store.writer import StoreWriter
 from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.parts import risk as tasks
-from linrank.parts.chunk import MemoryChunks
+from linrank.parts.parts import MemoryChunks
 from linrank.parts.passes import Passes, sample_capacity
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of

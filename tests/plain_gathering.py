@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.parts.chunk import MemoryChunks, tree_sum
-from linrank.parts.parts import Parts
+from linrank.parts.parts import MemoryChunks, Parts, tree_sum
 
 
 class PlainGathering:
@@ -65,8 +64,8 @@ class MemoryParts(Parts):
         self.query_numbers = Parts.query_numbers.fget(self)
 
     @contextmanager
-    def opened(self, recipe, kept=None, is_last=False):
-        kept = [None] * len(self.parts) if kept is None else kept
+    def opened(self, recipe, is_last=False):
+        kept = [None] * len(self.parts) if self.kept is None else self.kept
         chunks = self.parts
         if recipe is not None:
             chunks = [

@@ -13,15 +13,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from linrank import NoPairsError, QueryKFold
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
-from linrank.parts.chunk import MemoryChunks
-from linrank.parts.path import path_of_parts
-from linrank.parts.recipes import RankRecipe, only_queries
+from linrank.parts.parts import MemoryChunks, only_queries
+from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import evaluate, sizes_of
-from linrank.parts.search import folds_of, tune_parts
-from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.parts.validation import folds_of
+from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import Problem
 from linrank.search.folds import as_folds
-from linrank.search.grids import tune
+from path_searches import path_over, tune
 from plain_gathering import MemoryParts
 from small_data import small, weighted
 from strategies import datasets
@@ -58,7 +57,7 @@ def larger(seed: int = 0, **options) -> Dataset:
 def test_a_path_over_parts_is_the_path(n_parts, options):
     data = weighted(larger(1))
     tol = 1e-5 if options.get("loss") == "hinge" else 1e-10
-    truth, scaling = solve_path(data, GRID, tol=tol, **options)
+    truth, scaling = path_over(data, GRID, tol=tol, **options)
     training = {name: options[name] for name in options if name in ("scale", "positive")}
     recipe = RankRecipe(**{k: v for k, v in options.items() if k not in training})
     found = path_of_parts(MemoryParts(in_parts(data, n_parts)), recipe, GRID, tol=tol, **training)

@@ -20,7 +20,7 @@ from linrank.data.rows import CsrRows, as_rows
 from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
 from linrank.parts import risk as tasks
-from linrank.parts.chunk import GROUP, MemoryChunks, tree_sum
+from linrank.parts.parts import GROUP, MemoryChunks, tree_sum
 from linrank.parts.passes import Passes, plan_passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
@@ -103,7 +103,7 @@ def test_sums_of_groups_have_the_bits_of_the_tree(values: list[float]) -> None:
 
 
 def test_a_sum_over_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="no chunk"):
+    with pytest.raises(ValueError, match="no part"):
         tree_sum([])
 
 

@@ -16,9 +16,9 @@ from linrank.data.dataset import Dataset
 from linrank.domination.layering import Layering, margin_of_part
 from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
-from linrank.search.grids import tune_domination
 from linrank.search.tuning import Tuning
 from papers import DominationRanker, DominationRankerCV
+from path_searches import tune_domination
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
 

@@ -14,10 +14,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
 from linrank.data.scaling import Scaling
 from linrank.parts.gathered_rows import GatheredRows, gathered
-from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import Problem, train
 from linrank.search.folds import deal
-from linrank.search.grids import tune
+from path_searches import path_over, tune
 from plain_gathering import PlainGathering, cut
 from small_data import small, weighted
 from strategies import datasets
@@ -151,8 +151,8 @@ def test_sparse_rows_of_many_features_need_no_hessian(monkeypatch):
     assert_allclose(found.w, truth.w, rtol=1e-7, atol=1e-10)
     Cs = as_Cs([0.01, 0.1])
     assert_allclose(
-        solve_path(lazy, Cs, tol=1e-10)[0].coefs,
-        solve_path(data, Cs, tol=1e-10)[0].coefs,
+        path_over(lazy, Cs, tol=1e-10)[0].coefs,
+        path_over(data, Cs, tol=1e-10)[0].coefs,
         rtol=1e-4,
         atol=1e-7,
     )
@@ -170,8 +170,8 @@ def test_a_product_costs_a_gather_and_a_scatter():
 
 def test_a_path_of_a_giant_query():
     data, Cs = giant(), as_Cs([1e-4, 1e-3, 1e-2])
-    truth, _ = solve_path(data, Cs, tol=1e-9, scale="standard")
-    found, _ = solve_path(lazily(data), Cs, tol=1e-9, scale="standard")
+    truth, _ = path_over(data, Cs, tol=1e-9, scale="standard")
+    found, _ = path_over(lazily(data), Cs, tol=1e-9, scale="standard")
     assert found.converged.all()
     assert_allclose(found.coefs, truth.coefs, rtol=1e-4)
 

@@ -318,7 +318,7 @@ def test_filters_of_scikit_learn_know_our_warning(data):
 def test_errors_load_no_scikit_learn_until_the_warning_is_asked_for():
     program = """
 import sys
-import linrank.errors, linrank.ranksvm.path, linrank.parts.path
+import linrank.errors, linrank.ranksvm.path, linrank.parts.parts
 assert "sklearn" not in sys.modules
 linrank.ConvergenceWarning
 assert "sklearn" in sys.modules

@@ -18,10 +18,11 @@ from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
 from linrank.judging.candidates import Trial, fair_convention, usual_Cs
 from linrank.methods.base import METHODS, Task
+from linrank.methods.ground import settled
 from linrank.methods.parameters import RankSVMParameters, RankSVMSearch
 from linrank.options import PAPERS
+from linrank.parts.parts import Facts
 from linrank.ranksvm.path import GRID
-from linrank.ranksvm.settings import Facts, settled
 from linrank.search.folds import deal
 
 

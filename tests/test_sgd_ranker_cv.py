@@ -10,10 +10,10 @@ from linrank import evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
-from linrank.search import grids as sgd_tuning
+from linrank.search import sgd as sgd_tuning
 from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
-from linrank.search.grids import tune_sgd
+from linrank.search.sgd import tune_sgd
 from linrank.search.tuning import Tuning
 from linrank.stochastic.descent import Rule, course_over
 from linrank.stochastic.samplers import pair_sampler
@@ -131,7 +131,7 @@ def test_training_on_part_of_a_query_is_allowed_and_copies(data):
 def test_whole_queries_are_trained_on_without_a_copy(data, monkeypatch):
     """No part is taken out, not even to be scored; each row is scored once."""
     all_vary = lambda rows, *_: np.ones(rows.shape[1], dtype=bool)  # noqa: E731
-    monkeypatch.setattr("linrank.methods.linear.varying_columns", all_vary)  # looks at rows too
+    monkeypatch.setattr("linrank.methods.ground.varying_columns", all_vary)  # looks at rows too
     taken, take = [], DenseRows.take
     monkeypatch.setattr(Dataset, "select", lambda self, rows: pytest.fail("rows were copied"))
     monkeypatch.setattr(

@@ -14,16 +14,16 @@ from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.losses.swaps import LONGEST
-from linrank.parts.path import path_of_parts
-from linrank.parts.recipes import RankRecipe, only_queries, rank_recipe
+from linrank.parts.parts import only_queries
+from linrank.parts.recipes import RankRecipe, rank_recipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
-from linrank.parts.search import folds_of, tune_parts
 from linrank.parts.train import swap_recipe, train_parts
-from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.parts.validation import folds_of
+from linrank.ranksvm.path import as_Cs
 from linrank.ranksvm.train import FIRST, SAMPLE_SEED, Problem, swapped_pairs, train
 from linrank.search.folds import as_folds
-from linrank.search.grids import tune
 from linrank.system.reading import Plan
+from path_searches import path_over, tune
 from plain_gathering import MemoryParts
 
 GRID = as_Cs([1e-2, 0.3])
@@ -110,7 +110,7 @@ def test_passes_over_a_store_find_what_memory_finds(
 @pytest.mark.parametrize("name", ["ndcg@5", "err@4"])
 def test_paths_and_folds_are_those_of_memory(name: str) -> None:
     data, options = made(seed=3), {"pair_weighting": name}
-    truth, _ = solve_path(data, GRID, tol=1e-10, scale="standard", n_jobs=1, **options)
+    truth, _ = path_over(data, GRID, tol=1e-10, scale="standard", n_jobs=1, **options)
     parts, recipe = cut(data, 3), RankRecipe(**options)
     found = path_of_parts(parts, recipe, GRID, tol=1e-10, scale="standard")
     assert_same(found.path.coefs, truth.coefs)

@@ -15,13 +15,13 @@ from linrank import LinearModel, NoPairsError, QueryKFold, evaluate, make_rankin
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries, query_folds, row_folds
 from linrank.data.scaling import Scaling
-from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.ranksvm.path import as_Cs
 from linrank.search import folds as validation
-from linrank.search import grids as tuning
+from linrank.search import sgd as tuning
 from linrank.search.folds import Fold, _score_matrix, deal, judge
-from linrank.search.grids import tune
 from linrank.search.tuning import Tuning
 from papers import RankSVM, RankSVMCV, ranksvm_path
+from path_searches import path_over, tune
 from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
@@ -163,7 +163,7 @@ def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
         seen.append(n_jobs)
         if len(seen) <= 2:
             gate.wait()  # passes only when two folds are under way at once
-        return solve_path(part, Cs, n_jobs=n_jobs, **options)
+        return path_over(part, Cs, n_jobs=n_jobs, **options)
 
     monkeypatch.setattr(tuning, "solve_path", spy)
     tune(data, deal(data, 3), as_Cs(GRID), n_jobs=2)
@@ -197,7 +197,7 @@ def test_progress_counts_all_models(data):
 @pytest.mark.parametrize("density", [1.0, 0.3])
 def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     data = make_ranking(60, 17, 9, density=density, random_state=1)
-    path, scaling = solve_path(data, as_Cs(GRID), scale="standard")
+    path, scaling = path_over(data, as_Cs(GRID), scale="standard")
     monkeypatch.setattr("linrank.search.folds._BLOCK_BYTES", 3000)
     matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
@@ -209,7 +209,7 @@ def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
 
 def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
     data = Dataset.of(np.ones((6, 2)), [2, 1, 0, 2, 1, 0], qid=[1, 1, 1, 2, 2, 2])
-    path, _ = solve_path(data, as_Cs([1.0]))
+    path, _ = path_over(data, as_Cs([1.0]))
     assert judge(path.coefs, data, Fold(None, data), 0, Scaling(), "ndcg@10")[0] < 0.9
 
 

@@ -81,6 +81,7 @@ from linrank.judging.compare import compare as compare
 from linrank.judging.compare import compare_evaluations as compare_evaluations
 from linrank.judging.contest import Contest as Contest
 from linrank.judging.contest import compare_methods as compare_methods
+from linrank.methods.search import ranksvm_path as ranksvm_path
 from linrank.metrics import ConcordanceResult as ConcordanceResult
 from linrank.metrics import concordance_index as concordance_index
 from linrank.metrics import evaluate as evaluate
@@ -89,7 +90,6 @@ from linrank.models.additive import AdditiveModel as AdditiveModel
 from linrank.models.kernel import KernelModel as KernelModel
 from linrank.models.linear import LinearModel as LinearModel
 from linrank.models.linear import load_model as load_model
-from linrank.parts.path import ranksvm_path as ranksvm_path
 from linrank.ranksvm.path import PathResult as PathResult
 from linrank.reports.build import Report as Report
 from linrank.reports.build import report as report

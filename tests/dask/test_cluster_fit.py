@@ -19,7 +19,7 @@ import linrank.dask.partitions
 from linrank.dask.partitions import partitions_of
 from linrank.io.store.store import Store
 from linrank.options import PAPERS
-from linrank.parts.chunk import MemoryChunks
+from linrank.parts.parts import MemoryChunks
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.train import train_chunks
 

@@ -16,7 +16,7 @@ from linrank.dask import rounds as rounds_module
 from linrank.dask.clients import Watch
 from linrank.dask.rounds import DaskChunks
 from linrank.errors import ClusterError
-from linrank.parts.chunk import tree_sum
+from linrank.parts.parts import tree_sum
 
 
 # Functions inside functions travel by value: the workers cannot import the tests.

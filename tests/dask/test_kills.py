@@ -14,7 +14,7 @@ from processes import pids, processes
 
 import linrank
 import linrank.dask
-from linrank.dask.parts import Keeper
+from linrank.dask.checkpoints import Keeper
 from linrank.errors import CheckpointError, ClusterError
 
 N_PARTS = 6

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank.dask.rounds import joined, pieces
-from linrank.parts.chunk import tree_sum
+from linrank.parts.parts import joined, pieces, tree_sum
 
 
 class Sum:
@@ -24,13 +23,13 @@ class Sum:
 def test_pieces_of_any_owners_join_to_the_tree_of_one_place(owners):
     parts = [Sum(str(i)) for i in range(len(owners))]
     held = {k: [i for i, owner in enumerate(owners) if owner == k] for k in set(owners)}
-    found = [piece for own in held.values() for piece in pieces(own, [parts[i] for i in own])]
+    found = [piece for own in held.values() for piece in pieces((i, parts[i]) for i in own)]
     assert joined(found).text == tree_sum(parts).text
 
 
 @given(st.integers(1, 200))
 def test_one_owner_sends_no_more_pieces_than_a_number_has_ones(n_parts):
-    found = pieces(range(n_parts), [1.0] * n_parts)
+    found = pieces(enumerate([1.0] * n_parts))
     assert len(found) == bin(n_parts).count("1")
     assert joined(found) == n_parts
 

@@ -53,7 +53,7 @@ def train_on_cluster(
     method: Method, store: Store, parameters: Any, args: Namespace, console: Console
 ) -> Trained:
     """Train as the method does, the rows staying with the workers."""
-    from linrank.dask.parts import on_cluster
+    from linrank.dask.checkpoints import on_cluster
 
     kept = {"checkpoint": args.checkpoint, "resume": args.resume}
     with cluster_parts(method, store, parameters, args, console, **kept) as place:

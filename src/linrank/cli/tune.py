@@ -180,13 +180,13 @@ def _place(
     n_folds = args.folds or N_FOLDS
     if getattr(args, "dask", None) is not None:
         from linrank.cli.cluster import cluster_parts
-        from linrank.parts.search import folds_of
+        from linrank.parts.validation import folds_of
 
         with cluster_parts(method, data, parameters, args, console, keep=True) as place:
             yield place, folds_of(n_folds, place)
     elif hasattr(data, "n_chunks"):
         from linrank.parts.passes import StoreParts
-        from linrank.parts.search import folds_of
+        from linrank.parts.validation import folds_of
         from linrank.system.resources import resolve
 
         parts = StoreParts(data, args.memory_limit, resolve(args.jobs))

@@ -10,28 +10,27 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from linrank.dask.checkpoints import on_cluster
 from linrank.dask.partitions import Partitions, partitions_of
-from linrank.dask.parts import on_cluster
 from linrank.dask.scoring import evaluate, predict
-from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID
 from linrank.estimators import search
 from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
 from linrank.estimators.ranksvm import RankSVM as InMemoryRankSVM
-from linrank.methods.base import DOMINATION, RANKSVM
+from linrank.methods.base import DOMINATION, RANKSVM, Task
 from linrank.methods.parameters import (
     DominationParameters,
     RankSVMParameters,
     RankSVMSearch,
     defaults_of,
 )
+from linrank.methods.search import certified_path
 from linrank.metrics import parse_scoring
-from linrank.parts.path import certified_path
-from linrank.parts.search import folds_of
 from linrank.parts.train import weighs_by_measure
+from linrank.parts.validation import folds_of
 from linrank.ranksvm.path import PathResult, as_Cs
-from linrank.search.folds import as_folds
+from linrank.solvers.result import Callback
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -405,10 +404,7 @@ class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
             self._place(X, y, qid, sample_weight, keep=True) as place,
             place.reached() as data,
         ):
-            if isinstance(data, Dataset):
-                folds: Any = as_folds(self.cv, data, np.empty((data.n_rows, 0)))
-            else:
-                folds = folds_of(self.cv, data)
+            folds = folds_of(self.cv, data, np.empty((data.n_rows, 0)))
             self._search(data, place.columns, folds, query_weight)
         return self
 
@@ -420,10 +416,12 @@ def ranksvm_path(
     *,
     Cs: Any = "auto",
     sample_weight: Any = None,
+    query_weight: Any = None,
     client: Any = None,
     on_split: str = "repair",
     patience: float = 60.0,
     n_jobs: int | None = None,
+    callback: Callback | None = None,
     **options: Any,
 ) -> PathResult:
     """Fit ``RankSVM`` for many C on a cluster, each model certified to ``tol``.
@@ -463,4 +461,5 @@ def ranksvm_path(
         partitions_of(X, y, qid, sample_weight, client, gathers=True, keep=True, **how) as place,
         place.reached() as data,
     ):
-        return certified_path(data, Cs, n_jobs=n_jobs, **options)
+        parameters = RankSVMSearch(Cs=Cs, n_jobs=n_jobs, **options)
+        return certified_path(Task(data, parameters, query_weight=query_weight), callback)

@@ -35,7 +35,7 @@ from linrank.data.rows import DenseRows
 from linrank.errors import NoPairsError, check_one_of
 from linrank.io.store.store import Store
 from linrank.parts.gathered_rows import gathered
-from linrank.parts.parts import Parts
+from linrank.parts.parts import MemoryParts, Parts
 from linrank.parts.recipes import Recipe
 from linrank.system.resources import resolve
 
@@ -75,7 +75,7 @@ class Partitions(Parts):
     Attributes
     ----------
     checkpoint, resume
-        As in `linrank.dask.parts.Keeper`, of a training.
+        As in `linrank.dask.checkpoints.Keeper`, of a training.
     keep : bool
         Whether the partitions are needed after a training. Its last chunks take the rows over
         otherwise: the datasets are forgotten at once, and the partitions are used up.
@@ -143,9 +143,7 @@ class Partitions(Parts):
         return [summary.lengths for summary in self.summaries]
 
     @contextmanager
-    def opened(
-        self, recipe: Recipe | None, kept: Sequence[Array] | None = None, is_last: bool = False
-    ) -> Iterator[DaskChunks]:
+    def opened(self, recipe: Recipe | None, is_last: bool = False) -> Iterator[DaskChunks]:
         if self._is_used_up:
             raise RuntimeError("the partitions were released when a training opened them last")
         keep, futures = self.keep or not is_last, list(self.futures)
@@ -154,7 +152,7 @@ class Partitions(Parts):
             futures = self.watch.client.map(
                 make_chunk,
                 futures,
-                [None] * len(futures) if kept is None else kept,
+                [None] * len(futures) if self.kept is None else list(self.kept),
                 recipe=recipe,
                 is_shared=keep,
                 key=[f"{name}-{i}" for i in range(len(futures))],
@@ -172,13 +170,13 @@ class Partitions(Parts):
             chunks.release()
 
     @contextmanager
-    def reached(self) -> Iterator[Parts | Dataset]:
+    def reached(self) -> Iterator[Parts]:
         """The parts, or all rows by gathered scores where queries lie in several of them."""
         if not self.is_split:
             yield self
             return
         with self.opened(None) as blocks:
-            yield gathered(blocks)
+            yield MemoryParts(gathered(blocks), self.n_threads)
 
 
 def partitions_of(

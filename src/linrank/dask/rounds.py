@@ -2,7 +2,7 @@
 
 A round is one task a worker, on all chunks that it holds: a task costs the scheduler a fraction of
 a millisecond, and thousands of chunks would make that seconds. Sums come to the client in pieces of
-the tree that `linrank.parts.chunk.tree_sum` adds by, so that it does not matter who holds what.
+the tree that `linrank.parts.parts.tree_sum` adds by, so that it does not matter who holds what.
 Where results are large, a round is a task a chunk, and groups of results are added on the cluster.
 
 Nothing lives on a worker but the chunks, which Dask computes again when a worker is lost, and the
@@ -22,7 +22,7 @@ import itertools
 import logging
 import signal
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,8 +33,8 @@ from distributed import KilledWorker, get_worker
 from linrank.dask.clients import Interrupted, Watch, check_made, killers, release
 from linrank.data.dataset import Dataset
 from linrank.errors import ClusterError
-from linrank.parts.chunk import GROUP, Chunk, SharedChunk, Task, tree_sum
-from linrank.parts.recipes import Recipe
+from linrank.parts.parts import GROUP, Task, joined, pieces, tree_sum
+from linrank.parts.recipes import Chunk, Recipe, SharedChunk
 
 _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker
@@ -45,14 +45,14 @@ Placement = dict[str, list[int]]  # worker -> the chunks that it holds, ascendin
 
 
 class DaskChunks:
-    """Chunks that lie on workers; a `linrank.parts.chunk.Gathering`.
+    """Chunks that lie on workers; a `linrank.parts.parts.Gathering`.
 
     Parameters
     ----------
     watch : Watch
         Of the client whose workers they are; workers that join after it began get chunks, too.
     chunks : sequence of futures
-        Of `linrank.parts.chunk.Chunk`, at least one. Those of Dask tasks can be computed again on
+        Of `linrank.parts.recipes.Chunk`, at least one. Those of Dask tasks can be computed again on
         another worker; what was scattered is lost with its worker.
     numbers : sequence of int, optional
         The partitions that the chunks are of, as an error is to name them.
@@ -388,7 +388,8 @@ def here(
 ) -> tuple[str, list[Any]]:
     """Where this ran, and ``task(chunk, *own, *args)`` of each chunk, or sums over runs of them."""
     found = _results(task, chunks, own, args)
-    return str(get_worker().address), pieces(indices, found) if adds else list(found)
+    told = pieces(zip(indices, found, strict=True)) if adds else list(found)
+    return str(get_worker().address), told
 
 
 def one(chunk: Any, task: Task, args: Sequence[Any], n_neighbours: int) -> Any:
@@ -423,65 +424,6 @@ def _results(
 
 def _threads() -> int:
     return int(get_worker().state.nthreads)
-
-
-# ---- sums ---------------------------------------------------------------------------------------
-# Pieces of the tree that `tree_sum` adds by, each summed where its parts are. The tree of n parts
-# has a node for every aligned run [k·2^m, (k+1)·2^m) of them. A worker that has all parts of such a
-# run adds them by itself; joined in order, the pieces give the bits of the sum in one place.
-
-Piece = tuple[int, int, Any]  # first part, number of parts (a power of two), their sum
-
-
-def pieces(indices: Sequence[int], values: Iterable[Any]) -> list[Piece]:
-    """The largest nodes of the tree whose parts are all among ``indices``, which ascend.
-
-    Values are taken one at a time and added as soon as a node is whole, so that few are kept.
-
-    Examples
-    --------
-    >>> pieces([1, 2, 3, 4, 5, 6], "bcdefg")
-    [(1, 1, 'b'), (2, 2, 'cd'), (4, 2, 'ef'), (6, 1, 'g')]
-    """
-    stack: list[Piece] = []
-    for start, value in zip(indices, values, strict=True):
-        _push(stack, (start, 1, value))
-    return stack
-
-
-def joined(found: Iterable[Piece]) -> Any:
-    """The sum over all parts, of pieces that cover them.
-
-    Examples
-    --------
-    >>> joined([(2, 1, "c"), (0, 2, "ab")])
-    'abc'
-    """
-    stack: list[Piece] = []
-    end = 0
-    for piece in sorted(found, key=lambda piece: piece[0]):
-        if piece[0] != end:
-            raise ValueError(f"part {end} is missing or doubled in a sum")
-        end += piece[1]
-        _push(stack, piece)
-    if not stack:
-        raise ValueError("a sum over no part; there must be at least one")
-    total = stack.pop()[2]
-    while stack:
-        total = stack.pop()[2] + total
-    return total
-
-
-def _push(stack: list[Piece], piece: Piece) -> None:
-    """Put a piece on top, and join neighbours as long as they make a node of the tree."""
-    start, size, total = piece
-    while stack and stack[-1][1] == size and stack[-1][0] == start - size:
-        if stack[-1][0] % (2 * size):
-            break  # neighbours, but children of two nodes
-        start, _, left = stack.pop()
-        total = left + total
-        size *= 2
-    stack.append((start, size, total))
 
 
 # ---- sizes --------------------------------------------------------------------------------------

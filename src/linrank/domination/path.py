@@ -216,19 +216,32 @@ class PathProblem:
         cls,
         data: Dataset,
         *,
-        solver: str = "auto",
-        tol: float | None = None,
-        max_iter: int | None = None,
         scale: str = "none",
         n_jobs: int | None = None,
         **asked: Any,
     ) -> PathProblem:
-        """Of a dataset; ``asked`` is what is minimized, as `train.make_problem` takes it."""
+        """Of a dataset; the rest as in `of_scaled`."""
+        scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
+        return cls.of_scaled(
+            scaling.transformed(data, n_jobs=n_jobs), scaling, n_jobs=n_jobs, **asked
+        )
+
+    @classmethod
+    def of_scaled(
+        cls,
+        scaled: Dataset,
+        scaling: Scaling,
+        *,
+        solver: str = "auto",
+        tol: float | None = None,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+        **asked: Any,
+    ) -> PathProblem:
+        """Of what `Scaling.transformed` returns; ``asked`` is as `train.make_problem` takes it."""
         solving: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
         checked = {name: asked[name] for name in ("penalty", "negative_sampling") if name in asked}
         train.check_parameters(tol=tol, **solving, **checked)
-        scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
-        scaled = scaling.transformed(data, n_jobs=n_jobs)
         problem = train.make_problem(scaled, scale=scaling.factors, n_jobs=n_jobs, **asked)
         tol = train.TOLERANCE if tol is None else tol
         return cls(problem, scaling, {**solving, "tol": tol})

@@ -14,10 +14,10 @@ from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.store import is_limited
 from linrank.methods import parameters as of
 from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Method, Task
+from linrank.parts.parts import MemoryParts, Parts
 from linrank.parts.passes import StoreParts
-from linrank.parts.search import folds_of
+from linrank.parts.validation import folds_of
 from linrank.ranksvm.path import PathResult
-from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell
 from linrank.search.tuning import Tuning
 from linrank.system.resources import resolve
@@ -69,17 +69,14 @@ class SearchRanker(FittedRanker):
         check_foreign(self, others)
         cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         own = {"qid": qid, "group": group, "sample_weight": sample_weight}
-        data: Any
-        folds: Any
+        place: Parts
         in_passes = "store" in self.method.places and hasattr(self, "memory_limit")
         if in_passes and is_limited(X, y, self.memory_limit, **own):
-            data = StoreParts(X, self.memory_limit, resolve(self.n_jobs))
-            columns, folds = self._columns_of(X), folds_of(cv, data)
-            self._note_columns(columns)
+            place = StoreParts(X, self.memory_limit, resolve(self.n_jobs))
+            self._note_columns(self._columns_of(X))
         else:
-            data = columns = self._training_data(X, y, **own)
-            folds = as_folds(cv, data, X)
-        return self._search(data, columns, folds, query_weight)
+            place = MemoryParts(self._training_data(X, y, **own), resolve(self.n_jobs))
+        return self._search(place, place.columns, folds_of(cv, place, X), query_weight)
 
     def _search(self, data: Any, columns: Dataset, folds: Any, query_weight: Any) -> Self:
         """Let the method choose and train, and set the attributes of the fit."""

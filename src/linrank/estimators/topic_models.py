@@ -23,8 +23,8 @@ from linrank.data.scaling import Scaling
 from linrank.domination.layering import is_by_row
 from linrank.errors import is_number
 from linrank.estimators.base import LinearRanker
+from linrank.methods.ground import settled_scale
 from linrank.models.linear import LinearModel
-from linrank.ranksvm.settings import settled_scale
 from linrank.system.seeds import seed_of_part
 
 Array = NDArray[Any]

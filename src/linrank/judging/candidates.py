@@ -29,14 +29,14 @@ from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
 from linrank.judging.inspect import best_feature, judge, unit_model
 from linrank.methods.base import METHODS, Later, Task
+from linrank.methods.ground import settle, settled_scale
 from linrank.methods.kernel import kernel_unit
-from linrank.methods.linear import settle
+from linrank.methods.ranksvm import unit_in_memory
 from linrank.metrics import Convention, convention, parse
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.options import AUTO, N_FOLDS, PAPERS
 from linrank.ranksvm.path import as_Cs
-from linrank.ranksvm.settings import settled_scale, unit_in_memory
 from linrank.search.folds import deal
 from linrank.system.resources import check_fits
 
@@ -364,9 +364,9 @@ def usual_Cs(trial: Trial, parameters: str, **given: Any) -> list[float]:
     found = {name: getattr(p, name) for name in named if hasattr(p, name)}
     options: dict[str, Any] = {**PAPERS, **found}
     if hasattr(p, "kernel"):
-        unit = kernel_unit(trial.train, facts, p, options)
+        unit = kernel_unit(task, facts, options)
     else:
-        unit = unit_in_memory(trial.train, facts, **options)
+        unit = unit_in_memory(task.data, facts, options)
     # A path is cheap; other methods train every C by itself.
     return [float(C) for C in as_Cs(AUTO, lambda: unit, step=1 if hasattr(p, "n_rounds") else 3)]
 

@@ -10,19 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.queries import query_weights
 from linrank.data.rows import DenseRows
-from linrank.domination.path import PathProblem, geometric_alphas
 from linrank.errors import check_positive
 from linrank.losses.swaps import LONGEST, swap_measure
-from linrank.methods import linear
 from linrank.methods.base import DOMINATION, RANKSVM, Description, Task, Trained
-from linrank.methods.parameters import DominationParameters, RankSVMParameters
-from linrank.methods.search import Found
+from linrank.methods.domination import alphas_of
+from linrank.methods.ground import Ground, converged_lines, ending, optimum_line, place_of
+from linrank.methods.parameters import (
+    DominationParameters,
+    DominationSearch,
+    RankSVMParameters,
+    RankSVMSearch,
+)
+from linrank.methods.search import DOMINATION_PATH, RANKSVM_PATH, Found
 from linrank.metrics import parse_scoring
 from linrank.search.folds import as_folds
-from linrank.search.grids import tune, tune_domination
-from linrank.search.tuning import Tuning
+from linrank.search.tuning import Judging, Tuning
+from linrank.system.resources import cached_property
 from linrank.system.seeds import seed_of
 
 Array = NDArray[Any]
@@ -120,7 +124,9 @@ def search_auto(task: Task, folds: Any, **judging: Any) -> Choice:
     **judging
         ``convention`` and ``progress``, as `linrank.search.tuning.Judging` has them.
     """
-    p, data, started = task.parameters, task.data, time.perf_counter()
+    p, started = task.parameters, time.perf_counter()
+    task = replace(task, data=place_of(task))
+    data = task.data.dataset
     if p.time_limit is not None:
         check_positive("time_limit", p.time_limit)
     judging = {"scoring": p.metric, "selection": "best", **judging}
@@ -166,55 +172,50 @@ class _Run:
 
     @classmethod
     def of(cls, candidate: Candidate, task: Task, n_folds: int) -> _Run:
-        unit = float(np.count_nonzero(task.data.queries.n_levels > 1))
+        unit = float(np.count_nonzero(task.data.dataset.queries.n_levels > 1))
         return cls(candidate, task, n_folds, seed_of(task.parameters.random_state), max(unit, 1.0))
-
-    @property
-    def _shared(self) -> dict[str, Any]:
-        weight = query_weights(self.task.query_weight, self.task.data.queries)
-        return {"query_weight": weight, "n_jobs": self.task.parameters.n_jobs}
 
     def tune(self, folds: Any, judging: dict[str, Any]) -> Tuning:
         """The measure of its models, from the simplest on."""
-        data = self.task.data
+        task, asked = self.task, Judging(**judging)
         if not self.candidate.options:
-            alphas = self._alphas
-            return tune_domination(data, folds, alphas, scale="standard", **self._shared, **judging)
-        p = self._parameters(0)
-        shape = linear.shape_of(p)
-        scale = "standard" if shape is None else "none"
+            ground = Ground.of(replace(task, parameters=self._search(DominationSearch)))
+            return DOMINATION_PATH.tune(ground, folds, self._alphas, asked)
         # A fold has that share of the queries, and so of the weights.
         share = 1.0 - 1.0 / self.n_folds if self.n_folds > 1 else 1.0
-        names = ("pair_weighting", "query_normalization")
-        options = {name: getattr(p, name) for name in names}
-        Cs = np.array(WEIGHTS) / (share * self.unit)
-        options |= {**self._shared, **judging, "scale": scale, "shape": shape}
-        return tune(data, folds, Cs, **options)
+        ground = Ground.of(replace(task, parameters=self._search(RankSVMSearch)))
+        return RANKSVM_PATH.tune(ground, folds, np.array(WEIGHTS) / (share * self.unit), asked)
+
+    def _search(self, parameters: type) -> Any:
+        return parameters(**self._common, **self.candidate.options)
 
     @property
+    def _common(self) -> dict[str, Any]:
+        n_jobs = self.task.parameters.n_jobs
+        return {"scale": "standard", "random_state": self.seed, "n_jobs": n_jobs}
+
+    @cached_property
     def _alphas(self) -> Array:
-        problem = PathProblem.of(self.task.data, scale="standard", **self._shared).problem
-        return geometric_alphas(problem, len(WEIGHTS) + 1, _SPARSEST)[1:]
+        parameters = DominationSearch(n_alphas=len(WEIGHTS) + 1, eps=_SPARSEST, **self._common)
+        return alphas_of(Ground.of(replace(self.task, parameters=parameters)))[1:]
 
     def _parameters(self, place: int) -> Any:
-        p = self.task.parameters
-        common = {"scale": "standard", "random_state": self.seed, "n_jobs": p.n_jobs}
         if not self.candidate.options:
-            return DominationParameters(alpha=float(self._alphas[place]), **common)
+            return DominationParameters(alpha=float(self._alphas[place]), **self._common)
         C = WEIGHTS[place] / self.unit
-        return RankSVMParameters(C=C, **common, **self.candidate.options)
+        return RankSVMParameters(C=C, **self._common, **self.candidate.options)
 
     def train(self, place: int) -> tuple[Trained, Any]:
         """One of its models on all data, and its parameters."""
         parameters = self._parameters(place)
         method = RANKSVM if self.candidate.options else DOMINATION
-        task = Task(self.task.data, parameters, query_weight=self.task.query_weight)
-        return method.train(task), parameters
+        return method.train(replace(self.task, parameters=parameters)), parameters
 
 
 def train(task: Task) -> Trained:
     """The model that five folds choose."""
-    found = search_auto(task, as_folds(None, task.data, None))
+    place = place_of(task)
+    found = search_auto(replace(task, data=place), as_folds(None, place.dataset, None))
     return found.trained
 
 
@@ -223,11 +224,11 @@ def describe(trained: Trained, parameters: Any) -> Description:
     known, result = trained.model.training, trained.result
     lines = [
         ("trained", f"{known['model']}: {known['metric']} {known['score']:.4f} on unseen queries"),
-        linear.optimum_line(result),
-        *linear.converged_lines(trained),
+        optimum_line(result),
+        *converged_lines(trained),
     ]
     names = ("metric", "score", "C", "alpha", "pair_weighting", "curves", "interactions")
     # "model" is the name of a file where facts are printed.
     facts = {"chosen": known["model"], **{name: known[name] for name in names if name in known}}
-    facts |= {"objective": result.value, "duality_gap": result.gap, **linear.ending(result)}
+    facts |= {"objective": result.value, "duality_gap": result.gap, **ending(result)}
     return Description(tuple(lines), facts)

@@ -1,19 +1,42 @@
-"""The domination loss as a method: its training in memory and in parts, and what is told of it."""
+"""The domination loss as a method: training and path in memory and in parts, and their words."""
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
 from linrank.domination.induction import InductionResult
+from linrank.domination.layering import margin_of_part
+from linrank.domination.path import (
+    DominationPathResult,
+    PathProblem,
+    alphas_by_slopes,
+    as_alphas,
+    geometric_alphas,
+)
 from linrank.domination.train import certified, describe_parameters
 from linrank.domination.train import train as solve
-from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.options import DOMINATION
+from linrank.methods.ground import (
+    Ground,
+    Line,
+    converged_lines,
+    ending,
+    optimum_line,
+    relative_gap,
+    weight_line,
+)
+from linrank.options import DOMINATION, DOMINATION_PATH
 from linrank.parts.recipes import DominationRecipe, domination_recipe
-from linrank.parts.train import train_parts
+from linrank.parts.risk import Totals, evaluate
+from linrank.parts.train import train_parts, train_path_parts
+from linrank.ranksvm.path import PathResult
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
@@ -26,20 +49,24 @@ def recipe_of(parameters: Any, where: str, query_weight: Any) -> DominationRecip
     return domination_recipe(where, query_weight, **values_of(parameters, tuple(own)))
 
 
+def _recipe(ground: Ground) -> DominationRecipe:
+    recipe = recipe_of(ground.task.parameters, ground.place.where, ground.task.query_weight)
+    return replace(recipe, design=ground.design)
+
+
 def train(task: Task) -> Trained:
     """Minimise the domination loss and a penalty; with the l2 penalty, over parts too."""
-    ground = linear.Ground.of(task, recipe_of)
+    ground = Ground.of(task, recipe_of)
     p = ground.task.parameters
     options = {"alpha": p.alpha, **values_of(p, DOMINATION)}
     watched: dict[str, Any] = {"w0": ground.minimiser_start, "callback": ground.callback}
-    if ground.parts is not None:
-        recipe = recipe_of(p, ground.parts.where, task.query_weight)
-        recipe = replace(recipe, design=ground.design)
+    if ground.place.dataset is None:
         watched |= values_of(p, ("alpha", "tol", "max_iter"))
-        result, n_pairs = train_parts(ground.parts, recipe, ground.scaling, **watched)
+        where = (ground.place, _recipe(ground), ground.scaling)
+        result, n_pairs = train_parts(*where, **watched)
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
-    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}
+    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": ground.n_threads}
     seed, scaled = seed_of(p.random_state), ground.scaled
     asked |= {"seed": seed, "scale": ground.scaling.factors}
     result = solve(scaled, **options, **asked, **watched)
@@ -51,6 +78,64 @@ def train(task: Task) -> Trained:
 
     settings = describe_parameters(ground.columns, seed=seed, **options)
     return _shown(ground.conclude(result, settings, best=best), result)
+
+
+def _path_problem(ground: Ground) -> PathProblem:
+    p = ground.task.parameters
+    return PathProblem.of_scaled(
+        ground.scaled,
+        ground.scaling,
+        **values_of(p, DOMINATION_PATH),
+        query_weight=ground.query_weight,
+        seed=seed_of(p.random_state),
+        n_jobs=ground.n_threads,
+    )
+
+
+def alphas_of(ground: Ground) -> NDArray[np.float64]:
+    """The grid of alpha, descending."""
+    p = ground.task.parameters
+    return as_alphas(p.alphas, lambda: _auto_alphas(ground, p.n_alphas, p.eps))
+
+
+def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np.float64]:
+    """The grid "auto"."""
+    scaling = ground.scaling
+    if ground.place.dataset is not None:
+        return geometric_alphas(_path_problem(ground).problem, n_alphas, eps)
+    with ground.place.opened(replace(_recipe(ground), by_query=scaling.needs_queries)) as chunks:
+        at_zero = np.zeros(ground.columns.n_features)
+        start: Totals = chunks.total(evaluate, at_zero, 1.0, False, True)
+    assert start.varies is not None  # it was asked for
+    slopes = np.where(start.varies, start.gradient, 0.0)
+    slopes = slopes if scaling.factors is None else scaling.factors * slopes
+    return alphas_by_slopes(slopes, start.value, "l2", n_alphas, eps)
+
+
+def follow(
+    ground: Ground, alphas: NDArray[np.float64], **watched: Any
+) -> tuple[PathResult, int | None]:
+    """The models of descending alpha, each from the last; the number of pairs where a pass told it.
+
+    ``watched`` are ``progress`` and ``callback``.
+    """
+    p = ground.task.parameters
+    if ground.place.dataset is not None:
+        path = _path_problem(ground).solve(alphas, max_features=p.max_features, **watched)
+        return path, None
+    watched |= values_of(p, ("max_features", "tol", "max_iter"))
+    where = (ground.place, _recipe(ground), ground.scaling)
+    results, n_pairs = train_path_parts(*where, alphas.tolist(), **watched)
+    varies = np.ones(ground.columns.n_features, dtype=bool)  # the others have their weights already
+    found = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
+    return found, n_pairs
+
+
+def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:
+    """The parameters for some rows of a data set, whose margins may be by row or by layer."""
+    own = copy.copy(parameters)
+    own.margin = margin_of_part(own.margin, own.layers, data, rows)
+    return own
 
 
 def _shown(trained: Trained, last: Any) -> Trained:
@@ -73,13 +158,13 @@ def describe(trained: Trained, parameters: Any) -> Description:
     unit = "Newton step" if model.training["solver"] == "newton" else "sweep"
     penalty = "no penalty" if p.penalty == "none" else f"{p.penalty}, α = {p.alpha:g}"
     # Without a penalty there may be no minimum, and nothing is certified.
-    share, is_certified = linear.relative_gap(result), math.isfinite(result.gap)
+    share, is_certified = relative_gap(result), math.isfinite(result.gap)
     optimum = ("optimum", f"objective {result.value:.10g}")
-    lines: tuple[linear.Line, ...] = (
+    lines: tuple[Line, ...] = (
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
-        linear.optimum_line(result) if is_certified else optimum,
-        linear.weight_line(n_nonzero, model.n_features),
-        *linear.converged_lines(trained),
+        optimum_line(result) if is_certified else optimum,
+        weight_line(n_nonzero, model.n_features),
+        *converged_lines(trained),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
@@ -90,7 +175,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "density": density,
-        **linear.ending(result),
+        **ending(result),
     }
     if isinstance(result, InductionResult):
         facts["rounds"] = [

@@ -13,11 +13,23 @@ from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.train import train_kernel
-from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.ground import (
+    Line,
+    converged_lines,
+    doubt_of,
+    ending,
+    is_auto,
+    optimum_attributes,
+    optimum_line,
+    pair_lines,
+    relative_gap,
+    settle,
+)
+from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
 from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
-from linrank.ranksvm.settings import Facts, balance_in_memory, is_auto, weight_in_memory
+from linrank.parts.parts import Facts
 from linrank.search.monitor import Monitor
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
@@ -36,9 +48,9 @@ def train(task: Task) -> Trained:
 
     Rows are scaled first, unless they are the kernel matrix; the model scores raw ones.
     """
-    task, facts = linear.settle(task)
-    p, data, monitor = task.parameters, task.data, Monitor(task.parameters)
-    assert isinstance(data, Dataset)  # of a store too: no pass over one has a kernel
+    task, facts = settle(task)
+    p, data, monitor = task.parameters, task.data.dataset, Monitor(task.parameters)
+    assert data is not None  # of a store too: no pass over one has a kernel
     options = {
         **values_of(p, ("C", *KERNEL)),
         "seed": seed_of(p.random_state),
@@ -49,7 +61,7 @@ def train(task: Task) -> Trained:
     check_one_of("approximation", p.approximation, APPROXIMATIONS)
     scaling, scaled, function = known = scaled_rows(data, p)
     if is_auto(p.C):
-        options["C"] = kernel_unit(data, facts, p, options, known)
+        options["C"] = kernel_unit(task, facts, options, known)
     settings = {name: options[name] for name in _TOLD}
     options["callback"] = monitor if monitor.is_needed else None
     result: Any
@@ -66,12 +78,12 @@ def train(task: Task) -> Trained:
         settings["index_base"] = data.index_base
     model = KernelModel.of(result, scaled, scaling, function, **settings)
     shown = {
-        **linear.optimum_attributes(result),
+        **optimum_attributes(result),
         "C": options["C"],
         "history": result.history,
         "n_pairs": model.training["n_pairs"],
     }
-    return Trained(model, result, shown, monitor, result.converged, linear.doubt_of(result))
+    return Trained(model, result, shown, monitor, result.converged, doubt_of(result))
 
 
 def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kernel]:
@@ -85,21 +97,21 @@ def scaled_rows(data: Dataset, parameters: Any) -> tuple[Scaling, Dataset, Kerne
 
 
 def kernel_unit(
-    data: Dataset,
-    facts: Any,
-    parameters: Any,
+    task: Task,
+    facts: Facts | None,
     options: dict[str, Any],
     known: tuple[Scaling, Dataset, Kernel] | None = None,
 ) -> float:
     """The C that "auto" is: as of a linear model of the features that the kernel stands for.
 
-    Their variance is that of the rows for the kernel "linear", else the mean of ``k(x, x)``. What
-    `scaled_rows` returns may be ``known``.
+    Their variance is that of the rows for the kernel "linear", else the mean of ``k(x, x)``. The
+    task is settled by ``facts``; what `scaled_rows` returns may be ``known``.
     """
-    p, facts = parameters, facts or Facts.of(data)
+    place, p = task.data, task.parameters
+    data, facts = place.dataset, facts or place.facts()
     scaling, scaled, function = known or scaled_rows(data, p)
     if p.kernel == "linear":
-        return weight_in_memory(data, balance_in_memory(data, scaling, facts, p.n_jobs), options)
+        return weight_in_memory(data, place.balance(scaling, None, facts), options)
     spread = float(np.average(function.diagonal(scaled.rows), weights=data.weight))
     return weight_in_memory(data, facts.balance(spread), options)
 
@@ -112,12 +124,12 @@ def describe(trained: Trained, parameters: Any) -> Description:
     by = "" if p.approximation is None else f" by {p.approximation}"
     width = f", γ = {model.kernel.gamma:.4g}" if kernel in WITH_GAMMA else ""
     told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {model.training['C']:g}"
-    lines: tuple[linear.Line, ...] = (
+    lines: tuple[Line, ...] = (
         ("trained", f"{told}: {count(result.n_iter, 'iteration')}"),
-        linear.optimum_line(result),
-        *linear.pair_lines(model.training),
+        optimum_line(result),
+        *pair_lines(model.training),
         ("model", _size(model)),
-        *linear.converged_lines(trained),
+        *converged_lines(trained),
     )
     facts = {
         **values_of(p, _REPORTED),
@@ -129,10 +141,10 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "pairs_compared": model.training["n_pairs"],
         "objective": result.value,
         "duality_gap": result.gap,
-        "relative_gap": linear.relative_gap(result),
+        "relative_gap": relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
-        **linear.ending(result),
+        **ending(result),
     }
     return Description(lines, facts)
 

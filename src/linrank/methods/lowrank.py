@@ -9,8 +9,8 @@ from typing import Any
 
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
-from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.ground import Ground, Line, converged_lines, ending, optimum_line
 from linrank.options import FACTORIZED, REGULARIZED
 from linrank.search.monitor import Monitor
 from linrank.system.resources import count
@@ -42,7 +42,7 @@ def train_regularized(task: Task) -> Trained:
 
 
 def _train(solve: Callable[..., Any], task: Task, settings: dict[str, Any]) -> Trained:
-    ground = linear.Ground.of(task)
+    ground = Ground.of(task)
     run = partial(
         solve,
         ground.scaled,
@@ -92,7 +92,7 @@ def describe_factorized(trained: Trained, parameters: Any) -> Description:
         (
             ("trained", f"{work}: {count(result.n_iter, 'epoch')}"),
             ("hinge", told),
-            *linear.converged_lines(trained),
+            *converged_lines(trained),
         ),
         _facts(trained, ("C", *FACTORIZED, "seed"), p, bounds),
     )
@@ -103,13 +103,13 @@ def describe_regularized(trained: Trained, parameters: Any) -> Description:
     result, p = trained.result, parameters
     ranks = result.ranks[result.duals.query]  # of the queries that have pairs
     work = f"regularized, γ = {p.gamma:g}, λ = {p.lam:g}, C = {p.C:g}"
-    lines: tuple[linear.Line, ...] = (
+    lines: tuple[Line, ...] = (
         ("trained", f"{work}: {count(result.n_iter, 'iteration')}"),
-        linear.optimum_line(result),
+        optimum_line(result),
         ("ranks", f"{ranks.min():,} to {ranks.max():,} by query, mean {ranks.mean():.3g}"),
     )
     facts = _facts(trained, ("C", *REGULARIZED), p, {"ranks": result.ranks.tolist()})
-    return Description((*lines, *linear.converged_lines(trained)), facts)
+    return Description((*lines, *converged_lines(trained)), facts)
 
 
 def _facts(
@@ -123,5 +123,5 @@ def _facts(
         "duality_gap": result.gap,
         **more,
         "nonzero_weights": model.n_nonzero,  # type: ignore[union-attr]
-        **linear.ending(result),
+        **ending(result),
     }

@@ -1,21 +1,43 @@
-"""RankSVM as a method: its training in memory and in parts, and what is told of it."""
+"""RankSVM as a method: training and path, in memory and in parts, and what is told of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linrank.data.bounds import weight_bounds
-from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.ground import (
+    SETTINGS,
+    Ground,
+    Line,
+    converged_lines,
+    ending,
+    is_auto,
+    optimum_line,
+    pair_lines,
+    relative_gap,
+    weight_line,
+)
 from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
-from linrank.ranksvm.settings import SETTINGS, is_auto
+from linrank.ranksvm.train import Problem
 from linrank.ranksvm.train import train as solve
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+    from linrank.parts.parts import Facts, Parts
     from linrank.parts.recipes import RankRecipe
+    from linrank.ranksvm.path import PathResult
+    from linrank.ranksvm.train import Balance
+    from linrank.solvers.result import Callback, Result
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive", "curves", "n_knots", "interactions")
@@ -36,8 +58,9 @@ def settings_of(parameters: Any, options: dict[str, Any]) -> dict[str, Any]:
     return options | {"positive": bool(parameters.positive), "bounded": is_bounded}
 
 
-def _bounds(p: Any, ground: linear.Ground) -> Any:
-    given = p.coef_bounds if ground.design is None else ground.design.bounds
+def _bounds(ground: Ground) -> Any:
+    p, design = ground.task.parameters, ground.design
+    given = p.coef_bounds if design is None else design.bounds
     return weight_bounds(p.positive, given, ground.columns, ground.scaling.factors)
 
 
@@ -49,24 +72,28 @@ def recipe_of(parameters: Any, where: str, query_weight: Any) -> RankRecipe:
     return rank_recipe(where, query_weight, **{k: v for k, v in given.items() if not is_auto(v)})
 
 
+def _recipe(ground: Ground) -> RankRecipe:
+    task = ground.task
+    recipe = recipe_of(task.parameters, ground.place.where, task.query_weight)
+    return replace(recipe, design=ground.design)
+
+
 def train(task: Task) -> Trained:
     """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
-    ground = linear.Ground.of(task, recipe_of)
+    ground = Ground.of(task, recipe_of)
     p = ground.task.parameters
     options = {"C": ground.C, **options_of(p)}
     asked: dict[str, Any] = {
-        "bounds": _bounds(p, ground),
+        "bounds": _bounds(ground),
         "w0": ground.minimiser_start,
         "callback": ground.monitor,
     }
     n_pairs: int | None = None
-    if ground.parts is not None:
+    if ground.place.dataset is None:
         from linrank.parts.train import train_parts
 
-        recipe = recipe_of(p, ground.parts.where, task.query_weight)
-        recipe = replace(recipe, design=ground.design)
         asked |= {"C": options["C"], **values_of(p, ("tol", "max_iter"))}
-        result, n_pairs = train_parts(ground.parts, recipe, ground.scaling, **asked)
+        result, n_pairs = train_parts(ground.place, _recipe(ground), ground.scaling, **asked)
     else:
         result = solve(
             ground.scaled,
@@ -74,7 +101,7 @@ def train(task: Task) -> Trained:
             scale=ground.scaling.factors,
             preferences=task.preferences,
             query_weight=ground.query_weight,
-            n_jobs=p.n_jobs,
+            n_jobs=ground.n_threads,
             **asked,
         )
     if result.C is not None:
@@ -82,6 +109,68 @@ def train(task: Task) -> Trained:
     settings = settings_of(p, options)
     trained = ground.conclude(result, settings, n_pairs=n_pairs, bounds=asked["bounds"])
     return replace(trained, attributes={**trained.attributes, **settings_shown(options, p)})
+
+
+def follow(
+    ground: Ground,
+    Cs: NDArray[Any],
+    *,
+    progress: Callable[[Result], None] | None = None,
+    callback: Callback | None = None,
+) -> tuple[PathResult, int | None]:
+    """The models of ascending C, each from the last; the number of pairs where a pass told it."""
+    from linrank.ranksvm.path import PathResult, reporting, train_path  # which a fit does not need
+
+    p, bounds, n_pairs = ground.task.parameters, _bounds(ground), None
+    asked: dict[str, Any] = {"bounds": bounds, "callback": callback}
+    varies = np.ones(ground.columns.n_features, dtype=bool)
+    if ground.place.dataset is None:  # where parts have looked while they read the rows
+        from linrank.parts.train import train_path_parts
+
+        asked |= {"progress": progress, **values_of(p, ("tol", "max_iter"))}
+        where = (ground.place, _recipe(ground), ground.scaling)
+        results, n_pairs = train_path_parts(*where, Cs.tolist(), **asked)
+    else:
+        asked |= {"query_weight": ground.query_weight, "n_jobs": ground.n_threads, **options_of(p)}
+        found = train_path(ground.scaled, Cs.tolist(), scale=ground.scaling.factors, **asked)
+        results = list(reporting(found, progress))
+        varies = ground.varying(varies)
+    return PathResult.of(Cs, results, ground.scaling, varies, bounds=bounds), n_pairs
+
+
+def unit_of(ground: Ground) -> float:
+    """The C that "auto" is, and grids are multiples of."""
+    data, balance = ground.place.dataset, ground.balance
+    if data is not None:
+        asked = {**options_of(ground.task.parameters), "query_weight": ground.query_weight}
+        return weight_in_memory(data, balance, asked)
+    from linrank.parts.risk import sizes_of
+
+    recipe = recipe_of(ground.task.parameters, ground.place.where, ground.task.query_weight)
+    with ground.place.opened(replace(recipe, **_weighing(vars(recipe)))) as chunks:
+        weight = sum(size.weight for size in sizes_of(chunks))
+    return balance / weight if weight > 0 else float(balance)
+
+
+def unit_in_memory(place: Parts, facts: Facts | None, options: dict[str, Any]) -> float:
+    """The same of a method without a `Ground`; ``options`` name a scale and the kinds of pairs."""
+    balance = place.balance(place.scaling(options["scale"]), None, facts)
+    return weight_in_memory(place.dataset, balance, options)
+
+
+def weight_in_memory(data: Dataset, balance: Balance, options: dict[str, Any]) -> float:
+    """The C of a balance; ``options`` are those of `linrank.ranksvm.train.train`."""
+    names = ("pairs", "n_closest", "n_random", "seed", "query_weight", "preferences")
+    given = {name: options[name] for name in names if name in options}
+    return Problem.of(data, balance, n_jobs=1, **given, **_weighing(options)).C
+
+
+def _weighing(options: dict[str, Any]) -> dict[str, Any]:
+    """How pairs are weighted, in a way whose weights have the same sum without a ranking."""
+    weighting = options["pair_weighting"]
+    if weighting in PAIR_WEIGHTINGS:
+        return {name: options[name] for name in ("pair_weighting", "query_normalization")}
+    return {"pair_weighting": PAIR_WEIGHTINGS[0], "query_normalization": "pairs"}
 
 
 def settings_shown(options: dict[str, Any], parameters: Any) -> dict[str, Any]:
@@ -95,7 +184,7 @@ _PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_norma
 
 def train_published(task: Task) -> Trained:
     """Minimise as published, over rows in memory."""
-    ground, options = linear.Ground.of(task), values_of(task.parameters, _PUBLISHED)
+    ground, options = Ground.of(task), values_of(task.parameters, _PUBLISHED)
     result = solve(
         ground.scaled,
         **options,
@@ -117,11 +206,11 @@ def describe(trained: Trained, parameters: Any) -> Description:
     lines = [
         ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {known['C']:g}: {work}"),
         *_settings_lines(trained.model, p),
-        linear.optimum_line(result),
-        *linear.pair_lines(known),
+        optimum_line(result),
+        *pair_lines(known),
     ]
     if n_nonzero < result.w.size:
-        lines.append(linear.weight_line(n_nonzero, result.w.size))
+        lines.append(weight_line(n_nonzero, result.w.size))
     facts = {
         **values_of(p, tuple(name for name in _REPORTED if hasattr(p, name))),
         **{name: known[name] for name in ("C", *TRAINING) if name in known},
@@ -131,20 +220,20 @@ def describe(trained: Trained, parameters: Any) -> Description:
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
         "objective": result.value,
         "duality_gap": result.gap,
-        "relative_gap": linear.relative_gap(result),
+        "relative_gap": relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "hessian_products": result.n_hvp,
-        **linear.ending(result),
+        **ending(result),
     }
-    return Description((*lines, *linear.converged_lines(trained)), facts)
+    return Description((*lines, *converged_lines(trained)), facts)
 
 
 describe_published = describe
 
 
-def _settings_lines(model: Any, parameters: Any) -> tuple[linear.Line, ...]:
+def _settings_lines(model: Any, parameters: Any) -> tuple[Line, ...]:
     """What the data decided on, where anything was left to them."""
     known = model.training
     auto = [name for name in SETTINGS if is_auto(getattr(parameters, name, None))]

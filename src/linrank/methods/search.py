@@ -1,42 +1,41 @@
-"""The searches of all methods: a grid over folds, the choice, and the model on all data."""
+"""The searches of all methods, the choice and the model on all data, and paths over C."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank import options as of
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
-from linrank.domination.path import PathProblem, as_alphas, check_path, geometric_alphas
+from linrank.domination.path import check_path
 from linrank.domination.train import describe_parameters
+from linrank.io.store.store import Store, is_limited
 from linrank.kernels.functions import check_kernel_rows
-from linrank.methods import domination
+from linrank.methods import domination, ranksvm
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
+from linrank.methods.ground import Ground, optimum_attributes, settle
 from linrank.methods.kernel import kernel_unit
-from linrank.methods.linear import model_of, optimum_attributes, settle, shape_of
-from linrank.methods.parameters import defaults_of
-from linrank.methods.ranksvm import options_of, recipe_of, settings_of, settings_shown
+from linrank.methods.parameters import RankSVMSearch, defaults_of
 from linrank.methods.sgd import average_of
 from linrank.metrics import parse
-from linrank.parts.path import alphas_of, path_of_parts, unit_of
-from linrank.parts.search import tune_parts
-from linrank.ranksvm.path import PathResult, as_Cs, solve_path
-from linrank.ranksvm.settings import unit_in_memory
+from linrank.parts.validation import measure_parts
+from linrank.ranksvm.path import PathResult, as_Cs, warn_unless_certified
 from linrank.search.folds import affordable_folds
-from linrank.search.grids import as_algorithms, tune, tune_domination, tune_sgd
-from linrank.search.grids import as_alphas as as_lambdas
 from linrank.search.kernel import as_gammas, tune_kernel
+from linrank.search.sgd import as_algorithms, tune_sgd
+from linrank.search.sgd import as_alphas as as_lambdas
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.solvers.result import Callback, Result
 from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of
 
-if TYPE_CHECKING:
-    from linrank.models.design import Design, Shape
-    from linrank.parts.parts import Parts
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,117 +69,275 @@ class Found(Tuning):
         return self.trained.result
 
 
+# ---- along a path -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PathSearch:
+    """What a search along a path asks of a method.
+
+    Attributes
+    ----------
+    parameter : {"C", "alpha"}
+        What the path is over.
+    recipe_of : callable
+        As that of the `Method`.
+    grid_of : callable
+        From the `Ground` of all rows to the values.
+    follow : callable
+        From a `Ground` and values to a `PathResult` and a number of pairs.
+    settings_of : callable
+        From the `Ground` and the chosen value to what the model is to know.
+    show : callable
+        From a `Trained` and its `Tuning` to what estimators show beyond what all do.
+    parameters_of_part : callable
+        From parameters, a data set and the numbers of some rows to the parameters for these.
+    n_copies : int
+        Of the training rows, that a fold holds.
+    """
+
+    parameter: str
+    recipe_of: Callable[..., Any]
+    grid_of: Callable[[Ground], Array]
+    follow: Callable[..., tuple[PathResult, int | None]]
+    settings_of: Callable[[Ground, float], dict[str, Any]]
+    show: Callable[[Any, Tuning, Any], dict[str, Any]]
+    parameters_of_part: Callable[[Any, Dataset, Array], Any] = lambda parameters, *_: parameters
+    n_copies: int = 1
+
+    def tune(self, ground: Ground, folds: Any, grid: Array, judging: Judging) -> Tuning:
+        """Measure the models of every fold's path, wherever the rows are."""
+        whole, p = ground.place.dataset, ground.task.parameters
+        # Elsewhere one fold at a time has the disk or all workers busy.
+        most = 1 if whole is None else max(1, affordable_folds(whole) // self.n_copies)
+        sweep = Sweep({self.parameter: grid}, folds, judging, most=most, n_jobs=p.n_jobs)
+
+        def train(run: FoldRun) -> Judged:
+            rows, valid = run.fold.train, run.fold.valid
+            part = ground.part(rows, run.n_threads)
+            if whole is not None and rows is not None:
+                own = self.parameters_of_part(p, whole, rows)
+                part = replace(part, task=replace(part.task, parameters=own))
+
+            def report(result: Result) -> None:
+                n_nonzero = {"n_nonzero": int(np.count_nonzero(result.w))}
+                run.report(result, **(n_nonzero if self.parameter == "alpha" else {}))
+
+            path, _ = self.follow(part, grid, progress=report, callback=run.is_cancelled)
+            facts = {"n_nonzero": path.n_nonzero} if self.parameter == "alpha" else {}
+            if whole is None and not isinstance(valid, Dataset):
+                how = (part.scaling, judging.scoring, judging.convention, part.design)
+                return measure_parts(ground.place, valid, path.coefs, run.k, *how), facts
+            data = valid if whole is None else whole
+            return run.judge(path.coefs, data, part.scaling, part.design), facts
+
+        return sweep.tuning(sweep.run(train))
+
+    def run(self, task: Task, folds: Any, judging: dict[str, Any]) -> Found:
+        """A path per fold, the choice among its values, and a path on all data."""
+        ground = Ground.of(task, self.recipe_of)
+        p = ground.task.parameters
+        asked = Judging(**_asked(p, judging))
+        tuning = self.tune(ground, folds, self.grid_of(ground), asked)
+        path, n_pairs = self.follow(ground, tuning.grid[self.parameter])
+        k = tuning.chosen
+        result = path.results[k]
+        settings = self.settings_of(ground, tuning.best_params[self.parameter])
+        known = {**settings, "scoring": str(parse(p.scoring)), **tuning.choice}
+        model = ground.model_of(result, n_pairs, known)
+        shown = {
+            **optimum_attributes(result),
+            "history": result.history,
+            "n_pairs": model.training["n_pairs"],
+            "n_iter": int(path.n_iter[: k + 1].sum()),  # all steps up to the choice count
+            "kkt_residual": result.kkt_residual,
+            **self.show(model, tuning, p),
+        }
+        return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
+
+
+def _grid_of_C(ground: Ground) -> Array:
+    return as_Cs(ground.task.parameters.Cs, lambda: ranksvm.unit_of(ground))
+
+
+def _settings_of_ranksvm(ground: Ground, C: float) -> dict[str, Any]:
+    p = ground.task.parameters
+    return ranksvm.settings_of(p, ranksvm.options_of(p))
+
+
+def _settings_of_domination(ground: Ground, alpha: float) -> dict[str, Any]:
+    p = ground.task.parameters
+    options = {**values_of(p, of.DOMINATION_PATH), "feature_induction": None}
+    seed = seed_of(p.random_state)
+    return describe_parameters(ground.place.dataset, alpha=alpha, seed=seed, **options)
+
+
+RANKSVM_PATH = PathSearch(
+    "C",
+    ranksvm.recipe_of,
+    _grid_of_C,
+    ranksvm.follow,
+    _settings_of_ranksvm,
+    lambda model, tuning, p: ranksvm.settings_shown(tuning.best_params, p),
+)
+DOMINATION_PATH = PathSearch(
+    "alpha",
+    domination.recipe_of,
+    domination.alphas_of,
+    domination.follow,
+    _settings_of_domination,
+    lambda model, tuning, p: {
+        "n_nonzero": model.n_nonzero,
+        "density": model.density,
+        "n_nonzeros": tuning.facts["n_nonzero"],
+    },
+    domination.parameters_of_part,
+    n_copies=2,  # a fold has its rows by column, too
+)
+
+
 def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
     """A path over C per fold, and one on all data: in memory, or over parts in passes.
 
     Parameters
     ----------
     task : Task
-        Its data are a data set or parts; its parameters those of `RankSVMSearch`.
-    folds : sequence of Fold, or of PartsFold
+        Its data lie anywhere; its parameters are those of `RankSVMSearch`.
+    folds : sequence of Fold
         Training and validation parts.
     **judging
         ``convention`` and ``progress``, as `linrank.search.tuning.Judging` has them.
     """
-    data = task.data
     as_Cs(task.parameters.Cs)  # a fault is told before the first pass
-    task, facts = settle(task, None if isinstance(data, Dataset) else data)
-    p = task.parameters
-    training = options_of(p)
-    options = values_of(p, ("scale", "positive", "coef_bounds"))
-    settings = settings_of(p, training) | {"scoring": str(parse(p.scoring))}
-    shape = shape_of(p)
-    if shape is not None:
-        options["scale"] = "none"  # the columns of curves have variance 1
-    if isinstance(data, Dataset):
-        weight = query_weights(task.query_weight, data.queries)
-        options |= {**training, "query_weight": weight, "n_jobs": p.n_jobs}
-        columns, design = _columns(data, shape, p.n_jobs)
-        spread = None if design is None else design.spread
-        grid = as_Cs(p.Cs, lambda: unit_in_memory(data, facts, spread, **options))
-        tuning = tune(data, folds, grid, **options, **_asked(p, judging), shape=shape)
-        if design is not None:
-            options["coef_bounds"] = design.bounds
-        path, scaling = solve_path(columns, grid, **options)
-        result, known = path.results[tuning.chosen], {**settings, **tuning.choice}
-        model: Any = model_of(result, data, columns, scaling, design, None, known)
-    else:
-        recipe = recipe_of(p, data.where, task.query_weight)
-        options |= values_of(p, ("tol", "max_iter"))
-        grid = as_Cs(p.Cs, lambda: unit_of(data, recipe, p.scale, facts, shape))
-        options["shape"] = shape
-        tuning, path, model = _over_parts(task, folds, recipe, grid, options, settings, judging)
-        result = path.results[tuning.chosen]
-    shown = {**_optimum(result, model), **_along(path, tuning)}
-    shown |= settings_shown(tuning.best_params, p)
-    return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
+    return RANKSVM_PATH.run(task, folds, judging)
 
 
 def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     """A path over alpha per fold, and one on all data; as `search_ranksvm`."""
-    data = task.data
-    task, _ = settle(task, None if isinstance(data, Dataset) else data)
-    p = task.parameters
-    check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features")))
-    training = values_of(p, of.DOMINATION_PATH)
-    shape = shape_of(p)
-    scale = p.scale if shape is None else "none"
-    settings = {**training, "feature_induction": None}
-    scoring = {"scoring": str(parse(p.scoring))}
-    if isinstance(data, Dataset):
-        options = {**training, **_common(task, data), "scale": scale}
-        columns, design = _columns(data, shape, p.n_jobs)
-        whole = PathProblem.of(columns, **options)
-        alphas = as_alphas(p.alphas, lambda: geometric_alphas(whole.problem, p.n_alphas, p.eps))
-        asked = {**_asked(p, judging), "shape": shape, "max_features": p.max_features}
-        tuning = tune_domination(data, folds, alphas, **options, **asked)
-        path: PathResult = whole.solve(tuning.alphas)
-        result = path.results[tuning.chosen]
-        settings |= {"alpha": tuning.alpha, "seed": options["seed"]}
-        known = {**describe_parameters(data, **settings), **scoring, **tuning.choice}
-        model: Any = model_of(result, data, columns, whole.scaling, design, None, known)
-    else:
-        recipe = domination.recipe_of(p, data.where, task.query_weight)
-        given = (scale, shape, p.n_alphas, p.eps)
-        alphas = as_alphas(p.alphas, lambda: alphas_of(data, recipe, *given))
-        known = describe_parameters(None, alpha=1.0, seed=0, **settings) | scoring
-        options = {"scale": scale, "shape": shape, **values_of(p, ("tol", "max_iter"))}
-        options["max_features"] = p.max_features
-        tuning, path, model = _over_parts(task, folds, recipe, alphas, options, known, judging)
-        result = path.results[tuning.chosen]
-    shown = {
-        **_optimum(result, model),
-        **_along(path, tuning),
-        "n_nonzero": model.n_nonzero,
-        "density": model.density,
-        "n_nonzeros": tuning.facts["n_nonzero"],
-    }
-    return Found.of(tuning, Trained(model, result, shown, is_done=result.converged), path)
+    check_path(**values_of(task.parameters, ("penalty", "n_alphas", "eps", "max_features")))
+    return DOMINATION_PATH.run(task, folds, judging)
 
 
-def _over_parts(
-    task: Task,
-    folds: Any,
-    recipe: Any,
-    grid: Any,
-    options: dict[str, Any],
-    settings: dict[str, Any],
-    judging: dict[str, Any],
-) -> tuple[Tuning, PathResult, Any]:
-    """The choice on folds of parts, the path on all of them, and the model of the choice."""
-    parts: Parts = task.data
-    parts.check_room(recipe)
-    tuning = tune_parts(parts, folds, recipe, grid, **options, **_asked(task.parameters, judging))
-    found = path_of_parts(parts, recipe, tuning.grid[recipe.parameter], **options)
-    result, known = found.path.results[tuning.chosen], {**settings, **tuning.choice}
-    where = (parts, parts.columns, found.scaling, found.design, found.n_pairs)
-    return tuning, found.path, model_of(result, *where, known)
+def ranksvm_path(
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    Cs: Any = "auto",
+    loss: str = "squared_hinge",
+    pairs: str = "all",
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
+    pair_weighting: str = of.AUTO,
+    n_rounds: int = 1,
+    solver: str = "newton",
+    tol: float | None = None,
+    max_iter: int | None = None,
+    scale: str = of.AUTO,
+    query_normalization: str | None = of.AUTO,
+    positive: bool = False,
+    coef_bounds: Any = None,
+    group: Any = None,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    random_state: Any = None,
+    memory_limit: float | str | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> PathResult:
+    """Fit ``RankSVM`` for many C at once, each model certified to ``tol``.
+
+    For every C the objective is ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, as in
+    :class:`linrank.RankSVM`. Each model starts from that of the C before; with the squared hinge,
+    25 of them cost about as much as five fits.
+
+    Parameters
+    ----------
+    X, y, qid, group, sample_weight, query_weight
+        The data, as in :meth:`linrank.RankSVM.fit`; a :class:`linrank.Store` stands for all but
+        query_weight.
+    Cs : "auto" or array of float
+        Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-10, 2^-9,
+        ..., 2^14 times the C of ``RankSVM(C="auto")``.
+    loss, pairs, n_closest, n_random, pair_weighting, n_rounds, solver
+        As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
+        for; other combinations fit one C after the other, each from the last.
+    tol : float or None, default=None
+        Each model is improved until its certified duality gap is at most ``tol·F(w)``: 1e-4 if
+        None, or 1e-3 for the hinge and for ``solver="bundle"``. For the squared hinge this is
+        stricter than the `tol` of ``RankSVM``, which looks at an estimate.
+    max_iter : int or None, default=None
+        Steps at most for each C; 100 if None, of the bundle 2000.
+    scale, query_normalization
+        As in :class:`linrank.RankSVM`; the scaling is folded into ``coefs``.
+    positive, coef_bounds
+        Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
+        own, from the last.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, the same for every C.
+    memory_limit : int, float, str or None, default=None
+        As in :class:`linrank.RankSVM`: bytes beyond what the process holds already, for a store
+        that is then read pass after pass.
+    n_jobs : int or None, default=None
+        Threads; None or -1 means all cores. The result does not depend on it.
+    callback : callable or None
+        Called with the state of each iterate, ``"C"`` included; returning True ends the path with
+        the values of C that are done.
+
+    Returns
+    -------
+    PathResult
+
+    Examples
+    --------
+    >>> from linrank import make_ranking, ranksvm_path
+    >>> data = make_ranking(n_queries=20, n_features=3, random_state=0)
+    >>> path = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1])
+    >>> path.coefs.shape, bool((path.gaps <= 1e-4 * path.objectives).all())
+    ((3, 3), True)
+    """
+    own = {"qid": qid, "group": group, "sample_weight": sample_weight}
+    data: Any = X
+    if not is_limited(X, y, memory_limit, **own):
+        data = X.dataset() if isinstance(X, Store) else Dataset.of(X, y, **own, n_jobs=n_jobs)
+    parameters = RankSVMSearch(
+        Cs=Cs,
+        loss=loss,
+        pairs=pairs,
+        n_closest=n_closest,
+        n_random=n_random,
+        pair_weighting=pair_weighting,
+        n_rounds=n_rounds,
+        solver=solver,
+        tol=tol,
+        max_iter=max_iter,
+        scale=scale,
+        query_normalization=query_normalization,
+        positive=positive,
+        coef_bounds=coef_bounds,
+        random_state=random_state,
+        memory_limit=memory_limit,
+        n_jobs=n_jobs,
+    )
+    return certified_path(Task(data, parameters, query_weight=query_weight), callback)
+
+
+def certified_path(task: Task, callback: Callback | None = None) -> PathResult:
+    """The path over C of a task wherever its rows are; a warning where a gap is too wide."""
+    as_Cs(task.parameters.Cs)
+    ground = Ground.of(task, ranksvm.recipe_of)
+    path, _ = ranksvm.follow(ground, _grid_of_C(ground), callback=callback)
+    warn_unless_certified(path)
+    return path
+
+
+# ---- model by model -----------------------------------------------------------------------------
 
 
 def search_sgd(task: Task, folds: Any, **judging: Any) -> Found:
     """All algorithms and λ of a fold in one pass, and one descent on all data."""
     task, _ = settle(task)
-    p, data = task.parameters, task.data
+    p, data = task.parameters, task.data.dataset
     algorithms, alphas = as_algorithms(p.algorithms), as_lambdas(p.alphas)
     for algorithm in algorithms:
         check_descent(algorithm, p.n_steps, p.record, None)
@@ -194,10 +351,10 @@ def search_factorized(task: Task, folds: Any, **judging: Any) -> Found:
     """Every C of a fold by itself, from the start that the seed draws; as `search_grid`."""
     as_Cs(task.parameters.Cs)
     task, facts = settle(task)
-    p, data = task.parameters, task.data
+    p, data = task.parameters, task.data.dataset
     options = {**values_of(p, ("scale", "query_normalization")), **_common(task, data)}
-    plain: dict[str, Any] = {"pair_weighting": of.PAIR_WEIGHTINGS[0]}
-    grid = as_Cs(p.Cs, lambda: unit_in_memory(data, facts, **options, **plain), step=2)
+    options["pair_weighting"] = of.PAIR_WEIGHTINGS[0]
+    grid = as_Cs(p.Cs, lambda: ranksvm.unit_in_memory(task.data, facts, options), step=2)
     return _search_each(FACTORIZED, task, {"C": grid}, folds, judging)
 
 
@@ -205,11 +362,11 @@ def search_kernel(task: Task, folds: Any, **judging: Any) -> Found:
     """One kernel matrix for each γ, from which all folds take their parts; one fit on all data."""
     as_Cs(task.parameters.Cs)
     task, facts = settle(task)
-    p, data = task.parameters, task.data
+    p, data = task.parameters, task.data.dataset
     check_kernel_rows(p.kernel, p.scale, data)
     options = values_of(p, (*of.KERNEL, "kernel", "degree", "coef0", "scale"))
     options |= _common(task, data)
-    grid = as_Cs(p.Cs, lambda: kernel_unit(data, facts, p, options), step=2)
+    grid = as_Cs(p.Cs, lambda: kernel_unit(task, facts, options), step=2)
     gammas = as_gammas(p.gammas, p.kernel, data, p.scale)
     tuning = tune_kernel(data, folds, gammas, grid, **options, **_asked(p, judging))
     return _on_all(KERNEL, task, tuning, options["seed"])
@@ -230,7 +387,7 @@ def _search_each(
     method: Method, task: Task, grid: dict[str, Any], folds: Any, judging: dict[str, Any]
 ) -> Found:
     """The models of a grid, each trained by the method itself."""
-    data, p = task.data, task.parameters
+    data, p = task.data.dataset, task.parameters
     weights, seed = query_weights(task.query_weight, data.queries), seed_of(p.random_state)
     asked = Judging(**_asked(p, judging))
     sweep = Sweep(grid, folds, asked, most=affordable_folds(data), n_jobs=p.n_jobs)
@@ -259,7 +416,8 @@ def _search_each(
 
 def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
     """The model of the choice on all data, by the method itself, as the folds were trained."""
-    trained = _train(method, task, seed, **tuning.best_params)
+    whole = replace(task, data=task.data.dataset)
+    trained = _train(method, whole, seed, **tuning.best_params)
     known: dict[str, Any] = {"scoring": str(parse(task.parameters.scoring)), "score": tuning.score}
     model = replace(trained.model, training={**trained.model.training, **known})
     return Found.of(tuning, replace(trained, model=model))
@@ -274,16 +432,6 @@ def _train(method: Method, task: Task, seed: int, **own: Any) -> Trained:
     return method.train(replace(task, parameters=method.parameters(**given)))
 
 
-def _columns(
-    data: Dataset, shape: Shape | None, n_jobs: int | None
-) -> tuple[Dataset, Design | None]:
-    """What is trained on: the data, or with the columns of a design in place of its rows."""
-    if shape is None:
-        return data, None
-    design, columns = shape.mapped(data, n_jobs)
-    return columns, design
-
-
 def _asked(parameters: Any, judging: dict[str, Any]) -> dict[str, Any]:
     """The options of `Judging`."""
     return {**values_of(parameters, ("scoring", "selection")), **judging}
@@ -293,18 +441,3 @@ def _common(task: Task, data: Dataset) -> dict[str, Any]:
     """What every training takes: one weight for each query, a seed, and threads."""
     weight, p = query_weights(task.query_weight, data.queries), task.parameters
     return {"query_weight": weight, "seed": seed_of(p.random_state), "n_jobs": p.n_jobs}
-
-
-def _optimum(result: Any, model: Any) -> dict[str, Any]:
-    """What estimators show of a minimizer."""
-    known = {"history": result.history, "n_pairs": model.training["n_pairs"]}
-    return {**optimum_attributes(result), **known}
-
-
-def _along(path: PathResult, tuning: Tuning) -> dict[str, Any]:
-    """What they show of a model on a path: all steps up to it count."""
-    k = tuning.chosen
-    return {
-        "n_iter": int(path.n_iter[: k + 1].sum()),
-        "kkt_residual": path.results[k].kkt_residual,
-    }

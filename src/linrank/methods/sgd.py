@@ -11,8 +11,8 @@ import numpy as np
 from linrank.data.bounds import without_rounding
 from linrank.data.queries import query_weights
 from linrank.io.store.store import outline
-from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.ground import Ground, Line, converged_lines
 from linrank.options import AVERAGES, DESCENT
 from linrank.solvers.result import certified_share
 from linrank.stochastic.chunked import descend_chunks
@@ -40,7 +40,7 @@ def attributes_of(result: DescentResult) -> dict[str, Any]:
 
 def train(task: Task) -> Trained:
     """Descend on pairs drawn at random, from all rows or from those of a chunk at a time."""
-    ground = linear.Ground.of(task)
+    ground = Ground.of(task)
     p = ground.task.parameters
     if p.passes is not None and ground.store is None:
         raise ValueError(
@@ -78,7 +78,7 @@ def train(task: Task) -> Trained:
     return Trained(model, result, shown, ground.monitor, is_done, doubt)
 
 
-def _best(result: DescentResult, ground: linear.Ground) -> DescentResult:
+def _best(result: DescentResult, ground: Ground) -> DescentResult:
     """The outcome as it was at the milestone that the validation data liked best."""
     k, w = ground.monitor.best_iteration, ground.monitor.best_w
     if w is None:
@@ -96,10 +96,10 @@ def _best(result: DescentResult, ground: linear.Ground) -> DescentResult:
 _NOISE = 1e-9  # sums of weights that are averaged lazily round far below that share of them
 
 
-def _without_rounding(result: DescentResult, ground: linear.Ground) -> DescentResult:
+def _without_rounding(result: DescentResult, ground: Ground) -> DescentResult:
     """The result with exact zeros for columns that no pair sees; a pass over a store if need be."""
     size = np.abs(result.w)
-    most = np.inf if ground.parts is None else _NOISE * size.max(initial=0.0)
+    most = np.inf if ground.place.dataset is not None else _NOISE * size.max(initial=0.0)
     candidates = (size > 0.0) & (size <= most)
     if not candidates.any():
         return result
@@ -110,14 +110,14 @@ def describe(trained: Trained, parameters: Any) -> Description:
     """Work, objective and why it ended."""
     result, p, known = trained.result, parameters, trained.model.training
     told = f"{p.algorithm}, λ = {result.alpha:g}, sampling {p.sampling}"
-    lines: list[linear.Line] = [("trained", f"{told}: {count(result.n_steps, 'step')}")]
+    lines: list[Line] = [("trained", f"{told}: {count(result.n_steps, 'step')}")]
     if p.record is not None:
         # The bound of a last iterate is often as large as the objective, and then says nothing.
         is_tight = certified_share(result.objective, result.gap) is not None
         bound = f", at most {result.gap:.2g} above the minimum" if is_tight else ""
         lines.append(("objective", f"{result.objective:.10g} ({p.record}){bound}"))
     if p.tol is not None:
-        lines += linear.converged_lines(trained)
+        lines += converged_lines(trained)
     facts = {
         "solver": "sgd",
         **{name: known.get(name) for name in (*DESCENT, "alpha", "C", "seed")},

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_ids, join_rows
 from linrank.data.rows import ColumnStatistics, Extents, Rows, StreamedRows
-from linrank.parts.chunk import Gathering, tree_sum
+from linrank.parts.parts import Gathering, tree_sum
 from linrank.system.resources import allowed
 
 Array = NDArray[Any]

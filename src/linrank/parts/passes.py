@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.io.store.store import Store, columns_of
-from linrank.parts.chunk import Chunk, Task, tree_sum
-from linrank.parts.parts import Parts
-from linrank.parts.recipes import Recipe
+from linrank.parts.parts import Parts, Task, tree_sum
+from linrank.parts.recipes import Chunk, Recipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.ranksvm.train import MOST_FACTORED
 from linrank.system.reading import Plan, Reader, Walk
@@ -55,10 +54,8 @@ class StoreParts(Parts):
     def check_room(self, recipe: Recipe) -> None:
         self._plan(recipe)
 
-    def opened(
-        self, recipe: Recipe | None, kept: Sequence[Array] | None = None, is_last: bool = False
-    ) -> Passes:
-        return Passes(self.store, recipe, self._plan(recipe), self.n_threads, kept)
+    def opened(self, recipe: Recipe | None, is_last: bool = False) -> Passes:
+        return Passes(self.store, recipe, self._plan(recipe), self.n_threads, self.kept)
 
     def _plan(self, recipe: Recipe | None) -> Plan:
         return plan_passes(self.store, self.memory_limit, recipe, self.growth(recipe))

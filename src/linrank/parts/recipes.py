@@ -1,7 +1,7 @@
-"""How a chunk is made of a dataset, the same on every machine, and what it adds to the objective.
+"""Chunks of whole queries, how they are made of data sets, and what they add to the objective.
 
-A recipe travels with the tasks: it is small, and says all that the parameters of an estimator say
-about the loss.
+A chunk is made the same way on every machine, by a recipe. A recipe travels with the tasks: it is
+small, and says all that the parameters of an estimator say about the loss.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from linrank.losses.swaps import Swaps
 from linrank.models.design import Design
 from linrank.options import SELECTED_PAIRS
 from linrank.pairs import Pairs, check_total, chosen
-from linrank.parts.chunk import Chunk, Sizes, Terms
 from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows
 from linrank.system.resources import useful_threads
@@ -42,6 +41,105 @@ Array = NDArray[Any]
 # Parameters of a RankSVM that decide on its recipe.
 RANK_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization", "n_rounds", "solver")
 Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What the whole has to know of a chunk.
+
+    Attributes
+    ----------
+    n_features, n_rows, n_pairs : int
+    n_bytes : int
+        Of the rows.
+    is_sparse : bool
+    weight : float
+        What the chunk's losses weigh in all: of pairs ``Σ ω_ij``, of the domination loss its value
+        at ``w = 0``.
+    lengths : int64 array (n_queries,)
+        Rows of each query.
+    n_levels : int32 array (n_queries,)
+        Different labels, or layers, of each query.
+    """
+
+    n_features: int
+    n_rows: int
+    n_pairs: int
+    n_bytes: int
+    is_sparse: bool
+    weight: float
+    lengths: Array
+    n_levels: Array
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.lengths)
+
+
+class Terms(ABC):
+    """The terms that a chunk adds to the objective: pairs of labels, or layers."""
+
+    compared: Any  # Pairs or a Layering
+
+    @abstractmethod
+    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
+        """The loss of the chunk's scores, smoothed within ``epsilon`` where it has a kink."""
+
+    @abstractmethod
+    def weight(self) -> float:
+        """What the losses weigh in all, as `Sizes` says."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The loss at the scores of one ``w``: what a Hessian product there starts from."""
+
+    w: Array
+    epsilon: float
+    loss: ScoreLoss
+    point: Any
+
+
+@dataclass(eq=False)
+class Chunk:
+    """What a task works on.
+
+    The state is no part of the chunk's value: a chunk that comes from elsewhere has none, and what
+    needs it computes it again, to the same bits.
+
+    Attributes
+    ----------
+    rows : DenseRows or CsrRows
+    terms : Terms or None
+        None where the chunk has no pair: it adds zeros.
+    sizes : Sizes
+    state : State or None
+        That of the last ``w``.
+    """
+
+    rows: Rows
+    terms: Terms | None
+    sizes: Sizes
+    state: State | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "state": None}
+
+    def at(self, w: Array, epsilon: float, n_threads: int) -> State:
+        """The state at ``w``: the last one where that is of this ``w``, else a sweep."""
+        last = self.state
+        if last is not None and last.epsilon == epsilon and np.array_equal(last.w, w):
+            return last
+        assert self.terms is not None  # tasks return zeros before they come here
+        loss = self.terms.loss(epsilon, n_threads)
+        has_scores = w.any()  # of w = 0 they are known
+        z = self.rows.scores(w, loss.order, n_threads) if has_scores else np.zeros(loss.n_positions)
+        self.state = State(np.array(w), epsilon, loss, loss.at(z))
+        return self.state
+
+
+class SharedChunk(Chunk):
+    """A chunk whose rows are those of a data set that is kept beside it: they count once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,14 +413,6 @@ def _with_queries(data: Dataset, mask: Array | None) -> Dataset:
         return data
     part = replace(data)
     part.__dict__["queries"] = data.queries.select(np.flatnonzero(mask))
-    return part
-
-
-def only_queries(data: Dataset, kept: Array) -> Dataset:
-    """The rows of the queries ``kept``, ascending, in order of position: a copy."""
-    queries = data.queries.select(kept)
-    part = data.select(queries.order)
-    part.__dict__["queries"] = replace(queries, order=None)
     return part
 
 

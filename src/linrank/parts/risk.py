@@ -16,8 +16,8 @@ from linrank.data.rows import Extents, dot
 from linrank.errors import NoPairsError
 from linrank.losses.base import Dual
 from linrank.objective import Ridge, Sum
-from linrank.parts.chunk import Chunk, Gathering, Sizes
-from linrank.parts.recipes import Piece, Recipe
+from linrank.parts.parts import Gathering
+from linrank.parts.recipes import Chunk, Piece, Recipe, Sizes
 from linrank.ranksvm.train import Plannable, choose_queries
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.result import Result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,41 +14,78 @@ from numpy.typing import NDArray
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
-from linrank.domination.path import each_from_last
+from linrank.domination.path import each_from_last, until_wide
 from linrank.domination.train import minimize_ridge
 from linrank.errors import check_numbers
 from linrank.losses.swaps import check_longest, swap_measure
 from linrank.metrics import ERR, Measure
 from linrank.options import PAIR_WEIGHTINGS
-from linrank.parts.chunk import Gathering
-from linrank.parts.parts import Parts
+from linrank.parts.parts import Gathering, Parts
 from linrank.parts.recipes import RankRecipe, Recipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
-from linrank.ranksvm.path import follow_path, one_by_one
+from linrank.ranksvm.path import follow_path, one_by_one, reporting
 from linrank.ranksvm.train import FIRST, START, Balance, by_newton
 from linrank.solvers.result import Callback, Result
 
 Array = NDArray[Any]
 
 
-def train_parts(parts: Parts, recipe: Any, scaling: Scaling, **options: Any) -> tuple[Result, int]:
+def train_parts(
+    parts: Parts, recipe: Any, scaling: Scaling, *, bounds: Any = None, **options: Any
+) -> tuple[Result, int]:
     """Train on parts wherever they are; the result, and the number of pairs.
 
     ``options`` are those of `train_chunks`.
     """
-    recipe = replace(recipe, by_query=scaling.needs_queries)
-    n_pairs = 0
-    how: dict[str, Any] = {
-        "scale": scaling.factors,
-        "capacity": parts.sample_rows(recipe),
-        "n_threads": parts.n_threads,
-    }
-    if weighs_by_measure(recipe):
-        recipe, start, n_pairs = swap_recipe(parts, recipe, bounds=options["bounds"], **how)
-        options["w0"] = start if options["w0"] is None else options["w0"]
+    recipe, how, start, n_pairs = _weighed(parts, recipe, scaling, bounds)
+    if options.get("w0") is None:
+        options["w0"] = start
     with parts.opened(recipe, is_last=True) as chunks:
         result, problem = train_chunks(chunks, recipe, **how, **options)
     return result, n_pairs or problem.n_pairs
+
+
+def train_path_parts(
+    parts: Parts,
+    recipe: Any,
+    scaling: Scaling,
+    values: Sequence[float],
+    *,
+    bounds: Any = None,
+    max_features: int | None = None,
+    progress: Callable[[Result], None] | None = None,
+    **options: Any,
+) -> tuple[list[Result], int]:
+    """The same for every value of a path, which ends with a model of more weights than allowed.
+
+    ``progress`` is called with each result; ``options`` are those of `train_path_chunks`.
+    """
+    recipe, how, _, n_pairs = _weighed(parts, recipe, scaling, bounds)
+    with parts.opened(recipe) as chunks:
+        found = train_path_chunks(chunks, recipe, values, **how, **options)
+        results = list(reporting(until_wide(found, max_features), progress))
+        n_pairs = n_pairs or sum(size.n_pairs for size in sizes_of(chunks))
+    return results, n_pairs
+
+
+def _weighed(
+    parts: Parts, recipe: Any, scaling: Scaling, bounds: Any
+) -> tuple[Any, dict[str, Any], Array | None, int]:
+    """The recipe whose pairs have their weights, and the options of `train_chunks` beside it.
+
+    Where a measure weighs the pairs, also where the training may begin and the number of pairs.
+    """
+    recipe = replace(recipe, by_query=scaling.needs_queries)
+    how = {
+        "scale": scaling.factors,
+        "bounds": bounds,
+        "capacity": parts.sample_rows(recipe),
+        "n_threads": parts.n_threads,
+    }
+    if not weighs_by_measure(recipe):
+        return recipe, how, None, 0
+    recipe, start, n_pairs = swap_recipe(parts, recipe, **how)
+    return recipe, how, start, n_pairs
 
 
 def weighs_by_measure(recipe: Any) -> bool:
@@ -57,7 +94,7 @@ def weighs_by_measure(recipe: Any) -> bool:
 
 
 def swap_recipe(
-    parts: Parts, recipe: RankRecipe, kept: Sequence[Array] | None = None, **how: Any
+    parts: Parts, recipe: RankRecipe, **how: Any
 ) -> tuple[RankRecipe, Array | None, int]:
     """The recipe of the last round of weighting by a measure, as `ranksvm.train.swapped_pairs`.
 
@@ -68,34 +105,30 @@ def swap_recipe(
     check_longest(measure, max(int(part.max(initial=0)) for part in parts.lengths))
     start = np.zeros(parts.columns.n_features if recipe.design is None else recipe.design.n_columns)
     parts.check_room(SwapRecipe(**vars(recipe), measure=measure, ranking=start))
-    with parts.opened(None) as data:
-        measure = with_highest_label(measure, data, kept)
+    measure = with_highest_label(measure, parts)
     step = replace(recipe, pair_weighting=PAIR_WEIGHTINGS[0], query_normalization="pairs")
     w, n_pairs = None, 0
     for _ in range(recipe.n_rounds):
-        with parts.opened(step, kept) as chunks:
+        with parts.opened(step) as chunks:
             found, problem = train_chunks(chunks, step, C=FIRST, tol=START, w0=w, **how)
         w, n_pairs = found.w, n_pairs or problem.n_pairs
         ranking = w if scale is None else scale * w
         step = SwapRecipe(**vars(recipe), measure=measure, ranking=ranking)
         if recipe.query_normalization is None:
-            with parts.opened(step, kept) as chunks:
+            with parts.opened(step) as chunks:
                 n_queries, weight = chunks.total(step.totals)
             step = replace(step, share=n_queries / weight if weight > 0 else 1.0)
     return step, w, n_pairs
 
 
-def with_highest_label(
-    measure: Measure, data: Gathering, kept: Sequence[Array] | None = None
-) -> Measure:
-    """The measure with the highest label of the queries of all data sets, if it looks at that."""
+def with_highest_label(measure: Measure, parts: Parts) -> Measure:
+    """The measure with the highest label of all parts, if it looks at that."""
     if not isinstance(measure, ERR) or measure.y_max is not None:
         return measure
-    own = None if kept is None else [(np.flatnonzero(mask),) for mask in kept]
-    return replace(measure, y_max=max(0.0, *data.each(highest_label, per_chunk=own)))
+    return replace(measure, y_max=max(0.0, *parts.each(highest_label)))
 
 
-def highest_label(data: Dataset, kept: Array | None = None, *, n_threads: int = 1) -> float:
+def highest_label(data: Dataset, kept: Array | None, *, n_threads: int = 1) -> float:
     """The largest label of the queries ``kept``, all if None; -inf where there are none."""
     labels = data.labels if kept is None else data.labels[data.queries.select(kept).order]
     return float(labels.max(initial=-np.inf))

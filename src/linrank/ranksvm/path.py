@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.bounds import weight_bounds, without_rounding
+from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
-from linrank.data.queries import varying_columns
 from linrank.data.scaling import Scaling
 from linrank.errors import check_numbers, warn
 from linrank.options import AUTO, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
@@ -311,41 +310,6 @@ def warn_unless_certified(path: PathResult) -> None:
         from linrank.errors import ConvergenceWarning  # which loads scikit-learn
 
         warn(path.doubt, ConvergenceWarning)
-
-
-def solve_path(
-    data: Dataset,
-    Cs: Array,
-    *,
-    scale: str = "none",
-    positive: bool = False,
-    coef_bounds: Any = None,
-    query_weight: Array | None = None,
-    n_jobs: int | None = None,
-    callback: Callback | None = None,
-    progress: Callable[[Result], None] | None = None,
-    **options: Any,
-) -> tuple[PathResult, Scaling]:
-    """The path of a dataset and the scaling that went with it; ``Cs`` as `as_Cs` returns them.
-
-    ``progress`` is called with the result of each C; ``options`` are those of `train_path`.
-    """
-    scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
-    bounds = weight_bounds(positive, coef_bounds, data, scaling.factors)
-    found = train_path(
-        scaling.transformed(data, n_jobs=n_jobs),
-        Cs.tolist(),
-        scale=scaling.factors,
-        bounds=bounds,
-        query_weight=query_weight,
-        n_jobs=n_jobs,
-        callback=callback,
-        **options,
-    )
-    results = list(reporting(found, progress))
-    varies = varying_columns(data.rows, data.queries)
-    path = PathResult.of(Cs, results, scaling, varies, bounds=bounds)
-    return path, scaling
 
 
 def reporting(

@@ -23,7 +23,7 @@ from linrank.solvers.result import Result
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
-    from linrank.models.design import Design, Shape
+    from linrank.models.design import Design
 
 Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
@@ -51,8 +51,6 @@ class Tuning:
         The rule of choice.
     facts : dict of arrays of the shape of scores
         What else is known of each model: "n_nonzero", "converged", "n_iter".
-    paths : tuple of PathResult
-        The path of each fold, where the method follows one.
     simplest_first : bool
         Whether names, too, begin with the simplest model.
     """
@@ -61,7 +59,6 @@ class Tuning:
     scores: Array
     selection: str = "best"
     facts: Mapping[str, Array] = field(default_factory=dict, repr=False)
-    paths: tuple[Any, ...] = field(default=(), repr=False)
     simplest_first: bool = False
 
     def __getattr__(self, name: str) -> Any:
@@ -258,15 +255,12 @@ class Judging:
     progress : callable or None
         Called after each model with ``fold``, its place in the grid, what the method tells of it
         (``objective`` and ``gap`` most often), ``n_done`` and ``n_total``.
-    shape : Shape or None
-        What makes the columns of every fold, of its training part alone.
     """
 
     scoring: Metric = "ndcg@10"
     convention: str = "linrank"
     selection: str = SELECTIONS[0]
     progress: Progress | None = None
-    shape: Shape | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scoring", parse_scoring(self.scoring))
@@ -342,13 +336,11 @@ class Sweep:
         def gather(columns: list[Array]) -> Array:
             return np.array([column[:n_common] for column in columns]).reshape(shape)
 
-        names = [name for name in by_fold[0][0][1] if name != "path"]
         facts = {
             name: gather([np.concatenate([told[name] for _, told in fold]) for fold in by_fold])
-            for name in names
+            for name in by_fold[0][0][1]
         }
-        paths = tuple(fold[0][1]["path"] for fold in by_fold if "path" in fold[0][1])
-        return Tuning(grid, gather(scores), self.judging.selection, facts, paths)
+        return Tuning(grid, gather(scores), self.judging.selection, facts)
 
     def tell(self, **state: Any) -> None:
         """One model more: from any thread, but one after the other, and counted."""
@@ -365,7 +357,6 @@ class FoldRun:
     def __init__(self, sweep: Sweep, k: int, n_threads: int, fixed: dict[str, Any]) -> None:
         self.k, self.n_threads, self.fold = k, n_threads, sweep.folds[k]
         self._sweep, self._fixed = sweep, fixed
-        self.design: Design | None = None
         axes = {name: values for name, values in sweep.grid.items() if name not in fixed}
         self._places: Iterator[dict[str, Any]] = (
             {name: _plain(value) for name, value in zip(axes, place, strict=True)}
@@ -380,10 +371,7 @@ class FoldRun:
         """The training rows, and the factors c_q in the order of their queries."""
         rows = self.fold.train
         part = data if rows is None else data.select(rows)
-        weight, shape = weight_of_part(query_weight, data, part, rows), self._sweep.judging.shape
-        if shape is not None:
-            self.design, part = shape.mapped(part, self.n_threads)
-        return part, weight
+        return part, weight_of_part(query_weight, data, part, rows)
 
     def each(self, Cs: Array, fit: Callable[[float, Result | None], Any]) -> list[Any]:
         """``fit(C, last result)`` for one C after the other, until the search is called off."""
@@ -404,12 +392,17 @@ class FoldRun:
         """The same in other words."""
         self._sweep.tell(fold=self.k, **self._fixed, **next(self._places), **state)
 
-    def judge(self, coefs: Array, data: Dataset, scaling: Scaling) -> Array:
-        """The measure of every row of ``coefs`` on the validation part; higher is better."""
+    def judge(
+        self, coefs: Array, data: Dataset, scaling: Scaling, design: Design | None = None
+    ) -> Array:
+        """The measure of every row of ``coefs`` on the validation part; higher is better.
+
+        They are weights of the columns of ``design``, if there is one.
+        """
         (scoring, how), fold = self._measure, self.fold
-        if self.design is not None:
+        if design is not None:
             valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
-            fold = Fold(None, self.design.dataset(valid, self.n_threads))
+            fold = Fold(None, design.dataset(valid, self.n_threads))
         return judge(coefs, data, fold, self.k, scaling, scoring, **how)
 
     def judge_scores(self, coefs: Array, scores: Array, valid: Dataset) -> Array:

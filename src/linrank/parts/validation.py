@@ -1,4 +1,4 @@
-"""The choice of C over data in parts: folds of whole queries, none of them copied."""
+"""Folds of whole queries, wherever these lie, and the measure of models on those held out."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from linrank.metrics import Measure, parse
 from linrank.metrics.names import Metric
 from linrank.models.design import Design
 from linrank.options import N_FOLDS
-from linrank.parts.parts import Parts
-from linrank.parts.path import path_of_parts
-from linrank.parts.recipes import only_queries
+from linrank.parts.parts import Parts, only_queries
 from linrank.parts.train import with_highest_label
-from linrank.search.folds import Fold, as_folds, evaluations, judge, resized_models, score_matrix
-from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.search.folds import Fold, as_folds, evaluations, resized_models, score_matrix
 
 Array = NDArray[Any]
 
 
-def folds_of(cv: Any, parts: Parts) -> list[Fold]:
-    """The folds of an estimator's parameter ``cv``, those that the same data in memory would have.
+def folds_of(cv: Any, place: Parts, X: Any = None) -> list[Fold]:
+    """The folds of an estimator's parameter ``cv``: the same, wherever the rows are.
 
-    Their parts are masks by query, part by part.
+    In memory their parts are numbers of rows, and a splitter sees ``X``; elsewhere they are masks
+    by query, part by part.
 
     A number of folds looks at the sizes of the queries only. A splitter, or a list of row numbers,
     sees the rows in the order of the queries' first appearance: 8 bytes a row here.
     """
+    if place.dataset is not None:
+        return as_folds(cv, place.dataset, X)
     cv = N_FOLDS if cv is None else cv
-    numbers, lengths = parts.query_numbers, parts.lengths
-    has_ids = parts.columns.qid is not None
-    sizes = np.empty(parts.n_queries, dtype=np.int64)
+    numbers, lengths = place.query_numbers, place.lengths
+    has_ids = place.columns.qid is not None
+    sizes = np.empty(place.n_queries, dtype=np.int64)
     sizes[np.concatenate(numbers)] = np.concatenate(lengths)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if cv < 2:
             raise ValueError(f"there must be at least 2 folds, got {cv}")
         if not has_ids:
             raise ValueError(
-                f"cv={cv} deals out queries, and without qid all rows of {parts.where} are one; "
+                f"cv={cv} deals out queries, and without qid all rows of {place.where} are one; "
                 "give qid, or validation data: cv=(X_val, y_val)"
             )
         fold = fold_of_queries(sizes, int(cv))
         return [_of_queries(numbers, fold != k, fold == k) for k in range(int(cv))]
     query = np.repeat(np.arange(len(sizes)), sizes)
-    rows = _Rows(len(query), parts.columns.n_features)
+    rows = _Rows(len(query), place.columns.n_features)
     stand_in = Dataset(rows, np.zeros(len(query)), query if has_ids else None)  # type: ignore[arg-type]
     return [
         _from_rows(fold, query, numbers, len(sizes))
@@ -93,44 +93,7 @@ def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> Fold:
     return Fold([train[part] for part in numbers], [valid[part] for part in numbers])
 
 
-def tune_parts(
-    parts: Parts, folds: Sequence[Fold], recipe: Any, values: Array, **options: Any
-) -> Tuning:
-    """Measure the models of every fold's path, as `linrank.search.grids.tune` does.
-
-    ``options`` are those of `Judging` and of `linrank.parts.path.path_of_parts`.
-    """
-    judging = Judging.taken_from(options)
-    # One at a time: it has the disk or all workers busy, and its state takes their memory.
-    sweep = Sweep({recipe.parameter: values}, folds, judging, most=1, n_jobs=1)
-
-    def train(run: FoldRun) -> Judged:
-        fold = run.fold
-        found = path_of_parts(
-            parts,
-            recipe,
-            values,
-            kept=fold.train,
-            progress=run.report,
-            callback=run.is_cancelled,
-            shape=judging.shape,
-            **options,
-        )
-        path, scaling, valid, design = found.path, found.scaling, fold.valid, found.design
-        how = (run.k, scaling, judging.scoring)
-        if isinstance(valid, Dataset):
-            valid = valid if design is None else design.dataset(valid)
-            held_out = Fold(None, valid)
-            scores = judge(path.coefs, valid, held_out, *how, convention=judging.convention)
-        else:
-            scores = _judged(parts, valid, path.coefs, *how, judging.convention, design)
-        facts = {"n_nonzero": path.n_nonzero} if recipe.parameter == "alpha" else {}
-        return scores, {"path": path, **facts}
-
-    return sweep.tuning(sweep.run(train))
-
-
-def _judged(
+def measure_parts(
     parts: Parts,
     valid: Sequence[Array],
     coefs: Array,
@@ -138,12 +101,12 @@ def _judged(
     scaling: Scaling,
     scoring: Metric,
     convention: str,
-    design: Design | None,
+    design: Design | None = None,
 ) -> Array:
     """The measure of the models on the queries that fold k holds out; higher is better."""
+    measure = with_highest_label(parse(scoring), parts.select(valid))
     own = [(np.flatnonzero(mask),) if mask.any() else None for mask in valid]
     with parts.opened(None) as data:
-        measure = with_highest_label(parse(scoring), data, valid)
         args = (coefs, scaling, measure, convention, design)
         measured = data.each(measure_queries, *args, per_chunk=own)
     found = [part for part in measured if part is not None]

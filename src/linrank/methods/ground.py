@@ -1,9 +1,10 @@
-"""What all methods of linear models do before and after they solve."""
+"""What methods of linear models stand on: settings, rows and scaling, wherever they lie."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
@@ -12,11 +13,11 @@ from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.methods.base import Task, Trained
 from linrank.models.linear import LinearModel
-from linrank.options import SELECTED_PAIRS
-from linrank.ranksvm.settings import Facts, balance_in_memory, is_auto, is_open, settled
+from linrank.options import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SELECTED_PAIRS
+from linrank.parts.parts import Facts, MemoryParts, Parts
 from linrank.search.monitor import Monitor
 from linrank.solvers.result import distance_text
-from linrank.system.resources import count, resolve
+from linrank.system.resources import cached_property, count, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.queries import Queries
+    from linrank.data.rows import Rows
     from linrank.models.additive import AdditiveModel
     from linrank.models.design import Design, Shape
-    from linrank.parts.parts import Parts
+    from linrank.ranksvm.train import Balance
     from linrank.solvers.result import Result
 
 
 Line = tuple[str, str]
+
+# ---- what is told of a training -----------------------------------------------------------------
 
 
 def optimum_attributes(result: Result) -> dict[str, Any]:
@@ -95,6 +99,78 @@ def ending(result: Any) -> dict[str, Any]:
     }
 
 
+# ---- settings that the data decide --------------------------------------------------------------
+
+SETTINGS = ("C", "scale", "pair_weighting", "query_normalization")
+WEIGHTING = "ndcg@20"  # of grades, see docs/guide/training.md
+
+
+def is_auto(value: Any) -> bool:
+    """Whether the data are to decide."""
+    return isinstance(value, str) and value == AUTO
+
+
+def settled(parameters: Any, facts: Facts, *, is_listed: bool = False) -> Any:
+    """A copy of the parameters with a value in place of every "auto" but that of C.
+
+    Parameters
+    ----------
+    parameters : object
+        Those of a method or an estimator; what it lacks is left out.
+    facts : Facts
+        Of the training data.
+    is_listed : bool
+        Whether preferences are among the pairs.
+    """
+    p = copy.copy(parameters)
+    if is_auto(getattr(p, "scale", None)):
+        p.scale = "none" if getattr(p, "kernel", None) == "precomputed" else facts.scale
+    if is_auto(getattr(p, "pair_weighting", None)):
+        can_weigh = hasattr(p, "n_rounds") and p.pairs == PAIRS[0] and p.solver not in PUBLISHED
+        by_measure = can_weigh and not is_listed and facts.has_gains and not facts.is_sparse
+        p.pair_weighting = WEIGHTING if by_measure else PAIR_WEIGHTINGS[0]
+    if is_auto(getattr(p, "query_normalization", None)):
+        is_equal = p.pair_weighting in PAIR_WEIGHTINGS and facts.n_queries > 1
+        p.query_normalization = "pairs" if is_equal else None
+    return p
+
+
+def settled_scale(scale: str, rows: Rows, n_jobs: int | None = None) -> str:
+    """The kind of scaling of rows without labels."""
+    if not is_auto(scale):
+        return scale
+    return Facts(rows.scan(None, resolve(n_jobs)).statistics, 0, 0, 0.0, 0.0).scale
+
+
+def settle(task: Task) -> tuple[Task, Facts | None]:
+    """The task with a value in place of every "auto" but that of C, and what decided on it.
+
+    Its data become a place, in memory or elsewhere.
+    """
+    place, p = place_of(task), task.parameters
+    task = replace(task, data=place)
+    if not any(is_auto(getattr(p, name, None)) for name in (*SETTINGS, "Cs")):
+        return task, None
+    facts = place.facts()
+    if facts.n_queries == 0 and place.dataset is not None:  # preferences alone
+        facts = replace(facts, n_queries=place.n_queries)
+    settings = settled(p, facts, is_listed=task.preferences is not None)
+    return replace(task, parameters=settings), facts
+
+
+def place_of(task: Task) -> Parts:
+    """Where the data of a task lie."""
+    data, p = task.data, task.parameters
+    if isinstance(data, Dataset):
+        return MemoryParts(data, resolve(p.n_jobs))
+    if isinstance(data, Store):
+        from linrank.parts.passes import StoreParts  # costs 40 ms, and few need it
+
+        return StoreParts(data, p.memory_limit, resolve(p.n_jobs))
+    place: Parts = data
+    return place
+
+
 def shape_of(parameters: Any) -> Shape | None:
     """What is asked of an additive model; None where the model is to be linear."""
     p = parameters
@@ -106,52 +182,7 @@ def shape_of(parameters: Any) -> Shape | None:
     return Shape.of(p)
 
 
-def settle(task: Task, parts: Parts | None = None) -> tuple[Task, Facts | None]:
-    """The task with a value in place of every "auto" but that of C, and what decided on it."""
-    p = task.parameters
-    if not is_open(p):
-        return task, None
-    if parts is None:
-        facts = Facts.of(task.data, n_threads=resolve(p.n_jobs))
-    else:
-        from linrank.parts.path import facts_of
-
-        facts = facts_of(parts)
-    if facts.n_queries == 0 and parts is None:  # preferences alone
-        facts = replace(facts, n_queries=task.data.queries.n_queries)
-    settings = settled(p, facts, is_listed=task.preferences is not None)
-    return replace(task, parameters=settings), facts
-
-
-def model_of(
-    result: Any,
-    place: Dataset | Parts,
-    columns: Dataset,
-    scaling: Scaling,
-    design: Design | None,
-    n_pairs: int | None,
-    settings: dict[str, Any],
-) -> LinearModel | AdditiveModel:
-    """The model of a result for raw rows, wherever these are.
-
-    ``columns`` are those that were trained on; ``n_pairs`` is for data in parts.
-    """
-    if place.index_base is not None:  # for those who read the model's features
-        settings = {**settings, "index_base": place.index_base}
-    if isinstance(place, Dataset):
-        model = LinearModel.of(result, columns, scaling, **settings)
-        return model if design is None else design.model(model, place)
-    sizes: dict[str, Any] = {
-        "n_rows": place.n_rows,
-        "n_queries": place.n_queries,
-        "n_pairs": n_pairs,
-    }
-    model = LinearModel.of_sizes(
-        result, columns if design is None else None, scaling, **settings, **sizes
-    )
-    if design is None:
-        return model.knowing(place.statistics)
-    return design.model(model, place.columns, place.statistics)
+# ---- the ground ---------------------------------------------------------------------------------
 
 
 def _varying_columns(
@@ -162,18 +193,29 @@ def _varying_columns(
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """A task made ready: the columns and scaling of its rows, and who watches the iterates.
+    """A task made ready: its settings, and the columns and scaling of its rows.
 
-    ``columns`` is the data set, with the columns of ``design`` in place of its rows where there is
-    one, or what is known of the columns of ``parts`` without their rows; ``parts`` is None in
-    memory. The parameters of ``task`` are settled, by ``facts`` where something was left to them.
+    Attributes
+    ----------
+    task : Task
+        Its data are a place, its parameters settled.
+    place : Parts
+        Where the rows lie.
+    columns : Dataset
+        What is trained on: the rows in memory, or what is known of columns elsewhere without their
+        rows; those of ``design`` where there is one.
+    scaling : Scaling
+        Of the columns.
+    design : Design or None
+        What makes the columns of an additive model.
+    facts : Facts or None
+        What decided on the settings, if anything was left to the data.
     """
 
     task: Task
+    place: Parts
     columns: Dataset
     scaling: Scaling
-    monitor: Monitor
-    parts: Parts | None = None
     design: Design | None = None
     facts: Facts | None = None
 
@@ -184,57 +226,59 @@ class Ground:
         ``recipe_of`` is that of the method: what a store, or its limit, cannot serve is refused
         before the first pass.
         """
-        data, parts, design = task.data, None, None
-        if not isinstance(data, Dataset):
-            from linrank.parts.passes import StoreParts  # costs 40 ms, and few need it
+        place, p = place_of(task), task.parameters
+        if recipe_of is not None and place.dataset is None:
+            place.check_room(recipe_of(p, place.where, task.query_weight))
+        return cls.settled(*settle(replace(task, data=place)))
 
-            p, is_store = task.parameters, isinstance(data, Store)
-            parts = StoreParts(data, p.memory_limit, resolve(p.n_jobs)) if is_store else data
-            if recipe_of is not None:
-                parts.check_room(recipe_of(p, parts.where, task.query_weight))
-        task, facts = settle(task, parts)
-        p = task.parameters
-        sets: Sequence[Dataset] = task.sets
-        shape = shape_of(p)
-        scale = p.scale if shape is None else "none"  # the columns of curves have variance 1
-        columns = data
-        if parts is not None:
-            from linrank.parts.path import design_of, scaling_of
+    @classmethod
+    def settled(cls, task: Task, facts: Facts | None = None) -> Ground:
+        """The same of a task whose parameters are settled, by ``facts`` if at all."""
+        place, shape = task.data, shape_of(task.parameters)
+        if shape is None:
+            return cls(
+                task, place, place.columns, place.scaling(task.parameters.scale), None, facts
+            )
+        design, columns = place.mapped(shape)  # columns of curves have variance 1
+        return cls(task, place, columns, Scaling("none"), design, facts)
 
-            columns, scaling = parts.columns, scaling_of(parts, scale)
-            if shape is not None:
-                design = design_of(parts, shape)
-                columns = design.dataset(columns)
-        elif facts is not None and shape is None:
-            scaling = Scaling.of_statistics(scale, facts.statistics)
-        else:
-            if shape is not None:
-                design, columns = shape.mapped(data, p.n_jobs)
-            scaling = Scaling.fit(scale, columns.rows, weight=data.weight, n_jobs=p.n_jobs)
-        if design is not None:
-            sets = [design.dataset(each, p.n_jobs) for each in sets]
-        monitor = Monitor.of(p, sets, scaling)
-        return cls(task, columns, scaling, monitor, parts, design, facts)
+    def part(self, rows: Any, n_threads: int) -> Ground:
+        """The same of the training part of a fold, of all rows if ``rows`` is None."""
+        place, weight = self.place.select(rows, n_threads), self.task.query_weight
+        if place.dataset is not None:
+            from linrank.search.folds import weight_of_part
+
+            weight = weight_of_part(self.query_weight, self.place.dataset, place.dataset, rows)
+        return Ground.settled(replace(self.task, data=place, query_weight=weight))
+
+    @cached_property
+    def monitor(self) -> Monitor:
+        """Who watches the iterates."""
+        sets: Sequence[Dataset] = self.task.sets
+        if self.design is not None:
+            sets = [self.design.dataset(each, self.n_threads) for each in sets]
+        return Monitor.of(self.task.parameters, sets, self.scaling)
+
+    @property
+    def n_threads(self) -> int:
+        """For the work that is done here."""
+        return self.place.n_threads
+
+    @property
+    def balance(self) -> Balance:
+        """The weight of all losses that C is to be where it is "auto"."""
+        return self.place.balance(self.scaling, self.design, self.facts)
 
     @property
     def C(self) -> float:
         """The weight of the losses that is asked for; of "auto", the weight of all of them."""
-        p = self.task.parameters
-        if not is_auto(p.C):
-            return p.C  # type: ignore[no-any-return]
-        if self.design is not None:
-            assert self.facts is not None
-            return self.facts.balance(self.design.spread)
-        if self.parts is not None:
-            from linrank.parts.path import balance_of
-
-            return balance_of(self.parts, self.scaling, self.facts)
-        return balance_in_memory(self.columns, self.scaling, self.facts, p.n_jobs)
+        C = self.task.parameters.C
+        return self.balance if is_auto(C) else C
 
     @property
     def store(self) -> Store | None:
         """The rows where they stay on disk."""
-        return self.task.data if isinstance(self.task.data, Store) else None
+        return getattr(self.place, "store", None)
 
     @property
     def callback(self) -> Monitor | None:
@@ -244,7 +288,7 @@ class Ground:
     @property
     def scaled(self) -> Dataset:
         """The rows as losses see them but for the factors of their columns."""
-        return self.scaling.transformed(self.columns, n_jobs=self.task.parameters.n_jobs)
+        return self.scaling.transformed(self.columns, n_jobs=self.n_threads)
 
     @property
     def query_weight(self) -> Any:
@@ -283,22 +327,27 @@ class Ground:
         self, result: Any, n_pairs: int | None, settings: Mapping[str, Any]
     ) -> LinearModel | AdditiveModel:
         """The model of a result; ``n_pairs`` where the data cannot tell it without a pass."""
-        known, listed = dict(settings), self.task.preferences
+        place, design, listed = self.place, self.design, self.task.preferences
+        known = dict(settings)
         if listed is not None:
             known["n_preferences"] = len(listed)
-        place = self.task.data if self.parts is None else self.parts
-        return model_of(result, place, self.columns, self.scaling, self.design, n_pairs, known)
-
-    def without_rounding(self, result: Any, bounds: tuple[Any, Any] | None = None) -> Any:
-        """The result with exact weights of the columns in memory that no pair sees."""
-        varies = self.varying(result.w != 0.0)
-        return replace(result, w=without_rounding(result.w, varies, bounds))
+        if place.index_base is not None:  # for those who read the model's features
+            known["index_base"] = place.index_base
+        if place.dataset is not None:
+            model = LinearModel.of(result, self.columns, self.scaling, **known)
+            return model if design is None else design.model(model, place.dataset)
+        known |= {"n_rows": place.n_rows, "n_queries": place.n_queries, "n_pairs": n_pairs}
+        columns = self.columns if design is None else None
+        model = LinearModel.of_sizes(result, columns, self.scaling, **known)
+        if design is None:
+            return model.knowing(place.statistics)
+        return design.model(model, place.columns, place.statistics)
 
     def varying(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Whether pairs see each of these columns: a pass over parts, often less over memory."""
-        if self.parts is None:
+        if self.place.dataset is not None:
             return varying_columns(self.columns.rows, self._compared, candidates)
-        with self.parts.opened(None) as data:
+        with self.place.opened(None) as data:
             varies: NDArray[np.bool_] = data.total(_varying_columns, candidates)
         return varies
 
@@ -328,18 +377,15 @@ class Ground:
         doubt = doubt_of(result)
         if self.task.parameters.early_stopping:
             result = (best or self.monitor.best)(result)
-        if self.parts is None:  # parts have looked while they read the rows
-            result = self.without_rounding(result, bounds)
+        if self.place.dataset is not None:  # parts have looked while they read the rows
+            varies = self.varying(result.w != 0.0)
+            result = replace(result, w=without_rounding(result.w, varies, bounds))
         model = self.model_of(result, n_pairs, settings)
-        listed = self.task.preferences
+        listed, known = self.task.preferences, cast(int, model.training["n_pairs"])
         shown = {
             **optimum_attributes(result),
             "kkt_residual": result.kkt_residual,
             "history": {**result.history, **self.monitor.history},
-            "n_pairs": _n_pairs(model) + (0 if listed is None else len(listed)),
+            "n_pairs": known + (0 if listed is None else len(listed)),
         }
         return Trained(model, result, shown, self.monitor, result.converged, doubt)
-
-
-def _n_pairs(model: LinearModel | AdditiveModel) -> int:
-    return int(model.training["n_pairs"])  # type: ignore[arg-type]

@@ -1,0 +1,44 @@
+"""Paths and their searches on any place of data, with the settings of the papers."""
+
+from __future__ import annotations
+
+from linrank.data.dataset import Dataset
+from linrank.methods.base import Task
+from linrank.methods.ground import Ground
+from linrank.methods.parameters import DominationSearch, RankSVMSearch
+from linrank.methods.search import DOMINATION_PATH, RANKSVM_PATH
+from linrank.options import PAPERS
+from linrank.parts.parts import MemoryParts, Parts
+from linrank.search.tuning import Judging
+
+_PAPERS = {name: value for name, value in PAPERS.items() if name != "C"}
+_JUDGING = ("scoring", "selection", "convention", "progress")
+
+
+def ground_of(place, *, query_weight=None, kept=None, n_jobs=1, **options) -> Ground:
+    """The ground of a path over C, on the queries ``kept``."""
+    if isinstance(place, Dataset):
+        place = MemoryParts(place, n_jobs)
+    parameters = RankSVMSearch(n_jobs=n_jobs, **{**_PAPERS, **options})
+    return Ground.of(Task(place.select(kept), parameters, query_weight=query_weight))
+
+
+def path_over(place, Cs, *, progress=None, callback=None, **options):
+    """The path over C, and its scaling."""
+    ground = ground_of(place, **options)
+    path, _ = RANKSVM_PATH.follow(ground, Cs, progress=progress, callback=callback)
+    return path, ground.scaling
+
+
+def tune(place: Dataset | Parts, folds, Cs, **options):
+    """The measures of the models of every fold's path."""
+    judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
+    return RANKSVM_PATH.tune(ground_of(place, **options), folds, Cs, judging)
+
+
+def tune_domination(data: Dataset, folds, alphas, *, query_weight=None, n_jobs=1, **options):
+    """The same over alpha."""
+    judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
+    parameters = DominationSearch(n_jobs=n_jobs, **{"scale": "none", **options})
+    ground = Ground.of(Task(data, parameters, query_weight=query_weight))
+    return DOMINATION_PATH.tune(ground, folds, alphas, judging)
