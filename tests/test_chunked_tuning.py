@@ -58,16 +58,14 @@ def test_a_path_over_parts_is_the_path(n_parts, options):
     data = weighted(larger(1))
     tol = 1e-5 if options.get("loss") == "hinge" else 1e-10
     truth, scaling = path_over(data, GRID, tol=tol, **options)
-    training = {name: options[name] for name in options if name in ("scale", "positive")}
-    recipe = RankRecipe(**{k: v for k, v in options.items() if k not in training})
-    found = path_of_parts(MemoryParts(in_parts(data, n_parts)), recipe, GRID, tol=tol, **training)
-    assert found.path.converged.all()
+    found, _ = path_over(MemoryParts(in_parts(data, n_parts)), GRID, tol=tol, **options)
+    assert found.converged.all()
     if "loss" in options:
-        gaps = found.path.gaps + truth.gaps
-        assert (np.abs(found.path.objectives - truth.objectives) <= gaps).all()
+        gaps = found.gaps + truth.gaps
+        assert (np.abs(found.objectives - truth.objectives) <= gaps).all()
     else:
-        assert_allclose(found.path.coefs, truth.coefs, rtol=1e-8, atol=1e-10)
-        assert_allclose(found.path.objectives, truth.objectives, rtol=1e-12)
+        assert_allclose(found.coefs, truth.coefs, rtol=1e-8, atol=1e-10)
+        assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
     assert found.n_pairs == data.queries.n_pairs or options.get("pairs") == "adjacent"
     if scaling.factors is not None:
         assert_allclose(found.scaling.factors, scaling.factors)
@@ -76,17 +74,15 @@ def test_a_path_over_parts_is_the_path(n_parts, options):
 def test_a_model_that_serves_the_next_C_costs_no_pass():
     """Neighbouring values of C: the second model is the first, without a task."""
     parts = MemoryParts(in_parts(larger(), 3))
-    found = path_of_parts(parts, RankRecipe(), as_Cs([0.1, 0.1 * (1 + 1e-9)]), tol=1e-6)
-    assert found.path.n_hvp[1] == 0
-    assert_array_equal(found.path.coefs[0], found.path.coefs[1])
+    found, _ = path_over(parts, as_Cs([0.1, 0.1 * (1 + 1e-9)]), tol=1e-6)
+    assert found.n_hvp[1] == 0
+    assert_array_equal(found.coefs[0], found.coefs[1])
 
 
 def test_a_callback_ends_the_path():
     parts = MemoryParts(in_parts(larger(), 3))
     seen = []
-    found = path_of_parts(
-        parts, RankRecipe(), GRID, callback=lambda s: seen.append(s["C"]) or s["C"] > 0.01
-    )
+    found, _ = path_over(parts, GRID, callback=lambda s: seen.append(s["C"]) or s["C"] > 0.01)
     assert len(found.path) == 2
     assert set(seen) == {1e-3, 0.03}
 
@@ -95,7 +91,7 @@ def test_parts_without_pairs_are_an_error():
     data = replace(small(), labels=np.zeros(small().n_rows))
     data = Dataset.of(data.X, data.labels, qid=data.qid)
     with pytest.raises(NoPairsError, match="two different labels"):
-        path_of_parts(MemoryParts(in_parts(data, 3)), RankRecipe(), GRID)
+        path_over(MemoryParts(in_parts(data, 3)), GRID)
 
 
 # ---- chunks of a fold ---------------------------------------------------------------------------
@@ -163,7 +159,7 @@ def test_scores_are_those_in_memory(n_parts, scoring, scale):
     options = {"scoring": scoring, "scale": scale, "tol": 1e-10}
     truth = tune(data, as_folds(4, data, data.X), GRID, n_jobs=1, **options)
     parts = MemoryParts(in_parts(data, n_parts))
-    found = tune_parts(parts, folds_of(4, parts), RankRecipe(), GRID, **options)
+    found = tune(parts, folds_of(4, parts), GRID, **options)
     assert_allclose(found.scores, truth.scores, rtol=1e-12)
     assert found.chosen == truth.chosen
     for mine, theirs in zip(found.paths, truth.paths, strict=True):
@@ -178,7 +174,7 @@ def test_queries_in_another_order_than_parts_have_the_same_folds():
     parts = MemoryParts([only_queries(data, part) for part in chosen])
     parts.query_numbers = chosen
     truth = tune(data, as_folds(3, data, data.X), GRID, n_jobs=1, tol=1e-10)
-    found = tune_parts(parts, folds_of(3, parts), RankRecipe(), GRID, tol=1e-10)
+    found = tune(parts, folds_of(3, parts), GRID, tol=1e-10)
     assert_allclose(found.scores, truth.scores, rtol=1e-12)
 
 
@@ -199,13 +195,13 @@ def test_folds_of_other_kinds(cv):
         cv = (other.X, other.y, other.qid)
     parts = MemoryParts(in_parts(data, 3))
     truth = tune(data, as_folds(cv, data, data.X), GRID, n_jobs=1, tol=1e-10)
-    found = tune_parts(parts, folds_of(cv, parts), RankRecipe(), GRID, tol=1e-10)
+    found = tune(parts, folds_of(cv, parts), GRID, tol=1e-10)
     assert_allclose(found.scores, truth.scores, rtol=1e-12)
 
 
 def test_progress_names_fold_and_model():
     parts, seen = MemoryParts(in_parts(larger(), 3)), []
-    tune_parts(parts, folds_of(2, parts), RankRecipe(), GRID, progress=seen.append)
+    tune(parts, folds_of(2, parts), GRID, progress=seen.append)
     assert [(s["fold"], s["C"]) for s in seen] == [(k, C) for k in range(2) for C in GRID]
     assert (seen[-1]["n_done"], seen[-1]["n_total"]) == (6, 6)
 

@@ -111,15 +111,15 @@ def test_passes_over_a_store_find_what_memory_finds(
 def test_paths_and_folds_are_those_of_memory(name: str) -> None:
     data, options = made(seed=3), {"pair_weighting": name}
     truth, _ = path_over(data, GRID, tol=1e-10, scale="standard", n_jobs=1, **options)
-    parts, recipe = cut(data, 3), RankRecipe(**options)
-    found = path_of_parts(parts, recipe, GRID, tol=1e-10, scale="standard")
-    assert_same(found.path.coefs, truth.coefs)
-    assert_allclose(found.path.objectives, truth.objectives, rtol=1e-12)
+    parts = cut(data, 3)
+    found, _ = path_over(parts, GRID, tol=1e-10, scale="standard", **options)
+    assert_same(found.coefs, truth.coefs)
+    assert_allclose(found.objectives, truth.objectives, rtol=1e-12)
     assert found.n_pairs == data.queries.n_pairs
     judging = {"scoring": "err@5", "tol": 1e-10}
     folds = as_folds(3, data, np.empty((data.n_rows, 0)))
     expected = tune(data, folds, GRID, n_jobs=1, **judging, **options)
-    chosen = tune_parts(parts, folds_of(3, parts), recipe, GRID, **judging)
+    chosen = tune(parts, folds_of(3, parts), GRID, **judging, **options)
     assert_allclose(chosen.scores, expected.scores, rtol=1e-12)
 
 
@@ -175,4 +175,4 @@ def test_weights_that_are_all_zero_are_an_error() -> None:
     with pytest.raises(linrank.NoPairsError, match="weight zero"):
         train(data, pair_weighting="p(rel=9)@5", C=FIRST, n_jobs=1)
     with pytest.raises(linrank.NoPairsError, match="a weight"):
-        path_of_parts(cut(data, 2), RankRecipe(pair_weighting="p(rel=9)@5"), GRID)
+        path_over(cut(data, 2), GRID, pair_weighting="p(rel=9)@5")

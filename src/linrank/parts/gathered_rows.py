@@ -154,12 +154,13 @@ class GatheredRows(StreamedRows):
             by_row[rows] = r
             r = by_row
         parts = np.split(r, self._ends[:-1])
-        return tree_sum(self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts]))
+        found = self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts])
+        total: Array = tree_sum(found)
+        return total
 
     def extents(self, n_threads: int = 1) -> Extents:
         if self._extents is None:
-            found: list[Extents] = self._gathering.each(block_extents)
-            self._extents = tree_sum(found)
+            self._extents = tree_sum(self._gathering.each(block_extents))
         return self._extents
 
     def score_matrix(self, coefs: Array, n_threads: int) -> Array:
@@ -175,8 +176,8 @@ class GatheredRows(StreamedRows):
     def statistics(self, weight: Array | None) -> ColumnStatistics:
         """The moments of the columns; the weights are those that the blocks have themselves."""
         kept = None if self._index is None else self._local(np.sort(self._index))
-        found: list[ColumnStatistics] = self._gathering.each(block_statistics, per_chunk=kept)
-        return tree_sum(found)
+        found: ColumnStatistics = tree_sum(self._gathering.each(block_statistics, per_chunk=kept))
+        return found
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
         wanted = np.arange(int(self._ends[-1])) if self._index is None else self._index
