@@ -22,6 +22,7 @@ from linrank.methods.base import DOMINATION, RANKSVM, Task
 from linrank.methods.parameters import (
     DominationParameters,
     RankSVMParameters,
+    RankSVMPath,
     RankSVMSearch,
     defaults_of,
 )
@@ -461,5 +462,5 @@ def ranksvm_path(
         partitions_of(X, y, qid, sample_weight, client, gathers=True, keep=True, **how) as place,
         place.reached() as data,
     ):
-        parameters = RankSVMSearch(Cs=Cs, n_jobs=n_jobs, **options)
+        parameters = RankSVMPath(Cs=Cs, n_jobs=n_jobs, **options)
         return certified_path(Task(data, parameters, query_weight=query_weight), callback)

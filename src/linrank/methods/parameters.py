@@ -571,10 +571,15 @@ def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMSearch(RankSVMTraining, Choosing):
-    """Parameters of `linrank.RankSVMCV`."""
+class RankSVMPath(RankSVMTraining):
+    """Parameters of `linrank.ranksvm_path`."""
 
     Cs: Any = grid("values of C", told=GRID_OF_C)
+
+
+@dataclass(eq=False, repr=False)
+class RankSVMSearch(RankSVMPath, Choosing):
+    """Parameters of `linrank.RankSVMCV`."""
 
 
 @dataclass(eq=False, repr=False)

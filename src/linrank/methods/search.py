@@ -21,7 +21,7 @@ from linrank.methods import domination, ranksvm
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
 from linrank.methods.ground import Ground, optimum_attributes, settle
 from linrank.methods.kernel import kernel_unit
-from linrank.methods.parameters import RankSVMSearch, defaults_of
+from linrank.methods.parameters import RankSVMPath, defaults_of
 from linrank.methods.sgd import average_of
 from linrank.metrics import parse
 from linrank.parts.validation import measure_parts
@@ -223,27 +223,11 @@ def ranksvm_path(
     y: Any = None,
     qid: Any = None,
     *,
-    Cs: Any = "auto",
-    loss: str = "squared_hinge",
-    pairs: str = "all",
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
-    pair_weighting: str = of.AUTO,
-    n_rounds: int = 1,
-    solver: str = "newton",
-    tol: float | None = None,
-    max_iter: int | None = None,
-    scale: str = of.AUTO,
-    query_normalization: str | None = of.AUTO,
-    positive: bool = False,
-    coef_bounds: Any = None,
     group: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
-    random_state: Any = None,
-    memory_limit: float | str | None = None,
-    n_jobs: int | None = None,
     callback: Callback | None = None,
+    **parameters: Any,
 ) -> PathResult:
     """Fit ``RankSVM`` for many C at once, each model certified to ``tol``.
 
@@ -297,29 +281,10 @@ def ranksvm_path(
     ((3, 3), True)
     """
     own = {"qid": qid, "group": group, "sample_weight": sample_weight}
-    data: Any = X
-    if not is_limited(X, y, memory_limit, **own):
-        data = X.dataset() if isinstance(X, Store) else Dataset.of(X, y, **own, n_jobs=n_jobs)
-    parameters = RankSVMSearch(
-        Cs=Cs,
-        loss=loss,
-        pairs=pairs,
-        n_closest=n_closest,
-        n_random=n_random,
-        pair_weighting=pair_weighting,
-        n_rounds=n_rounds,
-        solver=solver,
-        tol=tol,
-        max_iter=max_iter,
-        scale=scale,
-        query_normalization=query_normalization,
-        positive=positive,
-        coef_bounds=coef_bounds,
-        random_state=random_state,
-        memory_limit=memory_limit,
-        n_jobs=n_jobs,
-    )
-    return certified_path(Task(data, parameters, query_weight=query_weight), callback)
+    asked, data = RankSVMPath(**parameters), X
+    if not is_limited(X, y, asked.memory_limit, **own):
+        data = X.dataset() if isinstance(X, Store) else Dataset.of(X, y, **own, n_jobs=asked.n_jobs)
+    return certified_path(Task(data, asked, query_weight=query_weight), callback)
 
 
 def certified_path(task: Task, callback: Callback | None = None) -> PathResult:

@@ -7,14 +7,14 @@ slopes r of the rows go back to their blocks, where ``Xᵀ r`` is a sum again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset, join_ids, join_rows
+from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.rows import ColumnStatistics, Extents, Rows, StreamedRows
 from linrank.parts.parts import Gathering, tree_sum
 from linrank.system.resources import allowed
@@ -223,7 +223,7 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     Parameters
     ----------
     gathering : Gathering
-        Over blocks that are data sets of the same columns.
+        Over blocks that are data sets of the same columns, all or none with ids, and with weights.
     memory_limit : int, optional
         Bytes that the rows of a sample, for preconditioning, may take here; at most 1 GiB if None.
     """
@@ -237,34 +237,14 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     return Dataset(
         cast(Any, rows),  # training asks no more of them
         np.concatenate([one.labels for one in facts]),
-        _together([one.qid for one in facts], "qid", join_ids),
-        _together([one.weight for one in facts], "sample_weight", np.concatenate),
+        None if facts[0].qid is None else join_ids([one.qid for one in facts]),
+        join_optional([one.weight for one in facts]),
         facts[0].feature_names,
     )
 
 
-def _together(
-    parts: Sequence[Array | None], name: str, join: Callable[[list[Array]], Array]
-) -> Array | None:
-    """A vector of all rows from those of the blocks; None where no block has one."""
-    absent = [k for k, part in enumerate(parts) if part is None]
-    if len(absent) == len(parts):
-        return None
-    if absent:
-        raise ValueError(
-            f"block {absent[0]} has no {name} but {len(parts) - len(absent)} of {len(parts)} "
-            f"blocks have; give {name} for all rows or for none"
-        )
-    return join([part for part in parts if part is not None])
-
-
 def _check_alike(facts: Sequence[BlockFacts]) -> None:
     for k, one in enumerate(facts):
-        if one.shape[1] != facts[0].shape[1]:
-            raise ValueError(
-                f"block {k} has {one.shape[1]} features but block 0 has {facts[0].shape[1]}; all "
-                "blocks need the same columns"
-            )
         if one.is_sparse != facts[0].is_sparse:
             kinds = ["sparse" if which.is_sparse else "dense" for which in (one, facts[0])]
             raise ValueError(

@@ -15,7 +15,7 @@ from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.errors import check_numbers, warn
-from linrank.options import AUTO, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.options import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.train import Problem, carried
 from linrank.solvers.continuation import follow
@@ -59,31 +59,23 @@ def train_path(
     *,
     tol: float | None = None,
     max_iter: int | None = None,
-    loss: str = LOSSES[0],
-    pairs: str = PAIRS[0],
-    pair_weighting: str = PAIR_WEIGHTINGS[0],
     n_rounds: int = 1,
     solver: str = SOLVERS[0],
-    query_normalization: str | None = None,
     callback: Callback | None = None,
     **options: Any,
 ) -> Iterator[Result]:
     """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
 
-    ``options`` are further ones of `train`: sizes and seed of chosen pairs, scale, query_weight,
-    preferences, bounds, n_jobs.
+    ``options`` are its losses: kinds and weights of pairs, scale, query_weight, bounds, n_jobs.
     Results are in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
     for C in Cs:
         check_numbers(C, tol, max_iter)
-    ranksvm.check_choices(loss, pairs, pair_weighting, solver, query_normalization)
-    options |= {"loss": loss, "pairs": pairs, "pair_weighting": pair_weighting}
-    options["query_normalization"] = query_normalization
-    if pair_weighting not in PAIR_WEIGHTINGS:  # the same weights for every C
-        given = {k: v for k, v in options.items() if k not in _OF_PAIRS}
-        options["swaps"], _ = ranksvm.swapped_pairs(
-            data, pair_weighting, n_rounds, normalization=query_normalization, **given
-        )
+    ranksvm.check_choices(solver=solver, **options)
+    loss = options.get("loss", LOSSES[0])
+    weighting = options.get("pair_weighting", PAIR_WEIGHTINGS[0])
+    if weighting not in PAIR_WEIGHTINGS:  # the same weights for every C
+        options["swaps"], _ = ranksvm.swapped_pairs(data, weighting, n_rounds, **options)
     is_smooth = solver == "newton" and loss == "squared_hinge" and options.get("bounds") is None
     if tol is None:
         tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
@@ -108,10 +100,6 @@ def follow_path(
         max_iter=100 if max_iter is None else max_iter,
         callback=callback,
     )
-
-
-# Which pairs of the labels: nothing to those of a ranking.
-_OF_PAIRS = ("pairs", "n_closest", "n_random", "seed", "pair_weighting", "query_normalization")
 
 
 def one_by_one(

@@ -571,11 +571,13 @@ def swapped_pairs(
     The first round takes the ranking of a model of all pairs, every query of the same weight; each
     further one that of the round before. These models have ``C = 10 / Σω``: the last problem alone
     has a C of its own, so that the weights are the same along a path. They begin at 0, so that the
-    problem does not depend on where its solver starts. ``options`` are further ones of `train`.
+    problem does not depend on where its solver starts. ``options`` are further ones of `train`; those
+    that choose pairs of the labels, or weigh these, mean nothing to the pairs of a ranking.
     """
     wanted = swap_measure(measure)
     check_longest(wanted, int(np.diff(data.queries.offsets).max()))
-    query_weight, normalization = options.get("query_weight"), options.pop("normalization", None)
+    normalization = options.get("query_normalization")
+    options = {name: value for name, value in options.items() if name not in _OF_LABELS}
     n_threads = useful_threads(data.rows.nbytes, resolve(options.get("n_jobs")))
     found = train(data, C=FIRST, query_normalization="pairs", tol=START, **options)
     for k in range(n_rounds):
@@ -586,7 +588,7 @@ def swapped_pairs(
             data.rows.scores(w, None, n_threads),
             wanted,
             row_weight=data.weight,
-            query_weight=query_weight,
+            query_weight=options.get("query_weight"),
             query_normalization=normalization,
             n_threads=n_threads,
         )
@@ -597,6 +599,8 @@ def swapped_pairs(
     return swaps, found.w
 
 
+# Which pairs of the labels are compared, and how heavily.
+_OF_LABELS = ("pairs", "n_closest", "n_random", "seed", "pair_weighting", "query_normalization")
 FIRST, START = Balance(10.0), 1e-3  # C Σω and tolerance of the models whose rankings weigh pairs
 _NARROW = 1e-5  # tolerance of the hinge below which bands get so steep that products need doubles
 
@@ -605,26 +609,15 @@ def train(
     data: Dataset,
     *,
     C: float = 1.0,
-    loss: str = "squared_hinge",
-    pairs: str = "all",
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
-    seed: int = 0,
-    pair_weighting: str = "uniform",
-    n_rounds: int = 1,
-    solver: str = "newton",
+    solver: str = of.SOLVERS[0],
     counting: str | None = None,
+    n_rounds: int = 1,
     tol: float | None = None,
     max_iter: int | None = None,
-    scale: Array | None = None,
-    query_weight: Array | None = None,
-    query_normalization: str | None = None,
-    preferences: Preferences | None = None,
-    bounds: tuple[Array, Array] | None = None,
     w0: Array | None = None,
-    n_jobs: int | None = None,
     callback: Callback | None = None,
     swaps: Swaps | None = None,
+    **losses: Any,
 ) -> Result:
     """Minimise ``F(w) = ½‖w‖² + C Σ ω_ij l(1 - w·D(x_i - x_j))`` over pairs (i above j).
 
@@ -687,48 +680,22 @@ def train(
     """
     check_numbers(C, tol, max_iter)
     check_natural("n_rounds", n_rounds)
-    check_choices(loss, pairs, pair_weighting, solver, query_normalization)
-    if bounds is not None and solver != "newton":
+    check_choices(solver=solver, **losses)
+    if losses.get("bounds") is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     if counting is not None:
         published.check_counting(solver, counting)
-    if counting is not None and pairs in of.SELECTED_PAIRS:
+    if counting is not None and losses.get("pairs") in of.SELECTED_PAIRS:
         raise ValueError(
             f"counting={counting!r} is a published way to count all pairs, not those of "
-            f"pairs={pairs!r}; leave counting out"
+            f"pairs={losses['pairs']!r}; leave counting out"
         )
     started = time.perf_counter()
-    if pair_weighting not in of.PAIR_WEIGHTINGS and swaps is None:
-        swaps, start = swapped_pairs(
-            data,
-            pair_weighting,
-            n_rounds,
-            loss=loss,
-            scale=scale,
-            query_weight=query_weight,
-            normalization=query_normalization,
-            preferences=preferences,
-            bounds=bounds,
-            n_jobs=n_jobs,
-        )
+    weighting = losses.get("pair_weighting", of.PAIR_WEIGHTINGS[0])
+    if weighting not in of.PAIR_WEIGHTINGS and swaps is None:
+        swaps, start = swapped_pairs(data, weighting, n_rounds, **losses)
         w0 = start if w0 is None else w0
-    problem = Problem.of(
-        data,
-        C,
-        swaps=swaps,
-        loss=loss,
-        preferences=preferences,
-        bounds=bounds,
-        pairs=pairs,
-        n_closest=n_closest,
-        n_random=n_random,
-        seed=seed,
-        pair_weighting=pair_weighting,
-        scale=scale,
-        query_weight=query_weight,
-        query_normalization=query_normalization,
-        n_jobs=n_jobs,
-    )
+    problem = Problem.of(data, C, swaps=swaps, **losses)
     if solver != "newton":
         is_ours = solver == "bundle" and counting is None
         found = (bundle if solver == "bundle" else published.tron)(
@@ -740,7 +707,7 @@ def train(
             started=started,
         )
         return replace(found, C=problem.C)
-    is_narrow = loss == "hinge" and tol is not None and tol < _NARROW
+    is_narrow = problem.loss == "hinge" and tol is not None and tol < _NARROW
     if is_narrow and isinstance(problem.rows, DenseRows):
         problem = replace(problem, rows=_doubles(problem.rows))
     how: dict[str, Any] = {"max_iter": max_iter, "callback": callback, "started": started}
@@ -782,9 +749,14 @@ def _doubles(rows: DenseRows) -> DenseRows:
 
 
 def check_choices(
-    loss: str, pairs: str, pair_weighting: str, solver: str, query_normalization: str | None
+    loss: str = of.LOSSES[0],
+    pairs: str = of.PAIRS[0],
+    pair_weighting: str = of.PAIR_WEIGHTINGS[0],
+    solver: str = of.SOLVERS[0],
+    query_normalization: str | None = None,
+    **_: Any,
 ) -> None:
-    """Raise ValueError for a name that `train` does not know."""
+    """Raise ValueError for a name that `train` does not know; its other options do not matter."""
     check_one_of("loss", loss, of.LOSSES)
     check_one_of("pairs", pairs, of.PAIRS)
     if pair_weighting not in of.PAIR_WEIGHTINGS:
