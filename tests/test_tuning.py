@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,17 +12,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import KFold
 
+import path_searches
 from linrank import LinearModel, NoPairsError, QueryKFold, evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries, query_folds, row_folds
 from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_Cs
 from linrank.search import folds as validation
-from linrank.search import sgd as tuning
 from linrank.search.folds import Fold, _score_matrix, deal, judge
 from linrank.search.tuning import Tuning
 from papers import RankSVM, RankSVMCV, ranksvm_path
-from path_searches import path_over, tune
+from path_searches import RANKSVM_PATH, path_over, tune
 from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
@@ -157,15 +158,15 @@ def test_weights_reach_the_folds(data):
 
 
 def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
-    seen, gate = [], threading.Barrier(2, timeout=120)
+    seen, gate, follow = [], threading.Barrier(2, timeout=120), RANKSVM_PATH.follow
 
-    def spy(part, Cs, *, n_jobs, **options):
-        seen.append(n_jobs)
+    def spy(ground, Cs, **told):
+        seen.append(ground.n_threads)
         if len(seen) <= 2:
             gate.wait()  # passes only when two folds are under way at once
-        return path_over(part, Cs, n_jobs=n_jobs, **options)
+        return follow(ground, Cs, **told)
 
-    monkeypatch.setattr(tuning, "solve_path", spy)
+    monkeypatch.setattr(path_searches, "RANKSVM_PATH", replace(RANKSVM_PATH, follow=spy))
     tune(data, deal(data, 3), as_Cs(GRID), n_jobs=2)
     assert seen == [1, 1, 1]
     seen.clear()

@@ -25,6 +25,7 @@ from linrank.methods.parameters import (
     RankSVMPath,
     RankSVMSearch,
     defaults_of,
+    takes,
 )
 from linrank.methods.search import certified_path
 from linrank.metrics import parse_scoring
@@ -410,6 +411,7 @@ class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
         return self
 
 
+@takes(RankSVMPath)
 def ranksvm_path(
     X: Any,
     y: Any = None,

@@ -11,10 +11,12 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from linrank import options as of
 from linrank.errors import did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,22 @@ def options_of(parameters: type) -> dict[str, Option]:
 def defaults_of(parameters: type) -> dict[str, Any]:
     """All parameters and their defaults, by name."""
     return {f.name: f.default for f in dataclasses.fields(parameters)}
+
+
+def takes(parameters: type) -> Callable[[F], F]:
+    """A function that passes its keywords to a dataclass, with these in its signature."""
+    fields = inspect.signature(parameters).parameters.values()
+
+    def show(function: F) -> F:
+        whole = inspect.signature(function)
+        own = [each for each in whole.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        named = [each.replace(kind=each.KEYWORD_ONLY) for each in fields]
+        known = {each.name for each in own}
+        both = [*own, *(each for each in named if each.name not in known)]
+        function.__signature__ = whole.replace(parameters=both)  # type: ignore[attr-defined]
+        return function
+
+    return show
 
 
 CERTIFIED = "stop when certified to be within TOL·F of the minimum"

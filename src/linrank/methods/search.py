@@ -21,7 +21,7 @@ from linrank.methods import domination, ranksvm
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
 from linrank.methods.ground import Ground, optimum_attributes, settle
 from linrank.methods.kernel import kernel_unit
-from linrank.methods.parameters import RankSVMPath, defaults_of
+from linrank.methods.parameters import RankSVMPath, defaults_of, takes
 from linrank.methods.sgd import average_of
 from linrank.metrics import parse
 from linrank.parts.validation import measure_parts
@@ -218,6 +218,7 @@ def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     return DOMINATION_PATH.run(task, folds, judging)
 
 
+@takes(RankSVMPath)
 def ranksvm_path(
     X: Any,
     y: Any = None,

@@ -571,8 +571,8 @@ def swapped_pairs(
     The first round takes the ranking of a model of all pairs, every query of the same weight; each
     further one that of the round before. These models have ``C = 10 / Σω``: the last problem alone
     has a C of its own, so that the weights are the same along a path. They begin at 0, so that the
-    problem does not depend on where its solver starts. ``options`` are further ones of `train`; those
-    that choose pairs of the labels, or weigh these, mean nothing to the pairs of a ranking.
+    problem does not depend on where its solver starts. ``options`` are further ones of `train`, of
+    which those that choose or weigh pairs of the labels mean nothing to the pairs of a ranking.
     """
     wanted = swap_measure(measure)
     check_longest(wanted, int(np.diff(data.queries.offsets).max()))
