@@ -196,13 +196,6 @@ def test_folds_of_other_kinds(cv):
     assert_allclose(found.scores, truth.scores, rtol=1e-12)
 
 
-def test_progress_names_fold_and_model():
-    parts, seen = MemoryParts(in_parts(larger(), 3)), []
-    tune(parts, folds_of(2, parts), GRID, progress=seen.append)
-    assert [(s["fold"], s["C"]) for s in seen] == [(k, C) for k in range(2) for C in GRID]
-    assert (seen[-1]["n_done"], seen[-1]["n_total"]) == (6, 6)
-
-
 @pytest.mark.parametrize(
     ("cv", "message"),
     [(1, "at least 2 folds"), (41, "40 queries cannot fill 41 folds"), ("5", "cv must be")],

@@ -14,11 +14,9 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.domination.layering import Layering, margin_of_part
-from linrank.search import tuning as searching
-from linrank.search.folds import Fold, deal
+from linrank.search.folds import deal
 from linrank.search.tuning import Tuning
 from papers import DominationRanker, DominationRankerCV
-from path_searches import tune_domination
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
 
@@ -49,24 +47,6 @@ def measured(ranker, data, scoring="ndcg@10"):
 # ---- equal to the same by hand ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"penalty": "l2"}, {"scale": "standard"}, {"scale": "query", "margin": 1.0}],
-    ids=str,
-)
-def test_a_validation_set_equals_separate_fits(data, held_out, options):
-    found = fit(data, cv=(held_out.X, held_out.y, held_out.qid), **options)
-    assert found.scores_.shape == (1, 8)
-    for k, alpha in enumerate(found.alphas_):
-        one = DominationRanker(alpha=alpha, tol=1e-8, **options).fit(data.X, data.y, qid=data.qid)
-        if one.n_nonzero_:
-            assert_allclose(found.scores_[0, k], measured(one, held_out), atol=5e-3)
-        if alpha == found.alpha_:
-            assert_allclose(found.objective_, one.objective_, rtol=2e-6)
-            assert_allclose(found.coef_, one.coef_, atol=1e-2 * np.abs(one.coef_).max())
-    assert found.best_score_ == found.mean_scores_.max()
-
-
 def test_folds_equal_the_same_by_hand(data):
     found = fit(data, scale="standard", scoring="map")
     path = domination_path(data.X, data.y, data.qid, n_alphas=8, tol=1e-6, scale="standard")
@@ -84,48 +64,7 @@ def test_folds_equal_the_same_by_hand(data):
             assert_allclose(found.scores_[k, j], value, rtol=1e-12)
 
 
-def test_a_fold_never_sees_its_validation_rows(data, monkeypatch):
-    folds = deal(data, 3)
-    X = np.array(data.X)
-    X[folds[1].valid] = 1e3 * np.random.default_rng(0).standard_normal(X[folds[1].valid].shape)
-    spoilt = Dataset.of(X, data.y, qid=data.qid)
-    coefs, judge = [], searching.judge
-
-    def overheard(w, *arguments, **options):
-        coefs.append(w)
-        return judge(w, *arguments, **options)
-
-    monkeypatch.setattr(searching, "judge", overheard)
-    alphas = np.array([10.0, 1.0])
-    for part in (data, spoilt):
-        tune_domination(part, folds, alphas, scale="standard", n_jobs=1)
-    assert_array_equal(coefs[1], coefs[4])
-    assert not np.allclose(coefs[0], coefs[3])
-
-
 # ---- the choice ---------------------------------------------------------------------------------
-
-
-def tuning(scores, selection="best"):
-    scores = np.array(scores)
-    alphas = 10.0 ** -np.arange(scores.shape[1])
-    return Tuning({"alpha": alphas}, scores, selection, {"n_nonzero": np.zeros(scores.shape, int)})
-
-
-def test_the_largest_mean_and_the_largest_alpha_among_equals():
-    assert tuning([[0.1, 0.5, 0.5, 0.3]]).alpha == 0.1
-    assert tuning([[0.0, 0.4, 0.6], [0.0, 0.6, 0.5]]).chosen == 2
-
-
-def test_one_se_is_the_sparsest_within_an_error():
-    scores = [[0.1, 0.50, 0.60, 0.6], [0.1, 0.58, 0.54, 0.6], [0.1, 0.5, 0.6, 0.3]]
-    mean = np.mean(scores, axis=0)
-    error = np.std([0.6, 0.54, 0.6], ddof=1) / np.sqrt(3)
-    assert mean[2] == mean.max()
-    assert mean[1] < mean[2] - error
-    assert tuning(scores, "one_se").chosen == 2
-    scores[0][1] = 0.62  # a mean of 0.567, and 0.58 - error is 0.56
-    assert tuning(scores, "one_se").chosen == 1
 
 
 def test_one_se_of_an_estimator(data):
@@ -172,27 +111,6 @@ def test_max_features_cuts_the_grid_for_all_folds(data):
     assert_array_equal(part.scores_, whole.scores_[:, :n])
     assert len(part.path_) == n
     assert (part.n_nonzeros_[:, :-1] <= 1).all()
-
-
-def test_weights_of_queries_go_with_them_into_the_folds(data):
-    """A query of weight 0 has no part in training, in whatever fold."""
-    ids = data.queries.ids
-    weight = {name: float(name != ids[0]) for name in ids.tolist()}
-    params = {"alphas": [5.0, 1.0], "cv": 3, "tol": 1e-8}
-    found = DominationRankerCV(**params).fit(data.X, data.y, qid=data.qid, query_weight=weight)
-    rows = (data.qid != ids[0]).astype(float)
-    same = DominationRankerCV(**params).fit(data.X, data.y, qid=data.qid, sample_weight=rows)
-    assert_allclose(found.coef_, same.coef_, atol=1e-4)
-    assert_allclose(found.scores_, same.scores_, atol=5e-3)
-
-
-def test_verbose_tells_of_every_model(data, capsys):
-    fit(data, verbose=1, n_jobs=1)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 24
-    assert lines[0].startswith("linrank: fold 1, alpha ")
-    assert lines[-1].startswith("linrank: fold 3, alpha ")
-    assert lines[0].endswith("0 weights")
 
 
 def test_the_picture(data):
@@ -266,21 +184,6 @@ def test_rows_of_weight_0_make_no_layer():
     )
     part = margin_of_part(np.array([[0, 0], [7, 0]]), "labels", data, np.array([0, 1, 2]))
     assert_array_equal(part, [[0, 0], [7, 0]])
-
-
-def test_tuning_by_hand(data):
-    seen = []
-    found = tune_domination(
-        data,
-        [Fold(np.arange(40), np.arange(40, data.n_rows))],
-        np.array([10.0, 1.0]),
-        progress=seen.append,
-        n_jobs=1,
-    )
-    assert [state["alpha"] for state in seen] == [10.0, 1.0]
-    assert [state["n_done"] for state in seen] == [1, 2]
-    assert seen[1]["n_total"] == 2
-    assert seen[1]["n_nonzero"] == found.n_nonzero[0, 1]
 
 
 @pytest.mark.parametrize(("n_nonzero", "words"), [(0, "leaves no weight"), (2, "try larger")])

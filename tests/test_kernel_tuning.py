@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from hypothesis_profiles import examples
-from linrank import ConvergenceWarning, QueryKFold, evaluate
+from linrank import ConvergenceWarning
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.kernels.functions import Kernel
@@ -62,61 +62,7 @@ def fitted(data):
     return search(data)
 
 
-def by_hand(data, splits, *, scoring="ndcg@10", gammas=GAMMAS, sample_weight=None, **options):
-    """The measure of every fold, γ and C by separate fits."""
-    query_weight = options.pop("query_weight", None)
-    scores = np.empty((len(splits), len(gammas), len(CS)))
-    for k, (train, test) in enumerate(splits):
-        weight = None if sample_weight is None else sample_weight[train]
-        for g, gamma in enumerate(gammas):
-            for c, C in enumerate(CS):
-                model = KernelRankSVM(gamma=gamma, C=C, **(TIGHT | options)).fit(
-                    data.X[train], data.y[train], qid=data.qid[train], sample_weight=weight,
-                    query_weight=query_weight,
-                )  # fmt: skip
-                values = model.predict(data.X[test], qid=data.qid[test])
-                found = evaluate(data.y[test], values, qid=data.qid[test], metrics=scoring)
-                scores[k, g, c] = found[scoring]
-    return scores
-
-
-def splits_of(data, n_folds=3):
-    return list(QueryKFold(n_folds).split(data.X, data.y, data.qid))
-
-
 # ---- equal to the same by hand ------------------------------------------------------------------
-
-
-def test_it_equals_separate_fits(data, fitted):
-    scores = by_hand(data, splits_of(data))
-    assert_allclose(fitted.scores_, scores, rtol=1e-12)
-    assert fitted.scores_.shape == (3, 2, 3)
-    assert_allclose(fitted.mean_scores_, scores.mean(axis=0))
-    g, c = np.unravel_index(np.argmax(scores.mean(axis=0)), (2, 3))
-    assert (fitted.gamma_, fitted.C_) == (GAMMAS[g], CS[c])
-    assert fitted.best_score_ == pytest.approx(scores.mean(axis=0).max())
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"scale": "standard"},
-        {"scale": "minmax", "kernel": "poly", "degree": 2, "coef0": 1.0},
-        {"scale": "query"},
-        {"pairs": "adjacent", "scoring": "map"},
-        {"pairs": "closest", "n_closest": 30},
-        {"pairs": "pruned", "n_closest": 25, "n_random": 10, "scoring": "pairwise_accuracy"},
-        {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
-        {"loss": "hinge", "tol": 1e-4, "scoring": "pairwise_accuracy"},
-        {"memory_limit": 400_000},
-    ],
-    ids=lambda options: "-".join(map(str, options.values())),
-)
-def test_options_go_through(data, options):
-    found = search(data, **options)
-    assert_allclose(found.scores_, by_hand(data, splits_of(data), **options), rtol=1e-9)
-    for name in set(options) & {"pairs", "loss", "pair_weighting", "scoring"}:
-        assert found.model_.training[name] == options[name]
 
 
 def test_the_model_is_that_of_a_plain_fit(data, fitted):
@@ -131,29 +77,6 @@ def test_the_model_is_that_of_a_plain_fit(data, fitted):
     assert {name for name in vars(fitted) if name.endswith("_")} - own == {
         name for name in vars(plain) if name.endswith("_")
     }
-
-
-@pytest.mark.parametrize("scale", ["none", "standard", "query"])
-def test_a_validation_set(data, held_out, scale):
-    found = search(data, cv=(held_out.X, held_out.y, held_out.qid), scale=scale)
-    truth = np.empty((2, 3))
-    for g, gamma in enumerate(GAMMAS):
-        for c, C in enumerate(CS):
-            model = KernelRankSVM(gamma=gamma, C=C, scale=scale, **TIGHT)
-            model.fit(data.X, data.y, qid=data.qid)
-            values = model.predict(held_out.X, qid=held_out.qid)
-            truth[g, c] = evaluate(held_out.y, values, qid=held_out.qid)["ndcg@10"]
-    assert_allclose(found.scores_, [truth])
-
-
-def test_weights_reach_the_folds(data):
-    rng = np.random.default_rng(3)
-    u = rng.integers(0, 3, data.n_rows).astype(float)
-    c = dict(zip(data.queries.ids.tolist(), rng.integers(1, 5, 9).tolist(), strict=True))
-    found = search(data, sample_weight=u, query_weight=c)
-    truth = by_hand(data, splits_of(data), sample_weight=u, query_weight=c)
-    assert_allclose(found.scores_, truth, rtol=1e-9)
-    assert not np.allclose(found.scores_, search(data).scores_)
 
 
 def test_without_qid_rows_are_split(data):
@@ -390,25 +313,6 @@ def test_folds_run_side_by_side_as_memory_allows(data, monkeypatch):
     assert seen == [4, 4, 4]
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_in_a_fold_ends_all(data, n_jobs):
-    def fail(state):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        tuned(data, n_jobs=n_jobs, progress=fail)
-
-
-def test_progress_counts_all_models(data):
-    states = []
-    tuned(data, n_jobs=2, progress=states.append)
-    assert [s["n_done"] for s in states] == list(range(1, 19))
-    assert {s["n_total"] for s in states} == {18}
-    places = sorted((s["fold"], s["gamma"], s["C"]) for s in states)
-    assert places == [(k, g, C) for k in range(3) for g in GAMMAS for C in CS]
-    assert all(0 <= s["gap"] <= s["objective"] for s in states)
-
-
 # ---- the rule of choice -------------------------------------------------------------------------
 
 
@@ -418,12 +322,6 @@ def choice(scores, selection="best", converged=True):
     known = np.broadcast_to(converged, scores.shape)
     gammas, Cs = 10.0 ** np.arange(n_gammas), 2.0 ** np.arange(n_Cs)
     return Tuning({"gamma": gammas, "C": Cs}, scores, selection, {"converged": known})
-
-
-def test_the_largest_mean_wins():
-    tuning = choice([[[0.1, 0.2, 0.5], [0.3, 0.9, 0.2]]])
-    assert tuning.chosen == (1, 1)
-    assert (tuning.gamma, tuning.C, tuning.score) == (10.0, 2.0, 0.9)
 
 
 def test_ties_go_to_the_smallest_C_and_then_gamma():
@@ -476,6 +374,9 @@ def test_edges_of_both_grids_are_told():
     corner = choice([[[0, 0, 1], [0, 0, 0]]])
     assert [told.split(",")[0] for told in corner.edges] == ["the best C", "the best gamma"]
     assert choice([[[0.5]]]).edge is None
+    nothing = Tuning({"C": np.array([0.1, 1.0])}, np.array([[0.5, 0.5]]))
+    assert nothing.chosen == 0
+    assert nothing.edge.startswith("every C of the grid scores 0.5, ")
 
 
 def test_the_edge_is_a_warning(data):

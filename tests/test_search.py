@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -15,7 +16,14 @@ import linrank
 import papers
 from linrank import ConvergenceWarning, NoPairsError, QueryKFold, evaluate, load_model, make_ranking
 from linrank.methods.base import METHODS, Task
-from linrank.methods.parameters import FactorizedSearch, RankSVMSearch
+from linrank.methods.parameters import (
+    DominationSearch,
+    FactorizedSearch,
+    KernelSearch,
+    RankSVMSearch,
+    SGDSearch,
+)
+from linrank.search import tuning as searching
 from linrank.search.folds import deal
 from linrank.search.tuning import Tuning
 from papers import FactorizedRankSVM, FactorizedRankSVMCV
@@ -130,6 +138,7 @@ def test_verbose_is_a_line_of_every_model(data, name, capsys):
     found = search(data, name, verbose=1, n_jobs=1)
     lines = capsys.readouterr().err.splitlines()
     assert sum(line.startswith("linrank: fold ") for line in lines) == found.scores_.size
+    assert all(line.endswith(" weights") == (name == "DominationRankerCV") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -180,24 +189,150 @@ def test_a_path_has_the_grid_of_its_own_parameter(data):
         over_C.alphas  # noqa: B018
 
 
-# ---- a method and its search, without an estimator ----------------------------------------------
+# ---- equal to the same by hand ------------------------------------------------------------------
+
+# Grids, and tolerances so tight that a model of a path and one by itself rank alike.
+PLAIN = {
+    "RankSVMCV": (papers.RankSVM, {"Cs": CS, "tol": 1e-9}),
+    "FactorizedRankSVMCV": (FactorizedRankSVM, {"Cs": CS, "random_state": 0}),
+    "DominationRankerCV": (papers.DominationRanker, {"alphas": [1.0, 10.0], "tol": 1e-9}),
+    "SGDRankerCV": (papers.SGDRanker, FACES["SGDRankerCV"][0]),
+    "KernelRankSVMCV": (
+        papers.KernelRankSVM,
+        {"Cs": CS, "gammas": [0.05, 0.5], "tol": 1e-9, "random_state": 0},
+    ),
+}
+OPTIONS = [
+    *((name, {}) for name in PLAIN),
+    *((name, {"scale": scale}) for name in PLAIN for scale in ("standard", "query")),
+    ("RankSVMCV", {"loss": "hinge", "tol": 1e-6, "scoring": "map"}),
+    ("RankSVMCV", {"pairs": "adjacent", "scoring": "pairwise_accuracy"}),
+    ("RankSVMCV", {"pair_weighting": "grade_diff", "query_normalization": "pairs"}),
+    ("RankSVMCV", {"solver": "tron", "max_iter": 200, "tol": 1e-5}),
+    ("RankSVMCV", {"coef_bounds": (-0.2, 0.05)}),
+    ("DominationRankerCV", {"penalty": "l2"}),
+    ("DominationRankerCV", {"margin": 1.0}),
+    ("SGDRankerCV", {"average": True, "algorithms": ["hybrid", "sgd-svm"]}),
+    ("KernelRankSVMCV", {"scale": "minmax", "kernel": "poly", "degree": 2, "coef0": 1.0}),
+    ("KernelRankSVMCV", {"pairs": "closest", "n_closest": 30}),
+    ("KernelRankSVMCV", {"pairs": "pruned", "n_closest": 25, "n_random": 10, "scoring": "map"}),
+    ("KernelRankSVMCV", {"pair_weighting": "grade_diff", "query_normalization": "pairs"}),
+    ("KernelRankSVMCV", {"loss": "hinge", "tol": 1e-4, "scoring": "pairwise_accuracy"}),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [("ranksvm", RankSVMSearch(CS)), ("factorized", FactorizedSearch(CS, random_state=0))],
-)
-def test_a_search_by_the_registry_is_that_of_the_estimator(data, name, parameters):
-    states = []
+def measured(ranker, valid, scoring):
+    """The measure on validation data; None of a model of zeros, which ranks nothing."""
+    scores = ranker.predict(valid.X, qid=valid.qid)
+    if not np.ptp(scores):
+        return None
+    return evaluate(valid.y, scores, qid=valid.qid, metrics=scoring)[scoring]
+
+
+def check_scores(found, k, train, valid, plain, options, **weights):
+    """The measures of a fold are those of separate fits."""
+    shared = {name: value for name, value in options.items() if name not in ("scoring", "cv")}
+    shared = {k: v for k, v in shared.items() if k not in ("Cs", "alphas", "gammas", "algorithms")}
+    scoring, results = options.get("scoring", "ndcg@10"), found.cv_results_
+    for point, score in zip(results["params"], results[f"split{k}_test_score"], strict=True):
+        alone = plain(**shared, **point).fit(train.X, train.y, qid=train.qid, **weights)
+        value = measured(alone, valid, scoring)
+        if value is not None:
+            assert_allclose(score, value, atol=5e-3)
+
+
+@pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
+@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
+def test_scores_are_those_of_separate_fits(data, name, options):
+    plain, given = PLAIN[name]
+    options = {**given, **options}
+    held_out = make_ranking(n_queries=12, n_features=4, n_levels=3, noise=0.6, random_state=8)
+    cv = (held_out.X, held_out.y, held_out.qid)
+    found = getattr(papers, name)(cv=cv, **options).fit(data.X, data.y, qid=data.qid)
+    assert found.scores_.shape[0] == 1
+    check_scores(found, 0, data, held_out, plain, options)
+    for key in set(options) & {"pairs", "loss", "pair_weighting", "scoring"}:
+        assert found.model_.training[key] == options[key]
+    if name == "SGDRankerCV":
+        return  # folds are drawn from by a mask, and other rows draw other pairs
+    found = getattr(papers, name)(cv=3, **options).fit(data.X, data.y, qid=data.qid)
+    fold = deal(data, 3)[1]
+    check_scores(found, 1, data.select(fold.train), data.select(fold.valid), plain, options)
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "SGDRankerCV"])
+def test_weights_reach_the_folds(data, name):
+    rng, (plain, options) = np.random.default_rng(3), PLAIN[name]
+    u = rng.integers(0, 3, data.n_rows).astype(float)
+    c = dict(zip(data.queries.ids.tolist(), rng.integers(1, 5, 24).tolist(), strict=True))
+    found = getattr(papers, name)(cv=3, **options)
+    found.fit(data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c)
+    for k, fold in enumerate(deal(data, 3)):
+        weights = {"sample_weight": u[fold.train], "query_weight": c}
+        train, valid = data.select(fold.train), data.select(fold.valid)
+        check_scores(found, k, train, valid, plain, options, **weights)
+    unweighted = getattr(papers, name)(cv=3, **options).fit(data.X, data.y, qid=data.qid)
+    assert not np.array_equal(found.predict(data.X), unweighted.predict(data.X))
+
+
+@pytest.mark.parametrize("name", ["RankSVMCV", "DominationRankerCV", "SGDRankerCV"])
+def test_a_fold_never_sees_its_validation_rows(data, name, monkeypatch):
+    """Spoilt rows of a fold change the measure there and nothing else about its models."""
+    folds = [(fold.train, fold.valid) for fold in deal(data, 3)]
+    X = np.array(data.X)
+    X[folds[1][1]] = 1e3 * np.random.default_rng(0).standard_normal(X[folds[1][1]].shape)
+    scores, judge = [], searching.judge
+
+    def overheard(w, *arguments, **options):
+        scores.append(w)
+        return judge(w, *arguments, **options)
+
+    monkeypatch.setattr(searching, "judge", overheard)
+    for rows in (data.X, X):
+        ranker = getattr(papers, name)(cv=folds, scale="standard", n_jobs=1, **PLAIN[name][1])
+        ranker.fit(rows, data.y, qid=data.qid)
+    assert_array_equal(scores[1], scores[4])
+    assert not np.allclose(scores[0], scores[3])
+
+
+# ---- every model is told of ---------------------------------------------------------------------
+
+BY_REGISTRY = {
+    "ranksvm": ("RankSVMCV", RankSVMSearch(CS)),
+    "factorized": ("FactorizedRankSVMCV", FactorizedSearch(CS, random_state=0)),
+    "domination": ("DominationRankerCV", DominationSearch(alphas=[0.1, 1.0, 10.0])),
+    "sgd": ("SGDRankerCV", SGDSearch(**FACES["SGDRankerCV"][0])),
+    "kernel": ("KernelRankSVMCV", KernelSearch(**FACES["KernelRankSVMCV"][0])),
+}
+
+
+@pytest.mark.parametrize("name", BY_REGISTRY)
+def test_a_search_by_the_registry_is_that_of_the_estimator(data, name):
+    (face, parameters), states = BY_REGISTRY[name], []
     found = METHODS[name].path(Task(data, parameters), deal(data, 3), progress=states.append)
-    face = {"ranksvm": linrank.RankSVMCV, "factorized": linrank.FactorizedRankSVMCV}[name]
-    own = {"random_state": 0} if name == "factorized" else {}
-    same = face(CS, cv=3, **own).fit(data.X, data.y, qid=data.qid)
+    same = search(data, face)
     assert_array_equal(found.scores, same.scores_)
-    assert_array_equal(found.model.coef, same.coef_)
-    assert found.choice == {"C": same.C_, "score": same.best_score_}
+    assert_array_equal(found.model.predict(data.X), same.predict(data.X))
+    assert found.choice == {**same.best_params_, "score": same.best_score_}
     assert found.model.training["score"] == same.best_score_
-    assert [state["n_done"] for state in states] == list(range(1, 10))
+    assert [state["n_done"] for state in states] == list(range(1, same.scores_.size + 1))
+    assert {state["n_total"] for state in states} == {same.scores_.size}
+    places = [tuple(state[axis] for axis in ("fold", *found.grid)) for state in states]
+    assert len(set(places)) == same.scores_.size
+    is_convex = name not in ("factorized", "sgd")  # else the objective is that of a dual, or none
+    assert not is_convex or all(0 <= s["gap"] <= s["objective"] for s in states)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("name", BY_REGISTRY)
+def test_an_interrupt_in_a_fold_ends_all(data, name, n_jobs):
+    def fail(state):
+        raise KeyboardInterrupt
+
+    parameters = copy.copy(BY_REGISTRY[name][1])
+    parameters.n_jobs = n_jobs
+    with pytest.raises(KeyboardInterrupt):
+        METHODS[name].path(Task(data, parameters), deal(data, 3), progress=fail)
 
 
 def test_verbose_tells_of_every_model_of_a_descent(data, capsys):
@@ -209,16 +344,6 @@ def test_verbose_tells_of_every_model_of_a_descent(data, capsys):
 
 
 # ---- the face of low rank -----------------------------------------------------------------------
-
-
-def test_scores_of_low_rank_are_those_by_hand(data, factorized):
-    for k, (train, test) in enumerate(QueryKFold(3).split(data.X, data.y, data.qid)):
-        for j, C in enumerate(CS):
-            alone = FactorizedRankSVM(C=C, scale="standard", random_state=0)
-            alone.fit(data.X[train], data.y[train], qid=data.qid[train])
-            scores = data.X[test] @ alone.coef_
-            value = evaluate(data.y[test], scores, qid=data.qid[test])["ndcg@10"]
-            assert_allclose(factorized.scores_[k, j], value, rtol=1e-12)
 
 
 def test_the_model_of_low_rank_is_that_of_a_plain_fit(data, factorized, tmp_path):

@@ -11,7 +11,6 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
 from linrank.search import sgd as sgd_tuning
-from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
 from linrank.search.sgd import tune_sgd
 from linrank.search.tuning import Tuning
@@ -97,26 +96,6 @@ def test_folds_of_queries_equal_the_same_by_hand(data):
             assert_allclose(found.scores_[k, 0, j], measure, rtol=1e-12)
 
 
-def test_a_fold_never_sees_its_validation_rows(data, monkeypatch):
-    """Spoilt rows of a fold change the measure there and nothing else about its models."""
-    folds = deal(data, 3)
-    X = np.array(data.X)
-    X[folds[1].valid] = 1e3 * np.random.default_rng(0).standard_normal(X[folds[1].valid].shape)
-    spoilt = Dataset.of(X, data.y, qid=data.qid)
-    coefs, judge = [], searching.judge
-
-    def overheard(w, *arguments, **options):
-        coefs.append(w)
-        return judge(w, *arguments, **options)
-
-    monkeypatch.setattr(searching, "judge", overheard)
-    for part in (data, spoilt):
-        options = {"n_steps": 500, "scale": "standard", "n_jobs": 1}
-        tune_sgd(part, folds, ("pegasos",), np.array([0.1]), **options)
-    assert_array_equal(coefs[1], coefs[3 + 1])
-    assert not np.array_equal(coefs[0], coefs[3 + 0])
-
-
 def test_training_on_part_of_a_query_is_allowed_and_copies(data):
     """A list of row numbers may leave out rows of training queries."""
     fold = deal(data, 3)[0]
@@ -188,11 +167,6 @@ def test_what_a_fit_records(data):
     assert SGDRankerCV().fit(data.X, data.y, qid=data.qid).alphas_.tolist() == [
         10.0**-k for k in range(8)
     ]
-
-
-def test_the_edge_of_the_grid_is_told(data):
-    with pytest.warns(UserWarning, match=r"the best alpha, .* is the .* of the grid|every alpha"):
-        fit(data, alphas=[1e-7, 1e-8])
 
 
 # ---- errors -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.model_selection import KFold
 
 import path_searches
@@ -20,8 +20,7 @@ from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_Cs
 from linrank.search import folds as validation
 from linrank.search.folds import Fold, _score_matrix, deal, judge
-from linrank.search.tuning import Tuning
-from papers import RankSVM, RankSVMCV, ranksvm_path
+from papers import RankSVM, RankSVMCV
 from path_searches import RANKSVM_PATH, path_over, tune
 from real_data import mq2008
 
@@ -40,62 +39,13 @@ def fitted(data):
     return RankSVMCV(GRID, cv=4).fit(data.X, data.y, qid=data.qid)
 
 
-def by_hand(data, splits, scoring="ndcg@10", **options):
-    """The scores of every fold and C by separate paths and evaluations."""
-    scores = []
-    for train, test in splits:
-        X, y, qid = data.X[train], data.y[train], data.qid[train]
-        coefs = ranksvm_path(X, y, qid, Cs=GRID, **options).coefs
-        scores.append(
-            [
-                evaluate(data.y[test], data.X[test] @ coef, qid=data.qid[test], metrics=scoring)[
-                    scoring
-                ]
-                for coef in coefs
-            ]
-        )
-    return np.array(scores)
-
-
 # ---- the search ---------------------------------------------------------------------------------
-
-
-def test_it_equals_cross_validation_by_hand(data, fitted):
-    scores = by_hand(data, QueryKFold(4).split(data.X, data.y, data.qid))
-    assert_allclose(fitted.scores_, scores, rtol=1e-12)
-    assert_allclose(fitted.mean_scores_, scores.mean(axis=0))
-    best = int(np.argmax(scores.mean(axis=0)))
-    assert GRID[best] == fitted.C_
-    assert_allclose(fitted.best_score_, scores.mean(axis=0).max())
-    whole = ranksvm_path(data.X, data.y, data.qid, Cs=GRID)
-    assert_array_equal(fitted.path_.coefs, whole.coefs)
-    assert_array_equal(fitted.coef_, whole.coefs[best])
 
 
 def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
     cold = RankSVM(C=fitted.C_, tol=1e-10).fit(data.X, data.y, qid=data.qid)
     assert cold.objective_ * (1 - 1e-9) <= fitted.objective_
     assert fitted.objective_ - cold.objective_ <= fitted.duality_gap_ <= 1e-4 * fitted.objective_
-
-
-@pytest.mark.parametrize("scoring", ["map", "pairwise_accuracy"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"scale": "standard"},
-        {"loss": "hinge"},
-        {"pairs": "adjacent"},
-        {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
-        {"solver": "tron", "max_iter": 200},
-        {"coef_bounds": (-0.2, 0.05)},
-    ],
-)
-def test_measure_and_options_go_through(data, scoring, options):
-    ranker = RankSVMCV(GRID, cv=3, scoring=scoring, **options).fit(data.X, data.y, qid=data.qid)
-    splits = QueryKFold(3).split(data.X, data.y, data.qid)
-    assert_allclose(ranker.scores_, by_hand(data, splits, scoring, **options), rtol=1e-9)
-    for name, value in options.items():
-        assert name in ("scale", "coef_bounds") or ranker.model_.training[name] == value
 
 
 @pytest.mark.filterwarnings("ignore:the best C")
@@ -126,37 +76,6 @@ def test_attributes_are_those_of_the_estimator_without_a_search(data):
     assert not hasattr(ranker, "fit_pairs")  # preferences have no folds
 
 
-def test_a_validation_set(data):
-    valid = make_ranking(n_queries=15, n_features=6, n_levels=3, noise=0.6, random_state=8)
-    ranker = RankSVMCV(GRID, cv=(valid.X, valid.y, valid.qid)).fit(data.X, data.y, qid=data.qid)
-    truth = [
-        evaluate(valid.y, valid.X @ coef, qid=valid.qid, metrics="ndcg@10")["ndcg@10"]
-        for coef in ranker.path_.coefs
-    ]
-    assert_allclose(ranker.scores_, [truth])
-    assert GRID[int(np.argmax(truth))] == ranker.C_
-
-
-def test_weights_reach_the_folds(data):
-    rng = np.random.default_rng(3)
-    u = rng.integers(0, 3, data.n_rows).astype(float)
-    c = dict(zip(data.queries.ids.tolist(), rng.integers(1, 5, 40).tolist(), strict=True))
-    splits = list(QueryKFold(3).split(data.X, data.y, data.qid))
-    ranker = RankSVMCV(GRID, cv=splits).fit(
-        data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c
-    )
-    for (train, test), scores in zip(splits, ranker.scores_, strict=True):
-        path = ranksvm_path(
-            data.X[train], data.y[train], data.qid[train], Cs=GRID, sample_weight=u[train],
-            query_weight=c,
-        )  # fmt: skip
-        truth = [
-            evaluate(data.y[test], data.X[test] @ w, qid=data.qid[test], metrics="ndcg@10")
-            for w in path.coefs
-        ]
-        assert_allclose(scores, [t["ndcg@10"] for t in truth])
-
-
 def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
     seen, gate, follow = [], threading.Barrier(2, timeout=120), RANKSVM_PATH.follow
 
@@ -174,22 +93,6 @@ def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
     gate = threading.Barrier(1)
     tune(data, deal(data, 3), as_Cs(GRID), n_jobs=4)
     assert seen == [4, 4, 4]  # copies for one fold at a time: the core has all threads
-
-
-def test_an_error_in_a_fold_ends_all(data):
-    def fail(state):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        tune(data, deal(data, 3), as_Cs("auto"), n_jobs=2, progress=fail)
-
-
-def test_progress_counts_all_models(data):
-    states = []
-    tune(data, deal(data, 2), as_Cs(GRID), n_jobs=2, progress=states.append)
-    assert [s["n_done"] for s in states] == list(range(1, 11))
-    assert {s["n_total"] for s in states} == {10}
-    assert sorted((s["fold"], s["C"]) for s in states) == [(k, C) for k in (0, 1) for C in GRID]
 
 
 # ---- scores of a path ---------------------------------------------------------------------------
@@ -215,39 +118,6 @@ def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
 
 
 # ---- the rule of choice -------------------------------------------------------------------------
-
-
-def choice(scores, selection="best"):
-    scores = np.array(scores, dtype=float)
-    return Tuning({"C": np.arange(1.0, scores.shape[1] + 1)}, scores, selection)
-
-
-def test_ties_go_to_the_smallest_C():
-    # The means of the last two are 0.4, but for what the sums round to.
-    assert choice([[0.1, 0.7, 0.3], [0.3, 0.1, 0.5], [0.2, 0.4, 0.4]]).chosen == 1
-    assert choice([[0.1, 0.3, 0.7], [0.3, 0.5, 0.1], [0.2, 0.4, 0.4]]).chosen == 1
-
-
-def test_one_standard_error():
-    # Means 0.5, 0.68, 0.7; deviation 0.1 over 4 folds: one standard error is about 0.058.
-    spread = np.array([-0.1, -0.1, 0.1, 0.1])[:, None]
-    scores = np.array([0.5, 0.68, 0.7]) + spread * np.array([0, 0, 1])
-    assert choice(scores).chosen == 2
-    assert choice(scores, "one_se").chosen == 1
-    assert choice(scores + np.array([0.2, 0, 0]), "one_se").chosen == 0
-
-
-def test_the_edge_of_the_grid():
-    assert choice([[0.1, 0.3, 0.2]]).edge is None
-    assert "smallest of the grid; try smaller" in choice([[0.3, 0.2, 0.1]]).edge
-    assert "largest of the grid; try larger" in choice([[0.1, 0.2, 0.3]]).edge
-    assert choice([[0.1]]).edge is None
-
-
-def test_scores_that_say_nothing_are_no_edge():
-    tuning = Tuning({"C": np.array([0.1, 1.0])}, np.array([[0.5, 0.5]]))
-    assert tuning.chosen == 0
-    assert tuning.edge.startswith("every C of the grid scores 0.5, ")
 
 
 def test_pairs_are_counted_as_a_plain_ranker_counts_them(data):
