@@ -20,13 +20,13 @@ from typing import Any
 import dask
 import numpy as np
 from distributed import Client, LocalCluster
-from linrank.parts.chunk import Chunk, MemoryChunks
 
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
 from linrank.parts import risk as tasks
-from linrank.parts.recipes import RankRecipe
+from linrank.parts.parts import MemoryChunks
+from linrank.parts.recipes import Chunk, RankRecipe
 from linrank.parts.train import train_chunks
 from report import Table, main, ratio, seconds, spread
 
