@@ -260,8 +260,8 @@ def relative_weight() -> Any:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RankSVMTraining(PairLosses, Shaped):
-    """What one model and a search over C have in common."""
+class PathTraining(PairLosses, Rows):
+    """What a path over C, a search along it and one model have in common."""
 
     n_rounds: int = 1
     solver: str = choose(of.SOLVERS, "Newton's method, cutting planes, or a published method")
@@ -282,6 +282,15 @@ class RankSVMTraining(PairLosses, Shaped):
         metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
     )
+    memory_limit: float | str | None = memory(
+        "train in passes over a store, taking SIZE at most, as 2GB"
+    )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RankSVMTraining(PathTraining, Shaped):
+    """What one model and a search over C have in common."""
+
     increasing: Any = declare(
         None,
         "features whose curves must not fall, with commas",
@@ -295,9 +304,6 @@ class RankSVMTraining(PairLosses, Shaped):
         "features",
         metavar="F,...",
         needs=("curves", ()),
-    )
-    memory_limit: float | str | None = memory(
-        "train in passes over a store, taking SIZE at most, as 2GB"
     )
 
 
@@ -589,15 +595,17 @@ def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMPath(RankSVMTraining):
+class RankSVMPath(PathTraining):
     """Parameters of `linrank.ranksvm_path`."""
 
     Cs: Any = grid("values of C", told=GRID_OF_C)
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMSearch(RankSVMPath, Choosing):
+class RankSVMSearch(RankSVMTraining, Choosing):
     """Parameters of `linrank.RankSVMCV`."""
+
+    Cs: Any = grid("values of C", told=GRID_OF_C)
 
 
 @dataclass(eq=False, repr=False)
