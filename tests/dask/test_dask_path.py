@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
-import dask.array as da
-import numpy as np
 import pytest
 from distributed_data import as_dask_arrays, as_delayed, ranking
 from numpy.testing import assert_allclose
@@ -63,30 +59,7 @@ def test_split_queries_by_gathered_scores(client, options):
     assert_allclose(found.coefs, in_memory(data, **options).coefs, rtol=1e-7, atol=1e-9)
 
 
-def test_one_giant_query(client):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 6)).astype(np.float32)
-    y = np.digitize(X @ rng.standard_normal(6) + rng.standard_normal(600), [-1, 1, 3])
-    found = ranksvm_path(
-        da.from_array(X, chunks=(250, -1)), da.from_array(y, chunks=250), Cs=[1e-4, 1e-3], tol=1e-8
-    )
-    truth = linrank.ranksvm_path(X, y, Cs=[1e-4, 1e-3], tol=1e-8)
-    assert_allclose(found.coefs, truth.coefs, rtol=1e-4)
-    assert found.converged.all()
-
-
 def test_pairs_that_need_all_queries_are_refused(client):
     there = as_dask_arrays(ranking(), 2)
     with pytest.raises(ValueError, match=r"pairs='pruned'.*a cluster"):
         ranksvm_path(there.X, there.y, there.qid, pairs="pruned")
-
-
-def test_nothing_is_left_on_the_cluster(client):
-    there = as_dask_arrays(ranking(), 3)
-    ranksvm_path(there.X, there.y, there.qid, Cs=GRID)
-    deadline = time.monotonic() + 10.0
-    while (left := [k for held in client.has_what().values() for k in held]) and (
-        time.monotonic() < deadline
-    ):
-        time.sleep(0.05)  # the workers are told, not asked
-    assert left == []
