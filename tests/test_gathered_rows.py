@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -186,20 +184,6 @@ def test_cross_validation_of_a_giant_query():
 
 
 # ---- what cannot be put together ----------------------------------------------------------------
-
-
-def test_blocks_of_different_columns_are_refused():
-    blocks = [small(0), small(0, n_features=4)]
-    with pytest.raises(ValueError, match="block 1 has 4 features but block 0 has 5"):
-        gathered(PlainGathering(blocks))
-
-
-@pytest.mark.parametrize("name", ["qid", "weight"])
-def test_ids_or_weights_of_some_blocks_only_are_refused(name):
-    first, second = cut(weighted(small()), 2)
-    called = "sample_weight" if name == "weight" else name
-    with pytest.raises(ValueError, match=f"block 1 has no {called} but 1 of 2"):
-        gathered(PlainGathering([first, replace(second, **{name: None})]))
 
 
 def test_ids_of_blocks_of_several_types_are_not_merged() -> None:
