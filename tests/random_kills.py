@@ -92,7 +92,7 @@ COMMANDS = {
     "tune": Command("tune {data}.txt -o {out}/m.json --Cs 0.001,0.01 --folds 2", {"m.json": model}),
     "predict": Command("predict {data}.txt {model} {out}/s.txt", {"s.txt": content}),
     "evaluate": Command(
-        "evaluate {data}.txt --model {model} --per-query {out}/q.csv", {"q.csv": content}
+        "evaluate {data}.txt --model {model} -o {out}/q.csv", {"q.csv": content}
     ),
     "compare": Command(
         "compare {data}.txt {data}.txt {data}.txt --methods ranksvm,random -o {out}/t.json",

@@ -57,9 +57,9 @@ def test_every_command_has_help(command, capsys):
         (["train", "d", "m", "-c", "nan"], "must be finite and > 0, got 'nan'"),
         (["train", "d", "m", "-c", "x"], "must be finite and > 0, got 'x'"),
         (["train", "d", "m", "-e", "0"], "must be finite and > 0, got '0'"),
-        (["train", "d", "m", "--jobs", "0"], "must be ≥ 1, or -1 for all cores, got 0"),
-        (["train", "d", "m", "--max-iter", "0"], "must be ≥ 1, got 0"),
-        (["train", "d", "m", "--max-iter", "2.5"], "must be an integer, got '2.5'"),
+        (["train", "d", "m", "--jobs", "0"], "must be an integer ≥ 1, or -1 for all cores, got '0'"),
+        (["train", "d", "m", "--max-iter", "0"], "must be an integer ≥ 1, got '0'"),
+        (["train", "d", "m", "--max-iter", "2.5"], "must be an integer ≥ 1, got '2.5'"),
         (
             ["train", "d", "m", "--solver", "adam"],
             "must be one of newton, bundle, tron, prsvm, prsvm+, got 'adam'",
@@ -70,16 +70,16 @@ def test_every_command_has_help(command, capsys):
         (["train", "d", "m", "n"], "one argument too many: n"),
         (["train", "d", "m", "-q", "-v"], "not allowed with"),
         (["train", "d", "-", "--json"], "exclude each other"),
-        (["train", "-", "m", "--valid", "-"], "cannot both be standard input"),
+        (["train", "-", "m", "--valid", "-"], "only one of the files"),
         (["train", "d", "-o", "m", "-m", "map"], "-m needs --valid FILE"),
-        (["predict", "-", "-"], "cannot both be standard input"),
+        (["predict", "-", "-"], "only one of the files"),
         (["predict", "d", "m", "--topk", "3"], "--topk needs --trec"),
         (["predict", "d", "m", "--trec", "--tag", "a b"], "--tag must be one word, got 'a b'"),
         (["predict", "d", "m", "s", "-o", "t"], "-o t and s both name SCORES"),
         (["evaluate", "d"], "give either SCORES or --model"),
         (["evaluate", "d", "s", "--model", "m"], "give either SCORES or --model"),
         (["evaluate", "-", "-"], "only one of the files"),
-        (["evaluate", "d", "s", "--json", "-o", "-"], "both write to standard output"),
+        (["evaluate", "d", "s", "--json", "-o", "-"], "would both be written to standard output"),
     ],
 )
 def test_wrong_usage_ends_with_2(arguments, message, capsys):
@@ -139,7 +139,7 @@ def test_verbose_lists_the_iterations(files, tmp_path, capsys):
 def test_json_agrees_with_the_model_and_with_evaluate(files, tmp_path, capsys, solver, scale):
     model = str(tmp_path / "m.json")
     options = ["-c", "0.1", "-e", "1e-6", "--solver", solver, "--scale", scale, "--json"]
-    scoring = ["--valid", files["valid"], "--scoring", "ndcg@5", "--scoring", "map"]
+    scoring = ["--valid", files["valid"], "-m", "ndcg@5", "-m", "map"]
     assert main(["train", files["train"], model, *options, *scoring]) == 0
     report = json.loads(capsys.readouterr().out)
     training = report["training"]
@@ -323,7 +323,7 @@ def test_convention_changes_the_numbers(files, capsys):
 
 def test_per_query_file(files, tmp_path, capsys):
     path = tmp_path / "values.csv"
-    options = ["-m", "ndcg@10", "-m", "pairwise_accuracy", "--per-query", str(path)]
+    options = ["-m", "ndcg@10", "-m", "pairwise_accuracy", "-o", str(path)]
     assert main(["evaluate", files["valid"], files["scores"], *options, "--json"]) == 0
     means = json.loads(capsys.readouterr().out)["metrics"]
     with open(path, newline="") as file:
@@ -337,7 +337,7 @@ def test_per_query_file(files, tmp_path, capsys):
 
 def test_a_metric_with_a_comma_is_one_column(files, tmp_path):
     path, name = tmp_path / "values.csv", "domination_error(ties=error, over=queries)"
-    arguments = ["evaluate", files["valid"], "--model", files["model"], "--per-query", str(path)]
+    arguments = ["evaluate", files["valid"], "--model", files["model"], "-o", str(path)]
     assert main([*arguments, "-m", name, "-m", "map"]) == 0
     with open(path, encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
@@ -402,7 +402,7 @@ def test_inspect_lists_the_weights_that_are_not_zero(tmp_path, capsys):
     assert (len(report["weights"]), report["nonzero_weights"]) == (201, 201)
     assert report["density"] == 201 / 5000
     assert main(["inspect", path, "--top", "none"]) == 2
-    assert "must be an integer, got 'none'" in capsys.readouterr().err
+    assert "must be an integer ≥ 1 or all, got 'none'" in capsys.readouterr().err
     LinearModel([0.0, 0.0]).save(path)
     assert main(["inspect", path]) == 0
     assert capsys.readouterr().out.endswith("no feature has a weight: all rows score 0\n")
@@ -434,7 +434,7 @@ def test_train_says_how_many_features_have_a_weight(files, tmp_path, capsys):
         (["train", "{flat}", "{out}"], "have the same label"),
         (["train", "{train}", "{out}", "--valid", "nowhere"], "nowhere: No such file"),
         (
-            ["train", "{train}", "{out}", "--valid", "{valid}", "--scoring", "ndgc"],
+            ["train", "{train}", "{out}", "--valid", "{valid}", "-m", "ndgc"],
             "unknown metric",
         ),
         (["predict", "{valid}", "nowhere"], "nowhere: No such file or directory"),
@@ -445,7 +445,7 @@ def test_train_says_how_many_features_have_a_weight(files, tmp_path, capsys):
         (["train", "{train}", "{valid}", "--valid", "{valid}"], "valid.txt: is read and would"),
         (["predict", "{valid}", "{model}", "{valid}"], "valid.txt: is read and would be"),
         (["predict", "{valid}", "{model}", "-o", "{model}"], "model.json: is read and would be"),
-        (["evaluate", "{valid}", "{scores}", "--per-query", "{scores}"], "scores.txt: is read"),
+        (["evaluate", "{valid}", "{scores}", "-o", "{scores}"], "scores.txt: is read"),
         (["evaluate", "nowhere", "{scores}", "-m", "ndgc"], "unknown metric 'ndgc'"),
         (["evaluate", "{valid}", "{model}"], "model.json:1: expected one score, .* --model"),
         (["evaluate", "{valid}", "{short}"], "has 2 scores, .* rows"),

@@ -140,7 +140,7 @@ def test_the_list_of_methods(capsys):
     out = capsys.readouterr().out
     assert all(name in out for name in contestants())
     assert main(["compare", "--list-methods", "--json"]) == 0
-    assert [m["name"] for m in json.loads(capsys.readouterr().out)] == list(contestants())
+    assert [m["name"] for m in json.loads(capsys.readouterr().out)["methods"]] == list(contestants())
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_unknown_features_are_told_once(files, tmp_path, capsys):
 
 def test_what_cannot_be_streamed_is_told(files, by_query, tmp_path, capsys):
     assert main(["predict", str(tmp_path), files["model"], "--stream"]) == 1
-    assert "is a folder, and --stream reads text" in capsys.readouterr().err
+    assert "is a folder, and --stream reads SVMlight text" in capsys.readouterr().err
     path = tmp_path / "mixed.txt"
     path.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n")
     assert main(["predict", str(path), by_query, "--stream"]) == 1

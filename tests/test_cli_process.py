@@ -100,7 +100,7 @@ def test_interrupt_while_reading_a_pipe(tmp_path):
 
 
 def test_a_failed_write_leaves_no_part(files, tmp_path, monkeypatch):
-    from linrank.cli import streams
+    from linrank.cli.files import write_lines
 
     def explode():
         yield "1\n"
@@ -109,21 +109,21 @@ def test_a_failed_write_leaves_no_part(files, tmp_path, monkeypatch):
     target = tmp_path / "scores.txt"
     target.write_text("old")
     with pytest.raises(KeyboardInterrupt):
-        streams.write_lines(str(target), explode())
+        write_lines(str(target), explode())
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["scores.txt"]
 
 
 def test_writing_follows_links_and_accepts_devices(tmp_path):
-    from linrank.cli import streams
+    from linrank.cli.files import write_lines
 
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")
     link.symlink_to(target)
-    streams.write_lines(str(link), ["new\n"])
+    write_lines(str(link), ["new\n"])
     assert link.is_symlink()
     assert target.read_text() == "new\n"
-    streams.write_lines("/dev/null", ["gone\n"])
+    write_lines("/dev/null", ["gone\n"])
     assert not os.path.isfile("/dev/null")
 
 

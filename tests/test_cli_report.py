@@ -80,10 +80,10 @@ def test_training_queries_in_the_test_data_are_told(files, output, capsys):
         (["--valid", "{valid}", "--model", "{model}"], "--valid is what C is chosen on"),
         (["--model", "{model}", "--Cs", "1"], "--Cs is for a model that is trained here"),
         (["--model", "{model}", "--scale", "none"], "--scale is for a model that is trained here"),
-        (["--train", "{train}", "--folds", "1"], "argument --folds: must be ≥ 2, got 1"),
+        (["--train", "{train}", "--folds", "1"], "argument --folds: must be an integer ≥ 2, got '1'"),
         (["--train", "{train}", "--valid", "{valid}", "--folds", "3"], "exclude each other"),
         (["--train", "-", "--model", "-"], "only one of the files can be standard input"),
-        (["--model", "{model}", "--json", "-o", "-"], "--json and a page on standard output"),
+        (["--model", "{model}", "--json", "-o", "-"], "--json and FILE would both be written to standard output"),
     ],
 )
 def test_wrong_usage_is_told(files, capsys, options, message):

@@ -45,7 +45,7 @@ def test_json_and_complete(trec, capsys):
 
 def test_values_of_every_query(trec, tmp_path, capsys):
     path = tmp_path / "queries.csv"
-    assert main(["evaluate", *trec, "-m", "map", "--per-query", str(path)]) == 0
+    assert main(["evaluate", *trec, "-m", "map", "-o", str(path)]) == 0
     rows = list(csv.reader(path.open()))
     assert rows == [["qid", "map"], ["q1", "0.5"], ["q2", "0.0"]]
 
@@ -79,7 +79,7 @@ def test_wrong_files(trec, tmp_path, capsys):
     other = tmp_path / "other.txt"
     other.write_text("301 Q0 a 1 1 t\n")
     assert "the ids must be the same" in error_of("--qrels", trec[1], "--run", str(other))
-    assert "is read and would be overwritten" in error_of(*trec, "--per-query", trec[1])
+    assert "is read and would be overwritten" in error_of(*trec, "-o", trec[1])
     assert "no-such" in error_of("--qrels", trec[1], "--run", str(tmp_path / "no-such"))
 
 

@@ -58,8 +58,8 @@ def test_inspect_and_tune(place, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--dtype", "float64"], "is a store of float32 values; leave out --dtype float64"),
-        (["--index-base", "0"], "first feature has number 1, and 0 is wanted"),
+        (["--dtype", "float64"], "--dtype float64 cannot change; leave --dtype out"),
+        (["--index-base", "0"], "is a store with --index-base 1, which --index-base 0 cannot change; leave --index-base out"),
     ],
 )
 def test_what_is_decided_cannot_be_changed(place, capsys, options, message):

@@ -176,7 +176,7 @@ def test_options_that_do_not_apply(place, capsys, tmp_path):
     assert "--label is for tables" in found.err
     linrank.Store.of(tmp_path / "store", linrank.load(tmp_path / "t.txt"))
     found = run(capsys, "inspect", tmp_path / "store", "--qid", "q", status=1)
-    assert "is a store, which has no columns; leave out --qid" in found.err
+    assert "--qid is for tables, and" in found.err
     found = run(capsys, "inspect", folder / "t.parquet", "--index-base", "0", status=1)
     assert "leave out --index-base" in found.err
 

@@ -198,7 +198,7 @@ TOLD = {
 @pytest.mark.parametrize("method", TOLD)
 def test_the_summary_and_the_report(files, model, capsys, method):
     options, params, words, values, attributes = TOLD[method]
-    asked = f"--valid {files['valid']} --scoring ndcg@5 --json -v"
+    asked = f"--valid {files['valid']} -m ndcg@5 --json -v"
     assert train(files, model, method, options, asked) == 0
     captured, twin = capsys.readouterr(), fitted(files, method, **params)
     data, is_exact = files["train_data"], method != "sgd"
@@ -416,10 +416,10 @@ def test_without_a_method_it_is_ranksvm(files, tmp_path):
         ("sgd --aggressiveness 2", "needs --algorithm pa, not pegasos"),
         ("sgd --alpha 0", "must be finite and > 0, got '0'"),
         ("sgd --alpha nan", "must be finite and > 0, got 'nan'"),
-        ("sgd --n-steps 0", "must be ≥ 1, got 0"),
-        ("sgd --n-steps 2.5", "must be an integer, got '2.5'"),
-        ("sgd --n-steps many", "must be an integer, got 'many'"),
-        ("sgd --seed -1", "must be ≥ 0, got -1"),
+        ("sgd --n-steps 0", "must be an integer ≥ 1, got '0'"),
+        ("sgd --n-steps 2.5", "must be an integer ≥ 1, got '2.5'"),
+        ("sgd --n-steps many", "must be an integer ≥ 1, got 'many'"),
+        ("sgd --seed -1", "must be an integer ≥ 0, got '-1'"),
         ("sgd --algorithm adam", "logistic, hybrid, got 'adam'"),
         ("sgd --sampling all", "must be one of pairs, query"),
         ("sgd --average median", "must be one of weighted, uniform, got 'median'"),
@@ -434,9 +434,9 @@ def test_without_a_method_it_is_ranksvm(files, tmp_path):
         ("domination --layers all", "must be one of labels, binary, got 'all'"),
         ("domination --margin exp", "must be a finite number, linear[:K1[,K2]]"),
         ("domination --negative-sampling 2", "must be a number > 0 and ≤ 1, got '2'"),
-        ("domination --feature-induction 0", "must be ≥ 1, got 0"),
-        ("factorized --n-components 0", "must be ≥ 1, got 0"),
-        ("factorized --n-components 2.5", "must be an integer, got '2.5'"),
+        ("domination --feature-induction 0", "must be an integer ≥ 1, got '0'"),
+        ("factorized --n-components 0", "must be an integer ≥ 1, got '0'"),
+        ("factorized --n-components 2.5", "must be an integer ≥ 1, got '2.5'"),
         ("factorized --constraint sphere", "must be one of box, ball, got 'sphere'"),
         ("factorized -c 0", "must be finite and > 0, got '0'"),
         ("factorized -e -1", "must be finite and > 0, got '-1'"),
@@ -448,7 +448,7 @@ def test_without_a_method_it_is_ranksvm(files, tmp_path):
         ("kernel --degree 2", "--degree needs --kernel poly, not rbf"),
         ("kernel --coef0 2", "--coef0 needs --kernel poly or sigmoid, not rbf"),
         ("kernel --kernel linear --gamma 1", "--gamma needs --kernel rbf or poly or sigmoid"),
-        ("kernel --kernel poly --degree 0", "must be ≥ 1, got 0"),
+        ("kernel --kernel poly --degree 0", "must be an integer ≥ 1, got '0'"),
         ("kernel --kernel poly --coef0 nan", "must be a finite number, got 'nan'"),
         ("kernel --n-components 5", "--n-components needs --approximation"),
         ("kernel --n-random 5", "--n-random needs --pairs pruned"),

@@ -165,9 +165,9 @@ def test_the_usual_grid(files, capsys):
         (["d", "--Cs", "1:2:1"], "needs LOW ≤ HIGH and FACTOR > 1"),
         (["d", "--Cs", "1:2:3:4"], "must be LOW:HIGH[:FACTOR] or a list"),
         (["d", "--Cs", "1:2:1.00001"], "values, at most 1,000 are tried"),
-        (["d", "--folds", "1"], "argument --folds: must be ≥ 2, got 1"),
+        (["d", "--folds", "1"], "argument --folds: must be an integer ≥ 2, got '1'"),
         (["d", "--folds", "3", "--valid", "v"], "not allowed with"),
-        (["-", "--valid", "-"], "cannot both be standard input"),
+        (["-", "--valid", "-"], "only one of the files can be standard input"),
         (["d", "-o", "-", "--json"], "exclude each other"),
         (["d", "--selection", "one_se", "--valid", "v"], "needs the spread over folds"),
         (["d", "--plot", "-"], "--plot needs the name of a file"),
@@ -188,19 +188,18 @@ def test_bad_values_end_with_1(files, tmp_path, capsys):
         ([files["train"], "--valid", str(tmp_path / "none.txt")], "No such file"),
         ([files["train"], "-o", nowhere], "there is no folder"),
         ([files["train"], "-o", files["train"]], "would be overwritten"),
-        ([files["train"], "--scoring", "accurracy"], "accurracy"),
+        ([files["train"], "-m", "accurracy"], "accurracy"),
         ([files["train"], "--convention", "mine"], "mine"),
         ([files["train"], "--folds", "41"], "40 queries cannot fill 41 folds"),
     ]:
         assert main(["tune", *arguments]) == 1
         captured = capsys.readouterr()
-        assert captured.err.count("\n") == 1
-        assert message in captured.err
+        assert message in captured.err.splitlines()[-1]
 
 
 def test_auto_does_what_the_estimator_does(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
-    options = ["--method", "auto", "--folds", "3", "--scoring", "ndcg@5", "--seed", "0"]
+    options = ["--method", "auto", "--folds", "3", "-m", "ndcg@5", "--seed", "0"]
     told = report(capsys, files["train"], *options, "-o", model)
     data = load(files["train"])
     truth = AutoRanker("ndcg@5", cv=3, random_state=0).fit(data.X, data.y, qid=data.qid)

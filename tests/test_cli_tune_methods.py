@@ -78,7 +78,7 @@ def fitted(files, method, **params):
         ),
         ("domination", "--eps 0.1 --scale standard", {"eps": 0.1, "scale": "standard"}),
         ("domination", "--layers binary --margin 2", {"layers": "binary", "margin": 2.0}),
-        ("domination", "--pooled --scoring map", {"pooled": True, "scoring": "map"}),
+        ("domination", "--pooled -m map", {"pooled": True, "scoring": "map"}),
         ("domination", "--selection one_se", {"selection": "one_se"}),
         ("domination", "--max-features 2 -e 1e-6", {"max_features": 2, "tol": 1e-6}),
         (
@@ -130,7 +130,7 @@ def test_it_does_what_the_estimator_does(files, model, capsys, method, options, 
 @pytest.mark.parametrize("method", FACES)
 def test_a_validation_file(files, capsys, method):
     valid = files["valid_data"]
-    options = f"--valid {files['valid']} --scoring map --json -q"
+    options = f"--valid {files['valid']} -m map --json -q"
     assert tune(files, method, options, folds="") == 0
     told = json.loads(capsys.readouterr().out)
     twin = fitted(files, method, cv=(valid.X, valid.y, valid.qid), scoring="map")
@@ -219,8 +219,8 @@ def test_what_did_not_converge_is_told(files, capsys, method):
         ("domination --penalty none", "must be one of l1, l2, got 'none'"),
         ("domination --n-alphas 6 --alphas 1,2", "--n-alphas and --alphas exclude each other"),
         ("domination --eps 2", "must be a number > 0 and ≤ 1, got '2'"),
-        ("domination --max-features 0", "must be ≥ 1, got 0"),
-        ("domination --folds 1", "argument --folds: must be ≥ 2"),
+        ("domination --max-features 0", "must be an integer ≥ 1, got '0'"),
+        ("domination --folds 1", "argument --folds: must be an integer ≥ 2"),
         ("kernel --kernel precomputed", "must be one of rbf, poly, sigmoid, linear"),
         ("kernel --gammas 0:1", "must be finite and > 0"),
         ("kernel --gammas -1", "--gammas"),

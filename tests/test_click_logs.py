@@ -252,7 +252,7 @@ def test_the_command_does_what_the_library_does(files, capsys):
     report = json.loads(out)
     assert report["log"]["propensity"] == propensity.tolist()
     assert report["log"]["records_of_other_documents"] > 0
-    assert report["valid"]["ndcg@10"] > 0.85
+    assert report["valid"]["metrics"]["ndcg@10"] > 0.85
     assert re.search(r"joined .* of 24,000 records, .* clicks, 4,000 lists", told)
     assert re.search(r"looks +by harvest, from position 1 on: 1 0\.\d+", told)
     assert "looks depend on the position alone" in told

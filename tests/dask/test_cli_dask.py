@@ -17,7 +17,7 @@ import pytest
 from distributed_data import ranking
 
 import linrank
-from linrank.cli.cluster import cluster_at
+from linrank.dask.clients import cluster_at
 from linrank.cli.main import main
 from linrank.io.store.store import Store
 
@@ -144,7 +144,7 @@ def test_text_is_refused_with_the_way_to_a_store(tmp_path, capsys):
 
 
 def test_an_address_without_a_scheduler_is_an_error(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("linrank.cli.cluster._TIMEOUT", 0.5)
+    monkeypatch.setattr("linrank.dask.clients._TIMEOUT", 0.5)
     assert train(store, tmp_path / "model.json", "--dask", "tcp://127.0.0.1:9") == 1
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
 

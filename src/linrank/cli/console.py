@@ -1,4 +1,4 @@
-"""What a person sees while a command runs; all of it on standard error."""
+"""Terminal and process: progress on standard error, results on standard output, signals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,80 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, TextIO, cast
+from typing import Any, NamedTuple, TextIO, cast
 
+from linrank.io.blocks import StandardOutput
 from linrank.system.resources import bytes_text
 
 State = dict[str, Any]
+
+
+class Result(NamedTuple):
+    """What a command has found: facts for ``--json``, else text on standard output."""
+
+    facts: dict[str, Any]
+    text: str = ""
+    status: int = 0
+
+
+def print_result(command: str, result: Result, *, as_json: bool) -> None:
+    """Write the result of a command to standard output, for a program or for a person."""
+    if as_json:
+        write_standard(json_report(command, result.facts))
+    elif result.text:
+        # With ``?`` for what a terminal cannot spell.
+        _write(result.text + "\n", getattr(sys.stdout, "encoding", None) or "utf-8", "replace")
+
+
+def json_report(command: str, facts: dict[str, Any]) -> str:
+    """A line of JSON: which command of which version has found what."""
+    import json
+
+    from linrank import __version__
+
+    report = {"command": command, "linrank": __version__, **facts}
+    return json.dumps(report, ensure_ascii=False, default=str) + "\n"
+
+
+def write_standard(text: str) -> None:
+    """Write text that programs read to standard output: in UTF-8, as into a file.
+
+    Halves of surrogate pairs, as names of files may hold, become the escapes that JSON has.
+    """
+    _write(text, "utf-8", "backslashreplace")
+
+
+def _write(text: str, encoding: str, errors: str) -> None:
+    if sys.stdout is not None and not hasattr(sys.stdout, "buffer"):  # text only, in a notebook
+        sys.stdout.write(text)
+        return
+    output = StandardOutput()
+    output.write(text.encode(encoding, errors))
+    output.flush()
+
+
+def flush_standard() -> None:
+    """Pass on what others wrote to standard output, as argparse its help."""
+    if hasattr(sys.stdout, "buffer"):
+        StandardOutput().flush()
+
+
+class Clock:
+    """The time of each stage of a command, in seconds."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.perf_counter()
+        self._stages: dict[str, float] = {}
+
+    def end(self, stage: str) -> float:
+        """End a stage, and return how long it took."""
+        now = time.perf_counter()
+        self._stages[stage], self._last = now - self._last, now
+        return self._stages[stage]
+
+    def seconds(self) -> dict[str, float]:
+        """All stages, and the total until now."""
+        return {**self._stages, "total": time.perf_counter() - self._start}
 
 
 class SteadyErrors:

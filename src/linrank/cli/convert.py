@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console
-from linrank.cli.main import OK
-from linrank.cli.options import INDEX_BASE, add_reading, add_reporting, declare
-from linrank.cli.reading import column_choices, in_options, judgement_options
-from linrank.cli.streams import STANDARD, is_model, json_report, write_standard
+from linrank.cli.console import Console, Result
+from linrank.cli.files import check_data, column_options, in_options, judgement_options
+from linrank.cli.main import UsageError
+from linrank.cli.options import INDEX_BASE, STANDARD, Parser, add_reading, add_reporting, declare
 from linrank.io.formats import WRITTEN
 from linrank.system.resources import bytes_text, count, seconds
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from linrank.io.write import Written
 
 OPTIONS = f"""
+  DATA...            data files, read as one (runs: side by side), or a store; - for stdin
   -o, --output OUT   file or store to write; - for stdout, with --to (default: the last DATA)
 writing:
   --to FORMAT:to     one of {", ".join(WRITTEN)} (default: by the extension of OUT; a store has
@@ -41,25 +41,18 @@ nothing behind.
 """
 
 
-def configure(parser: ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.usage = "linrank convert DATA... -o OUT [options]"
     parser.description = DESCRIPTION
-    parser.add_argument(
-        "data",
-        nargs="+",
-        metavar="DATA",
-        help="data files, read as one (runs: side by side), or a store; - for stdin",
-    )
     declare(parser, OPTIONS, to=WRITTEN)
     add_reading(parser)
     add_reporting(parser)
 
 
-def run(args: Namespace, parser: ArgumentParser) -> int:
+def run(args: Namespace, console: Console) -> Result:
     """Convert, and say what came out."""
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    _check(args, parser)
+    _check(args)
     watch, start = _Watch(console), time.perf_counter()
     try:
         with in_options(console):
@@ -69,28 +62,22 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
     finally:
         console.clear()
     report = _report(written, args, watch, time.perf_counter() - start)
-    for label, text in _lines(report):
-        console.say(label, text)
-    if args.json:
-        write_standard(json_report("convert", report))
-    return OK
+    _say(report, console)
+    return Result(report)
 
 
-def _check(args: Namespace, parser: ArgumentParser) -> None:
+def _check(args: Namespace) -> None:
     """Fail on what cannot be before anything is read."""
-    args.target = args.output
-    if args.target is None:
-        *args.data, args.target = args.data
+    if args.output is None:
+        *args.data, args.output = args.data
     if not args.data:
-        parser.error("name what to write as well: linrank convert DATA -o OUT")
-    if args.target == STANDARD:
-        if args.to in (None, "store"):
-            parser.error("OUT is -, standard output: say with --to which format, but a store")
-        if args.json:
-            parser.error("--json and OUT both want standard output; name a file for OUT")
+        raise UsageError("name what to write as well: linrank convert DATA -o OUT")
+    if args.output == STANDARD and args.to in (None, "store"):
+        raise UsageError("OUT is -, standard output: say with --to which format, but a store")
+    if args.output == STANDARD and args.json:
+        raise UsageError("--json and OUT both want standard output; name a file for OUT")
     for path in args.data:
-        if path != STANDARD and is_model(path):
-            raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then OUT")
+        check_data(path)
 
 
 def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Written:
@@ -98,7 +85,7 @@ def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Writte
 
     return convert(
         args.data if len(args.data) > 1 else args.data[0],
-        args.target,
+        args.output,
         to=args.to,
         memory_limit=args.memory_limit,
         storage=args.storage,
@@ -115,7 +102,7 @@ def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Writte
         features=args.features,
         missing=args.missing,
         sidecars=False if args.no_sidecars else None,
-        **column_choices(args),
+        **column_options(args),
         **judgement_options(args),
     )
 
@@ -167,13 +154,13 @@ def _report(
         "dtype": str(written.dtype),
     }
     if isinstance(written, Written):
-        report |= {"target": args.target, "format": written.format, "bytes": written.nbytes}
+        report |= {"target": args.output, "format": written.format, "bytes": written.nbytes}
         return report | {
             "left_out": list(written.left_out),
             "misleading": list(written.misleading),
         }
     return report | {
-        "store": args.target,
+        "store": args.output,
         "queries": written.n_queries,
         "pairs": written.n_pairs,
         "index_base": written.index_base,
@@ -182,26 +169,27 @@ def _report(
     }
 
 
-def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
+def _say(report: dict[str, Any], console: Console) -> None:
+    """What was read and what was written."""
     n_bytes, duration = report["bytes_read"], report["seconds"]
     passes = f", {report['passes']} passes" if report["passes"] > 1 else ""
     size = f"{bytes_text(n_bytes)} in " if n_bytes else ""
     rate = f", {bytes_text(int(n_bytes / max(duration, 1e-9)))}/s" if n_bytes else ""
     sources = " ".join(report["sources"])
-    lines = [("read", f"{sources}: {size}{seconds(duration)}{rate}{passes}")]
+    console.say("read", f"{sources}: {size}{seconds(duration)}{rate}{passes}")
     matrix = f"{report['storage']} {report['dtype']}, {report['rows']} × {report['features']}"
+    size = "" if report["bytes"] is None else f", {bytes_text(report['bytes'])}"
     if "store" in report:
         counts = (
             f"{count(report['rows'], 'row')}, {count(report['queries'], 'query', 'queries')}, "
             f"{count(report['pairs'], 'pair')}"
         )
-        place = f"{bytes_text(report['bytes'])} in {count(report['chunks'], 'chunk')}"
-        return [*lines, ("wrote", f"{report['store']}: {counts}; {matrix}, {place}")]
-    size = "" if report["bytes"] is None else f", {bytes_text(report['bytes'])}"
-    lines.append(("wrote", f"{report['target']}: {report['format']}; {matrix}{size}"))
+        chunks = count(report["chunks"], "chunk")
+        console.say("wrote", f"{report['store']}: {counts}; {matrix}{size} in {chunks}")
+        return
+    console.say("wrote", f"{report['target']}: {report['format']}; {matrix}{size}")
     if report["left_out"]:
         what = " and ".join(report["left_out"])
-        lines.append(("note", f"{report['format']} has no place for {what}"))
+        console.say("note", f"{report['format']} has no place for {what}")
     for name in report["misleading"]:
-        lines.append(("note", f"the feature {name!r} is named like no feature: say --features"))
-    return lines
+        console.say("note", f"the feature {name!r} is named like no feature: say --features")

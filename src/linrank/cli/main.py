@@ -102,9 +102,12 @@ def _status(stop: KeyboardInterrupt) -> int:
     return INTERRUPTED if number is None else 128 + number
 
 
+class UsageError(Exception):
+    """The command line is wrong: the message names the option and the remedy."""
+
+
 def _dispatch(arguments: list[str]) -> int:
-    from linrank.cli.console import orderly_end
-    from linrank.cli.streams import flush_standard
+    from linrank.cli.console import Console, Result, flush_standard, orderly_end, print_result
 
     verbose = False
     try:
@@ -112,8 +115,14 @@ def _dispatch(arguments: list[str]) -> int:
             with orderly_end():
                 command, parser = _command(arguments)
                 args = parser.parse_args(arguments[1:])
-                verbose = getattr(args, "verbose", False)
-                status: int = command.run(args, parser)
+                verbose = args.verbose
+                console = Console(quiet=args.quiet, verbose=verbose)
+                result: Result = command.run(args, console)
+                print_result(arguments[0], result, as_json=getattr(args, "json", False))
+                status = result.status
+        except UsageError as error:
+            print(f"{parser.prog}: error: {error}", file=sys.stderr)
+            status = USAGE
         except SystemExit as stop:  # argparse: 0 after --help and --version, 2 after a wrong option
             status = stop.code if isinstance(stop.code, int) else FAILED
         flush_standard()

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli import options, reading, streams
-from linrank.cli.console import Console
-from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.methods.base import METHODS, Description, Method, Task, Trained
+from linrank.cli import files, options, places
+from linrank.cli.console import Clock, Console, Result
+from linrank.cli.main import NOT_CONVERGED, OK, UsageError
+from linrank.cli.options import STANDARD
+from linrank.methods.base import METHODS, Method, Task, Trained
 from linrank.methods.parameters import PairLosses, options_of
 from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
-    from linrank.metrics import Evaluation
     from linrank.models.linear import Model
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
@@ -34,8 +32,6 @@ table (Parquet, Arrow, CSV, TSV) with columns by name; or a store, the folder of
 {methods}
 """
 
-PATIENCE = "--patience SECONDS:positive  fail when there is no worker for so long (default: 60)"
-
 # Options of what only some methods can do: learn from listed pairs, or from other places than
 # memory.
 GROUPS = {
@@ -47,10 +43,9 @@ GROUPS = {
   --dask ADDRESS      train on a store by a Dask cluster: tcp://host:8786, or local:N processes
   --checkpoint FILE   save the weights of each iteration there
   --resume            go on from the weights in --checkpoint
-  {PATIENCE}""",
+  {places.PATIENCE}""",
     "stream": """
   --stream            read DATA batch by batch and never hold all of it; --passes times
-  --memory@memory_limit SIZE:size_in_bytes
   --steps-per-row R:positive  --stream: pairs drawn a row (default: 4)
   --checkpoint FILE   --stream: save the state there; if FILE exists, go on from it with the same
                       result
@@ -66,7 +61,7 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     shown = METHODS.values() if asked is None else [method]
     parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "train"))
     parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
-    options.add_output(parser, "MODEL", "model file to write, or -")
+    options.add_output(parser, "MODEL", "model file to write, or -", last=True)
     parser.add_argument(
         "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(METHODS))})"
     )
@@ -91,104 +86,55 @@ def _offers(method: Method, group: str) -> bool:
     )
 
 
-def run(args: Namespace, parser: ArgumentParser) -> int:
+def run(args: Namespace, console: Console) -> Result:
     """Read, train, write, measure."""
-    method, args.model = METHODS[args.method], options.output_of(args, parser, "MODEL", None)
     if getattr(args, "stream", False):
         from linrank.cli.stream import run_stream
 
-        return run_stream(args, parser)
-    parameters = options.parameters_of(args, parser, method.parameters)
-    is_cluster = getattr(args, "dask", None) is not None
-    is_store = is_cluster or ("store" in method.places and parameters.memory_limit is not None)
-    _check(args, parser, is_store)
-
-    # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.io.svmlight  # noqa: F401
-
-    options.load(method.train)
-    start = time.perf_counter()
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    data: Any = (
-        reading.open_store(args) if is_store else reading.read_data(args.data, args, console)
-    )
-    read = time.perf_counter()
-    took = "" if is_store else f" in {seconds(read - start)}"
-    console.say("opened" if is_store else "read", f"{reading.describe_data(data)}{took}")
-    data, preferences = _with_preferences(data, args, console)
+        return run_stream(args, console)
+    method = METHODS[args.method]
+    parameters = options.parameters_of(args, method.parameters)
+    is_store = places.is_store(method, args)
+    _check(args, is_store)
+    options.load(method.train)  # before the clock starts: the time of reading is not that of NumPy
+    opened, clock = places.open_data(args, console, is_store)
+    data, preferences = _with_preferences(opened, args, console)
     parameters.callback = console.progress(state_line)
-    reading.resolve_bounds(parameters, data)
-    if is_cluster:
-        from linrank.cli.cluster import train_on_cluster
-
-        trained = train_on_cluster(method, data, parameters, args, console)
+    files.resolve_bounds(parameters, data)
+    summary = {**files.data_summary(data, args), "preferences": preferences and len(preferences)}
+    if getattr(args, "dask", None) is not None:
+        summary["dask"] = args.dask
+        trained = places.train_on_cluster(method, data, parameters, args, console)
     else:
         trained = method.train(Task(data, parameters, preferences=preferences))
-    done = time.perf_counter()
-    told = tell_trained(trained, method, parameters, done - read, console)
-    evaluation = write_and_validate(trained.model, args, console)
-    if args.json:
-        summary = {
-            **reading.data_summary(data, args),
-            "preferences": preferences and len(preferences),
-        }
-        if is_cluster:
-            summary["dask"] = args.dask
-        training = {"method": method.name, **told.facts}
-        if "coef_bounds" in options_of(method.parameters):
-            training["bounds"] = args.coef_bounds and args.coef_bounds.text
-        print_json(args, summary, training, evaluation, (start, read, done))
-    return OK if trained.is_done else NOT_CONVERGED
+    training = {"method": method.name}
+    training |= describe_trained(trained, method, parameters, clock.end("train"), console)
+    if "coef_bounds" in options_of(method.parameters):
+        training["bounds"] = args.coef_bounds and args.coef_bounds.text
+    return finish(trained.model, trained.is_done, summary, training, args, console, clock)
 
 
 # ---- before the training ------------------------------------------------------------------------
 
 
-def _check(args: Namespace, parser: ArgumentParser, is_store: bool) -> None:
+def _check(args: Namespace, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     preferences = getattr(args, "preferences", None)
     if preferences is None and options.given(args, ("no_labels", "across_queries")):
-        parser.error("--no-labels and --across-queries need --preferences FILE")
-    if preferences is not None:
-        if preferences == streams.STANDARD in (args.data, args.valid):
-            parser.error("--preferences and other data cannot both be standard input")
-        if is_store:
-            parser.error("--preferences compare any two rows, which passes over a store cannot")
-        streams.check_inputs(preferences)
-    if getattr(args, "dask", None) is not None:
-        from linrank.cli.cluster import check_cluster
-
-        check_cluster(args, parser)
-    else:
-        needing = options.flags_in(GROUPS["cluster"] + GROUPS["stream"])
-        names = [name[2:].replace("-", "_") for name in needing]
-        for name in options.given(args, names):
-            needed = "--dask" if hasattr(args, "dask") else "--stream"
-            parser.error(f"{options.flag(name)} needs {needed}")
-    if is_store and not os.path.isdir(args.data):
-        streams.check_readable(args.data)
-        parser.error(
-            f"{args.data} is no store, which passes within a limit and clusters read; write one "
-            f"first: linrank convert {args.data} -o STORE"
-        )
-    check_files(args, parser, preferences)
+        raise UsageError("--no-labels and --across-queries need --preferences FILE")
+    if preferences is not None and is_store:
+        raise UsageError("--preferences compare any two rows, which passes over a store cannot")
+    places.check_place(args, is_store, GROUPS)
+    check_trained_files(args, preferences)
 
 
-def check_files(args: Namespace, parser: ArgumentParser, *others: str | None) -> None:
-    """Fail on a misspelt file or metric.
-
-    ``others`` are files that are read beside the data and the validation data.
-    """
-    if args.json and args.model == streams.STANDARD:
-        parser.error("--json and a model on standard output (-) exclude each other")
-    if args.data == args.valid == streams.STANDARD:
-        parser.error("DATA and --valid cannot both be standard input")
+def check_trained_files(args: Namespace, *others: str | None) -> None:
+    """Fail on a misspelt file or metric; ``others`` are read beside data and validation data."""
     if args.metrics and args.valid is None:
-        parser.error("-m needs --valid FILE, the data to measure on")
-    streams.check_output(args.model, args.data, args.valid, *others)
-    streams.check_inputs(args.valid)
+        raise UsageError("-m needs --valid FILE, the data to measure on")
     if args.valid is not None:
-        reading.check_metrics(args.metrics, args.convention)
+        files.check_metrics(args.metrics, args.convention)
+    files.check_files([*others, args.data, args.valid], args.output)
 
 
 def _with_preferences(
@@ -203,90 +149,79 @@ def _with_preferences(
     if data.qid is not None and not args.across_queries:
         preferences.check_queries(data.queries)
     console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
-    return (reading.without_labels(data) if args.no_labels else data), preferences
+    return (files.without_labels(data) if args.no_labels else data), preferences
 
 
 # ---- during and after it ------------------------------------------------------------------------
 
 
-def tell_trained(
-    trained: Trained, method: Method, parameters: Any, took: float, console: Console
-) -> Description:
-    """What is to be known of a training, and a warning if it is not done."""
-    console.clear()
-    told = method.describe(trained, parameters)
-    for place, (label, text) in enumerate(told.lines):
-        console.say(label, text if place else f"{text} in {seconds(took)}")
-    if not trained.is_done:
-        doubt = trained.doubt or f"did not converge: {trained.result.message}"
-        console.warn(options.in_flags(doubt, method.parameters))
-    return told
-
-
 def state_line(state: dict[str, Any]) -> str:
     """What is shown of an iteration, or of a milestone of a descent."""
     is_descent = "n_steps" in state
-    told = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
+    line = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
     if math.isfinite(state["objective"]):
-        told += f"  objective {state['objective']:.8g}"
+        line += f"  objective {state['objective']:.8g}"
     if math.isfinite(state.get("gap", math.nan)):
-        told += f"  gap {state['gap']:.2e}"
-    return f"{told}  {state['seconds']:.2f} s"
+        line += f"  gap {state['gap']:.2e}"
+    return f"{line}  {state['seconds']:.2f} s"
 
 
-def write_and_validate(model: Model, args: Namespace, console: Console) -> Evaluation | None:
-    """Save a model; its measures on the file of ``--valid``, if there is one, and with it.
+def describe_trained(
+    trained: Trained, method: Method, parameters: Any, took: float, console: Console
+) -> dict[str, Any]:
+    """Say what is to be known of a training, and warn if it is not done; the facts of it."""
+    console.clear()
+    description = method.describe(trained, parameters)
+    for place, (label, text) in enumerate(description.lines):
+        console.say(label, text if place else f"{text} in {seconds(took)}")
+    warn_unless_done(trained, method, console)
+    return description.facts
+
+
+def warn_unless_done(trained: Trained, method: Method, console: Console) -> None:
+    """Warn of a solver that stopped before its tolerance."""
+    if not trained.is_done:
+        doubt = trained.doubt or f"did not converge: {trained.result.message}"
+        console.warn(options.in_flags(doubt, method.parameters))
+
+
+def finish(
+    model: Model,
+    is_done: bool,
+    data: dict[str, Any],
+    training: dict[str, Any],
+    args: Namespace,
+    console: Console,
+    clock: Clock,
+) -> Result:
+    """Save a model, measure it on the file of ``--valid``, if there is one; the report on all.
 
     In this order: a fault in the validation data must not cost the model.
     """
-    streams.write_model(model, args.model, console)
-    if args.valid is None:
-        return None
+    files.write_model(model, args.output, console)
+    report = {"data": data, "training": training, "valid": None, "model": args.output}
+    if args.valid is not None:
+        metrics = _validate(model, args, console)
+        convention = {"convention": args.convention, "metrics": metrics}
+        report["valid"] = {"source": args.valid, **convention}
+    report["seconds"] = clock.seconds()
+    return Result(report, status=OK if is_done else NOT_CONVERGED)
+
+
+def _validate(model: Model, args: Namespace, console: Console) -> dict[str, Any]:
+    """The measures of a model on the file of ``--valid``, which its file then tells."""
     from dataclasses import replace
 
     from linrank.metrics import evaluate
 
-    data, scores = reading.read_and_score(model, args.valid, args, console)
-    result = evaluate(
-        data.labels,
-        scores,
-        qid=data.qid,
-        metrics=reading.metrics_for(data, args.metrics, METRICS, args.convention, console),
-        convention=args.convention,
-        n_jobs=args.jobs,
-    )
+    data, scores = files.read_and_score(model, args.valid, args, console)
+    metrics = files.metrics_for(data, args.metrics, METRICS, args.convention, console)
+    how = {"metrics": metrics, "convention": args.convention, "n_jobs": args.jobs}
+    result = evaluate(data.labels, scores, qid=data.qid, **how)
     console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
-    if args.model != streams.STANDARD:
-        # For `linrank inspect` to tell.
-        measures = {f"{streams.VALIDATED}{name}": value for name, value in result.items()}
-        replace(model, training={**model.training, **measures}).save(args.model)
-    return result
-
-
-def print_json(
-    args: Namespace,
-    data: dict[str, Any],
-    training: dict[str, Any],
-    evaluation: Evaluation | None,
-    times: tuple[float, float, float],
-) -> None:
-    """One object on standard output."""
-    start, read, trained = times
-    report = {
-        "data": data,
-        "training": training,
-        "seconds": {
-            "read": read - start,
-            "train": trained - read,
-            "total": time.perf_counter() - start,
-        },
-        "valid": None
-        if evaluation is None
-        else {
-            "source": args.valid,
-            "convention": args.convention,
-            "metrics": evaluation.to_dict()["means"],
-        },
-        "model": args.model,
-    }
-    streams.write_standard(streams.json_report("train", report))
+    if args.output != STANDARD:
+        # For `linrank inspect` to show.
+        measures = {f"{files.VALIDATED}{name}": value for name, value in result.items()}
+        replace(model, training={**model.training, **measures}).save(args.output)
+    means: dict[str, Any] = result.to_dict()["means"]
+    return means
