@@ -44,7 +44,7 @@ def test_help_shows_the_options_of_the_method_and_the_common_ones(
     assert main([command, "--method", method, "--help"]) == 0
     shown = set(re.findall(r"(?<![\w`-])--[a-zA-Z][\w-]*", capsys.readouterr().out))
     places = {name for group in GROUPS.values() for name in flags_in(group)}
-    own = spellings(parameters) | COMMON | places | {"--output", "--folds", "--plot", "--auto"}
+    own = spellings(parameters) | COMMON | places | {"--output", "--folds", "--auto"}
     assert spellings(parameters) <= shown
     assert shown <= own
     others = set().union(*(spellings(m.parameters) for m in METHODS.values())) - own

@@ -105,22 +105,6 @@ def test_labels_below_zero_are_measured_by_pairs(tmp_path, capsys):
     assert "ndcg is left out" in captured.err
 
 
-def test_plot(files, tmp_path, capsys):
-    for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<?xml")):
-        path = tmp_path / name
-        assert main(["tune", files["train"], *GRID, "--plot", str(path), "-q"]) == 0
-        assert path.read_bytes().startswith(start)
-    assert sorted(os.listdir(tmp_path)) == ["p.png", "p.svg"]
-
-
-def test_plot_without_matplotlib_fails_before_the_work(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["tune", files["train"], "--plot", str(tmp_path / "p.png")]) == 1
-    err = capsys.readouterr().err
-    assert "pip install matplotlib" in err
-    assert "read" not in err
-
-
 def test_too_few_iterations_end_with_3(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
     options = ["--Cs", "100", "--max-iter", "1", "-e", "1e-12", "-o", model]
@@ -170,8 +154,6 @@ def test_the_usual_grid(files, capsys):
         (["-", "--valid", "-"], "only one of the files can be standard input"),
         (["d", "-o", "-", "--json"], "exclude each other"),
         (["d", "--selection", "one_se", "--valid", "v"], "needs the spread over folds"),
-        (["d", "--plot", "-"], "--plot needs the name of a file"),
-        (["d", "--plot", "x.foo"], "--plot x.foo: the name must end in .png, .svg, .pdf"),
     ],
 )
 def test_wrong_usage_ends_with_2(arguments, message, capsys):

@@ -1,4 +1,11 @@
-"""``linrank check``: whether data are such as a model was trained on."""
+"""linrank check DATA --against MODEL [options]
+
+Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
+the two lacks, missing values that the model cannot fill in, values outside of the range of
+training, features that have become constant, and means that have moved. Errors come first, then
+warnings, each by the importance of the feature; -v shows notes too. The exit status is 4 if there
+is an error, with --strict also if there is a warning.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +27,10 @@ OPTIONS = """
                       rows; fewer are a note, unless one lies farther out than that range is wide
                       (default: 0.01)
 """
-DESCRIPTION = """\
-Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
-the two lacks, missing values that the model cannot fill in, values outside of the range of
-training, features that have become constant, and means that have moved. Errors come first, then
-warnings, each by the importance of the feature; -v shows notes too. The exit status is 4 if there
-is an error, with --strict also if there is a warning.
-"""
 
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank check DATA --against MODEL [options]"
-    parser.description = DESCRIPTION
     parser.add_argument(
         "--against", metavar="MODEL", required=True, help="model file written by linrank train"
     )

@@ -1,4 +1,19 @@
-"""``linrank clicks``: from a click log and the features of what was shown to a model."""
+"""linrank clicks LOG --features JUDGMENTS -o MODEL [options]
+
+Join the records of LOG (session, query, document, position, clicked) to the rows of
+JUDGMENTS by query and document, estimate how often each position is looked at, and
+learn from what was clicked over what was not, clicks weighted by what that says.
+
+LOG is a table (Parquet, Arrow, CSV, TSV), its columns known by name, as session_id,
+query, url, rank, click. JUDGMENTS has a row for each query and document, with ids and
+features; labels are not learnt from.
+
+The model behind it: a result is clicked if it is looked at and attracts, and whether it
+is looked at depends on its position alone. Propensities can be told from the log only
+where results have moved between positions.
+
+The training is that of `linrank train`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +31,8 @@ from linrank.methods.base import METHODS, Task
 from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from linrank.clicks.impressions import Impressions
@@ -27,6 +44,7 @@ PROPENSITIES = ("harvest", "position-model", "click-rates", "power-law", "none")
 STRATEGIES = ("clicked-over-skipped", "clicked-over-others", "clicked-over-next-skipped")
 ROLES = ("session", "query", "document", "position", "clicked", "count")
 MAX_WEIGHT = 20.0
+UNWEIGHTED = "none: every click weighs the same, and what was shown on top wins by being seen"
 
 OPTIONS = f"""
 from clicks to preferences:
@@ -43,35 +61,13 @@ from clicks to preferences:
   --write-preferences FILE  also write 'winner loser weight' lines
   --write-propensities FILE  also write one number for each position
 """
-DESCRIPTION = """\
-Join the records of LOG (session, query, document, position, clicked) to the rows of
-JUDGMENTS by query and document, estimate how often each position is looked at, and
-learn from what was clicked over what was not, clicks weighted by what that says.
-
-LOG is a table (Parquet, Arrow, CSV, TSV), its columns known by name, as session_id,
-query, url, rank, click. JUDGMENTS has a row for each query and document, with ids and
-features; labels are not learnt from.
-
-The model behind it: a result is clicked if it is looked at and attracts, and whether it
-is looked at depends on its position alone. Propensities can be told from the log only
-where results have moved between positions.
-
-The training is that of `linrank train`.
-"""
 
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank clicks LOG --features JUDGMENTS -o MODEL [options]"
-    parser.description = DESCRIPTION
     parser.add_argument("log", metavar="LOG", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--features",
-        dest="data",
-        metavar="JUDGMENTS",
-        required=True,
-        help="data with query ids, document ids and features: a table, text, or a store",
-    )
+    about = "data with query ids, document ids and features: a table, text, or a store"
+    parser.add_argument("--features", dest="data", metavar="JUDGMENTS", required=True, help=about)
     options.add_output(parser, "MODEL", "model file to write, or -")
     options.declare(parser, OPTIONS, columns=log_columns, strategy=STRATEGIES)
     options.add_parameters(parser, METHOD.parameters, "options of the training")
@@ -108,8 +104,7 @@ def run(args: Namespace, console: Console) -> Result:
     if args.positions is not None:
         impressions = impressions.top(args.positions)
     _say_joined(joined, impressions, clock.end("join"), console)
-    propensity = _propensity(args, impressions)
-    console.say("looks", _describe_propensity(propensity, args.propensity))
+    propensity = _propensity(args, impressions, console)
     preferences = click_preferences(
         impressions,
         args.strategy.replace("-", "_"),
@@ -164,14 +159,12 @@ def _spelt(message: str) -> str:
 
 def _say_joined(joined: JoinedLog, impressions: Impressions, took: float, console: Console) -> None:
     """What the records are, and those that found no row."""
-    n_lists = 0 if impressions.offsets is None else len(impressions.offsets) - 1
-    rows = len(set(impressions.rows_needed("clicks").tolist()))
-    console.say(
-        "joined",
-        f"{joined.source}: {len(impressions):,} of {joined.n_records:,} records, "
-        f"{count(int(impressions.clicked.sum()), 'click')}, {count(n_lists, 'list')}, "
-        f"{count(rows, 'row')} shown, in {seconds(took)}",
-    )
+    lists = count(0 if impressions.offsets is None else len(impressions.offsets) - 1, "list")
+    rows = count(len(set(impressions.rows_needed("clicks").tolist())), "row")
+    clicks = count(int(impressions.clicked.sum()), "click")
+    records = f"{len(impressions):,} of {joined.n_records:,} records"
+    size = f"{records}, {clicks}, {lists}, {rows} shown, in {seconds(took)}"
+    console.say("joined", f"{joined.source}: {size}")
     if set(joined.columns) != set(joined.columns.values()):
         columns = ", ".join(f"{role} {name!r}" for role, name in joined.columns.items())
         console.say("columns", columns)
@@ -179,7 +172,7 @@ def _say_joined(joined: JoinedLog, impressions: Impressions, took: float, consol
         console.warn(f"{joined.source}: {joined.describe_lost()}")
 
 
-def _propensity(args: Namespace, impressions: Impressions) -> NDArray[Any] | None:
+def _propensity(args: Namespace, impressions: Impressions, console: Console) -> NDArray[Any] | None:
     """The chance that each position is looked at; None where clicks are taken as they are."""
     import numpy as np
 
@@ -187,35 +180,32 @@ def _propensity(args: Namespace, impressions: Impressions) -> NDArray[Any] | Non
     from linrank.clicks.propensity import as_propensity
 
     how = args.propensity
+    estimates: dict[str, Callable[[], NDArray[Any]]] = {
+        "harvest": lambda: clicks.harvest(impressions),
+        "position-model": lambda: clicks.fit_position_model(impressions).propensity,
+        "click-rates": lambda: clicks.click_rates(impressions),
+        "power-law": lambda: clicks.power_law(impressions.n_positions, args.eta),
+    }
     if how == "none":
+        console.say("looks", UNWEIGHTED)
         return None
-    if how == "power-law":
-        return clicks.power_law(impressions.n_positions, args.eta)
-    if how not in PROPENSITIES:
-        return as_propensity(np.array(files.read_text(how).split(), dtype=np.float64))
-    try:
-        if how == "harvest":
-            return clicks.harvest(impressions)
-        if how == "click-rates":
-            return clicks.click_rates(impressions)
-        return clicks.fit_position_model(impressions).propensity
-    except ValueError as error:
-        raise ValueError(
-            f"--propensity {how}: {error}; --positions N leaves out lower positions, --propensity "
-            "power-law guesses 1/rank, and none takes clicks as they are"
-        ) from None
-
-
-def _describe_propensity(propensity: NDArray[Any] | None, how: str) -> str:
-    """The chances by position, and what they rest on."""
-    if propensity is None:
-        return "none: every click weighs the same, and what was shown on top wins by being seen"
-    chances = " ".join(f"{p:.3g}" for p in propensity)
+    if how not in estimates:
+        found = as_propensity(np.array(files.read_text(how).split(), dtype=np.float64))
+    else:
+        try:
+            found = estimates[how]()
+        except ValueError as error:
+            raise ValueError(
+                f"--propensity {how}: {error}; --positions N leaves out lower positions, "
+                "--propensity power-law guesses 1/rank, and none takes clicks as they are"
+            ) from None
     assumed = {
         "power-law": "a guess, not of this log",
         "click-rates": "right only if results were in random order",
     }.get(how, "relative to the largest; looks depend on the position alone")
-    return f"by {how}, from position 1 on: {chances} ({assumed})"
+    chances = " ".join(f"{p:.3g}" for p in found)
+    console.say("looks", f"by {how}, from position 1 on: {chances} ({assumed})")
+    return found
 
 
 def _write_parts(

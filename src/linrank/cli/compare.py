@@ -1,4 +1,15 @@
-"""``linrank compare``: which ranker to ship, of methods to be trained or of models at hand."""
+"""linrank compare TRAIN [VALID] TEST [-o FILE] [options]
+
+Train every method on the same data, choose among its defaults and other candidates, measure it on
+test queries that it has not seen, and compare all of them with one: time, size, metrics with
+intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
+method of each fold runs in a process of its own, -j at a time.
+
+  linrank compare TRAIN [VALID] TEST              one split
+  linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
+                                                  tests
+  linrank compare TEST --models A.json B.json --scores C.txt      no training
+"""
 
 from __future__ import annotations
 
@@ -27,7 +38,6 @@ FORMATS = (".txt", ".md", ".html", ".json")
 _PAGE = """\
 <!doctype html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>linrank compare</title>
@@ -35,14 +45,10 @@ _PAGE = """\
 :root {{ color-scheme: light dark; }}
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; }}
 </style>
-</head>
-<body>
 <h1>Which method to ship</h1>
 {body}
-</body>
 </html>
 """
-
 
 SCALES = ("auto", "standard", "minmax", "none")
 SELECTIONS = ("auto", "validation", "cross-validation")
@@ -68,17 +74,6 @@ comparing:
   --correction {holm,bonferroni,bh,none}:str=holm  of p for the number of comparisons (default:
                        holm)
 """
-DESCRIPTION = """\
-Train every method on the same data, choose among its defaults and other candidates, measure it on
-test queries that it has not seen, and compare all of them with one: time, size, metrics with
-intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
-method of each fold runs in a process of its own, -j at a time.
-
-  linrank compare TRAIN [VALID] TEST              one split
-  linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
-                                                  tests
-  linrank compare TEST --models A.json B.json --scores C.txt      no training
-"""
 
 
 N_FEATURES = """
@@ -89,8 +84,6 @@ N_FEATURES = """
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank compare TRAIN [VALID] TEST [-o FILE] [options]"
-    parser.description = DESCRIPTION
     options.declare(parser, OPTIONS, selection=SELECTIONS, scale=SCALES)
     options.add_metrics(
         parser, default="ndcg@10, map and pairwise_accuracy", selects="chooses parameters"
@@ -122,21 +115,15 @@ def _list_methods() -> Result:
     """All methods, and whether their packages are here."""
     from linrank.judging.candidates import contestants
 
-    methods: list[dict[str, Any]] = [
-        {
-            "name": one.name,
-            "family": one.family,
-            "description": one.description,
-            "grid": one.candidates,
-            "installed": not one.is_missing,
-        }
-        for one in contestants().values()
-    ]
+    names = ("name", "family", "description", "grid", "installed")
+    methods: list[dict[str, Any]] = []
+    rows = []
+    for one in contestants().values():
+        absent = " (not installed)" if one.is_missing else ""
+        rows.append([one.name, one.family + absent, one.description, one.candidates])
+        values = (one.name, one.family, one.description, one.candidates, not one.is_missing)
+        methods.append(dict(zip(names, values, strict=True)))
     columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
-    rows = [
-        [name, family + ("" if is_here else " (not installed)"), *about]
-        for name, family, *about, is_here in (one.values() for one in methods)
-    ]
     return Result({"methods": methods}, Table(columns, rows).to_text(terminal_width(1)))
 
 
@@ -236,32 +223,20 @@ def _contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
 
     def show_state(state: dict[str, Any]) -> None:
         done = f"{state['n_done']} of {state['n_total']} fits"
-        name = f"{state.get('method')}, fold {state.get('fold')}"
         if state["event"] == "running":
             left = state["seconds_left"]
-            estimate = "" if left is None else f"  about {duration(left)} left"
+            wait = "" if left is None else f"{left:.0f} s" if left < 90 else f"{left / 60:.0f} min"
+            estimate = f"  about {wait} left" if wait else ""
             console.status(f"{done}{estimate}  {', '.join(state['running']) or 'comparing'}")
-        elif state["status"] == "done":
+            return
+        name = f"{state['method']}, fold {state['fold']}"
+        if state["status"] == "done":
             score = f"{state['scoring']} {abs(state['score']):.4f}"
             console.detail(f"{done}  {name}: chosen by {score} in {seconds(state['seconds'])}")
         else:
             console.say(state["status"], f" {name}: {state['why']}")
 
     return show_state
-
-
-def duration(left: float) -> str:
-    """A time to wait, no finer than it is known: ``40 s``, ``5 min``.
-
-    Examples
-    --------
-    >>> duration(3.2), duration(44), duration(290), duration(7000)
-    ('5 s', '45 s', '5 min', '1 h 57 min')
-    """
-    if left < 57.5:
-        return f"{max(5, 5 * round(left / 5))} s"
-    minutes = max(1, round(left / 60))
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 # ---- models and scores at hand ------------------------------------------------------------------

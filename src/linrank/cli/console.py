@@ -204,16 +204,18 @@ class Console:
         self.detail(text)
         self.status(text)
 
-    def reading(self, source: str) -> Callable[[int, int | None], None] | None:
-        """A progress callback for the reader; None where nobody would see it."""
-        if not self.live:
-            return None
+    def counting(self, what: str) -> Callable[[int, int | None], None]:
+        """A progress callback that shows how many bytes of what there is are done."""
 
         def show(done: int, total: int | None) -> None:
             share = f" of {bytes_text(total)} ({100 * done // max(total, 1)} %)" if total else ""
-            self.status(f"reading {source}: {bytes_text(done)}{share}")
+            self.status(f"{what}: {bytes_text(done)}{share}")
 
         return show
+
+    def reading(self, source: str) -> Callable[[int, int | None], None] | None:
+        """Such a callback for the reader; None where nobody would see it."""
+        return self.counting(f"reading {source}") if self.live else None
 
     def progress(self, line: Callable[[State], str]) -> Callable[[State], None] | None:
         """A callback that shows a line on the state of a run; None where nobody would see it.
@@ -287,15 +289,14 @@ def orderly_end() -> Iterator[None]:
     came: list[tuple[int, float]] = []
 
     def end(number: int, frame: FrameType | None) -> None:
-        if _is_importing(frame):
-            send_again(number)
-            return
-        now = time.monotonic()
-        is_new = number == signal.SIGINT or number in _sent_again
-        _sent_again.discard(number)
-        if is_new or not came or now - came[-1][1] > _TWICE:
+        if not _is_importing(frame):
+            now = time.monotonic()
+            is_new = number == signal.SIGINT or number in _sent_again
+            _sent_again.discard(number)
+            if came and not is_new and now - came[-1][1] <= _TWICE:
+                return
             came.append((number, now))
-            raise _raised(number)
+        interrupt(number, frame)
 
     for number in ours:
         signal.signal(number, end)
@@ -344,8 +345,12 @@ def _raised(number: int) -> KeyboardInterrupt:
     return KeyboardInterrupt() if number == signal.SIGINT else Ended(number)
 
 
-def begin() -> None:
-    """Make the process fit for any standard streams, and for Ctrl-C and other ends at any time."""
+@contextmanager
+def own_process() -> Iterator[None]:
+    """A process that is ours alone and short-lived: fit for any standard streams, and for Ctrl-C.
+
+    At its end nothing is left for Python to complain about.
+    """
     # Imports make 100,000 objects and no garbage: looking for some every 700, and once more at
     # exit, takes a tenth of the time of a small command.
     gc.set_threshold(50_000)
@@ -359,22 +364,21 @@ def begin() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, interrupt)
     sys.unraisablehook = _unraisable
-
-
-def end() -> None:
-    """Leave nothing for Python to complain about when it ends."""
-    # All is done: no traceback from here on, and the status stays what it is if a signal to end
-    # comes twice. Python would take a handler of ours away before it is through.
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    if signal.getsignal(signal.SIGINT) is interrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except (OSError, ValueError):  # its reader is gone, or the disk is full: we have said so
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    gc.freeze()
+        yield
+    finally:
+        # All is done: no traceback from here on, and the status stays what it is if a signal to
+        # end comes twice. Python would take a handler of ours away before it is through.
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, ValueError):  # its reader is gone, or the disk is full: we have said so
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        gc.freeze()
 
 
 def _unraisable(unraisable: Any) -> None:

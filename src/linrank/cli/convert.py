@@ -1,13 +1,20 @@
-"""``linrank convert``: data of any format that is read into any that is written, or a store."""
+"""linrank convert DATA... -o OUT [options]
+
+Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
+to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is
+read without parsing, and trained from where it does not fit in memory; it is written from text and
+tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
+nothing behind.
+"""
 
 from __future__ import annotations
 
 import time
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linrank.cli.console import Console, Result
-from linrank.cli.files import check_data, column_options, in_options, judgement_options
+from linrank.cli.files import check_data, column_options, in_options, judgment_options
 from linrank.cli.main import UsageError
 from linrank.cli.options import INDEX_BASE, STANDARD, Parser, add_reading, add_reporting, declare
 from linrank.io.formats import WRITTEN
@@ -32,19 +39,10 @@ writing:
                      quarter of it (default: 64MiB)
   --force            replace a file or store that is there
 """
-DESCRIPTION = """\
-Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
-to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is
-read without parsing, and trained from where it does not fit in memory; it is written from text and
-tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
-nothing behind.
-"""
 
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank convert DATA... -o OUT [options]"
-    parser.description = DESCRIPTION
     declare(parser, OPTIONS, to=WRITTEN)
     add_reading(parser)
     add_reporting(parser)
@@ -61,9 +59,7 @@ def run(args: Namespace, console: Console) -> Result:
         raise FileExistsError(str(error).replace("overwrite=True", "--force")) from None
     finally:
         console.clear()
-    report = _report(written, args, watch, time.perf_counter() - start)
-    _say(report, console)
-    return Result(report)
+    return _result(written, args, watch, time.perf_counter() - start, console)
 
 
 def _check(args: Namespace) -> None:
@@ -103,93 +99,73 @@ def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Writte
         missing=args.missing,
         sidecars=False if args.no_sidecars else None,
         **column_options(args),
-        **judgement_options(args),
+        **judgment_options(args),
     )
 
 
 class _Watch:
-    """Counts bytes and passes, and draws the status line."""
+    """Counts the bytes that are read, and the passes over them."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._begin = console, time.perf_counter()
+        self._console, self._show = console, console.counting("converting")
         self.n_bytes, self.n_passes = 0, 1
 
     def show(self, done: int, total: int | None) -> None:
-        """The progress callback."""
-        now = time.perf_counter()
+        """The progress of what is read."""
         if done < self.n_bytes:
             self.n_passes += 1
-            self._begin = now
             self._console.detail(
                 f"pass {self.n_passes}: a line asked for another layout or order, or for what "
                 "stands in for missing values"
             )
-        elif self.n_bytes == 0:
-            self._console.detail("converting")
         self.n_bytes = done
-        share = f" of {bytes_text(total)} ({100 * done // max(total, 1)} %)" if total else ""
-        rate = done / max(now - self._begin, 1e-9)
-        self._console.status(f"converting: {bytes_text(done)}{share}, {bytes_text(int(rate))}/s")
+        self._show(done, total)
 
     def show_rows(self, done: int, total: int | None) -> None:
         """The progress of a file that is written."""
         share = f" of {total:,} ({100 * done // max(total, 1)} %)" if total else ""
-        self._console.detail(f"wrote {count(done, 'row')}{share}")
-        self._console.status(f"writing: {count(done, 'row')}{share}")
+        self._console.tell(f"wrote {count(done, 'row')}{share}")
 
 
-def _report(
-    written: Store | Written, args: Namespace, watch: _Watch, duration: float
-) -> dict[str, Any]:
+def _result(
+    written: Store | Written, args: Namespace, watch: _Watch, took: float, console: Console
+) -> Result:
+    """Say what was read and written; the same as facts."""
     from linrank.io.write import Written
 
-    report = {
+    size = rate = ""
+    if watch.n_bytes:
+        size = f"{bytes_text(watch.n_bytes)} in "
+        rate = f", {bytes_text(int(watch.n_bytes / max(took, 1e-9)))}/s"
+    passes = f", {watch.n_passes} passes" if watch.n_passes > 1 else ""
+    console.say("read", f"{' '.join(args.data)}: {size}{seconds(took)}{rate}{passes}")
+    facts = {
         "sources": args.data,
         "bytes_read": watch.n_bytes,
         "passes": watch.n_passes,
-        "seconds": duration,
+        "seconds": took,
         "rows": written.n_rows,
         "features": written.n_features,
         "storage": written.storage,
         "dtype": str(written.dtype),
+        "bytes": None if written.nbytes is None else int(written.nbytes),
     }
-    if isinstance(written, Written):
-        report |= {"target": args.output, "format": written.format, "bytes": written.nbytes}
-        return report | {
-            "left_out": list(written.left_out),
-            "misleading": list(written.misleading),
-        }
-    return report | {
-        "store": args.output,
-        "queries": written.n_queries,
-        "pairs": written.n_pairs,
-        "index_base": written.index_base,
-        "chunks": written.n_chunks,
-        "bytes": int(written.nbytes),
-    }
-
-
-def _say(report: dict[str, Any], console: Console) -> None:
-    """What was read and what was written."""
-    n_bytes, duration = report["bytes_read"], report["seconds"]
-    passes = f", {report['passes']} passes" if report["passes"] > 1 else ""
-    size = f"{bytes_text(n_bytes)} in " if n_bytes else ""
-    rate = f", {bytes_text(int(n_bytes / max(duration, 1e-9)))}/s" if n_bytes else ""
-    sources = " ".join(report["sources"])
-    console.say("read", f"{sources}: {size}{seconds(duration)}{rate}{passes}")
-    matrix = f"{report['storage']} {report['dtype']}, {report['rows']} × {report['features']}"
-    size = "" if report["bytes"] is None else f", {bytes_text(report['bytes'])}"
-    if "store" in report:
-        counts = (
-            f"{count(report['rows'], 'row')}, {count(report['queries'], 'query', 'queries')}, "
-            f"{count(report['pairs'], 'pair')}"
-        )
-        chunks = count(report["chunks"], "chunk")
-        console.say("wrote", f"{report['store']}: {counts}; {matrix}{size} in {chunks}")
-        return
-    console.say("wrote", f"{report['target']}: {report['format']}; {matrix}{size}")
-    if report["left_out"]:
-        what = " and ".join(report["left_out"])
-        console.say("note", f"{report['format']} has no place for {what}")
-    for name in report["misleading"]:
+    matrix = f"{written.storage} {written.dtype}, {written.n_rows} × {written.n_features}"
+    if written.nbytes is not None:
+        matrix += f", {bytes_text(int(written.nbytes))}"
+    if not isinstance(written, Written):
+        rows, pairs = count(written.n_rows, "row"), count(written.n_pairs, "pair")
+        queries = count(written.n_queries, "query", "queries")
+        chunks = count(written.n_chunks, "chunk")
+        console.say("wrote", f"{args.output}: {rows}, {queries}, {pairs}; {matrix} in {chunks}")
+        facts |= {"store": args.output, "queries": written.n_queries, "pairs": written.n_pairs}
+        return Result(facts | {"index_base": written.index_base, "chunks": written.n_chunks})
+    console.say("wrote", f"{args.output}: {written.format}; {matrix}")
+    if written.left_out:
+        what = " and ".join(written.left_out)
+        console.say("note", f"{written.format} has no place for {what}")
+    for name in written.misleading:
         console.say("note", f"the feature {name!r} is named like no feature: say --features")
+    facts |= {"target": args.output, "format": written.format}
+    notes = {"left_out": list(written.left_out), "misleading": list(written.misleading)}
+    return Result(facts | notes)

@@ -1,31 +1,19 @@
-"""``linrank evaluate``: the metrics of scores, given or computed by a model, or of a TREC run."""
+"""linrank evaluate DATA (SCORES | --model MODEL) [-m METRIC] [options]
+
+Rank the rows of each query of DATA by score and compare with the labels. SCORES has one number
+per row, in the order of the file (as linrank predict writes it); --model computes them instead.
+With --qrels and --run, the same for a TREC run, by the rules of trec_eval.
+"""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli import files, options
 from linrank.cli.console import Console, Result
-from linrank.cli.files import (
-    check_files,
-    check_metrics,
-    metrics_for,
-    read_and_score,
-    read_data,
-    read_model,
-    read_scores_of,
-    write_lines,
-)
 from linrank.cli.main import UsageError
-from linrank.cli.options import (
-    STANDARD,
-    Parser,
-    add_metrics,
-    add_output,
-    add_reading,
-    add_reporting,
-    declare,
-)
+from linrank.cli.options import STANDARD
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -42,24 +30,24 @@ TREC files, instead of DATA and SCORES:
   --run RUN      run: qid Q0 docid rank score tag
   --complete     count queries that RUN lacks, as trec_eval -c: 0 for what nobody found
 """
-DESCRIPTION = """\
-Rank the rows of each query of DATA by score and compare with the labels. SCORES has one number
-per row, in the order of the file (as linrank predict writes it); --model computes them instead.
-With --qrels and --run, the same for a TREC run, by the rules of trec_eval.
+RULES = """
+--qrels needs --run: judgments and what was retrieved
+--run needs --qrels: what was retrieved, and judgments
+--run excludes DATA: TREC files take the place of DATA, SCORES and --model
+--run excludes --model: TREC files take the place of DATA, SCORES and --model
+--complete needs --run: it counts queries that a run lacks
 """
 
 
-def configure(parser: Parser) -> None:
+def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank evaluate DATA (SCORES | --model MODEL) [-m METRIC] [options]"
-    parser.description = DESCRIPTION
-    declare(parser, FILES)
-    add_metrics(parser, default="ndcg, map, mrr and pairwise accuracy")
+    options.declare(parser, FILES)
+    options.add_metrics(parser, default="ndcg, map, mrr and pairwise accuracy")
     parser.set_defaults(convention=None)  # depends on what is evaluated
     about = "write the values of every query, or - for stdout"
-    add_output(parser, "FILE.csv", about, default=None)
-    add_reading(parser, judgements=False)
-    add_reporting(parser)
+    options.add_output(parser, "FILE.csv", about, default=None)
+    options.add_reading(parser, judgements=False)
+    options.add_reporting(parser)
 
 
 def run(args: Namespace, console: Console) -> Result:
@@ -68,7 +56,7 @@ def run(args: Namespace, console: Console) -> Result:
     _check(args, of_run)
     facts, result = (_evaluate_run if of_run else _evaluate_data)(args, console)
     if args.output is not None:
-        write_lines(args.output, _csv(result))
+        files.write_lines(args.output, _csv(result))
     facts |= {
         "queries": result.n_queries,
         "convention": args.convention,
@@ -80,19 +68,14 @@ def run(args: Namespace, console: Console) -> Result:
 
 def _check(args: Namespace, of_run: bool) -> None:
     """Fail on what can be known to be wrong before anything is read."""
-    if of_run and None in (args.qrels, args.run):
-        raise UsageError("--qrels and --run go together: judgements and what was retrieved")
-    if of_run and not args.data is args.scores is args.model is None:
-        raise UsageError("--qrels and --run take the place of DATA, SCORES and --model")
+    options.check_rules(args, RULES)
     if not of_run and args.data is None:
         raise UsageError("give DATA and its scores, or --qrels and --run")
-    if not of_run and args.complete:
-        raise UsageError("--complete is an option of --qrels and --run")
     if not of_run and (args.scores is None) == (args.model is None):
         raise UsageError("give either SCORES or --model MODEL")
     args.convention = args.convention or ("trec_eval" if of_run else "linrank")
-    check_metrics(args.metrics, args.convention)
-    check_files([args.data, args.scores, args.model, args.qrels, args.run], args.output)
+    files.check_metrics(args.metrics, args.convention)
+    files.check_files([args.data, args.scores, args.model, args.qrels, args.run], args.output)
 
 
 def _evaluate_run(args: Namespace, console: Console) -> tuple[dict[str, Any], Evaluation]:
@@ -119,15 +102,15 @@ def _evaluate_data(args: Namespace, console: Console) -> tuple[dict[str, Any], E
     from linrank.metrics import DEFAULT_METRICS, evaluate
 
     if args.model is not None:
-        data, scores = read_and_score(read_model(args.model), args.data, args, console)
+        data, scores = files.read_and_score(files.read_model(args.model), args.data, args, console)
     else:
-        data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
-        scores = read_scores_of(args.scores, data)
+        data = files.read_data(args.data, args, console, missing="keep")  # no feature is looked at
+        scores = files.read_scores_of(args.scores, data)
     result = evaluate(
         data.labels,
         scores,
         qid=data.qid,
-        metrics=metrics_for(data, args.metrics, DEFAULT_METRICS, args.convention, console),
+        metrics=files.metrics_for(data, args.metrics, DEFAULT_METRICS, args.convention, console),
         convention=args.convention,
         docid=data.all_docids,
         n_jobs=args.jobs,

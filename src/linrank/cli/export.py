@@ -1,10 +1,17 @@
-"""``linrank export``: a linear model as a search engine or another program takes it."""
+"""linrank export MODEL --to TARGET [-o PATH] [options]
+
+Write a linear model as a search engine, a database or another program takes it. Scaling is folded
+into the weights, which apply to raw values; the order of any rows is that of the model. Where an
+engine cannot express that, a warning says so. Where to put the result, and the request that uses
+it, goes to standard error, and beside the result when that is a file.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from argparse import ArgumentTypeError, Namespace
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, Result, write_standard
@@ -27,18 +34,10 @@ OPTIONS = """
   --feature-map FILE  names of features in the engine: a JSON object, or lines of two columns, the
                       name or number in the model first
 """
-DESCRIPTION = """\
-Write a linear model as a search engine, a database or another program takes it. Scaling is folded
-into the weights, which apply to raw values; the order of any rows is that of the model. Where an
-engine cannot express that, a warning says so. Where to put the result, and the request that uses
-it, goes to standard error, and beside the result when that is a file.
-"""
 
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank export MODEL --to TARGET [-o PATH] [options]"
-    parser.description = DESCRIPTION
     width = max(map(len, TARGETS))
     short = ", ".join(f"{alias} is {name}" for alias, name in ALIASES.items())
     targets = "\n".join(f"  {name:<{width}}  {target.summary}" for name, target in TARGETS.items())
@@ -75,20 +74,23 @@ def run(args: Namespace, console: Console) -> Result:
         )
     for text in artifact.warnings:
         console.warn(text)
-    written = _write(artifact, args)
-    for path in written:
-        console.say("wrote", path)
     report: dict[str, Any] = {
         "target": artifact.target,
         "files": list(artifact.files),
-        "written": written,
+        "written": [],
         "instructions": artifact.instructions,
         "warnings": list(artifact.warnings),
     }
-    if args.json and not written:
-        report["contents"] = {name: data.decode() for name, data in artifact.files.items()}
+    how = artifact.instructions
+    if args.output == STANDARD:
+        report["contents"] = _write_standard(artifact, args.json)
+    else:
+        for path in artifact.paths(args.output):
+            check_apart(path, [args.model, args.feature_map])
+        report["written"], how = artifact.save(args.output), artifact.instructions_for(args.output)
+    for path in report["written"]:
+        console.say("wrote", path)
     if not args.quiet:
-        how = artifact.instructions_for(args.output) if written else artifact.instructions
         print(f"\n{how}", end="", file=sys.stderr)
     return Result(report)
 
@@ -118,32 +120,20 @@ def _check_options(args: Namespace) -> None:
         seen.add(key)
 
 
-def _write(artifact: Artefact, args: Namespace) -> list[str]:
-    """Write files, or the only one to standard output; the paths that were written."""
-    if args.output != STANDARD:
-        for path in artifact.paths(args.output):
-            check_apart(path, [args.model, args.feature_map])
-        return artifact.save(args.output)
-    is_text = all(map(_is_text, artifact.files.values()))
-    if not is_text and (args.json or not hasattr(sys.stdout, "buffer") or sys.stdout.isatty()):
+def _write_standard(artifact: Artefact, as_json: bool) -> dict[str, str]:
+    """Write the only file to standard output; of a report it is a part. The texts of all."""
+    texts: dict[str, str] = {}
+    with suppress(UnicodeDecodeError):
+        texts = {name: content.decode() for name, content in artifact.files.items()}
+    if not texts and (as_json or not hasattr(sys.stdout, "buffer") or sys.stdout.isatty()):
         raise ValueError(f"a model for {artifact.target} is no text; name a file with -o")
-    if args.json:  # which has the contents
-        return []
-    if len(artifact.files) > 1:
+    if len(artifact.files) > 1 and not as_json:
         raise ValueError(
             f"the artifact has {len(artifact.files)} files ({', '.join(artifact.files)}), which "
             "standard output cannot take; name a file or a folder with -o"
         )
-    if is_text:
-        write_standard(artifact.text)
-    else:
+    if not texts:
         StandardOutput().write(artifact.content)
-    return []
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    elif not as_json:
+        write_standard(artifact.text)
+    return texts

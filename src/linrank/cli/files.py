@@ -7,7 +7,7 @@ import re
 import stat
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, write_standard
@@ -260,7 +260,7 @@ def read_data(
             dtype=args.dtype,
             n_jobs=args.jobs,
             progress=console.reading(path),
-            **judgement_options(args),
+            **judgment_options(args),
             **how,
         )
     console.clear()
@@ -275,7 +275,7 @@ def column_options(args: Namespace) -> dict[str, Any]:
     return {role: False if value == NONE else value for role, value in given.items()}
 
 
-def judgement_options(args: Namespace) -> dict[str, Any]:
+def judgment_options(args: Namespace) -> dict[str, Any]:
     """The options as `linrank.load` takes them; a command may lack them."""
     qrels, unjudged = getattr(args, "qrels", None), getattr(args, "unjudged", None)
     if qrels is None and unjudged is not None:
@@ -369,23 +369,19 @@ def read_scores(path: str) -> NDArray[np.float64]:
     if table_format(path) is not None:
         return _score_column(path)
     name = "<stdin>" if path == STANDARD else path
-    lines = read_text(path).split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
+    lines = read_text(path).rstrip().split("\n")
+    if lines == [""]:
         raise ValueError(f"{name}: no scores; expected one number per line")
-    scores = np.empty(len(lines))
-    for row, text in enumerate(lines):
-        try:
-            scores[row] = float(text)
-        except ValueError:
-            hint = "; a model goes to --model" if text.startswith("{") else ""
-            told = f"expected one score, got {text[:60]!r}{hint}"
-            raise ValueError(f"{name}:{row + 1}: {told}") from None
-    if not np.isfinite(scores).all():
-        row = int(np.argmin(np.isfinite(scores)))
-        told = f"the score is {lines[row].strip()}; scores must be finite"
-        raise ValueError(f"{name}:{row + 1}: {told}")
+    scores = np.full(len(lines), np.nan)
+    for row, line in enumerate(lines):
+        with suppress(ValueError):
+            scores[row] = float(line)
+    is_finite = np.isfinite(scores)
+    if not is_finite.all():
+        row = int(np.argmin(is_finite))
+        hint = "; a model goes to --model" if lines[row].startswith("{") else ""
+        found = f"expected one finite score, got {lines[row][:60]!r}{hint}"
+        raise ValueError(f"{name}:{row + 1}: {found}")
     return scores
 
 
@@ -418,13 +414,12 @@ def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:
 def describe_data(data: Dataset | Store) -> str:
     """Source and size in a line; of a store without reading it."""
     facts, where = _facts(data), getattr(data, "path", None) or getattr(data, "source", None)
+    rows, pairs = count(facts["rows"], "row"), count(facts["pairs"], "pair")
+    queries = count(facts["queries"], "query", "queries")
     no_qid = " (no qid)" if getattr(data, "qid", ()) is None else ""
+    size = f"{facts['storage']}, {bytes_text(facts['bytes'])}"
     chunks = f" in {count(facts['chunks'], 'chunk')}" if "chunks" in facts else ""
-    return (
-        f"{where}: {count(facts['rows'], 'row')}, "
-        f"{count(facts['queries'], 'query', 'queries')}{no_qid}, {count(facts['pairs'], 'pair')}; "
-        f"{facts['storage']}, {bytes_text(facts['bytes'])}{chunks}"
-    )
+    return f"{where}: {rows}, {queries}{no_qid}, {pairs}; {size}{chunks}"
 
 
 def data_summary(data: Dataset | Store, args: Namespace) -> dict[str, Any]:
@@ -433,24 +428,17 @@ def data_summary(data: Dataset | Store, args: Namespace) -> dict[str, Any]:
     return {"source": args.data, **_facts(data), **limit}
 
 
-def _facts(data: Dataset | Store) -> dict[str, Any]:
-    from linrank.io.store.store import Store
-
-    if isinstance(data, Store):
+def _facts(data: Any) -> dict[str, Any]:
+    if hasattr(data, "n_chunks"):
         kind = "CSR" if data.storage == "csr" else data.storage
         storage, n_bytes = f"{kind} {data.dtype}, {data.n_rows} × {data.n_features}", data.nbytes
-        queries: Any = data
+        queries, more = data, {"chunks": data.n_chunks}
     else:
-        storage, n_bytes, queries = data.rows.describe(), data.rows.nbytes, data.queries
-    facts = {
-        "rows": data.n_rows,
-        "queries": queries.n_queries,
-        "features": data.n_features,
-        "pairs": queries.n_pairs,
-        "storage": storage,
-        "bytes": int(n_bytes),
-    }
-    return facts | ({"chunks": data.n_chunks} if isinstance(data, Store) else {})
+        storage, n_bytes = data.rows.describe(), data.rows.nbytes
+        queries, more = data.queries, {}
+    facts = {"rows": data.n_rows, "queries": queries.n_queries, "features": data.n_features}
+    facts |= {"pairs": queries.n_pairs, "storage": storage, "bytes": int(n_bytes)}
+    return facts | more
 
 
 def metrics_for(
@@ -486,36 +474,31 @@ def without_labels(data: Dataset) -> Dataset:
 def resolve_bounds(parameters: Any, data: Dataset | Store) -> None:
     """Features, as --bounds, --increasing and --decreasing name them, become columns."""
     names = ("coef_bounds", "increasing", "decreasing")
-    entries, *listed = (getattr(parameters, name, None) for name in names)
-    if entries is None and not any(listed):
+    entries, *directions = (getattr(parameters, name, None) for name in names)
+    if entries is None and not any(directions):
         return
     from linrank.io.store.store import Store, columns_of
 
     columns = columns_of(data) if isinstance(data, Store) else data
-    for name, features in zip(names[1:], listed, strict=True):
+    for name, features in zip(names[1:], directions, strict=True):
         if features:
-            found = [_column(feature, columns, flag(name)) for feature in features]
-            setattr(parameters, name, found)
-    if entries is None:
-        return
-    bounds = dict.fromkeys(range(columns.n_features), entries.get("*", (None, None)))
-    for feature, pair in entries.items():
-        if feature != "*":
-            bounds[_column(feature, columns, "--bounds")] = pair
-    parameters.coef_bounds = bounds
+            setattr(parameters, name, [_column(f, columns, flag(name)) for f in features])
+    if entries is not None:
+        bounds = dict.fromkeys(range(columns.n_features), entries.get("*", (None, None)))
+        own = {feature: pair for feature, pair in entries.items() if feature != "*"}
+        bounds |= {_column(f, columns, "--bounds"): pair for f, pair in own.items()}
+        parameters.coef_bounds = bounds
 
 
 def _column(feature: str, data: Dataset, option: str) -> int:
-    """The column of a feature by its number in the file, or its name."""
-    if data.feature_names is not None and feature in data.feature_names:
-        return data.feature_names.index(feature)
-    base = data.index_base or 0
-    if not feature.isdecimal():
-        raise ValueError(f"{option}: {feature!r} is no feature number; use numbers as in the data")
-    column = int(feature) - base
+    """The column of a feature by its name, or its number in the file."""
+    names, base = data.feature_names or (), data.index_base or 0
+    if feature in names:
+        return names.index(feature)
+    column = int(feature) - base if feature.isdecimal() else -1
     if not 0 <= column < data.n_features:
         raise ValueError(
-            f"{option}: feature {feature} is not in the data, whose features are {base} to "
-            f"{base + data.n_features - 1}"
+            f"{option}: feature {feature} is not in the data, whose features are numbered from "
+            f"{base} to {base + data.n_features - 1}"
         )
     return column

@@ -1,4 +1,10 @@
-"""``linrank inspect``: what is in a data file or a model, and what looks wrong."""
+"""linrank inspect FILE [options]
+
+Describe a data file (rows, queries, labels, pairs, storage, features) and point out what looks
+wrong in it; or describe a model: how and on what it was trained, what it does with missing values,
+and its weights by importance, with the range of each feature in the training rows; of a kernel
+model, its kernel, its support rows and the largest of their coefficients.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +34,10 @@ OPTIONS = """
   FILE           data file, store, model file, or - for stdin data
   --top N:top=15  weights to show, the most important first (default: 15), or all that are not zero
 """
-DESCRIPTION = """\
-Describe a data file (rows, queries, labels, pairs, storage, features) and point out what looks
-wrong in it; or describe a model: how and on what it was trained, what it does with missing values,
-and its weights by importance, with the range of each feature in the training rows; of a kernel
-model, its kernel, its support rows and the largest of their coefficients.
-"""
 
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.description = DESCRIPTION
     declare(parser, OPTIONS, top=whole(1, "all"))
     add_reading(parser)
     add_reporting(parser)
@@ -138,22 +137,18 @@ def _data_lines(facts: dict[str, Any]) -> list[str]:
     if facts["repeated_rows"]:
         n_conflicts = facts["conflicting_rows"]
         repeated = f"{facts['repeated_rows']:,} rows ({n_conflicts:,} with another label)"
+    spread = f"mean {sizes['mean']:,.1f}, median {sizes['median']:,g}"
+    n_single, n_level = facts["single_row_queries"], facts["single_level_queries"]
+    weighted = ", weighted" if facts["has_weights"] else ""
+    no_qid = "" if facts["has_qid"] else " (no qid in the file)"
     rows = [
         ("file", facts["source"]),
-        ("rows", f"{facts['rows']:,}{', weighted' if facts['has_weights'] else ''}"),
+        ("rows", f"{facts['rows']:,}{weighted}"),
         ("features", f"{facts['features']:,}, {100 * facts['density']:.3g} % non-zero"),
         ("storage", f"{facts['storage']}, {bytes_text(facts['bytes'])}"),
-        ("queries", f"{facts['queries']:,}{'' if facts['has_qid'] else ' (no qid in the file)'}"),
-        (
-            "",
-            f"rows per query: {sizes['min']:,} to {sizes['max']:,}, mean {sizes['mean']:,.1f}, "
-            f"median {sizes['median']:,g}",
-        ),
-        (
-            "",
-            f"without pairs: {facts['single_level_queries']:,} with one level, of which "
-            f"{facts['single_row_queries']:,} with one row",
-        ),
+        ("queries", f"{facts['queries']:,}{no_qid}"),
+        ("", f"rows per query: {sizes['min']:,} to {sizes['max']:,}, {spread}"),
+        ("", f"without pairs: {n_level:,} with one level, of which {n_single:,} with one row"),
         ("labels", _labels_text(facts["labels"])),
         ("levels", f"at most {facts['levels_per_query_max']:,} in a query"),
         ("pairs", f"{facts['pairs']:,}"),

@@ -6,8 +6,9 @@ import argparse
 import math
 import re
 import sys
+import textwrap
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from linrank.cli.main import UsageError
@@ -134,7 +135,12 @@ def whole(least: int, *words: str, hint: str = "") -> Callable[[str], Any]:
     return number(lambda value: value >= least, what, *words, of=integer, hint=hint)
 
 
-positive = number(lambda value: 0 < value < math.inf, "finite and > 0")
+def above_zero(*words: str) -> Callable[[str], Any]:
+    """The kind that takes finite numbers > 0, and a few words."""
+    what = " or ".join(["finite and > 0", *words])
+    return number(lambda value: 0 < value < math.inf, what, *words)
+
+
 nonnegative = number(lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
 share = number(lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
 n_folds = whole(2, hint="; for files, one per fold, say compare --fold-files")
@@ -269,12 +275,8 @@ def weighting(text: str) -> str:
 # Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 KINDS: dict[str, Callable[[str], Any]] = {
     "finite": number(math.isfinite, "a finite number"),
-    **{"positive": positive, "nonnegative": nonnegative, "share": share},
-    "weight": number(lambda value: 0 < value < math.inf, "finite and > 0", "auto"),
-    # The γ of a kernel.
-    "width": number(
-        lambda value: 0 < value < math.inf, "finite and > 0, or scale or auto", "scale", "auto"
-    ),
+    **{"positive": above_zero(), "nonnegative": nonnegative, "share": share},
+    **{"weight": above_zero("auto"), "width": above_zero("scale", "auto")},  # width: γ of a kernel
     **{"count": whole(1), "natural": whole(0), "steps": whole(1), "size": whole(1, "auto")},
     **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
     **{"bounds": bounds, "weighting": weighting, "features": features},
@@ -339,32 +341,40 @@ def flags_in(table: str) -> list[str]:
 # ---- the options of a method --------------------------------------------------------------------
 
 
-def method_asked(arguments: Sequence[str], parser: ArgumentParser) -> str | None:
-    """The method that the arguments of a command name; what else there is is not looked at."""
+def choose_method(
+    parser: Parser, arguments: Sequence[str], methods: Mapping[str, Method]
+) -> Method:
+    """The method of a command that the arguments name, or the first; declares DATA and --method.
+
+    What else there is in the arguments is not looked at. The description gets a list of methods.
+    """
     first = Parser(prog=parser.prog, add_help=False)
     first.add_argument("--method", metavar="NAME")
+    first.add_argument("--auto", dest="method", action="store_const", const="auto")
     name: str | None = first.parse_known_args(list(arguments))[0].method
     try:
-        return None if name is None else method_named(name).name
+        asked = None if name is None else method_named(name)
     except ValueError as error:
         parser.error(f"--method: {error}")
+    if asked is not None and asked.name not in methods:
+        parser.error(f"--method {asked.name} has no grid; tune takes {', '.join(methods)}")
+    default = next(iter(methods))
+    method = asked or methods[default]
+    rows = [f"`{parser.prog} --method NAME --help` has the options of each method:"]
+    for one in methods.values() if asked is None else [method]:
+        rows += textwrap.wrap(f"  {one.name:<12}{one.summary}", 80, subsequent_indent=" " * 14)
+    parser.description = (parser.description or "").format(methods="\n".join(rows))
+    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--method", metavar="NAME", default=method.name, help=f"(default: {default})"
+    )
+    return method
 
 
 def load(function: Callable[..., Any]) -> None:
     """Import a function of a method now rather than when it is called."""
     if isinstance(function, Later):
         function.load()
-
-
-def list_methods(methods: Iterable[Method], command: str) -> str:
-    """The methods of a command, with a line or two on each."""
-    import textwrap
-
-    rows = [f"`linrank {command} --method NAME --help` has the options of each method:"]
-    for method in methods:
-        indent = {"initial_indent": f"  {method.name:<12}", "subsequent_indent": " " * 14}
-        rows += textwrap.wrap(method.summary, 80, **indent)  # type: ignore[arg-type]
-    return "\n".join(rows)
 
 
 NONE = "none"
@@ -486,6 +496,25 @@ def given(args: Namespace, names: Sequence[str]) -> list[str]:
     values = {name: getattr(args, name, None) for name in names}
     # By identity: a number that is 0 was given, and equals False.
     return [name for name, value in values.items() if value is not None and value is not False]
+
+
+_LETTERS = {"-c": "C", "-e": "tol", "-m": "metrics"}
+
+
+def check_rules(args: Namespace, rules: str) -> None:
+    """Fail on options that do not go together.
+
+    Each line is ``ONE needs OTHER`` or ``ONE excludes OTHER``, with the reason or the remedy behind
+    it, and the message of the error; it goes on in lines that are indented.
+    """
+    for rule in re.sub(r"\n {3,}", " ", rules).strip().splitlines():
+        one, verb, other = rule.replace(":", "").split()[:3]
+        has_one, has_other = (
+            given(args, [_LETTERS.get(name, name.lstrip("-").replace("-", "_"))])
+            for name in (one, other.lower() if other.isupper() else other)
+        )
+        if has_one and bool(has_other) == (verb == "excludes"):
+            raise UsageError(rule)
 
 
 def fill_in(args: Namespace, defaults: Mapping[str, object]) -> None:

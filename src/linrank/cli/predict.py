@@ -1,4 +1,14 @@
-"""``linrank predict``: one score per row, a table of them, or a TREC run."""
+"""linrank predict DATA MODEL [-o SCORES] [options]
+
+Score every row of DATA with MODEL, in the order of the file: one number per line, written so that
+reading it back gives the same bits; or, where the name of SCORES ends in .csv, .tsv, .parquet or
+.arrow, a table of qid, docid and score. With --trec, a run for trec_eval: for each query its
+rows by falling score, as `qid Q0 docid rank score tag`.
+
+Text on standard input (DATA is -) is scored as it arrives, whatever its length: a line is answered
+at once; where the query matters, for --trec and models of --scale query, a query is answered when
+the next one begins, and its rows must come together. --stream reads a file in the same way.
+"""
 
 from __future__ import annotations
 
@@ -35,22 +45,10 @@ TREC run:
   --tag TAG:str=linrank  name of the run (default: linrank)
   --topk K:count  only the best K rows of each query
 """
-DESCRIPTION = """\
-Score every row of DATA with MODEL, in the order of the file: one number per line, written so that
-reading it back gives the same bits; or, where the name of SCORES ends in .csv, .tsv, .parquet or
-.arrow, a table of qid, docid and score. With --trec, a run for trec_eval: for each query its
-rows by falling score, as `qid Q0 docid rank score tag`.
-
-Text on standard input (DATA is -) is scored as it arrives, whatever its length: a line is answered
-at once; where the query matters, for --trec and models of --scale query, a query is answered when
-the next one begins, and its rows must come together. --stream reads a file in the same way.
-"""
 
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank predict DATA MODEL [-o SCORES] [options]"
-    parser.description = DESCRIPTION
     options.declare(parser, OPTIONS)
     about = "file to write: .csv, .tsv, .parquet and .arrow are tables, others text (default: -)"
     options.add_output(parser, "SCORES", about, default=STANDARD, last=True)
@@ -66,8 +64,7 @@ def configure(parser: options.Parser) -> None:
 
 def run(args: Namespace, console: Console) -> Result:
     """Read the model and the data, write the scores."""
-    if args.topk is not None and not args.trec:
-        raise UsageError("--topk needs --trec: bare scores are one per row")
+    options.check_rules(args, "--topk needs --trec: bare scores are one per row")
     if len(args.tag.split()) != 1:
         raise UsageError(f"--tag must be one word, got {args.tag!r}")
     table = table_format(args.output)

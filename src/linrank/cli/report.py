@@ -1,4 +1,11 @@
-"""``linrank report``: one HTML page on what a model does on test queries, and where it fails."""
+"""linrank report TEST (--train DATA | --model MODEL) [-o FILE] [options]
+
+Judge a model on the queries of TEST and write what there is to see to one HTML file, which needs no
+network: measures with intervals, query by query, the worst queries with the features that are to
+blame, weights, training, data. With --train a linear RankSVM is trained, C chosen on --valid or on
+folds; with --model that model, or a file of scores, is judged. It is compared with --against, or
+with the best single feature of the training data.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +43,18 @@ the page:
   --worst N:natural=5  queries to explain (default: 5)
   --seed N:natural=0  of the resampling (default: 0)
 """
-DESCRIPTION = """\
-Judge a model on the queries of TEST and write what there is to see to one HTML file, which needs no
-network: measures with intervals, query by query, the worst queries with the features that are to
-blame, weights, training, data. With --train a linear RankSVM is trained, C chosen on --valid or on
-folds; with --model that model, or a file of scores, is judged. It is compared with --against, or
-with the best single feature of the training data.
+RULES = """
+--valid needs --train: it is what C is chosen on
+--folds excludes --valid: C is chosen on one of them
+--Cs excludes --model: it is for a model that is trained here
+--folds excludes --model: they are for a model that is trained here
+--scale excludes --model: it is for a model that is trained here
+--save-model excludes --model: it is for a model that is trained here
 """
 
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank report TEST (--train DATA | --model MODEL) [-o FILE] [options]"
-    parser.description = DESCRIPTION
     about = "page to write, or - (default: report.html)"
     options.add_output(parser, "FILE", about, default="report.html")
     options.declare(parser, OPTIONS, scale=SCALES)
@@ -86,15 +92,7 @@ def _check(args: Namespace) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     if args.model is None and args.train is None:
         raise UsageError("give --model MODEL to judge, or --train DATA to learn one from")
-    if args.valid is not None and args.train is None:
-        raise UsageError("--valid is what C is chosen on; it needs --train")
-    training = () if args.model is None else ("Cs", "folds", "scale", "save_model")
-    for name in options.given(args, training):
-        raise UsageError(
-            f"{options.flag(name)} is for a model that is trained here; leave out --model"
-        )
-    if args.valid is not None and args.folds is not None:
-        raise UsageError("--folds and --valid exclude each other: C is chosen on one of them")
+    options.check_rules(args, RULES)
     if args.save_model == args.output:
         raise UsageError(f"-o and --save-model both name {args.output}; name two files")
     if args.save_model == STANDARD and args.json:
@@ -115,8 +113,8 @@ def _report(args: Namespace, console: Console) -> Report:
         valid=valid,
         model=model,
         against=against,
-        model_name=None if args.model is None else _short(args.model),
-        against_name=None if args.against is None else _short(args.against),
+        model_name=_short(args.model),
+        against_name=_short(args.against),
         scoring=(args.metrics or [None])[0],
         metrics=args.metrics,
         convention=args.convention,
@@ -167,10 +165,10 @@ def _judged(args: Namespace, option: str) -> Any:
     return files.read_model(path) if files.is_model(path) else files.read_scores(path)
 
 
-def _short(path: str) -> str:
+def _short(path: str | None) -> str | None:
     """A file as the page calls it: without folders, and without the usual endings."""
-    name = os.path.basename(path)
-    return name.removesuffix(".json").removesuffix(".txt") or name
+    name = os.path.basename(path or "")
+    return name.removesuffix(".json").removesuffix(".txt") or path
 
 
 def _names(path: str) -> list[str]:

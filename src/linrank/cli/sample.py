@@ -1,4 +1,9 @@
-"""``linrank sample``: a small, made-up set of judged queries with names, to try everything on."""
+"""linrank sample DIR [options]
+
+Write train.csv, valid.csv and test.csv to the folder DIR: judged queries of a made-up shop,
+with a query and a url in each row, a grade from 0 to 4, and 13 named features, one of them
+with gaps. The files are the same each time.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,6 @@ from linrank.cli.console import Console, Result
 from linrank.cli.options import Parser, add_reporting, declare
 from linrank.system.resources import bytes_text, count
 
-DESCRIPTION = """\
-Write train.csv, valid.csv and test.csv to the folder DIR: judged queries of a made-up shop,
-with a query and a url in each row, a grade from 0 to 4, and 13 named features, one of them
-with gaps. The files are the same each time.
-"""
 OPTIONS = """
   DIR      folder to write to, which is made if need be
   --force  replace files that are there
@@ -22,8 +22,6 @@ OPTIONS = """
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank sample DIR [options]"
-    parser.description = DESCRIPTION
     declare(parser, OPTIONS)
     add_reporting(parser)
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import SIGNALS, Clock, Console, Result
 from linrank.cli.files import check_files, check_text
 from linrank.cli.main import UsageError
-from linrank.cli.options import STANDARD, fill_in, flag
-from linrank.cli.places import check_checkpoint
-from linrank.cli.train import check_trained_files, finish
+from linrank.cli.options import STANDARD, check_rules, fill_in, flag
+from linrank.cli.train import check_checkpoint, check_trained_files, finish
 from linrank.methods.parameters import SGDParameters, defaults_of
-from linrank.options import STREAM_SAMPLINGS
+from linrank.options import ALGORITHMS, STREAM_SAMPLINGS
 from linrank.system.resources import bytes_text, count, seconds
 
 if TYPE_CHECKING:
@@ -35,13 +34,19 @@ _DEFAULTS: dict[str, Any] = {
     "checkpoint": None,
     "checkpoint_every": 60,
 }
-# Options of descent in memory that a stream cannot have, with the reason.
-_REFUSED = {
-    "C": "-c: λ = 1/(C·pairs), and nobody knows the pairs of a stream; give --alpha",
-    "n_steps": "--n-steps: a stream ends with its data; give --steps-per-row",
-    "record": "--record: the objective is over all pairs, which a stream does not have",
-    "tol": "-e: see --record",
-    "missing": "--missing: it is learnt from all rows; a stream is text, which has none missing",
+RULES = """
+--stream excludes -c: λ = 1/(C·pairs), and nobody knows the pairs of a stream; give --alpha
+--stream excludes --n-steps: a stream ends with its data; give --steps-per-row
+--stream excludes --record: the objective is over all pairs, which a stream does not have
+--stream excludes -e: the objective is over all pairs, which a stream does not have
+--stream excludes --missing: it is learned from all rows; a stream is text, which has none missing
+--checkpoint-every needs --checkpoint FILE
+"""
+ALLOWED = {
+    "scale": (("auto", "none"), "it is known at the end of the data; scale where they are made"),
+    "dtype": (("float32",), "rows are kept as float32"),
+    "algorithm": (ALGORITHMS[:-1], "when to switch depends on all steps; give pegasos or pa"),
+    "sampling": (STREAM_SAMPLINGS, f"it needs all data; give {', '.join(STREAM_SAMPLINGS)}"),
 }
 # What a checkpoint must have in common with the run that goes on from it.
 _KEPT = (
@@ -60,12 +65,6 @@ def memory_plan(limit: int) -> dict[str, int]:
     return {"rows": limit - reading - weights, "reading": reading, "weights": weights}
 
 
-def most_columns(plan: dict[str, int]) -> int:
-    """A weight is a double, there is one for the average, and both are copied to be saved, and
-    written out in the model file."""
-    return min(plan["weights"] // 96, 2**31 - 1)
-
-
 def check_streaming(args: Namespace) -> None:
     """Fail on options that do not go together; fill in those that were not given."""
     if os.path.isdir(args.data):
@@ -73,28 +72,10 @@ def check_streaming(args: Namespace) -> None:
             f"--stream reads text, and {args.data} is a folder; leave it out, and --memory-limit "
             "SIZE goes through a store within that"
         )
-    for name, why in _REFUSED.items():
-        if getattr(args, name) is not None:
-            raise UsageError(f"--stream excludes {why}")
-    if args.scale not in (None, "auto", "none"):
-        raise UsageError(
-            f"--stream excludes --scale {args.scale}: the scale is known at the end of the data; "
-            "scale the features where they are made"
-        )
-    if args.dtype not in (None, "float32"):
-        raise UsageError(f"--stream keeps rows as float32, not as {args.dtype}")
-    if args.algorithm == "hybrid":
-        raise UsageError(
-            "--stream excludes --algorithm hybrid: when to switch depends on all steps; give "
-            "pegasos or pa"
-        )
-    if args.sampling not in (None, *STREAM_SAMPLINGS):
-        raise UsageError(
-            f"--stream excludes --sampling {args.sampling}, which needs all data in memory; give "
-            f"one of {', '.join(STREAM_SAMPLINGS)}"
-        )
-    if args.checkpoint_every is not None and args.checkpoint is None:
-        raise UsageError("--checkpoint-every needs --checkpoint FILE")
+    check_rules(args, RULES)
+    for name, (allowed, why) in ALLOWED.items():
+        if getattr(args, name) not in (None, *allowed):
+            raise UsageError(f"--stream excludes --{name} {getattr(args, name)}: {why}")
     own = defaults_of(SGDParameters)
     descent = {name: own[name] for name in ("algorithm", "sampling", "aggressiveness")}
     fill_in(args, {**_DEFAULTS, **descent, "random_state": 0})
@@ -121,12 +102,14 @@ def run_stream(args: Namespace, console: Console) -> Result:
     clock.end("read")  # it comes with learning
     _learn(stream, args, console)
     console.clear()
-    data, training = _summaries(stream, args)
-    # Of a checkpoint that was finished, nothing was learnt in the time of this process.
-    _tell(data, training, data["rows"] - before, clock.end("train"), console)
+    took, n_rows = clock.end("train"), stream.trainer.counts.rows - before
+    # From a checkpoint that was finished, nothing is learned in the time of this process.
+    speed = f" in {seconds(took)}, {n_rows / max(took, 1e-9):,.0f} rows/s" if n_rows > 0 else ""
+    _say(stream, args, speed, console)
     if (doubt := stream.trainer.doubt()) is not None:
         console.warn(doubt)
-    return finish(_model(stream, args), True, data, training, args, console, clock)
+    model, (data, training) = _model(stream, args), _facts(stream, args)
+    return finish(model, True, data, training, args, console, clock)
 
 
 def _open(args: Namespace, console: Console) -> Stream:
@@ -157,7 +140,9 @@ def _open(args: Namespace, console: Console) -> Stream:
         {flag(name): getattr(args, name) for name in _KEPT},
         index_base=args.index_base,
         batch_bytes=min(share, BATCH_BYTES),
-        most_columns=most_columns(plan),
+        # A weight is a double, there is one for the average, and both are copied to be saved, and
+        # written out in the model file.
+        most_columns=min(plan["weights"] // 96, 2**31 - 1),
         longest_line=min(share, LONGEST_LINE),
         remedy=f"give more than --memory-limit {limit}MB, or renumber the features",
     )
@@ -241,9 +226,10 @@ def _progress(stream: Stream, console: Console) -> Callable[[int], None]:
     return show
 
 
-def _summaries(stream: Stream, args: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def _facts(stream: Stream, args: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the JSON report says of the data and of the training."""
-    counts, buffer = stream.trainer.counts, stream.trainer.buffer
+    trainer = stream.trainer
+    counts, buffer = trainer.counts, trainer.buffer
     data = {
         "source": args.data,
         "rows": counts.rows,
@@ -256,42 +242,30 @@ def _summaries(stream: Stream, args: Namespace) -> tuple[dict[str, Any], dict[st
         "buffer_queries": buffer.n_queries,
         "rows_forgotten": buffer.n_forgotten,
     }
-    training = {
-        **{name: getattr(args, name) for name in ("method", *_KEPT[:-1], "passes")},
-        "steps": stream.trainer.n_steps,
-        "loss": float(stream.trainer.descent.mean_losses()[0]),
-    }
-    return data, training
+    training = {name: getattr(args, name) for name in ("method", *_KEPT[:-1], "passes")}
+    loss = float(trainer.descent.mean_losses()[0])
+    return data, {**training, "steps": trainer.n_steps, "loss": loss}
 
 
-def _tell(
-    data: dict[str, Any], training: dict[str, Any], n_rows: int, took: float, console: Console
-) -> None:
-    """Say what was learnt from; ``n_rows`` of it in the time of this process."""
-    speed = f" in {seconds(took)}, {n_rows / max(took, 1e-9):,.0f} rows/s" if n_rows > 0 else ""
-    console.say(
-        "read",
-        f"{data['source']}: {count(data['rows'], 'row')} in "
-        f"{count(data['batches'], 'batch', 'batches')}, {count(data['pairs'], 'pair')}, "
-        f"{count(data['features'], 'feature')}, {data['storage']}",
-    )
-    console.say(
-        "buffer",
-        f"{count(data['buffer_rows'], 'row')} of "
-        f"{count(data['buffer_queries'], 'query', 'queries')} at the end; "
-        f"{count(data['rows_forgotten'], 'row')} forgotten on the way",
-    )
-    console.say(
-        "trained",
-        f"{training['algorithm']}, λ = {training['alpha']:g}, sampling {training['sampling']}: "
-        f"{count(training['steps'], 'step')}{speed}; mean loss {training['loss']:.4f}",
-    )
+def _say(stream: Stream, args: Namespace, speed: str, console: Console) -> None:
+    """What was learned from, and how."""
+    counts, buffer, n_steps = stream.trainer.counts, stream.trainer.buffer, stream.trainer.n_steps
+    rows, batches = count(counts.rows, "row"), count(counts.batches, "batch", "batches")
+    features = count(stream.n_columns - stream.first_feature, "feature")
+    size = f"{rows} in {batches}, {count(counts.pairs, 'pair')}, {features}, {stream.storage}"
+    console.say("read", f"{args.data}: {size}")
+    queries = count(buffer.n_queries, "query", "queries")
+    forgotten = f"{count(buffer.n_forgotten, 'row')} forgotten on the way"
+    console.say("buffer", f"{count(buffer.n_rows, 'row')} of {queries} at the end; {forgotten}")
+    how = f"{args.algorithm}, λ = {args.alpha:g}, sampling {args.sampling}"
+    loss = f"mean loss {float(stream.trainer.descent.mean_losses()[0]):.4f}"
+    console.say("trained", f"{how}: {count(n_steps, 'step')}{speed}; {loss}")
 
 
 def _model(stream: Stream, args: Namespace) -> LinearModel:
     from linrank.models.linear import LinearModel
 
-    data, training = _summaries(stream, args)
+    data, training = _facts(stream, args)
     training["n_steps"] = training.pop("steps")
     known = {"index_base": stream.first_feature, "n_rows": data["rows"], "n_pairs": data["pairs"]}
     return LinearModel(stream.weights()[0], training={**training, **known})

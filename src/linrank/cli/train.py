@@ -1,28 +1,5 @@
-"""``linrank train``: data in, model out, and how far from the optimum it is, for every method."""
+"""linrank train DATA -o MODEL [--method NAME] [options]
 
-from __future__ import annotations
-
-import argparse
-import math
-from argparse import Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from linrank.cli import files, options, places
-from linrank.cli.console import Clock, Console, Result
-from linrank.cli.main import NOT_CONVERGED, OK, UsageError
-from linrank.cli.options import STANDARD
-from linrank.methods.base import METHODS, Method, Task, Trained
-from linrank.methods.parameters import PairLosses, options_of
-from linrank.system.resources import count, seconds
-
-if TYPE_CHECKING:
-    from linrank.data.preferences import Preferences
-    from linrank.models.linear import Model
-
-METRICS = ("ndcg@10", "map", "pairwise_accuracy")
-
-DESCRIPTION = """\
 Learn from DATA, write the model, and say how far from the optimum it is.
 
 DATA is SVMlight text (label qid:Q 1:v 2:v ... # docid), plain or compressed; a
@@ -31,6 +8,37 @@ table (Parquet, Arrow, CSV, TSV) with columns by name; or a store, the folder of
 
 {methods}
 """
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli import files, options
+from linrank.cli.console import Clock, Console, Result
+from linrank.cli.main import NOT_CONVERGED, OK, UsageError
+from linrank.cli.options import STANDARD
+from linrank.methods.base import METHODS, Method, Task, Trained
+from linrank.methods.parameters import PairLosses, options_of
+from linrank.options import SELECTED_PAIRS
+from linrank.system.resources import count, seconds
+
+if TYPE_CHECKING:
+    from linrank.dask.partitions import Partitions
+    from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
+    from linrank.io.store.store import Store
+    from linrank.models.linear import Model
+
+PATIENCE = "--patience SECONDS:positive  fail when there is no worker for so long (default: 60)"
+_LOCAL = "local:"
+METRICS = ("ndcg@10", "map", "pairwise_accuracy")
+
 
 # Options of what only some methods can do: learn from listed pairs, or from other places than
 # memory.
@@ -43,7 +51,7 @@ GROUPS = {
   --dask ADDRESS      train on a store by a Dask cluster: tcp://host:8786, or local:N processes
   --checkpoint FILE   save the weights of each iteration there
   --resume            go on from the weights in --checkpoint
-  {places.PATIENCE}""",
+  {PATIENCE}""",
     "stream": """
   --stream            read DATA batch by batch and never hold all of it; --passes times
   --steps-per-row R:positive  --stream: pairs drawn a row (default: 4)
@@ -53,18 +61,22 @@ GROUPS = {
 }
 
 
+RULES = """
+--no-labels needs --preferences FILE
+--across-queries needs --preferences FILE
+"""
+CLUSTER_RULES = """
+--dask excludes --memory-limit: the workers have their own
+--dask excludes --missing: it is decided when a store is written
+--dask excludes --preferences: they compare any two rows
+--resume needs --checkpoint FILE, the weights to go on from
+"""
+
+
 def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
-    asked = options.method_asked(arguments, parser)
-    method = METHODS[asked or next(iter(METHODS))]
-    parser.usage = "linrank train DATA -o MODEL [--method NAME] [options]"
-    shown = METHODS.values() if asked is None else [method]
-    parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "train"))
-    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
+    method = options.choose_method(parser, arguments, METHODS)
     options.add_output(parser, "MODEL", "model file to write, or -", last=True)
-    parser.add_argument(
-        "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(METHODS))})"
-    )
     options.add_parameters(parser, method.parameters, f"options of {method.name}")
     owners: dict[str, str] = {}
     for title, own in GROUPS.items():
@@ -94,17 +106,17 @@ def run(args: Namespace, console: Console) -> Result:
         return run_stream(args, console)
     method = METHODS[args.method]
     parameters = options.parameters_of(args, method.parameters)
-    is_store = places.is_store(method, args)
+    is_store = uses_store(method, args)
     _check(args, is_store)
     options.load(method.train)  # before the clock starts: the time of reading is not that of NumPy
-    opened, clock = places.open_data(args, console, is_store)
+    opened, clock = open_data(args, console, is_store)
     data, preferences = _with_preferences(opened, args, console)
     parameters.callback = console.progress(state_line)
     files.resolve_bounds(parameters, data)
     summary = {**files.data_summary(data, args), "preferences": preferences and len(preferences)}
     if getattr(args, "dask", None) is not None:
         summary["dask"] = args.dask
-        trained = places.train_on_cluster(method, data, parameters, args, console)
+        trained = train_on_cluster(method, data, parameters, args, console)
     else:
         trained = method.train(Task(data, parameters, preferences=preferences))
     training = {"method": method.name}
@@ -120,18 +132,16 @@ def run(args: Namespace, console: Console) -> Result:
 def _check(args: Namespace, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     preferences = getattr(args, "preferences", None)
-    if preferences is None and options.given(args, ("no_labels", "across_queries")):
-        raise UsageError("--no-labels and --across-queries need --preferences FILE")
+    options.check_rules(args, RULES)
     if preferences is not None and is_store:
         raise UsageError("--preferences compare any two rows, which passes over a store cannot")
-    places.check_place(args, is_store, GROUPS)
+    check_place(args, is_store, GROUPS)
     check_trained_files(args, preferences)
 
 
 def check_trained_files(args: Namespace, *others: str | None) -> None:
     """Fail on a misspelt file or metric; ``others`` are read beside data and validation data."""
-    if args.metrics and args.valid is None:
-        raise UsageError("-m needs --valid FILE, the data to measure on")
+    options.check_rules(args, "-m needs --valid FILE, the data to measure on")
     if args.valid is not None:
         files.check_metrics(args.metrics, args.convention)
     files.check_files([*others, args.data, args.valid], args.output)
@@ -150,6 +160,81 @@ def _with_preferences(
         preferences.check_queries(data.queries)
     console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
     return (files.without_labels(data) if args.no_labels else data), preferences
+
+
+# ---- places of the data -------------------------------------------------------------------------
+
+
+def uses_store(method: Method, args: Namespace) -> bool:
+    """Whether the data are to stay where they are: a limit or a cluster goes through a store."""
+    is_limited = "store" in method.places and getattr(args, "memory_limit", None) is not None
+    return is_limited or getattr(args, "dask", None) is not None
+
+
+def check_place(args: Namespace, is_store: bool, groups: Mapping[str, str]) -> None:
+    """Fail on options that do not go with the place; ``groups`` has those that need a place."""
+    if getattr(args, "dask", None) is not None:
+        _check_cluster(args)
+    else:
+        for group in ("cluster", "stream"):
+            names = [name[2:].replace("-", "_") for name in options.flags_in(groups.get(group, ""))]
+            for name in options.given(args, names):
+                needed = "--dask" if hasattr(args, "dask") else "--stream"
+                raise UsageError(f"{options.flag(name)} needs {needed}")
+    if is_store and not os.path.isdir(args.data):
+        if args.data != STANDARD:
+            os.stat(args.data)
+        raise UsageError(
+            f"--memory-limit and --dask need a store, and {args.data} is none; write one first: "
+            f"linrank convert {args.data} -o STORE"
+        )
+
+
+def _check_cluster(args: Namespace) -> None:
+    n_workers = args.dask.removeprefix(_LOCAL)
+    checkpoint = getattr(args, "checkpoint", None)
+    if args.dask.startswith(_LOCAL) and not (n_workers.isdecimal() and int(n_workers) > 0):
+        raise UsageError(f"--dask {args.dask}: give a number of workers, as in {_LOCAL}2")
+    if args.solver not in (None, "auto", "newton"):
+        raise UsageError(f"--dask needs --solver newton, not --solver {args.solver}")
+    if getattr(args, "pairs", None) in SELECTED_PAIRS:
+        raise UsageError(f"--dask excludes --pairs {args.pairs}, which looks at all rows at once")
+    options.check_rules(args, CLUSTER_RULES)
+    if checkpoint is not None:
+        check_checkpoint(checkpoint, args)
+
+
+def check_checkpoint(path: str, args: Namespace) -> None:
+    """Fail on a checkpoint that is no file of its own."""
+    if path == STANDARD:
+        raise UsageError("--checkpoint needs a file, not a standard stream (-)")
+    # Neither need be there yet; the last checkpoint and then the model would replace it.
+    if os.path.realpath(path) == os.path.realpath(args.output):
+        raise UsageError(f"MODEL and --checkpoint are one file, {args.output}; name two")
+
+
+def open_data(args: Namespace, console: Console, is_store: bool) -> tuple[Dataset | Store, Clock]:
+    """The data, or their store, and the clock that started with reading; say what they are."""
+    import linrank.io.svmlight  # noqa: F401  (the time of reading is not that of NumPy)
+
+    clock = Clock()
+    data = _open_store(args) if is_store else files.read_data(args.data, args, console)
+    took = clock.end("read")
+    label, since = ("opened", "") if is_store else ("read", f" in {seconds(took)}")
+    console.say(label, f"{files.describe_data(data)}{since}")
+    return data, clock
+
+
+def _open_store(args: Namespace) -> Store:
+    """The store at ``DATA``; options that say how to read text have no place here."""
+    from linrank.io.store.store import Store
+
+    store = Store(args.data)
+    if args.index_base != "auto":
+        raise ValueError("--index-base is for text; a store has its features numbered")
+    if getattr(args, "missing", None) is not None:
+        raise ValueError("--missing is decided when a store is written; leave it out")
+    return store
 
 
 # ---- during and after it ------------------------------------------------------------------------
@@ -225,3 +310,56 @@ def _validate(model: Model, args: Namespace, console: Console) -> dict[str, Any]
         replace(model, training={**model.training, **measures}).save(args.output)
     means: dict[str, Any] = result.to_dict()["means"]
     return means
+
+
+# ---- clusters -----------------------------------------------------------------------------------
+
+
+def train_on_cluster(
+    method: Method, store: Store, parameters: Any, args: Namespace, console: Console
+) -> Trained:
+    """Train as the method does, the rows staying with the workers."""
+    from linrank.dask.parts import on_cluster
+
+    kept = {"checkpoint": args.checkpoint, "resume": args.resume}
+    with cluster_parts(method, store, parameters, args, console, **kept) as place:
+        trained = on_cluster(method).train(Task(place, parameters))
+    if place.n_before:
+        console.say("resumed", f"{args.checkpoint}: after {place.n_before} iterations")
+    return trained
+
+
+@contextmanager
+def cluster_parts(
+    method: Method, store: Store, parameters: Any, args: Namespace, console: Console, **kept: Any
+) -> Iterator[Partitions]:
+    """The chunks of a store as partitions of the cluster of ``--dask``; ``kept`` as they take it.
+
+    What the method cannot do there is refused before a cluster starts. One that was started here
+    is ended.
+    """
+    from linrank.dask.clients import cluster_at
+    from linrank.dask.partitions import Partitions, partitions_of
+
+    assert method.recipe is not None
+    method.recipe(parameters, Partitions.where, None)
+    patience = 60.0 if args.patience is None else args.patience
+    # By a path that means the same to processes that run in other folders.
+    path = os.path.abspath(store.path)
+    try:
+        with cluster_at(args.dask, quiet=not args.verbose) as client:
+            threads = client.nthreads()
+            workers = count(len(threads), "worker")
+            size = f"{workers}, {count(sum(threads.values()), 'thread')}"
+            console.say("cluster", f"{args.dask}: {size if threads else 'no worker yet'}")
+            kept |= {"client": client, "patience": patience, "n_jobs": args.jobs}
+            with partitions_of(path, **kept) as place:
+                yield place
+    except KeyboardInterrupt:
+        # The command ends. Futures that the traceback still holds are released after their client
+        # is closed, and would each say so.
+        sys.unraisablehook = lambda _: None
+        raise
+    console.clear()
+    repeated = f", {place.n_repeated} repeated" if place.n_repeated else ""
+    console.say("cluster", f"{place.n_rounds} rounds of tasks{repeated}")

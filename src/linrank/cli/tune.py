@@ -1,41 +1,5 @@
-"""``linrank tune``: the parameters that rank unseen queries best, for every method with a grid."""
+"""linrank tune DATA [-o MODEL] [--method NAME] [options]
 
-from __future__ import annotations
-
-import argparse
-import dataclasses
-import itertools
-import os
-from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-from linrank.cli import files, options, places
-from linrank.cli.console import Console, Result
-from linrank.cli.main import NOT_CONVERGED, OK, UsageError
-from linrank.cli.options import STANDARD
-from linrank.cli.train import warn_unless_done
-from linrank.methods.base import AUTO, METHODS, Method, Task
-from linrank.options import N_FOLDS, WITH_GAMMA
-from linrank.system.durable import replacing
-from linrank.system.resources import count, seconds
-from linrank.system.tables import Column, Table
-
-if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
-    from linrank.search.folds import Fold
-
-METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
-PICTURES = (".png", ".svg", ".pdf")
-PATHS, GRIDS = ("ranksvm", "domination"), ("kernel",)  # what can be drawn of a search
-
-CLUSTER = f"""
-  --dask ADDRESS  search a store by a Dask cluster: tcp://host:8786, or local:N processes
-  {places.PATIENCE}"""
-
-DESCRIPTION = """\
 Train a grid of models and take the one that ranks unseen queries best: on
 --valid FILE, or on each of --folds parts of the queries of DATA in turn. The
 table on standard output has the measure of every model. The model for -o is
@@ -47,22 +11,40 @@ as in 0.01,0.1,1; a number may be a power, as in 2^-3.
 {methods}
 """
 
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli import files, options, train
+from linrank.cli.console import Console, Result
+from linrank.cli.main import NOT_CONVERGED, OK, UsageError
+from linrank.cli.options import STANDARD
+from linrank.methods.base import AUTO, METHODS, Method, Task
+from linrank.options import N_FOLDS, WITH_GAMMA
+from linrank.system.resources import count, seconds
+from linrank.system.tables import Column, Table
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.search.folds import Fold
+
+METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
+
+CLUSTER = f"""
+  --dask ADDRESS  search a store by a Dask cluster: tcp://host:8786, or local:N processes
+  {train.PATIENCE}"""
+
 
 def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
     searched = {name: method for name, method in METHODS.items() if method.search is not None}
-    asked = AUTO.name if "--auto" in arguments else options.method_asked(arguments, parser)
-    if asked is not None and asked not in searched:
-        parser.error(f"--method {asked} has no grid; tune takes {', '.join(searched)}")
-    method = searched[asked or next(iter(searched))]
-    parser.usage = "linrank tune DATA [-o MODEL] [--method NAME] [options]"
-    shown = searched.values() if asked is None else [method]
-    parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "tune"))
-    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
+    method = options.choose_method(parser, arguments, searched)
     options.add_output(parser, "MODEL", "model file to write, or -", default=None)
-    parser.add_argument(
-        "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(searched))})"
-    )
     parser.add_argument(
         "--auto", dest="method", action="store_const", const=AUTO.name, help="as --method auto"
     )
@@ -70,8 +52,6 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     options.declare(parts, "  --valid FILE  measure on this data file")
     options.declare(parts, "  --folds N:folds  or on each of N folds of the queries (default: 5)")
     options.add_metrics(parser, default=METRICS[0], selects="alone")
-    if method.name in (*PATHS, *GRIDS):
-        options.declare(parser, "  --plot FILE  draw what was measured: .png, .svg or .pdf")
     assert method.search is not None
     options.add_parameters(parser, method.search, f"options of {method.name}")
     clustered = [other.name for other in searched.values() if "cluster" in other.places]
@@ -79,22 +59,21 @@ def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
         options.declare(parser, "cluster" + CLUSTER)
     options.add_reading(parser, missing=False)
     options.add_reporting(parser)
-    owners = {"--plot": options.belongs_to((*PATHS, *GRIDS))}
-    owners |= dict.fromkeys(options.flags_in(CLUSTER), options.belongs_to(clustered))
+    owners = dict.fromkeys(options.flags_in(CLUSTER), options.belongs_to(clustered))
     options.add_owners(parser, lambda other: other.search, owners)
 
 
 def run(args: Namespace, console: Console) -> Result:
     """Read, train the grid on every fold, measure, choose, train on all data, write."""
-    method, args.plot = METHODS[args.method], getattr(args, "plot", None)
+    method = METHODS[args.method]
     assert method.search is not None
     assert method.path is not None
     parameters = options.parameters_of(args, method.search)
-    is_store = places.is_store(method, args)
+    is_store = train.uses_store(method, args)
     _check(args, is_store)
     options.load(method.path)  # before the clock starts: the time of reading is not that of NumPy
 
-    opened, clock = places.open_data(args, console, is_store)
+    opened, clock = train.open_data(args, console, is_store)
     data: Any = opened
     scoring = (args.metrics or METRICS)[0]
     if not is_store:
@@ -113,9 +92,6 @@ def run(args: Namespace, console: Console) -> Result:
     _say(found, chosen.lines[1:], scoring, args, console)
     if args.output is not None:
         files.write_model(found.trained.model, args.output, console)
-    if args.plot is not None:
-        _plot(found, scoring, args)
-        console.say("plotted", args.plot)
     if "coef_bounds" in args:
         chosen.facts["bounds"] = args.coef_bounds and args.coef_bounds.text
     facts = {
@@ -154,15 +130,9 @@ def _check(args: Namespace, is_store: bool) -> None:
             f"-m: tune chooses by one metric, {first}; measure the model by {','.join(rest)} "
             f"with linrank evaluate -m {','.join(rest)}"
         )
-    places.check_place(args, is_store, {"cluster": CLUSTER})
-    if args.plot == STANDARD:
-        raise UsageError("--plot needs the name of a file")
-    if args.plot is not None and not args.plot.lower().endswith(PICTURES):
-        raise UsageError(f"--plot {args.plot}: the name must end in {', '.join(PICTURES)}")
-    if args.plot is not None and find_spec("matplotlib") is None:
-        raise ImportError("--plot needs Matplotlib: pip install matplotlib")
+    train.check_place(args, is_store, {"cluster": CLUSTER})
     files.check_metrics(args.metrics, args.convention, selects=True)
-    files.check_files([args.data, args.valid], args.output, args.plot)
+    files.check_files([args.data, args.valid], args.output)
 
 
 @contextmanager
@@ -174,7 +144,7 @@ def _place(
     if getattr(args, "dask", None) is not None:
         from linrank.parts.search import folds_of
 
-        with places.cluster_parts(method, data, parameters, args, console, keep=True) as place:
+        with train.cluster_parts(method, data, parameters, args, console, keep=True) as place:
             yield place, folds_of(n_folds, place)
     elif hasattr(data, "n_chunks"):
         from linrank.parts.passes import StoreParts
@@ -248,7 +218,7 @@ def _say(
     method = METHODS[args.method]
     if found.open is not None:
         console.warn(options.in_flags(found.open, method.parameters))
-    warn_unless_done(found.trained, method, console)
+    train.warn_unless_done(found.trained, method, console)
 
 
 def _chosen_values(found: Any) -> dict[str, Any]:
@@ -303,17 +273,3 @@ def _measures(found: Any) -> dict[str, Any]:
         return {"path": {**axes, **scores, **facts}}
     facts = {n: found.facts[key].tolist() for n, key in OF_GRID.items() if key in found.facts}
     return {"grid": {**{f"{name}s": axes.get(name) for name in found.grid}, **scores, **facts}}
-
-
-def _plot(found: Any, scoring: str, args: Namespace) -> None:
-    """Draw the path, or the grid, to the file of ``--plot``."""
-    from linrank.displays import GridDisplay, PathDisplay
-
-    if args.method in PATHS:
-        (chosen,) = found.best_params.values()
-        figure = PathDisplay(found.path, found.scores, chosen, scoring).to_figure()
-    else:
-        grid = GridDisplay(found.Cs, found.gammas, found.mean_scores, found.chosen, scoring)
-        figure = grid.to_figure(width=3.0 + 0.6 * len(found.Cs))
-    with replacing(args.plot) as file:
-        figure.savefig(file, format=os.path.splitext(args.plot)[1][1:].lower(), dpi=150)
