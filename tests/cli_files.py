@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
+from typing import Any, NamedTuple
 
 import pytest
 
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
+
+
+class Told(NamedTuple):
+    """What a command has written to its two streams."""
+
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, of a command with ``--json``."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def cli(capsys):
+    """Run a command in this process and check its exit status: what it has told."""
+
+    def run(*arguments, status=0):
+        assert main([*map(str, arguments)]) == status
+        return Told(*capsys.readouterr())
+
+    return run
 
 
 def write_svmlight(path, data, *, docid=True):

@@ -1,13 +1,7 @@
-"""Commands that are killed at random moments: whatever they write is whole, and nothing is left.
-
-Run as a program it says how many ended how::
-
-    python tests/random_kills.py --kills 500 --seed 1
-"""
+"""Commands that are killed at random moments: whatever they write is whole, and nothing is left."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -15,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -91,9 +84,7 @@ COMMANDS = {
     ),
     "tune": Command("tune {data}.txt -o {out}/m.json --Cs 0.001,0.01 --folds 2", {"m.json": model}),
     "predict": Command("predict {data}.txt {model} {out}/s.txt", {"s.txt": content}),
-    "evaluate": Command(
-        "evaluate {data}.txt --model {model} -o {out}/q.csv", {"q.csv": content}
-    ),
+    "evaluate": Command("evaluate {data}.txt --model {model} -o {out}/q.csv", {"q.csv": content}),
     "compare": Command(
         "compare {data}.txt {data}.txt {data}.txt --methods ranksvm,random -o {out}/t.json",
         {"t.json": table},
@@ -318,25 +309,3 @@ def kill_all(
             if n_done == n_kills:
                 break
     return counts
-
-
-def report(counts: Counter[Any]) -> str:
-    ends = ("cleaned up", "killed", "done before")
-    signals = [signal.Signals(number).name for number in SIGNALS]
-    lines = [f"{'':24}" + "".join(f"{word:>12}" for word in (*signals, *ends))]
-    for name in dict.fromkeys(key[0] for key in counts):
-        here = {key[1:]: n for key, n in counts.items() if key[0] == name}
-        found = [sum(n for key, n in here.items() if word in key) for word in (*signals, *ends)]
-        lines.append(f"{name:24}" + "".join(f"{n:12}" for n in found))
-    total = [sum(n for key, n in counts.items() if w in key[1:]) for w in (*signals, *ends)]
-    return "\n".join([*lines, f"{'all':24}" + "".join(f"{n:12}" for n in total)])
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", choices=COMMANDS)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        print(report(kill_all(place, options.kills, options.seed, options.only)))

@@ -51,20 +51,23 @@ def test_options_reach_the_conversion(files, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_store_is_replaced_by_force_only(files, tmp_path, capsys):
+def test_a_store_is_replaced_by_force_only(files, tmp_path, cli):
     store = str(tmp_path / "store")
-    assert main(["convert", files["train"], store]) == 0
-    assert main(["convert", files["valid"], store]) == 1
-    assert "name another folder, or overwrite it (--force)" in capsys.readouterr().err
-    assert main(["convert", files["valid"], store, "--force"]) == 0
+    cli("convert", files["train"], store)
+    assert (
+        "name another folder, or overwrite it (--force)"
+        in cli("convert", files["valid"], store, status=1).err
+    )
+    cli("convert", files["valid"], store, "--force")
     assert Store(store).n_queries == 20
 
 
-def test_passes_are_told(tmp_path, capsys):
+def test_passes_are_told(tmp_path, cli):
     path, store = tmp_path / "data", str(tmp_path / "store")
     path.write_text("1 qid:1 1:1\n" * 200_000 + "0 qid:2 1:1\n1 qid:1 1:3\n")
-    assert main(["convert", str(path), store, "-v"]) == 0
-    assert "pass 2: a line asked for another layout or order" in capsys.readouterr().err
+    assert (
+        "pass 2: a line asked for another layout or order" in cli("convert", path, store, "-v").err
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,10 +93,9 @@ def test_passes_are_told(tmp_path, capsys):
         (["{train}", "{store}/deep"], 1, "cannot be written: there is no folder"),
     ],
 )
-def test_faults(files, tmp_path, capsys, arguments, status, message):
+def test_faults(files, tmp_path, cli, arguments, status, message):
     names = {**files, "store": tmp_path / "store"}
-    assert main(["convert", *(one.format(**names) for one in arguments)]) == status
-    assert message in capsys.readouterr().err
+    assert message in cli("convert", *(one.format(**names) for one in arguments), status=status).err
     assert os.listdir(tmp_path) == []
 
 
@@ -116,12 +118,11 @@ def test_an_interrupted_file_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["data"]
 
 
-def test_files_of_any_format(files, tmp_path, capsys):
+def test_files_of_any_format(files, tmp_path, cli):
     data = load(files["train"])
     previous = files["train"]
     for name in ("a.parquet", "a.csv", "a.arrow", "a.store", "a.tsv.gz", "a.txt"):
-        assert main(["convert", previous, str(tmp_path / name), "--json"]) == 0
-        out = capsys.readouterr()
+        out = cli("convert", previous, tmp_path / name, "--json")
         report = json.loads(out.out)
         assert (report["rows"], report["features"]) == (data.n_rows, 6)
         assert f"wrote     {tmp_path / name}: " in out.err
@@ -129,10 +130,11 @@ def test_files_of_any_format(files, tmp_path, capsys):
         assert load(previous).X.tobytes() == data.X.tobytes()
     assert report["left_out"] == ["the names of the features"]
     assert "note      svmlight has no place for the names of the features" in out.err
-    assert main(["convert", files["train"], previous]) == 1
-    assert "is there already; name another, or overwrite it (--force)" in capsys.readouterr().err
-    assert main(["convert", files["train"], previous, "--force", "-q"]) == 0
-    assert capsys.readouterr().err == ""
+    assert (
+        "is there already; name another, or overwrite it (--force)"
+        in cli("convert", files["train"], previous, status=1).err
+    )
+    assert cli("convert", files["train"], previous, "--force", "-q").err == ""
 
 
 def test_standard_streams(files):
@@ -148,28 +150,27 @@ def test_standard_streams(files):
     assert b"wrote     -: parquet; dense float32" in table.stderr
 
 
-def test_labels_from_judgements(files, tmp_path, capsys):
+def test_labels_from_judgements(files, tmp_path, cli):
     """A model of the labels as qrels is that of the labels, however the rows are read."""
     qrels, models = str(tmp_path / "a.qrels"), []
-    assert main(["convert", files["train"], qrels, "-q"]) == 0
-    assert main(["convert", files["train"], str(tmp_path / "store"), "-q"]) == 0
+    cli("convert", files["train"], qrels, "-q")
+    cli("convert", files["train"], tmp_path / "store", "-q")
     wrong = tmp_path / "wrong.txt"
     with open(files["train"]) as file:
         wrong.write_text("".join("0 " + line.split(" ", 1)[1] for line in file))
     for data in (files["train"], str(wrong), str(tmp_path / "store")):
         model = str(tmp_path / "model.json")
-        assert main(["train", data, model, "--qrels", qrels, "-q"]) == 0
+        cli("train", data, model, "--qrels", qrels, "-q")
         models.append(linrank.load_model(model).coef)
     assert_array_equal(models[0], linrank.load_model(files["model"]).coef)
     assert_array_equal(models[1], models[0])
     assert_array_equal(models[2], models[0])
     (tmp_path / "other.qrels").write_text("nowhere 0 d0 1\n")
     arguments = ["train", files["train"], model, "--qrels", str(tmp_path / "other.qrels")]
-    assert main(arguments) == 1
-    assert "is judged in" in capsys.readouterr().err
+    assert "is judged in" in cli(*arguments, status=1).err
 
 
-def test_runs_are_fused(tmp_path, capsys):
+def test_runs_are_fused(tmp_path, cli):
     for name, scores in (("bm25", (3, 2, 1)), ("dense", (1, 3, 2))):
         lines = [f"{q} Q0 d{i} 1 {s} {name}" for q in (1, 2) for i, s in enumerate(scores)]
         (tmp_path / f"{name}.trec").write_text("\n".join(lines[: -1 if name == "bm25" else 6]))
@@ -177,9 +178,11 @@ def test_runs_are_fused(tmp_path, capsys):
     runs = [str(tmp_path / name) for name in ("bm25.trec", "dense.trec")]
     command = ["convert", *runs, str(tmp_path / "a.csv"), "--format", "run"]
     command += ["--qrels", str(tmp_path / "a.qrels")]
-    assert main([*command[:3], str(tmp_path / "x.txt"), *command[4:]]) == 1
-    assert "say what stands in for its score with --missing zero" in capsys.readouterr().err
-    assert main(command) == 0
+    assert (
+        "say what stands in for its score with --missing zero"
+        in cli(*command[:3], tmp_path / "x.txt", *command[4:], status=1).err
+    )
+    cli(*command)
     found = load(tmp_path / "a.csv", missing="zero")
     assert found.feature_names == ("bm25", "dense")
     assert found.labels.tolist() == [0, 1, 0, 0, 1, 0]

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from linrank.cli.main import main
 from linrank.cli.options import KINDS, flags_in, flags_of
 from linrank.cli.train import GROUPS
 from linrank.methods.base import METHODS
@@ -27,22 +26,20 @@ def spellings(parameters):
     return {flags_of(name, option)[-1] for name, option in options_of(parameters).items()}
 
 
-def line(capsys, *arguments):
+def line(cli, *arguments):
     """The one line on standard error of what is refused as wrong usage."""
     files = ["d", "m"] if arguments[0] == "train" else ["d"]
-    assert main([arguments[0], *files, *arguments[1:]]) == 2
-    captured = capsys.readouterr()
+    captured = cli(arguments[0], *files, *arguments[1:], status=2)
     assert captured.out == ""
     (told,) = captured.err.splitlines()
     return told
 
 
 @pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
-def test_help_shows_the_options_of_the_method_and_the_common_ones(
-    command, method, parameters, capsys
-):
-    assert main([command, "--method", method, "--help"]) == 0
-    shown = set(re.findall(r"(?<![\w`-])--[a-zA-Z][\w-]*", capsys.readouterr().out))
+def test_help_shows_the_options_of_the_method_and_the_common_ones(command, method, parameters, cli):
+    shown = set(
+        re.findall(r"(?<![\w`-])--[a-zA-Z][\w-]*", cli(command, "--method", method, "--help").out)
+    )
     places = {name for group in GROUPS.values() for name in flags_in(group)}
     own = spellings(parameters) | COMMON | places | {"--output", "--folds", "--auto"}
     assert spellings(parameters) <= shown
@@ -52,9 +49,8 @@ def test_help_shows_the_options_of_the_method_and_the_common_ones(
 
 
 @pytest.mark.parametrize("command", ["train", "tune"])
-def test_help_fits_on_two_screens(command, capsys):
-    assert main([command, "--help"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_help_fits_on_two_screens(command, cli):
+    lines = cli(command, "--help").out.splitlines()
     assert len(lines) <= 100
     assert max(map(len, lines)) <= 80
     listed = METHODS if command == "train" else SEARCHED
@@ -147,3 +143,104 @@ def test_every_kind_of_a_parameter_is_known():
         option.kind for _, _, parameters in PARAMETERS for option in options_of(parameters).values()
     }
     assert kinds - {"flag", "choice", "average"} == set(KINDS)
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+# Of each kind of parameter: what may be typed, and the value; what may not, and the message.
+VALUES = {
+    "finite": ("-1.5", -1.5, ["nan", "inf", "x"], "must be a finite number, got"),
+    "positive": ("0.5", 0.5, ["0", "-1", "nan", "inf", "x"], "must be finite and > 0, got"),
+    "nonnegative": ("0", 0.0, ["-1", "nan", "inf", "much"], "must be a finite number ≥ 0"),
+    "share": ("1", 1.0, ["0", "-0.1", "1.01", "nan", "half"], "must be a number > 0 and ≤ 1"),
+    "weight": ("auto", "auto", ["0", "x"], "must be finite and > 0 or auto, got"),
+    "width": ("0.2", 0.2, ["0", "wide"], "must be finite and > 0 or scale or auto, got"),
+    "count": ("7", 7, ["0", "2.5", "many"], "must be an integer ≥ 1, got"),
+    "natural": ("0", 0, ["-1", "nan"], "must be an integer ≥ 0, got"),
+    "steps": ("5e3", 5000, ["0", "1e400"], "must be an integer ≥ 1, got"),
+    "size": ("auto", "auto", ["0", "2.5"], "must be an integer ≥ 1 or auto, got"),
+    "size_in_bytes": ("4", 4_000_000, ["0", "lots"], "must be a size such as 2GB or 512MiB, got"),
+    "grid": ("2^-2:1", [0.25, 0.5, 1.0], ["0", "1,nan", "x"], "must be "),
+    "margin": (
+        "linear:3",
+        ("linear", 3.0, 0.0),
+        ["", "nan", "log:", "log:1,2,3", "exp:1", "linear:inf"],
+        "must be a finite number, linear[:K1[,K2]]",
+    ),
+    "algorithms": ("pa,hybrid", ("pa", "hybrid"), ["pa,adam"], "must be one of pegasos"),
+    "bounds": ("1::0.5", {"1": (None, 0.5)}, ["1:2"], "is not FEATURE:LOW:HIGH"),
+    "weighting": ("gain-diff", "gain_diff", ["ndgc@5"], "pair_weighting"),
+    "features": ("a, b", ("a", "b"), [], ""),
+}
+BY_PARAMETER = [
+    (command, method, name, option)
+    for command, method, parameters in PARAMETERS
+    for name, option in options_of(parameters).items()
+]
+
+
+def typed(option):
+    """Arguments that give a parameter a value, and the value."""
+    if option.kind == "flag":
+        return [], True
+    if option.choices:
+        name = str(option.choices[-1] or "none")
+        return [name.replace("_", "-")], name
+    text, value, _, _ = VALUES[option.kind]
+    return [text], value
+
+
+@pytest.mark.parametrize(("command", "method", "name", "option"), BY_PARAMETER)
+def test_what_is_typed_reaches_the_parameter(command, method, name, option):
+    spelling, (text, value) = flags_of(name, option)[-1], typed(option)
+    given = (
+        [spelling, *text] if not text or not text[0].startswith("-") else [f"{spelling}={text[0]}"]
+    )
+    parser = _command([command, "--method", method])[1]
+    args = parser.parse_args(["d", "-o", "m", "--method", method, *given])
+    assert getattr(args, name) == value
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_every_kind(kind):
+    text, value, wrong, message = VALUES[kind]
+    assert KINDS[kind](text) == value
+    for other in wrong:
+        with pytest.raises(ArgumentTypeError, match=re.escape(message)):
+            KINDS[kind](other)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("2.5", 2.5), ("-1", -1.0), ("log", ("log", 1.0, 0.0)), ("log:1,2.7", ("log", 1.0, 2.7))],
+)
+def test_margins(text, expected):
+    assert KINDS["margin"](text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2^-2:2^1", [0.25, 0.5, 1, 2]),
+        ("0.01:1:10", [0.01, 0.1, 1]),
+        ("1:10:3", [1, 3, 9]),
+        ("1,0.5,1", [1, 0.5, 1]),
+        ("10^-2", [0.01]),
+        ("3:3", [3]),
+        ("0", "must be finite and > 0, got 0"),
+        ("", "must be a number > 0, got ''"),
+        ("0^-1", "must be a number > 0, got '0^-1'"),
+        ("-2^2", "must be finite and > 0, got -2^2"),
+        ("5e-324:1e308", "'5e-324:1e308' has 2,098 values, at most 1,000"),
+        ("2:1", "needs LOW ≤ HIGH and FACTOR > 1, got '2:1'"),
+        ("1:2:1", "needs LOW ≤ HIGH and FACTOR > 1"),
+        ("1:2:3:4", "must be LOW:HIGH[:FACTOR] or a list"),
+        ("1:2:1.00001", "values, at most 1,000 are tried"),
+    ],
+)
+def test_grids(text, expected):
+    if isinstance(expected, str):
+        with pytest.raises(ArgumentTypeError, match=re.escape(expected)):
+            KINDS["grid"](text)
+    else:
+        assert KINDS["grid"](text) == pytest.approx(expected)

@@ -49,9 +49,8 @@ def end(child):
     return rest
 
 
-def output(capsys, *arguments):
-    assert main(["predict", *arguments]) == 0
-    return capsys.readouterr().out
+def output(cli, *arguments):
+    return cli("predict", *arguments).out
 
 
 @pytest.mark.parametrize("kind", ["model", "by_query"])
@@ -124,23 +123,23 @@ def test_memory_does_not_grow_with_the_stream(files):
     assert after - before < 4000  # kB; the 28 MB of text are 13 MB of rows and ids
 
 
-def test_unknown_features_are_told_once(files, tmp_path, capsys):
+def test_unknown_features_are_told_once(files, tmp_path, cli):
     path = tmp_path / "wide.txt"
     path.write_text("1 qid:1 1:1 9:5\n1 qid:1 1:1 12:5\n1 qid:2 1:1\n")
-    assert main(["predict", str(path), files["model"], "--stream"]) == 0
-    out, err = capsys.readouterr()
+    out, err = cli("predict", path, files["model"], "--stream")
     assert len(set(out.split())) == 1
     assert err.count("warning") == 1
     assert "wide.txt:2:" in err
     assert "feature 12 is one that the model has not seen: it knows 6" in err
 
 
-def test_what_cannot_be_streamed_is_told(files, by_query, tmp_path, capsys):
-    assert main(["predict", str(tmp_path), files["model"], "--stream"]) == 1
-    assert "is a folder, and --stream reads SVMlight text" in capsys.readouterr().err
+def test_what_cannot_be_streamed_is_told(files, by_query, tmp_path, cli):
+    assert (
+        "is a folder, and --stream reads SVMlight text"
+        in cli("predict", tmp_path, files["model"], "--stream", status=1).err
+    )
     path = tmp_path / "mixed.txt"
     path.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n")
-    assert main(["predict", str(path), by_query, "--stream"]) == 1
-    assert "query 1 comes back" in capsys.readouterr().err
-    assert main(["predict", str(path), by_query]) == 0
-    assert main(["predict", str(path), files["model"], "--stream"]) == 0
+    assert "query 1 comes back" in cli("predict", path, by_query, "--stream", status=1).err
+    cli("predict", path, by_query)
+    cli("predict", path, files["model"], "--stream")

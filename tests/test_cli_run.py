@@ -22,9 +22,8 @@ def trec(tmp_path):
     return ["--qrels", str(tmp_path / "qrels.txt"), "--run", str(tmp_path / "run.txt")]
 
 
-def test_the_table_and_what_was_left_out(trec, capsys):
-    assert main(["evaluate", *trec, "-m", "nDCG@10", "-m", "P_5"]) == 0
-    captured = capsys.readouterr()
+def test_the_table_and_what_was_left_out(trec, cli):
+    captured = cli("evaluate", *trec, "-m", "nDCG@10", "-m", "P_5")
     result = evaluate_run(trec[1], trec[3], metrics=["ndcg@10", "p@5"])
     assert captured.out == result.to_text() + "\n"
     assert "convention trec_eval: gain y" in captured.out
@@ -32,9 +31,8 @@ def test_the_table_and_what_was_left_out(trec, capsys):
     assert "1 query of the qrels not in the run: left out; --complete counts them" in captured.err
 
 
-def test_json_and_complete(trec, capsys):
-    assert main(["evaluate", *trec, "--json", "-q", "--complete", "--convention", "linrank"]) == 0
-    captured = capsys.readouterr()
+def test_json_and_complete(trec, cli):
+    captured = cli("evaluate", *trec, "--json", "-q", "--complete", "--convention", "linrank")
     report = json.loads(captured.out)
     result = evaluate_run(trec[1], trec[3], convention="linrank", complete=True)
     assert report["metrics"] == dict(result)
@@ -53,24 +51,22 @@ def test_values_of_every_query(trec, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--qrels", "q"], "--qrels and --run go together"),
-        (["--run", "r"], "--qrels and --run go together"),
+        (["--qrels", "q"], "--qrels needs --run"),
+        (["--run", "r"], "--run needs --qrels"),
         (["d", "--qrels", "q", "--run", "r"], "take the place of DATA"),
         (["--model", "m", "--qrels", "q", "--run", "r"], "take the place of DATA"),
         (["--qrels", "-", "--run", "-"], "only one of the files can be standard input"),
-        (["d", "s", "--complete"], "--complete is an option of --qrels and --run"),
+        (["d", "s", "--complete"], "--complete needs --run"),
         ([], "give DATA and its scores, or --qrels and --run"),
     ],
 )
-def test_wrong_usage(arguments, message, capsys):
-    assert main(["evaluate", *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_wrong_usage(arguments, message, cli):
+    assert message in cli("evaluate", *arguments, status=2).err
 
 
-def test_wrong_files(trec, tmp_path, capsys):
+def test_wrong_files(trec, tmp_path, cli):
     def error_of(*arguments):
-        assert main(["evaluate", *arguments]) == 1
-        captured = capsys.readouterr()
+        captured = cli("evaluate", *arguments, status=1)
         assert captured.out == ""
         return captured.err
 

@@ -24,9 +24,8 @@ def place(tmp_path):
     return tmp_path
 
 
-def output(capsys, *arguments):
-    assert main([str(a) for a in arguments]) == 0
-    return capsys.readouterr().out
+def output(cli, *arguments):
+    return cli(a for a in arguments).out
 
 
 @pytest.mark.parametrize("options", [[], ["--method", "domination"], ["--method", "sgd"]])
@@ -59,7 +58,7 @@ def test_inspect_and_tune(place, capsys):
     ("options", "message"),
     [
         (["--dtype", "float64"], "--dtype float64 cannot change; leave --dtype out"),
-        (["--index-base", "0"], "is a store with --index-base 1, which --index-base 0 cannot change; leave --index-base out"),
+        (["--index-base", "0"], "--index-base 0 cannot change; leave --index-base out"),
     ],
 )
 def test_what_is_decided_cannot_be_changed(place, capsys, options, message):

@@ -48,10 +48,9 @@ def coef(model):
     return load_model(model).coef
 
 
-def test_a_file_is_learnt_as_the_trainer_learns_it(data, tmp_path, capsys):
+def test_a_file_is_learnt_as_the_trainer_learns_it(data, tmp_path, cli):
     model = tmp_path / "m"
-    assert main(["train", data, str(model), *STREAM, "--alpha", "1e-3", "--json"]) == 0
-    out = capsys.readouterr()
+    out = cli("train", data, model, *STREAM, "--alpha", "1e-3", "--json")
     report = json.loads(out.out)
     assert report["data"]["rows"] == 30_000
     assert report["training"]["steps"] == load_model(model).training["n_steps"] == 120_000
@@ -117,9 +116,9 @@ def test_options_reach_the_trainer(data, tmp_path):
         ([*STREAM, "--n-steps", "5"], "give --steps-per-row"),
         ([*STREAM, "--record", "exact"], "--stream excludes --record"),
         ([*STREAM, "--scale", "standard"], "--stream excludes --scale standard"),
-        ([*STREAM, "--dtype", "float64"], "float32, not as float64"),
+        ([*STREAM, "--dtype", "float64"], "rows are kept as float32"),
         ([*STREAM, "--algorithm", "hybrid"], "--stream excludes --algorithm hybrid"),
-        ([*STREAM, "--sampling", "rejection"], "give one of pairs, query, roc"),
+        ([*STREAM, "--sampling", "rejection"], "give pairs, query, roc"),
         ([*STREAM, "--checkpoint", "-"], "--checkpoint needs a file"),
         ([*STREAM, "--memory-limit", "40MB"], "--memory-limit must be at least 50MB, got 40MB"),
         ([*STREAM, "--checkpoint-every", "5"], "--checkpoint-every needs --checkpoint"),
@@ -127,9 +126,8 @@ def test_options_reach_the_trainer(data, tmp_path):
         ([*STREAM, "--alpha", "0"], "must be finite and > 0, got '0'"),
     ],
 )
-def test_options_that_do_not_go_together(data, tmp_path, capsys, options, message):
-    assert main(["train", data, str(tmp_path / "m"), *options]) == 2
-    assert message in capsys.readouterr().err
+def test_options_that_do_not_go_together(data, tmp_path, cli, options, message):
+    assert message in cli("train", data, tmp_path / "m", *options, status=2).err
 
 
 def test_faults_of_the_data(tmp_path, capsys):
@@ -154,18 +152,19 @@ def test_faults_of_the_data(tmp_path, capsys):
 # ---- checkpoints --------------------------------------------------------------------------------
 
 
-def test_a_finished_checkpoint_gives_the_model_again(data, tmp_path, capsys):
+def test_a_finished_checkpoint_gives_the_model_again(data, tmp_path, capsys, cli):
     model, saved = tmp_path / "m", tmp_path / "c"
     options = ["--checkpoint", str(saved)]
     assert train(data, model, *options) == 0
     first = coef(model)
-    assert main(["train", data, str(model), *STREAM, *options]) == 0
-    assert "finished; nothing is left to learn" in capsys.readouterr().err
+    assert "finished; nothing is left to learn" in cli("train", data, model, *STREAM, *options).err
     assert np.array_equal(coef(model), first)
     assert train(data, model, *options, "--alpha", "1e-3") == 1
     assert "was written with --alpha 0.0001, now it is 0.001" in capsys.readouterr().err
-    assert main(["train", data, str(model), *STREAM, "--checkpoint", str(model)]) == 2
-    assert "MODEL and --checkpoint are one file" in capsys.readouterr().err
+    assert (
+        "MODEL and --checkpoint are one file"
+        in cli("train", data, model, *STREAM, "--checkpoint", model, status=2).err
+    )
     saved.write_bytes(saved.read_bytes()[:1000])
     assert train(data, model, *options) == 1
     assert f"{saved}: is truncated or damaged" in capsys.readouterr().err

@@ -160,11 +160,10 @@ def test_what_programs_read_is_utf8_in_any_locale(tmp_path, monkeypatch):
     assert json.loads(out.buffer.getvalue().decode())["feature_names"] == ["größe"]
 
 
-def test_scores_that_are_no_text_are_named(files, tmp_path, capsys):
+def test_scores_that_are_no_text_are_named(files, tmp_path, cli):
     scores = tmp_path / "scores"
     scores.write_bytes(b"1.0\n\xff\n")
-    assert main(["evaluate", files["valid"], str(scores)]) == 1
-    assert "scores: byte 4 is not UTF-8" in capsys.readouterr().err
+    assert "scores: byte 4 is not UTF-8" in cli("evaluate", files["valid"], scores, status=1).err
 
 
 # ---- Ctrl-C -------------------------------------------------------------------------------------

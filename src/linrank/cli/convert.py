@@ -108,6 +108,7 @@ class _Watch:
 
     def __init__(self, console: Console) -> None:
         self._console, self._show = console, console.counting("converting")
+        console.detail("converting")
         self.n_bytes, self.n_passes = 0, 1
 
     def show(self, done: int, total: int | None) -> None:
