@@ -54,10 +54,8 @@ def test_options_reach_the_conversion(files, tmp_path, capsys):
 def test_a_store_is_replaced_by_force_only(files, tmp_path, cli):
     store = str(tmp_path / "store")
     cli("convert", files["train"], store)
-    assert (
-        "name another folder, or overwrite it (--force)"
-        in cli("convert", files["valid"], store, status=1).err
-    )
+    err = cli("convert", files["valid"], store, status=1).err
+    assert "name another folder, or overwrite it (--force)" in err
     cli("convert", files["valid"], store, "--force")
     assert Store(store).n_queries == 20
 
@@ -65,9 +63,8 @@ def test_a_store_is_replaced_by_force_only(files, tmp_path, cli):
 def test_passes_are_told(tmp_path, cli):
     path, store = tmp_path / "data", str(tmp_path / "store")
     path.write_text("1 qid:1 1:1\n" * 200_000 + "0 qid:2 1:1\n1 qid:1 1:3\n")
-    assert (
-        "pass 2: a line asked for another layout or order" in cli("convert", path, store, "-v").err
-    )
+    err = cli("convert", path, store, "-v").err
+    assert "pass 2: a line asked for another layout or order" in err
 
 
 @pytest.mark.parametrize(
@@ -130,10 +127,8 @@ def test_files_of_any_format(files, tmp_path, cli):
         assert load(previous).X.tobytes() == data.X.tobytes()
     assert report["left_out"] == ["the names of the features"]
     assert "note      svmlight has no place for the names of the features" in out.err
-    assert (
-        "is there already; name another, or overwrite it (--force)"
-        in cli("convert", files["train"], previous, status=1).err
-    )
+    err = cli("convert", files["train"], previous, status=1).err
+    assert "is there already; name another, or overwrite it (--force)" in err
     assert cli("convert", files["train"], previous, "--force", "-q").err == ""
 
 
@@ -178,10 +173,8 @@ def test_runs_are_fused(tmp_path, cli):
     runs = [str(tmp_path / name) for name in ("bm25.trec", "dense.trec")]
     command = ["convert", *runs, str(tmp_path / "a.csv"), "--format", "run"]
     command += ["--qrels", str(tmp_path / "a.qrels")]
-    assert (
-        "say what stands in for its score with --missing zero"
-        in cli(*command[:3], tmp_path / "x.txt", *command[4:], status=1).err
-    )
+    err = cli(*command[:3], tmp_path / "x.txt", *command[4:], status=1).err
+    assert "say what stands in for its score with --missing zero" in err
     cli(*command)
     found = load(tmp_path / "a.csv", missing="zero")
     assert found.feature_names == ("bm25", "dense")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -52,9 +51,8 @@ def test_several_files_need_a_folder(tmp_path, cli):
     path = str(tmp_path / "model.json")
     missing = Missing("mean", values=np.array([1.0, 0.0]))
     LinearModel([0.5, 0.25], ["bm25", "age"], missing=missing).save(path)
-    assert (
-        "2 files (model.json, features.json)" in cli("export", path, "--to", "solr", status=1).err
-    )
+    err = cli("export", path, "--to", "solr", status=1).err
+    assert "2 files (model.json, features.json)" in err
     cli("export", path, "--to", "solr", "-o", tmp_path / "out", "-q")
     names = sorted(entry.name for entry in (tmp_path / "out").iterdir())
     assert names == ["README.txt", "features.json", "model.json"]
@@ -116,24 +114,12 @@ def test_kernel_models_are_refused(tmp_path, cli):
     assert "is no sum over features" in cli("export", path, "--to", "solr", status=1).err
 
 
-def test_listing_the_targets_loads_nothing_heavy():
-    code = (
-        "import sys; from linrank.cli.main import main; main(['export', '--help']); "
-        "print(*{m.split('.')[0] for m in sys.modules} & {'numpy', 'scipy', 'sklearn', 'onnx'})"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "liblinear" in run.stdout
-    assert run.stdout.splitlines()[-1] == ""
-
-
 @pytest.mark.parametrize("target", ["elasticsearch", "json"])
 def test_a_folder_with_the_model_in_it_is_not_written_over(model, tmp_path, target, cli):
     """The artefact has a model.json too."""
     before = (tmp_path / "model.json").read_bytes()
-    assert (
-        "model.json: is read and would be overwritten"
-        in cli("export", model, "--to", target, "-o", tmp_path, status=1).err
-    )
+    err = cli("export", model, "--to", target, "-o", tmp_path, status=1).err
+    assert "model.json: is read and would be overwritten" in err
     assert (tmp_path / "model.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
 
@@ -141,10 +127,8 @@ def test_a_folder_with_the_model_in_it_is_not_written_over(model, tmp_path, targ
 def test_a_feature_map_is_not_written_over_by_instructions(model, tmp_path, cli):
     (tmp_path / "out.README.txt").write_text("age document_age\n")
     options = ["--feature-map", str(tmp_path / "out.README.txt"), "-o", str(tmp_path / "out.txt")]
-    assert (
-        "out.README.txt: is read and would be overwritten"
-        in cli("export", model, "--to", "solr", *options, status=1).err
-    )
+    err = cli("export", model, "--to", "solr", *options, status=1).err
+    assert "out.README.txt: is read and would be overwritten" in err
 
 
 def test_a_closed_standard_output_is_one_line(model, monkeypatch, cli):

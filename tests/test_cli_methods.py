@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+from argparse import ArgumentTypeError
 
 import pytest
 
+from linrank.cli.main import _command
 from linrank.cli.options import KINDS, flags_in, flags_of
 from linrank.cli.train import GROUPS
 from linrank.methods.base import METHODS
@@ -59,9 +62,7 @@ def test_help_fits_on_two_screens(command, cli):
 
 
 @pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
-def test_an_option_of_another_method_is_refused_with_its_owners(
-    command, method, parameters, capsys
-):
+def test_an_option_of_another_method_is_refused_with_its_owners(command, method, parameters, cli):
     owners = {}
     for other in METHODS.values():
         of = other.parameters if command == "train" else other.search
@@ -70,7 +71,7 @@ def test_an_option_of_another_method_is_refused_with_its_owners(
     foreign = {name: names for name, names in owners.items() if method not in names}
     assert foreign
     for name, names in foreign.items():
-        told = line(capsys, command, "--method", method, name, "1")
+        told = line(cli, command, "--method", method, name, "1")
         assert told.startswith(f"linrank {command}: error: {name} belongs to --method {names[0]}")
         assert all(one in told for one in names)
 
@@ -78,9 +79,9 @@ def test_an_option_of_another_method_is_refused_with_its_owners(
 @pytest.mark.parametrize(
     ("group", "method"), [("preferences", "sgd"), ("cluster", "kernel"), ("stream", "ranksvm")]
 )
-def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, capsys):
+def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, cli):
     name = flags_in(GROUPS[group])[0]
-    assert f"{name} belongs to --method " in line(capsys, "train", "--method", method, name)
+    assert f"{name} belongs to --method " in line(cli, "train", "--method", method, name)
 
 
 @pytest.mark.parametrize(
@@ -101,20 +102,20 @@ def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, capsys):
     ],
 )
 @pytest.mark.parametrize("command", ["train", "tune"])
-def test_a_slip_is_one_line(command, arguments, told, capsys):
-    found = line(capsys, command, *arguments)
+def test_a_slip_is_one_line(command, arguments, told, cli):
+    found = line(cli, command, *arguments)
     assert found.startswith(f"linrank {command}: error: ")
     assert told in found
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SEARCHED])
-def test_tune_says_which_methods_have_a_grid(name, capsys):
-    told = line(capsys, "tune", "--method", name)
+def test_tune_says_which_methods_have_a_grid(name, cli):
+    told = line(cli, "tune", "--method", name)
     assert f"--method {name} has no grid; tune takes {', '.join(SEARCHED)}" in told
 
 
 @pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
-def test_options_that_need_or_exclude_others(command, method, parameters, capsys):
+def test_options_that_need_or_exclude_others(command, method, parameters, cli):
     """What is declared of a parameter is what the command line says."""
     options = options_of(parameters)
 
@@ -126,7 +127,7 @@ def test_options_that_need_or_exclude_others(command, method, parameters, capsys
         value = {"bounds": "1:0:1", "share": "0.5"}.get(option.kind, "1")
         value = str(option.choices[0]) if option.choices else value
         for other in option.excludes:
-            told = line(capsys, command, "--method", method, *given(name, value), *given(other))
+            told = line(cli, command, "--method", method, *given(name, value), *given(other))
             assert "exclude each other" in told
         if not option.needs or option.needs[0] not in options:
             continue
@@ -134,7 +135,7 @@ def test_options_that_need_or_exclude_others(command, method, parameters, capsys
         asked = options[other]
         wrong = [one for one in asked.choices if one is not None and one not in values]
         chosen = given(other, wrong[0]) if values else []
-        told = line(capsys, command, "--method", method, *chosen, *given(name, value))
+        told = line(cli, command, "--method", method, *chosen, *given(name, value))
         assert f"{given(name)[0]} needs {flags_of(other, asked)[-1]}" in told
 
 
@@ -168,7 +169,7 @@ VALUES = {
         "must be a finite number, linear[:K1[,K2]]",
     ),
     "algorithms": ("pa,hybrid", ("pa", "hybrid"), ["pa,adam"], "must be one of pegasos"),
-    "bounds": ("1::0.5", {"1": (None, 0.5)}, ["1:2"], "is not FEATURE:LOW:HIGH"),
+    "bounds": ("1::0.5", {"1": (-math.inf, 0.5)}, ["1:2"], "is not FEATURE:LOW:HIGH"),
     "weighting": ("gain-diff", "gain_diff", ["ndgc@5"], "pair_weighting"),
     "features": ("a, b", ("a", "b"), [], ""),
 }
@@ -193,9 +194,7 @@ def typed(option):
 @pytest.mark.parametrize(("command", "method", "name", "option"), BY_PARAMETER)
 def test_what_is_typed_reaches_the_parameter(command, method, name, option):
     spelling, (text, value) = flags_of(name, option)[-1], typed(option)
-    given = (
-        [spelling, *text] if not text or not text[0].startswith("-") else [f"{spelling}={text[0]}"]
-    )
+    given = [f"{spelling}={text[0]}" if text else spelling]
     parser = _command([command, "--method", method])[1]
     args = parser.parse_args(["d", "-o", "m", "--method", method, *given])
     assert getattr(args, name) == value

@@ -134,10 +134,8 @@ def test_unknown_features_are_told_once(files, tmp_path, cli):
 
 
 def test_what_cannot_be_streamed_is_told(files, by_query, tmp_path, cli):
-    assert (
-        "is a folder, and --stream reads SVMlight text"
-        in cli("predict", tmp_path, files["model"], "--stream", status=1).err
-    )
+    err = cli("predict", tmp_path, files["model"], "--stream", status=1).err
+    assert "is a folder, and --stream reads SVMlight text" in err
     path = tmp_path / "mixed.txt"
     path.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n")
     assert "query 1 comes back" in cli("predict", path, by_query, "--stream", status=1).err

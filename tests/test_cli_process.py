@@ -11,7 +11,9 @@ import sys
 import pytest
 
 from cli_files import interrupted, write_svmlight
+from linrank.cli.main import COMMANDS
 from linrank.data.synthetic import make_ranking
+from linrank.methods.base import METHODS
 
 COMMAND = [sys.executable, "-m", "linrank"]
 
@@ -174,33 +176,38 @@ def test_a_status_line_does_not_wrap(monkeypatch):
 # ---- start-up -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["train", "x"]])
-def test_help_and_usage_do_not_import_numpy(arguments):
-    code = (
-        "import sys; from linrank.cli.main import main; main(sys.argv[1:]); "
-        "sys.exit(10 * ('numpy' in sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True)
-    assert done.returncode == 0
-
-
-def test_no_command_imports_what_it_does_not_need(files, tmp_path):
-    """SciPy and scikit-learn cost seconds, and what NumPy leaves out costs milliseconds."""
+def modules_after(lines):
+    """The modules that a process has loaded when commands are through."""
     code = (
         "import sys; from linrank.cli.main import main\n"
         "for line in sys.argv[1].split(';'):\n"
         "    assert main(line.split()) == 0, line\n"
-        "heavy = {'scipy', 'sklearn', 'matplotlib', 'logging', 'pandas', 'concurrent.futures'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+        "print('loaded', *sys.modules)"
     )
-    model = tmp_path / "m.json"
-    lines = [
-        f"train {files['train']} {model} --valid {files['valid']} --json",
-        f"predict {files['valid']} {model}",
-        f"evaluate {files['valid']} --model {model}",
-        f"inspect {files['valid']}",
-    ]
     done = subprocess.run(
         [sys.executable, "-c", code, ";".join(lines)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_does_not_load_numpy():
+    lines = [f"{command} --help" for command in COMMANDS]
+    lines += [f"train --method {name} --help" for name in METHODS]
+    assert "numpy" not in modules_after(["--help", "--version", *lines])
+
+
+def test_no_command_loads_what_it_does_not_need(files, tmp_path):
+    """SciPy and scikit-learn cost seconds, and what NumPy leaves out costs milliseconds."""
+    model, train, valid = tmp_path / "m.json", files["train"], files["valid"]
+    heavy = {"scipy", "sklearn", "matplotlib", "logging", "pandas", "concurrent.futures"}
+    lines = [
+        f"train {train} {model} --valid {valid} --json",
+        f"predict {valid} {model}",
+        f"evaluate {valid} --model {model}",
+        f"inspect {valid}",
+    ]
+    assert not heavy & modules_after(lines)
+    fits = [f"train {train} {model} -q --method {name}" for name in METHODS if name != "auto"]
+    fits.append(f"report {valid} --train {train} --Cs 0.01,0.1 -q -o {tmp_path / 'page.html'}")
+    assert not {"scipy", "sklearn"} & modules_after(fits)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -136,25 +135,6 @@ def test_a_name_that_is_missing_is_told(files, tmp_path, capsys):
     status, line = failure(capsys, files["valid"], *options)
     assert status == 1
     assert "names.txt:2: a name is missing" in line
-
-
-def test_help_is_fast_and_the_command_is_listed(cli):
-    assert "  report " in cli("--help").out
-    code = (
-        "import sys; from linrank.cli.main import main; main(['report', '--help']); "
-        "sys.exit(10 * ('numpy' in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-
-
-def test_scikit_learn_is_not_loaded(files, output):
-    code = (
-        "import sys; from linrank.cli.main import main; "
-        "assert main(sys.argv[1:]) == 0; sys.exit(10 * ('sklearn' in sys.modules))"
-    )
-    command = ["report", files["valid"], "--train", files["train"], *QUICK, "-q", "-o", output]
-    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_interrupt_leaves_the_old_page_and_nothing_else(tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
-import papers
 from linrank import load_model
 from linrank.cli.main import main
 from linrank.methods.base import METHODS
-from linrank.pairs import chosen_sizes
 
 # Of each method: its estimator, and what the tests give to the command and to the estimator.
 FACES = {
@@ -227,17 +223,6 @@ def test_labels_that_an_option_cannot_take(tmp_path, model, cli, labels, options
     assert message in cli("train", path, model, "--method", *options.split(), status=1).err
 
 
-def test_training_loads_neither_scipy_nor_scikit_learn(files, model):
-    base = ["train", files["train"], model, "-q", "--method"]
-    runs = [[*base, method, *FACES[method][1].split()] for method in FACES]
-    code = (
-        f"import sys; from linrank.cli.main import main; [main(a) for a in {runs!r}]; "
-        "print(*{m.split('.')[0] for m in sys.modules})"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {"scipy", "sklearn"} & set(run.stdout.split()) == set()
-
-
 # ---- of one method -------------------------------------------------------------------------------
 
 
@@ -266,18 +251,6 @@ def test_chosen_pairs(files, model, capsys, method):
     assert "100 closest and 50 random of the labels, seed 3" in captured.err
 
 
-def test_sizes_of_chosen_pairs_are_automatic_and_the_seed_is_0(files, model, capsys, cli):
-    assert train(files, model, "ranksvm", "--pairs pruned --n-closest auto --json -q") == 0
-    told = json.loads(capsys.readouterr().out)["training"]
-    sizes = chosen_sizes(files["train_data"].queries, "pruned")
-    assert {name: told[name] for name in (*sizes, "seed")} == sizes | {"seed": 0}
-    card = cli("inspect", model).out
-    shown = [line.split()[:2] for line in card.splitlines()]
-    assert ["pairs", "pruned"] in shown
-    assert all([name, str(sizes[name])] in shown for name in ("n_closest", "n_random"))
-    assert f"{sizes['n_pairs']:,} pairs" in card
-
-
 def test_all_pairs_have_no_sizes(files, model, capsys, cli):
     assert train(files, model, "ranksvm", "--json") == 0
     out, err = capsys.readouterr()
@@ -285,25 +258,6 @@ def test_all_pairs_have_no_sizes(files, model, capsys, cli):
     assert told["n_closest"] is told["n_random"] is told["seed"] is None
     assert "closest" not in err
     assert "n_closest" not in cli("inspect", model).out
-
-
-def test_preferences_of_a_kernel(files, model, tmp_path, capsys):
-    data, weight = files["train_data"], [1.0, 0.5]
-    pairs, path = [[1, 0], [2, 0]], tmp_path / "pairs.txt"
-    path.write_text("1 0\n2 0 0.5\n")
-    options = ["--preferences", str(path), "--across-queries", "--scale", "standard"]
-    options = " ".join(papers.flags(*options, method="kernel"))
-    assert train(files, model, "kernel", options, "--no-labels --json") == 0
-    twin = papers.KernelRankSVM(scale="standard", random_state=0)
-    twin.fit_pairs(data.X, pairs, pair_weight=weight)
-    assert_array_equal(load_model(model).coef, twin.dual_coef_)
-    assert load_model(model).training["n_preferences"] == 2
-    report = json.loads(capsys.readouterr().out)
-    assert (report["data"]["preferences"], report["training"]["pairs_compared"]) == (2, 2)
-    assert train(files, model, "kernel", options, "-q") == 0
-    labels = {"y": data.y, "qid": data.qid, "across_queries": True}
-    twin.fit_pairs(data.X, pairs, pair_weight=weight, **labels)
-    assert_array_equal(load_model(model).coef, twin.dual_coef_)
 
 
 def test_without_a_method_it_is_ranksvm(files, tmp_path):

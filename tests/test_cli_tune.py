@@ -73,10 +73,8 @@ def test_a_validation_file_with_other_features(files, tmp_path, cli):
 
 
 def test_the_edge_is_a_note(files, cli):
-    assert (
-        "every C of the grid scores"
-        in cli("tune", files["train"], "--Cs", "1e-9,1e-8", "--folds", "2").err
-    )
+    err = cli("tune", files["train"], "--Cs", "1e-9,1e-8", "--folds", "2").err
+    assert "every C of the grid scores" in err
     assert "of the grid; try" in cli("tune", files["train"], "--Cs", "1e-4,1e2", "--folds", "2").err
 
 

@@ -79,9 +79,8 @@ def test_the_files_hold_the_sample(tmp_path, cli, sample):
 
 def test_files_that_are_there_stay(tmp_path, cli):
     (tmp_path / "valid.csv").write_text("mine\n")
-    assert (
-        "valid.csv is there already; --force replaces it" in cli("sample", tmp_path, status=1).err
-    )
+    err = cli("sample", tmp_path, status=1).err
+    assert "valid.csv is there already; --force replaces it" in err
     assert [path.name for path in tmp_path.iterdir()] == ["valid.csv"]
     cli("sample", tmp_path, "--force", "-q")
     first = (tmp_path / "valid.csv").read_text().partition("\n")[0].replace('"', "")

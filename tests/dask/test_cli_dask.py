@@ -100,9 +100,8 @@ def test_a_cluster_chooses_what_passes_choose(cluster, store, options, cli):
     one, other = found.values()
     np.testing.assert_allclose(other["path"]["scores"], one["path"]["scores"], atol=1e-3)
     np.testing.assert_allclose(other["path"]["objectives"], one["path"]["objectives"], rtol=1e-3)
-    assert (
-        "--patience needs --dask" in cli("tune", store, *options, "--patience", "5", status=2).err
-    )
+    err = cli("tune", store, *options, "--patience", "5", status=2).err
+    assert "--patience needs --dask" in err
 
 
 @pytest.mark.parametrize(
