@@ -14,7 +14,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import linrank
-from cli_files import interrupted
 from linrank import load
 from linrank.cli.main import main
 from linrank.io.store.store import Store
@@ -94,25 +93,6 @@ def test_faults(files, tmp_path, cli, arguments, status, message):
     names = {**files, "store": tmp_path / "store"}
     assert message in cli("convert", *(one.format(**names) for one in arguments), status=status).err
     assert os.listdir(tmp_path) == []
-
-
-def test_interrupt_leaves_nothing(tmp_path):
-    data, line = tmp_path / "data", "1 qid:{} " + " ".join(f"{j}:0.5" for j in range(200)) + "\n"
-    with data.open("w") as file:
-        for i in range(60_000):
-            file.write(line.format(i % 7000))
-    interrupted([*COMMAND, str(data), str(tmp_path / "store"), "-v"], at="converting")
-    assert os.listdir(tmp_path) == ["data"]
-
-
-def test_an_interrupted_file_leaves_nothing(tmp_path):
-    data, line = tmp_path / "data", "1 qid:{} " + " ".join(f"{j}:0.5" for j in range(200)) + "\n"
-    with data.open("w") as file:
-        for i in range(30_000):  # two blocks of rows, and a part
-            file.write(line.format(i % 7000))
-    command = [*COMMAND, str(data), str(tmp_path / "a.csv"), "-v", "--dtype", "float64"]
-    interrupted(command, at="wrote")
-    assert os.listdir(tmp_path) == ["data"]
 
 
 def test_files_of_any_format(files, tmp_path, cli):

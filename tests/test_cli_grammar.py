@@ -11,7 +11,6 @@ import pytest
 import linrank
 from cli_files import write_svmlight
 from linrank.cli.main import COMMANDS, _command, main
-from linrank.cli.options import size_in_bytes
 from linrank.data.synthetic import make_ranking
 from linrank.judging.inspect import best_feature
 from linrank.methods.base import METHODS
@@ -89,11 +88,6 @@ def test_sizes_are_written_with_units(method, cli):
     for flag in set(re.findall(r"--memory(?:-limit)?(?= [A-Z])", out)):
         assert f"{flag} SIZE" in out
     assert "10⁶" not in out
-
-
-@pytest.mark.parametrize(("text", "n_bytes"), [("2GB", 2e9), ("512MiB", 2**29), ("64", 64e6)])
-def test_one_parser_of_sizes(text, n_bytes):
-    assert size_in_bytes(text) == n_bytes
 
 
 # ---- files --------------------------------------------------------------------------------------

@@ -49,17 +49,13 @@ def end(child):
     return rest
 
 
-def output(cli, *arguments):
-    return cli("predict", *arguments).out
-
-
 @pytest.mark.parametrize("kind", ["model", "by_query"])
 @pytest.mark.parametrize("options", [[], ["--trec", "--topk", "3"]])
-def test_a_stream_has_the_bits_of_the_file(files, by_query, capsys, kind, options):
+def test_a_stream_has_the_bits_of_the_file(files, by_query, kind, options, cli):
     model = {"model": files["model"], "by_query": by_query}[kind]
-    whole = output(capsys, files["valid"], model, *options)
+    whole = cli("predict", files["valid"], model, *options).out
     assert whole.count("\n") > 20
-    assert output(capsys, files["valid"], model, "--stream", *options) == whole
+    assert cli("predict", files["valid"], model, "--stream", *options).out == whole
     with open(files["valid"], "rb") as text:
         done = subprocess.run(
             [*COMMAND, "predict", "-", model, *options],
@@ -70,10 +66,10 @@ def test_a_stream_has_the_bits_of_the_file(files, by_query, capsys, kind, option
     assert (done.stdout.decode(), done.returncode) == (whole, 0)
 
 
-def test_a_row_without_docid_has_its_number_in_the_stream(files, tmp_path, capsys):
+def test_a_row_without_docid_has_its_number_in_the_stream(files, tmp_path, cli):
     data = write_svmlight(tmp_path / "plain.txt", files["valid_data"], docid=False)
-    whole = output(capsys, data, files["model"], "--trec")
-    assert output(capsys, data, files["model"], "--trec", "--stream") == whole
+    whole = cli("predict", data, files["model"], "--trec").out
+    assert cli("predict", data, files["model"], "--trec", "--stream").out == whole
 
 
 def test_every_line_is_answered_before_the_next(files):
@@ -86,10 +82,10 @@ def test_every_line_is_answered_before_the_next(files):
     assert end(child) == ""
 
 
-def test_a_query_is_answered_when_the_next_one_begins(files, by_query, capsys):
+def test_a_query_is_answered_when_the_next_one_begins(files, by_query, cli):
     with open(files["valid"]) as text:
         lines = text.readlines()
-    whole = output(capsys, files["valid"], by_query).splitlines(keepends=True)
+    whole = cli("predict", files["valid"], by_query).out.splitlines(keepends=True)
     ids = [line.split()[1] for line in lines]
     n_first = ids.index(next(qid for qid in ids if qid != ids[0]))
     child = process("-", by_query)

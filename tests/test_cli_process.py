@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from cli_files import interrupted, write_svmlight
+from cli_files import interrupted
 from linrank.cli.main import COMMANDS
-from linrank.data.synthetic import make_ranking
 from linrank.methods.base import METHODS
 
 COMMAND = [sys.executable, "-m", "linrank"]
@@ -74,14 +74,38 @@ def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
     assert (process.wait(timeout=300), error) == (141, b"")
 
 
-def test_interrupt_leaves_the_old_model_and_nothing_else(tmp_path):
-    data = make_ranking(n_queries=300, n_features=60, random_state=3)
-    train, model = write_svmlight(tmp_path / "train.txt", data), tmp_path / "m.json"
-    model.write_text("old")
-    slow = ["-c", "1e6", "-e", "1e-15", "--solver", "tron", "--max-iter", "1000000", "-v"]
-    interrupted([*COMMAND, "train", train, str(model), *slow], at="iteration")
-    assert model.read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["m.json", "train.txt"]
+# Commands that take long, and how the line begins at which they are interrupted.
+LONG = {
+    "train": ("train {data} {out} -c 1e6 -e 1e-15 --solver tron --max-iter 1000000", "iteration"),
+    "tune": ("tune {data} -o {out} -e 1e-9 --Cs 1e-9:1e9:1.05", "1 of"),
+    "report": ("report {data} --train {data} --Cs 1e-6:1e6:1.05 -o {out}", "training: 3 of"),
+    "convert, store": ("convert {data} {folder}/store", "converting"),
+    "convert, csv": ("convert {data} {out}.csv --dtype float64", "wrote"),
+}
+
+
+@pytest.fixture(scope="module")
+def long_data(tmp_path_factory):
+    """Three blocks of rows as they are written."""
+    path, rng = tmp_path_factory.mktemp("long") / "data.txt", np.random.default_rng(0)
+    X, labels = rng.random((30_000, 60)).round(3), rng.integers(0, 3, 30_000)
+    with path.open("w") as file:
+        for i, (y, row) in enumerate(zip(labels.tolist(), X.tolist(), strict=True)):
+            values = " ".join(f"{j}:{x}" for j, x in enumerate(row, 1))
+            file.write(f"{y} qid:{i % 3000} {values}\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(("line", "at"), LONG.values(), ids=LONG)
+def test_an_interrupt_leaves_the_old_file_and_nothing_else(line, at, long_data, tmp_path):
+    out = tmp_path / "out"
+    if "{out} " in f"{line} ":
+        out.write_text("old")
+    before = sorted(os.listdir(tmp_path))
+    arguments = line.format(data=long_data, out=out, folder=tmp_path).split()
+    interrupted([*COMMAND, *arguments, "-v"], at=at)
+    assert sorted(os.listdir(tmp_path)) == before
+    assert not before or out.read_text() == "old"
 
 
 def test_interrupt_while_reading_a_pipe(tmp_path):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 import pytest
 
-from cli_files import interrupted, write_svmlight
+from cli_files import write_svmlight
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
 
@@ -135,13 +134,3 @@ def test_a_name_that_is_missing_is_told(files, tmp_path, capsys):
     status, line = failure(capsys, files["valid"], *options)
     assert status == 1
     assert "names.txt:2: a name is missing" in line
-
-
-def test_interrupt_leaves_the_old_page_and_nothing_else(tmp_path):
-    data = make_ranking(n_queries=300, n_features=40, random_state=3)
-    train, page = write_svmlight(tmp_path / "train.txt", data), tmp_path / "report.html"
-    page.write_text("old")
-    command = [sys.executable, "-m", "linrank", "report", train, "--train", train]
-    interrupted([*command, "--Cs", "1e-6:1e6:1.05", "-v", "-o", str(page)], at="training: 3 of")
-    assert page.read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["report.html", "train.txt"]

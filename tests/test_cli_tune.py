@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -148,26 +143,3 @@ def test_auto_does_what_the_estimator_does(files, tmp_path, cli):
     assert told["score"] == pytest.approx(truth.best_score_)
     assert (told["chosen"], told["model"]) == (truth.best_params_["model"], model)
     assert_allclose(load_model(model).predict(data.X), truth.predict(data.X), rtol=1e-9)
-
-
-def test_ctrl_c_leaves_no_file(tmp_path):
-    data = make_ranking(n_queries=400, rows_per_query=40, n_features=20, random_state=1)
-    path = write_svmlight(tmp_path / "d.txt", data)
-    command = [sys.executable, "-m", "linrank", "tune", path, "-o", str(tmp_path / "m.json"), "-v"]
-    process = subprocess.Popen(
-        [*command, "-e", "1e-9", "--Cs", "1e-9:1e9:1.05"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for line in process.stderr:
-        if "models  fold" in line:
-            break
-    process.send_signal(signal.SIGINT)
-    sent = time.perf_counter()
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 130
-    assert "interrupted" in err
-    assert out == ""
-    assert time.perf_counter() - sent < 30
-    assert os.listdir(tmp_path) == ["d.txt"]
