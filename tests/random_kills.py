@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cli_files import wait_for_the_end_of
 from linrank import Store, load_model
 from linrank.cli.main import main
 from linrank.stochastic import checkpoint
@@ -197,13 +198,6 @@ class World:
         shutil.rmtree(self.out, ignore_errors=True)
         os.mkdir(self.out)
 
-    def wait_for_the_end_of_all(self) -> None:
-        """Processes that a killed one had started notice it after a moment."""
-        end = time.monotonic() + 60
-        while (left := _processes(self.path)) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not left, left
-
 
 def _lines(n_rows: int, seed: int) -> list[str]:
     rng = np.random.default_rng(seed)
@@ -217,20 +211,6 @@ def _lines(n_rows: int, seed: int) -> list[str]:
 def _write(path: str, lines: list[str]) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(lines)
-
-
-def _processes(text: str) -> list[int]:
-    """Processes other than this one whose command line or environment names a path."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            for name in ("cmdline", "environ"):
-                with open(f"/proc/{entry}/{name}", "rb") as file:
-                    if os.fsencode(text) in file.read() and int(entry) != os.getpid():
-                        found.append(int(entry))
-        except OSError:
-            continue
-    return found
 
 
 # ---- killing ------------------------------------------------------------------------------------
@@ -257,7 +237,7 @@ def kill_in_a_row(world: World, name: str, signals: list[int], counts: Counter[A
             _, error = process.communicate(timeout=120)
             how = check_end(process.returncode, number, error)
             counts[name, signal.Signals(number).name, how] += 1
-            world.wait_for_the_end_of_all()
+            wait_for_the_end_of(world.path)
             found = world.found(command)
             for place in command.writes:
                 allowed = [new[place]]

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cli_files import write_svmlight
+from cli_files import processes_of, wait_for_the_end_of, write_svmlight
 from linrank.cli.compare import names_of
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
@@ -197,33 +197,12 @@ def long_contest(subsets, tmp_path):
     while "1 of 2 fits" not in process.stderr.readline():
         assert process.poll() is None
     deadline = time.monotonic() + 30
-    while not workers_of(folder):
+    while len(processes_of(folder)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     yield process, folder
     process.kill()
     process.communicate()
-
-
-def workers_of(folder):
-    """Processes whose command line names the folder."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
-                if str(folder) in file.read():
-                    found.append(int(entry))
-        except OSError:
-            continue
-    return found
-
-
-def wait_for_the_end_of_workers(folder):
-    """Those that have been told to end may take a moment for it, longer on a busy machine."""
-    deadline = time.monotonic() + 30
-    while workers_of(folder):
-        assert time.monotonic() < deadline, "a worker goes on though nobody listens"
-        time.sleep(0.05)
 
 
 def test_an_interrupt_ends_all_processes_and_leaves_nothing(long_contest, tmp_path):
@@ -235,7 +214,7 @@ def test_an_interrupt_ends_all_processes_and_leaves_nothing(long_contest, tmp_pa
     assert err.endswith("linrank: interrupted\n")
     assert "Traceback" not in err
     assert os.listdir(folder) == []
-    wait_for_the_end_of_workers(folder)
+    wait_for_the_end_of(folder)
     assert sorted(os.listdir(tmp_path)) == ["temporary"]
 
 
@@ -243,4 +222,4 @@ def test_workers_do_not_outlive_a_parent_that_is_killed(long_contest):
     process, folder = long_contest
     process.kill()
     process.communicate()
-    wait_for_the_end_of_workers(folder)
+    wait_for_the_end_of(folder)

@@ -165,7 +165,7 @@ def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
     monkeypatch.setattr(Console, "PATIENCE", 0)
     monkeypatch.setattr(Console, "INTERVAL", 0)
     console = Console()
-    show = console.reading("data.txt")
+    show = console.reading_progress("data.txt")
     assert show is not None
     show(1_500_000, 3_000_000)
     show(2_000, None)
@@ -173,9 +173,9 @@ def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
     drawn = terminal.getvalue()
     assert "reading data.txt: 1.5 MB of 3 MB (50 %)" in drawn
     assert drawn.endswith("\rread      done\n")
-    assert Console(quiet=True).reading("data.txt") is None
+    assert Console(quiet=True).reading_progress("data.txt") is None
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert Console().reading("data.txt") is None
+    assert Console().reading_progress("data.txt") is None
 
 
 def test_a_status_line_does_not_wrap(monkeypatch):

@@ -27,7 +27,7 @@ def test_the_table_and_what_was_left_out(trec, cli):
     result = evaluate_run(trec[1], trec[3], metrics=["ndcg@10", "p@5"])
     assert captured.out == result.to_text() + "\n"
     assert "convention trec_eval: gain y" in captured.out
-    assert "1 query of the run without judgements left out" in captured.err
+    assert "1 query of the run without judgments left out" in captured.err
     assert "1 query of the qrels not in the run: left out; --complete counts them" in captured.err
 
 

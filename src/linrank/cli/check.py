@@ -14,7 +14,7 @@ from argparse import Namespace
 from linrank.cli.console import Console, Result
 from linrank.cli.files import check_files, counted_from, read_data, read_model
 from linrank.cli.main import OK, UNFIT
-from linrank.cli.options import Parser, add_reading, add_reporting, declare, given
+from linrank.cli.options import Parser, add_reading, add_reporting, declare, find_given
 from linrank.system.resources import count
 from linrank.system.tables import card
 
@@ -53,7 +53,7 @@ def run(args: Namespace, console: Console) -> Result:
         )
     how = counted_from(model.training.get("index_base"), args)
     data = read_data(args.data, args, console, missing="keep", labelled=False, **how)
-    thresholds = {name: getattr(args, name) for name in given(args, ("drift", "outside"))}
+    thresholds = {name: getattr(args, name) for name in find_given(args, ("drift", "outside"))}
     found = check(data, model, **thresholds)
 
     shown = [item for item in found if item.severity != "note" or args.verbose]

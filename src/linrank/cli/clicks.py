@@ -6,7 +6,7 @@ learn from what was clicked over what was not, clicks weighted by what that says
 
 LOG is a table (Parquet, Arrow, CSV, TSV), its columns known by name, as session_id,
 query, url, rank, click. JUDGMENTS has a row for each query and document, with ids and
-features; labels are not learnt from.
+features; labels are not learned from.
 
 The model behind it: a result is clicked if it is looked at and attracts, and whether it
 is looked at depends on its position alone. Propensities can be told from the log only
@@ -49,7 +49,7 @@ UNWEIGHTED = "none: every click weighs the same, and what was shown on top wins 
 OPTIONS = f"""
 from clicks to preferences:
   --log-columns ROLE=NAME,...:columns  columns of LOG that have other names: {", ".join(ROLES)}
-  --propensity HOW:str={PROPENSITIES[0]}  harvest (default: from rows shown at neighbouring
+  --propensity HOW:str={PROPENSITIES[0]}  harvest (default: from rows shown at neighboring
       positions), position-model (by likelihood), click-rates (of results in random order),
       power-law (a guess, 1/rank^η), none (clicks as they are), or a file with a number for each
       position
@@ -98,7 +98,7 @@ def run(args: Namespace, console: Console) -> Result:
     clock = Clock()
     data = files.read_data(args.data, args, console, labelled=False)
     console.say("read", f"{files.describe_data(data)} in {seconds(clock.end('read'))}")
-    with files.in_options(console, _spelt):
+    with files.in_options(console, _name_columns):
         joined = join_log(args.log, data, **(args.log_columns or {}))
     impressions = joined.impressions
     if args.positions is not None:
@@ -151,7 +151,7 @@ def _check(args: Namespace) -> None:
     files.check_files(inputs, args.write_preferences, args.write_propensities)
 
 
-def _spelt(message: str) -> str:
+def _name_columns(message: str) -> str:
     """What the join says, of ``--log-columns query=NAME`` and not of ``query=``."""
     text = re.sub(r"\b(qid|docid)=", r"--\1", message)
     return re.sub(rf"(?<![-\w])({'|'.join(ROLES)})=", r"--log-columns \1=", text)

@@ -154,7 +154,7 @@ def _check(args: Namespace) -> None:
     if args.folds is not None and args.selection == "validation":
         raise UsageError("--folds is for cross-validation; leave out --selection validation")
     training = ("methods", "without", "selection", "folds", "scale", "budget")
-    for name in options.given(args, training) if at_hand else ():
+    for name in options.find_given(args, training) if at_hand else ():
         raise UsageError(f"--{name} is for training; --models and --scores are compared as is")
     inputs = [*args.file, *args.fold_files, *args.models, *args.scores]
     if not at_hand and STANDARD in inputs:

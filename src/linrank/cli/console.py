@@ -204,7 +204,7 @@ class Console:
         self.detail(text)
         self.status(text)
 
-    def counting(self, what: str) -> Callable[[int, int | None], None]:
+    def byte_progress(self, what: str) -> Callable[[int, int | None], None]:
         """A progress callback that shows how many bytes of what there is are done."""
 
         def show(done: int, total: int | None) -> None:
@@ -213,9 +213,9 @@ class Console:
 
         return show
 
-    def reading(self, source: str) -> Callable[[int, int | None], None] | None:
+    def reading_progress(self, source: str) -> Callable[[int, int | None], None] | None:
         """Such a callback for the reader; None where nobody would see it."""
-        return self.counting(f"reading {source}") if self.live else None
+        return self.byte_progress(f"reading {source}") if self.live else None
 
     def progress(self, line: Callable[[State], str]) -> Callable[[State], None] | None:
         """A callback that shows a line on the state of a run; None where nobody would see it.
@@ -304,7 +304,7 @@ def orderly_end() -> Iterator[None]:
         yield
     except Exception:
         if came:
-            raise _raised(came[0][0]) from None
+            raise _exception_of(came[0][0]) from None
         raise
     finally:
         for number, handler in ours.items():
@@ -316,7 +316,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     if _is_importing(frame):
         send_again(number)
     else:
-        raise _raised(number)
+        raise _exception_of(number)
 
 
 def send_again(number: int) -> None:
@@ -341,7 +341,7 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _raised(number: int) -> KeyboardInterrupt:
+def _exception_of(number: int) -> KeyboardInterrupt:
     return KeyboardInterrupt() if number == signal.SIGINT else Ended(number)
 
 

@@ -1,7 +1,7 @@
 """linrank convert DATA... -o OUT [options]
 
 Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
-to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is
+to any of these but runs, or to judgments (qrels). A store is a folder of arrays that is
 read without parsing, and trained from where it does not fit in memory; it is written from text and
 tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
 nothing behind.
@@ -107,7 +107,7 @@ class _Watch:
     """Counts the bytes that are read, and the passes over them."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._show = console, console.counting("converting")
+        self._console, self._show = console, console.byte_progress("converting")
         console.detail("converting")
         self.n_bytes, self.n_passes = 0, 1
 

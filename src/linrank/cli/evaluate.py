@@ -26,7 +26,7 @@ FILES = """
   [SCORES]       score file, or - for stdin
   --model MODEL  score the rows with this model
 TREC files, instead of DATA and SCORES:
-  --qrels QRELS  judgements: qid iteration docid relevance
+  --qrels QRELS  judgments: qid iteration docid relevance
   --run RUN      run: qid Q0 docid rank score tag
   --complete     count queries that RUN lacks, as trec_eval -c: 0 for what nobody found
 """
@@ -46,7 +46,7 @@ def configure(parser: options.Parser) -> None:
     parser.set_defaults(convention=None)  # depends on what is evaluated
     about = "write the values of every query, or - for stdout"
     options.add_output(parser, "FILE.csv", about, default=None)
-    options.add_reading(parser, judgements=False)
+    options.add_reading(parser, judgments=False)
     options.add_reporting(parser)
 
 
@@ -82,13 +82,13 @@ def _evaluate_run(args: Namespace, console: Console) -> tuple[dict[str, Any], Ev
     from linrank.io.trec import load_qrels, load_run
     from linrank.metrics.runs import RUN_METRICS, JudgedRun
 
-    qrels = load_qrels(args.qrels, progress=console.reading(args.qrels))
-    run = load_run(args.run, progress=console.reading(args.run))
+    qrels = load_qrels(args.qrels, progress=console.reading_progress(args.qrels))
+    run = load_run(args.run, progress=console.reading_progress(args.run))
     console.clear()
     judged = JudgedRun(qrels, run, complete=args.complete, n_jobs=args.jobs)
     how = "counted as found nothing" if args.complete else "left out; --complete counts them"
     for n, where in (
-        (judged.n_not_judged, "of the run without judgements left out"),
+        (judged.n_not_judged, "of the run without judgments left out"),
         (judged.n_not_retrieved, f"of the qrels not in the run: {how}"),
     ):
         if n:
@@ -122,14 +122,14 @@ def _evaluate_data(args: Namespace, console: Console) -> tuple[dict[str, Any], E
 def _csv(result: Evaluation) -> Iterator[str]:
     """A header, then one line per query; an empty field where the metric leaves the query out."""
     names = list(result.per_query)
-    yield ",".join(["qid", *map(_quoted, names)]) + "\n"
+    yield ",".join(["qid", *map(_quote, names)]) + "\n"
     columns = [result.per_query[name].tolist() for name in names]
     ids = [1] if result.query_ids is None else result.query_ids.tolist()
     for qid, *values in zip(ids, *columns, strict=True):
         fields = ["" if value != value else repr(value) for value in values]
-        yield ",".join([_quoted(str(qid)), *fields]) + "\n"
+        yield ",".join([_quote(str(qid)), *fields]) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A field of CSV: in quotes, with quotes doubled, where it holds a separator or a quote."""
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def check_files(inputs: Sequence[str | None], *outputs: str | None) -> None:
     """Fail now on files that could not be read or written later; None stands for none.
 
-    Training may take an hour: a misspelt folder must not be found out after it.
+    Training may take an hour: a misspelled folder must not be found out after it.
     """
     if inputs.count(STANDARD) > 1:
         raise UsageError("only one of the files can be standard input (-)")
@@ -62,7 +62,7 @@ def _check_readable(path: str) -> None:
 
 
 def check_metrics(metrics: Sequence[str] | None, convention: str, *, selects: bool = False) -> None:
-    """Raise ValueError for a misspelt metric or convention, before anything is read.
+    """Raise ValueError for a misspelled metric or convention, before anything is read.
 
     ``selects``: the first must be one that models can be chosen by.
     """
@@ -174,7 +174,7 @@ def write_model(model: Model, path: str, console: Console) -> None:
 
 # ---- data ---------------------------------------------------------------------------------------
 
-# How the library's arguments are spelt on the command line.
+# How the library's arguments are spelled on the command line.
 _SPELT = {
     "sidecars=False": "--no-sidecars",
     "zero_based=True": "--index-base 0",
@@ -187,14 +187,14 @@ _FLAGS = "|".join((*ROLES, "features", "format", "missing", "dtype", "unjudged")
 _TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: or '[^']*')?))?")
 
 
-def spelt(message: str) -> str:
+def name_options(message: str) -> str:
     """A message with options instead of arguments.
 
     Examples
     --------
-    >>> spelt("choose with label='rel', or label=False; see features=")
+    >>> name_options("choose with label='rel', or label=False; see features=")
     'choose with --label rel, or --label none; see --features'
-    >>> spelt("say missing='zero', 'mean' or 'indicator'")
+    >>> name_options("say missing='zero', 'mean' or 'indicator'")
     'say --missing zero, mean or indicator'
     """
 
@@ -208,15 +208,17 @@ def spelt(message: str) -> str:
 
 
 @contextmanager
-def in_options(console: Console, spelt: Callable[[str], str] = spelt) -> Iterator[None]:
+def in_options(
+    console: Console, name_options: Callable[[str], str] = name_options
+) -> Iterator[None]:
     """Let errors and warnings of reading speak of options instead of arguments."""
     try:
-        with console.warnings(spelt):
+        with console.warnings(name_options):
             yield
     except ValueError as error:
         if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
             raise
-        raise type(error)(spelt(str(error))) from error
+        raise type(error)(name_options(str(error))) from error
 
 
 def read_data(
@@ -259,7 +261,7 @@ def read_data(
             sidecars=not args.no_sidecars,
             dtype=args.dtype,
             n_jobs=args.jobs,
-            progress=console.reading(path),
+            progress=console.reading_progress(path),
             **judgment_options(args),
             **how,
         )

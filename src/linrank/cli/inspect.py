@@ -234,11 +234,11 @@ def _training_lines(training: dict[str, Any]) -> dict[str, str]:
         from linrank.solvers.result import distance_text
 
         known["gap"] = distance_text(objective, gap, bool(known.get("converged", True)))
-    lines |= {key: _shown(value) for key, value in known.items()}
+    lines |= {key: _value_text(value) for key, value in known.items()}
     return {key: text for key, text in lines.items() if text}
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value for a reader; --json has all digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -49,7 +49,7 @@ class Parser(ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Namespace:  # type: ignore[override]
         given = list(sys.argv[1:] if args is None else args)
-        # First of all: argparse would complain of what a misspelt option leaves for others.
+        # First of all: argparse would complain of what a misspelled option leaves for others.
         for argument in given[: given.index("--")] if "--" in given else given:
             name = argument.partition("=")[0]
             if name.startswith("--") and name not in self._option_string_actions:
@@ -257,7 +257,7 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
     return choice
 
 
-def weighting(text: str) -> str:
+def pair_weighting(text: str) -> str:
     """A way of weighting pairs by their labels, or a measure."""
     plain = text.replace("-", "_")
     if plain in (AUTO, *PAIR_WEIGHTINGS):
@@ -279,7 +279,7 @@ KINDS: dict[str, Callable[[str], Any]] = {
     **{"weight": above_zero("auto"), "width": above_zero("scale", "auto")},  # width: γ of a kernel
     **{"count": whole(1), "natural": whole(0), "steps": whole(1), "size": whole(1, "auto")},
     **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
-    **{"bounds": bounds, "weighting": weighting, "features": features},
+    **{"bounds": bounds, "weighting": pair_weighting, "features": features},
 }
 
 # ---- tables of options --------------------------------------------------------------------------
@@ -381,7 +381,7 @@ NONE = "none"
 
 
 def flags_of(name: str, option: Option) -> tuple[str, ...]:
-    """How a parameter is spelt on the command line."""
+    """How a parameter is spelled on the command line."""
     return option.flags or (flag(name),)
 
 
@@ -420,7 +420,7 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
             # None is what is not given, unless the default is another: then it has a name.
             shown = [value or NONE for value in option.choices[1:]]
             names = [str(value) for value in (option.choices[0], *shown) if value is not None]
-            about, told = f"{about}: {_listed(names, told)}", None if told in names else told
+            about, told = f"{about}: {_list_choices(names, told)}", None if told in names else told
             how["type"] = one_of(names)
             if option.kind == "average":
                 how |= {"nargs": "?", "const": AVERAGES[0]}
@@ -431,7 +431,7 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
         )
 
 
-def _listed(names: Sequence[str], default: str | None) -> str:
+def _list_choices(names: Sequence[str], default: str | None) -> str:
     return ", ".join(f"{name} (default)" if name == default else name for name in names)
 
 
@@ -488,7 +488,7 @@ def parameters_of(args: Namespace, parameters: type) -> Any:
 # ---- options that commands share ----------------------------------------------------------------
 
 
-def given(args: Namespace, names: Sequence[str]) -> list[str]:
+def find_given(args: Namespace, names: Sequence[str]) -> list[str]:
     """The options, by the names of their values, that were on the command line.
 
     A command may lack some.
@@ -510,7 +510,7 @@ def check_rules(args: Namespace, rules: str) -> None:
     for rule in re.sub(r"\n {3,}", " ", rules).strip().splitlines():
         one, verb, other = rule.replace(":", "").split()[:3]
         has_one, has_other = (
-            given(args, [_LETTERS.get(name, name.lstrip("-").replace("-", "_"))])
+            find_given(args, [_LETTERS.get(name, name.lstrip("-").replace("-", "_"))])
             for name in (one, other.lower() if other.isupper() else other)
         )
         if has_one and bool(has_other) == (verb == "excludes"):
@@ -527,9 +527,9 @@ def fill_in(args: Namespace, defaults: Mapping[str, object]) -> None:
 _FILES = f"""
   --format NAME:formats     {", ".join(FORMATS)} (default: by content and name)
   --no-sidecars             ignore FILE.query, .group, .weight, .position"""
-_JUDGEMENTS = """
+_JUDGMENTS = """
   --qrels FILE              labels by query and document, as TREC has them
-  --unjudged HOW:unjudged   rows without a judgement: zero (default), drop, error"""
+  --unjudged HOW:unjudged   rows without a judgment: zero (default), drop, error"""
 _MISSING = f"""
   --missing {{{",".join(MISSING)}}}  what a missing value (NaN, null) of a table means: an error
       (default), 0, or the mean of the feature; a model scores by what it was trained with"""
@@ -542,14 +542,14 @@ _VALUES = """
 def add_reading(
     parser: ArgumentParser,
     *,
-    judgements: bool = True,
+    judgments: bool = True,
     missing: bool = True,
     features: str = "--features",
     jobs: str = "threads",
 ) -> None:
     """How data files are read, and with how many threads (or other ``jobs``) everything runs.
 
-    Without ``judgements``, labels are those of the files: the command has a --qrels of its own;
+    Without ``judgments``, labels are those of the files: the command has a --qrels of its own;
     without ``missing``, what happens to missing values is a matter of the method. ``features`` is
     the name of the option that chooses columns.
     """
@@ -563,7 +563,7 @@ def add_reading(
         group.add_argument(f"--{role}", metavar="COLUMN", help=argparse.SUPPRESS)
     about = "as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)"
     group.add_argument(features, metavar="COLUMNS", dest="features", help=about)
-    tables = [_FILES, _JUDGEMENTS if judgements else "", _MISSING if missing else "", _VALUES]
+    tables = [_FILES, _JUDGMENTS if judgments else "", _MISSING if missing else "", _VALUES]
     kinds = {"formats": FORMATS, "unjudged": UNJUDGED, "dtype": DTYPES, "base": INDEX_BASE}
     declare(group, "".join(tables), **kinds)
     threads = f"{jobs} (default: all cores available)"

@@ -143,7 +143,7 @@ def _is_streamed(args: Namespace, model: Model) -> bool:
     """Whether rows are scored as they come: text of standard input, unless told otherwise."""
     # The columns of a precomputed kernel are the training rows, all of them and no others.
     can_stream = getattr(getattr(model, "kernel", None), "name", None) != "precomputed"
-    given = options.given(args, COLUMNS)
+    given = options.find_given(args, COLUMNS)
     is_text = args.format in (None, "svmlight") and not given
     if args.stream is None:
         return args.data == STANDARD and can_stream and is_text and not _is_table()

@@ -29,7 +29,7 @@ OPTIONS = f"""
   TEST               labelled rows to judge by: a file, a store, or - for stdin
 what is judged:
   --model FILE       this model, or these scores of TEST
-  --train FILE       a model learnt from these data
+  --train FILE       a model learned from these data
   --valid FILE       with --train: choose C on these data
   --against FILE     compare with this model or these scores
 training, with --train and without --model:
@@ -105,7 +105,7 @@ def _check(args: Namespace) -> None:
 def _report(args: Namespace, console: Console) -> Report:
     from linrank.reports.build import report
 
-    model, against = (_judged(args, name) for name in ("model", "against"))
+    model, against = (_read_judged(args, name) for name in ("model", "against"))
     train, valid, test = _read_parts(args, model, console)
     return report(
         test,
@@ -155,7 +155,7 @@ def _read_parts(
     return train, valid, test
 
 
-def _judged(args: Namespace, option: str) -> Any:
+def _read_judged(args: Namespace, option: str) -> Any:
     """The model of a file, or its scores; None where the option is not given."""
     path = getattr(args, option)
     if path == STANDARD:

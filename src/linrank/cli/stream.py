@@ -113,7 +113,7 @@ def run_stream(args: Namespace, console: Console) -> Result:
 
 
 def _open(args: Namespace, console: Console) -> Stream:
-    """The stream, behind what the run before it had learnt."""
+    """The stream, behind what the run before it had learned."""
     from linrank.io.blocks import LONGEST_LINE
     from linrank.stochastic.descent import Learner
     from linrank.stochastic.stream_passes import BATCH_BYTES, Stream
@@ -149,7 +149,7 @@ def _open(args: Namespace, console: Console) -> Stream:
     if args.checkpoint is not None and os.path.exists(args.checkpoint):
         stream.resume(args.checkpoint)
         rows = count(stream.trainer.counts.rows, "row")
-        state = f"learnt; what was read of pass {stream.pass_number} is read again and passed over"
+        state = f"learned; what was read of pass {stream.pass_number} is read again and passed over"
         state = "finished; nothing is left to learn" if stream.is_finished else state
         console.say("resumed", f"{args.checkpoint}: {rows}, {state}")
     return stream
@@ -160,7 +160,7 @@ def _learn(stream: Stream, args: Namespace, console: Console) -> None:
     show, saved, has_doubted = _progress(stream, console), time.monotonic(), False
     try:
         for text, n_read in stream:
-            with _signals_wait():  # a batch that is half learnt must not be saved
+            with _signals_wait():  # a batch that is half learned must not be saved
                 stream.learn(text)
                 if args.checkpoint and time.monotonic() - saved >= args.checkpoint_every:
                     _save(stream, args)

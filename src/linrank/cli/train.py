@@ -140,7 +140,7 @@ def _check(args: Namespace, is_store: bool) -> None:
 
 
 def check_trained_files(args: Namespace, *others: str | None) -> None:
-    """Fail on a misspelt file or metric; ``others`` are read beside data and validation data."""
+    """Fail on a misspelled file or metric; ``others`` are read beside data and validation data."""
     options.check_rules(args, "-m needs --valid FILE, the data to measure on")
     if args.valid is not None:
         files.check_metrics(args.metrics, args.convention)
@@ -178,7 +178,7 @@ def check_place(args: Namespace, is_store: bool, groups: Mapping[str, str]) -> N
     else:
         for group in ("cluster", "stream"):
             names = [name[2:].replace("-", "_") for name in options.flags_in(groups.get(group, ""))]
-            for name in options.given(args, names):
+            for name in options.find_given(args, names):
                 needed = "--dask" if hasattr(args, "dask") else "--stream"
                 raise UsageError(f"{options.flag(name)} needs {needed}")
     if is_store and not os.path.isdir(args.data):
