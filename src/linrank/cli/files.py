@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.missing import Filling
-    from linrank.io.roles import TableOptions
     from linrank.io.store.store import Store
     from linrank.models.linear import Model
 
@@ -146,27 +145,19 @@ def read_model(path: str) -> Model:
 
     if path != STANDARD:
         return load_model(path)
-    from linrank.models.file import MAX_JSON_BYTES
+    from linrank.models.file import MAX_BYTES
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "standard input")
         with open(copy, "wb") as file:
-            file.write(standard_input().read(MAX_JSON_BYTES + 1))
+            file.write(standard_input().read(MAX_BYTES + 1))
         return load_model(copy)
 
 
 def write_model(model: Model, path: str, console: Console) -> None:
     """Save the model to a file or to standard output, and say so."""
     if path == STANDARD:
-        from linrank.models.file import to_json
-
-        content = to_json(model.kind, model.contents)
-        if content is None:
-            raise ValueError(
-                f"a model of {', '.join(model.sizes)} takes two files and cannot go to standard "
-                "output; name a file"
-            )
-        write_standard(content.decode())
+        write_standard(model.to_json().decode())
     else:
         model.save(path)
     console.say("saved", "standard output" if path == STANDARD else path)
@@ -238,7 +229,7 @@ def read_data(
     it has to be ``labelled``.
     """
     from linrank.io.load import read
-    from linrank.io.tables.roles import IF_PRESENT, TableOptions
+    from linrank.io.roles import IF_PRESENT, TableOptions
 
     check_data(path)
     missing = "keep" if filling is not None else getattr(args, "missing", None) or "error"
