@@ -22,7 +22,6 @@ from linrank.cli import files, options
 from linrank.cli.console import Console, Result
 from linrank.cli.main import UsageError
 from linrank.cli.options import INDEX_BASE, STANDARD
-from linrank.io.formats import binary_format, table_format
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ def configure(parser: options.Parser) -> None:
 
 def run(args: Namespace, console: Console) -> Result:
     """Read the model and the data, write the scores."""
+    from linrank.io.formats import table_format
+
     options.check_rules(args, "--topk needs --trec: bare scores are one per row")
     if len(args.tag.split()) != 1:
         raise UsageError(f"--tag must be one word, got {args.tag!r}")
@@ -163,6 +164,8 @@ def _is_streamed(args: Namespace, model: Model) -> bool:
 
 def _is_table() -> bool:
     """Whether standard input begins like a table; looks without reading."""
+    from linrank.io.formats import binary_format
+
     peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
     return peek is not None and binary_format(bytes(peek(8)[:8])) is not None
 
