@@ -180,8 +180,8 @@ def test_across_queries_must_be_meant(work, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--no-labels"], "need --preferences FILE"),
-        (["--across-queries"], "need --preferences FILE"),
+        (["--no-labels"], "needs --preferences FILE"),
+        (["--across-queries"], "needs --preferences FILE"),
     ],
 )
 def test_options_that_need_preferences(work, options, message, capsys):
