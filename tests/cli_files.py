@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
+import time
+from typing import Any, NamedTuple
 
 import pytest
 
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
+
+
+class Told(NamedTuple):
+    """What a command has written to its two streams."""
+
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, of a command with ``--json``."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def cli(capsys):
+    """Run a command in this process and check its exit status: what it has told."""
+
+    def run(*arguments, status=0):
+        assert main([*map(str, arguments)]) == status
+        return Told(*capsys.readouterr())
+
+    return run
 
 
 def write_svmlight(path, data, *, docid=True):
@@ -54,3 +81,25 @@ def interrupted(command, at):
     assert process.wait(timeout=300) == 130
     assert seen.endswith("linrank: interrupted\n")
     assert "Traceback" not in seen
+
+
+def processes_of(text):
+    """Processes other than this one whose command line or environment names a path."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for name in ("cmdline", "environ"):
+                with open(f"/proc/{entry}/{name}", "rb") as file:
+                    if os.fsencode(text) in file.read() and int(entry) != os.getpid():
+                        found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for_the_end_of(text):
+    """Processes that another had started notice its end after a moment."""
+    deadline = time.monotonic() + 60
+    while left := processes_of(text):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli_files import files
+from cli_files import cli, files
 from hypothesis_profiles import register_profiles
 
-__all__ = ["files"]
+__all__ = ["cli", "files"]
 
 register_profiles()
 

@@ -591,7 +591,7 @@ def _train_cluster(bench: Bench) -> Numbers:
 
 TUNE = {
     "newton": "--Cs 0.01,0.1,1 -e 1e-10",
-    "hinge, map": "--Cs 0.01,0.1,1 --loss hinge --scoring map",
+    "hinge, map": "--Cs 0.01,0.1,1 --loss hinge -m map",
     "sgd": "--method sgd --alphas 0.001,0.01,0.1 --n-steps 2000 --seed 7",
     "domination": "--method domination --alphas 0.5,1.5,5 -e 1e-10",
     "kernel": "--method kernel --kernel rbf --Cs 0.1,1 --gammas 0.05,0.5 -e 1e-10",

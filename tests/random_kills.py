@@ -1,13 +1,7 @@
-"""Commands that are killed at random moments: whatever they write is whole, and nothing is left.
-
-Run as a program it says how many ended how::
-
-    python tests/random_kills.py --kills 500 --seed 1
-"""
+"""Commands that are killed at random moments: whatever they write is whole, and nothing is left."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -15,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cli_files import wait_for_the_end_of
 from linrank import Store, load_model
 from linrank.cli.main import main
 from linrank.stochastic import checkpoint
@@ -91,9 +85,7 @@ COMMANDS = {
     ),
     "tune": Command("tune {data}.txt -o {out}/m.json --Cs 0.001,0.01 --folds 2", {"m.json": model}),
     "predict": Command("predict {data}.txt {model} {out}/s.txt", {"s.txt": content}),
-    "evaluate": Command(
-        "evaluate {data}.txt --model {model} --per-query {out}/q.csv", {"q.csv": content}
-    ),
+    "evaluate": Command("evaluate {data}.txt --model {model} -o {out}/q.csv", {"q.csv": content}),
     "compare": Command(
         "compare {data}.txt {data}.txt {data}.txt --methods ranksvm,random -o {out}/t.json",
         {"t.json": table},
@@ -206,13 +198,6 @@ class World:
         shutil.rmtree(self.out, ignore_errors=True)
         os.mkdir(self.out)
 
-    def wait_for_the_end_of_all(self) -> None:
-        """Processes that a killed one had started notice it after a moment."""
-        end = time.monotonic() + 60
-        while (left := _processes(self.path)) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not left, left
-
 
 def _lines(n_rows: int, seed: int) -> list[str]:
     rng = np.random.default_rng(seed)
@@ -226,20 +211,6 @@ def _lines(n_rows: int, seed: int) -> list[str]:
 def _write(path: str, lines: list[str]) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(lines)
-
-
-def _processes(text: str) -> list[int]:
-    """Processes other than this one whose command line or environment names a path."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            for name in ("cmdline", "environ"):
-                with open(f"/proc/{entry}/{name}", "rb") as file:
-                    if os.fsencode(text) in file.read() and int(entry) != os.getpid():
-                        found.append(int(entry))
-        except OSError:
-            continue
-    return found
 
 
 # ---- killing ------------------------------------------------------------------------------------
@@ -266,7 +237,7 @@ def kill_in_a_row(world: World, name: str, signals: list[int], counts: Counter[A
             _, error = process.communicate(timeout=120)
             how = check_end(process.returncode, number, error)
             counts[name, signal.Signals(number).name, how] += 1
-            world.wait_for_the_end_of_all()
+            wait_for_the_end_of(world.path)
             found = world.found(command)
             for place in command.writes:
                 allowed = [new[place]]
@@ -318,25 +289,3 @@ def kill_all(
             if n_done == n_kills:
                 break
     return counts
-
-
-def report(counts: Counter[Any]) -> str:
-    ends = ("cleaned up", "killed", "done before")
-    signals = [signal.Signals(number).name for number in SIGNALS]
-    lines = [f"{'':24}" + "".join(f"{word:>12}" for word in (*signals, *ends))]
-    for name in dict.fromkeys(key[0] for key in counts):
-        here = {key[1:]: n for key, n in counts.items() if key[0] == name}
-        found = [sum(n for key, n in here.items() if word in key) for word in (*signals, *ends)]
-        lines.append(f"{name:24}" + "".join(f"{n:12}" for n in found))
-    total = [sum(n for key, n in counts.items() if w in key[1:]) for w in (*signals, *ends)]
-    return "\n".join([*lines, f"{'all':24}" + "".join(f"{n:12}" for n in total)])
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", nargs="+", choices=COMMANDS)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        print(report(kill_all(place, options.kills, options.seed, options.only)))

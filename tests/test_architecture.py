@@ -163,7 +163,7 @@ def test_threads_start_in_one_place(path):
 
 
 # Where files of a scratch folder are written, which nobody else sees.
-OF_A_SCRATCH = {"cli/streams.py", "export/artefact.py", "io/store/writer.py", "judging/runner.py"}
+OF_A_SCRATCH = {"cli/files.py", "export/artefact.py", "io/store/writer.py", "judging/runner.py"}
 WRITES = re.compile(
     r"""open\([^)\n]*["'][wxa]b?\+?b?["']|os\.(replace|rename)\(|mkstemp|mkdtemp|TemporaryDirectory"""
 )

@@ -130,9 +130,9 @@ def test_the_command_line_tunes_by_an_error(tmp_path, capsys):
         for i, x in enumerate(rng.normal(size=120))
     ]
     path.write_text("".join(lines))
-    assert main(["tune", str(path), "--scoring", "domination_error"]) != 0
+    assert main(["tune", str(path), "-m", "domination_error"]) != 0
     assert "write domination_error(ties=error)" in capsys.readouterr().err
-    arguments = ["--scoring", "domination_error(ties=error)", "--json", "--Cs", "0.01,1"]
+    arguments = ["-m", "domination_error(ties=error)", "--json", "--Cs", "0.01,1"]
     assert main(["tune", str(path), *arguments]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["score"] == max(report["path"]["mean_scores"]) <= 0

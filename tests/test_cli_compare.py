@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cli_files import write_svmlight
+from cli_files import processes_of, wait_for_the_end_of, write_svmlight
 from linrank.cli.compare import names_of
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
@@ -35,10 +35,9 @@ def subsets(tmp_path_factory):
     ]
 
 
-def test_three_files(subsets, capsys, tmp_path):
+def test_three_files(subsets, cli, tmp_path):
     page = tmp_path / "table.html"
-    assert main(["compare", *subsets[:3], *FAST, "-m", "map", "-o", str(page)]) == 0
-    out, err = capsys.readouterr()
+    out, err = cli("compare", *subsets[:3], *FAST, "-m", "map", "-o", page)
     assert out.startswith("map: higher is better; 10 queries; one split")
     assert "random (baseline)" in out
     assert "best-feature" in out
@@ -47,24 +46,16 @@ def test_three_files(subsets, capsys, tmp_path):
     assert "best-feature" in page.read_text()
 
 
-def test_two_files_are_chosen_on_by_cross_validation(subsets, capsys):
-    assert main(["compare", *subsets[:2], *FAST, "--json", "-q"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["selection"] == "in 5-fold cross-validation over the training queries"
+def test_the_number_of_folds_and_the_metric_that_chooses(subsets, cli):
+    asked = ["--folds", "3", "-m", "map,ndcg@5", "--json", "-q"]
+    found = cli("compare", *subsets[:2], *FAST, *asked).json
+    assert found["selection"] == "in 3-fold cross-validation over the training queries"
+    assert (found["scoring"], found["metrics"]) == ("map", ["map", "ndcg@5"])
     assert found["sources"] == subsets[:2]
 
 
-def test_the_number_of_folds_and_the_metric_that_chooses(subsets, capsys):
-    asked = ["--folds", "3", "-m", "map,ndcg@5", "--json", "-q"]
-    assert main(["compare", *subsets[:2], *FAST, *asked]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["selection"] == "in 3-fold cross-validation over the training queries"
-    assert (found["scoring"], found["metrics"]) == ("map", ["map", "ndcg@5"])
-
-
-def test_folds_as_json(subsets, capsys):
-    assert main(["compare", "--fold-files", *subsets[:3], *FAST, "--json", "-q"]) == 0
-    out, err = capsys.readouterr()
+def test_folds_as_json(subsets, cli):
+    out, err = cli("compare", "--fold-files", *subsets[:3], *FAST, "--json", "-q")
     found = json.loads(out)
     assert err == ""
     assert found["command"] == "compare"
@@ -74,58 +65,55 @@ def test_folds_as_json(subsets, capsys):
     assert found["metrics"] == ["ndcg@10", "map", "pairwise_accuracy"]
 
 
-def test_every_fit_is_told_of_with_v(subsets, capsys):
-    assert main(["compare", *subsets[:3], *FAST, "-v"]) == 0
-    lines = capsys.readouterr().err.splitlines()
+def test_every_fit_is_told_of_with_v(subsets, cli):
+    lines = cli("compare", *subsets[:3], *FAST, "-v").err.splitlines()
     told = [line for line in lines if ": chosen by ndcg@10 0." in line]
     assert len(told) == 2
     assert any("best-feature, fold 1: chosen" in line for line in told)
 
 
-def test_leaks_are_warned_of(subsets, capsys):
-    assert main(["compare", subsets[0], subsets[1], subsets[0], *FAST, "-q"]) == 0
-    out, err = capsys.readouterr()
+def test_leaks_are_warned_of(subsets, cli):
+    out, err = cli("compare", subsets[0], subsets[1], subsets[0], *FAST, "-q")
     assert "linrank: warning: 10 of the 10 queries of" in err
     assert "leaks into what is measured" in out.replace("\n  ", " ")
 
 
-def test_models_and_scores_at_hand(subsets, capsys, tmp_path):
+def test_models_and_scores_at_hand(subsets, tmp_path, cli):
     models = [str(tmp_path / name) for name in ("small.json", "large.json")]
     for model, C in zip(models, ("1e-6", "1"), strict=True):
-        assert main(["train", subsets[0], model, "-c", C, "-q"]) == 0
+        cli("train", subsets[0], model, "-c", C, "-q")
     scores, table = str(tmp_path / "scores.txt"), tmp_path / "table.md"
-    assert main(["predict", subsets[4], models[1], "-o", scores, "-q"]) == 0
-    capsys.readouterr()
+    cli("predict", subsets[4], models[1], "-o", scores, "-q")
     command = ["compare", subsets[4], "--models", *models, "--scores", scores]
-    assert main([*command, "--baseline", "large", "--json", "-o", str(table), "-q"]) == 0
-    found = json.loads(capsys.readouterr().out)["metrics"]["ndcg@10"]["methods"]
+    found = cli(*command, "--baseline", "large", "--json", "-o", table, "-q").json["metrics"][
+        "ndcg@10"
+    ]["methods"]
     assert list(found) == ["small", "large", "scores"]
     assert found["scores"]["mean"] == pytest.approx(found["large"]["mean"], abs=1e-6)
-    assert main(["evaluate", subsets[4], "--model", models[0], "-m", "ndcg@10", "--json"]) == 0
-    alone = json.loads(capsys.readouterr().out)["metrics"]["ndcg@10"]
+    alone = cli("evaluate", subsets[4], "--model", models[0], "-m", "ndcg@10", "--json").json[
+        "metrics"
+    ]["ndcg@10"]
     assert found["small"]["mean"] == pytest.approx(alone)
     assert "| large (baseline)" in table.read_text()
 
 
-def test_models_are_compared_on_negative_labels_without_ndcg(subsets, capsys, tmp_path):
+def test_models_are_compared_on_negative_labels_without_ndcg(subsets, cli, tmp_path):
     with open(subsets[2], encoding="utf-8") as file:
         lines = [line.split(" ", 1) for line in file]
     lower, model = tmp_path / "lower.txt", str(tmp_path / "model.json")
     lower.write_text("".join(f"{float(label) - 3:g} {rest}" for label, rest in lines))
-    assert main(["train", subsets[0], model, "-q"]) == 0
-    assert main(["compare", str(lower), "--models", model, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["metrics"]
+    cli("train", subsets[0], model, "-q")
+    found = cli("compare", lower, "--models", model, "--json").json["metrics"]
     assert list(found) == ["map", "pairwise_accuracy"]
 
 
-def test_models_that_count_features_differently_are_refused(subsets, capsys, tmp_path):
+def test_models_that_count_features_differently_are_refused(subsets, cli, tmp_path):
     zero = tmp_path / "zero.txt"
     zero.write_text("1 qid:1 0:1 1:2\n0 qid:1 0:3\n")
     models = [str(tmp_path / name) for name in ("zero.json", "one.json")]
     for data, model in zip((str(zero), subsets[0]), models, strict=True):
-        assert main(["train", data, model, "-q"]) == 0
-    assert main(["compare", subsets[1], "--models", *models]) == 1
-    assert "counts features from 0" in capsys.readouterr().err
+        cli("train", data, model, "-q")
+    assert "counts features from 0" in cli("compare", subsets[1], "--models", *models, status=1).err
 
 
 def test_names_of_files():
@@ -135,12 +123,12 @@ def test_names_of_files():
         names_of(["a.json", "a.json"])
 
 
-def test_the_list_of_methods(capsys):
-    assert main(["compare", "--list-methods"]) == 0
-    out = capsys.readouterr().out
+def test_the_list_of_methods(cli):
+    out = cli("compare", "--list-methods").out
     assert all(name in out for name in contestants())
-    assert main(["compare", "--list-methods", "--json"]) == 0
-    assert [m["name"] for m in json.loads(capsys.readouterr().out)] == list(contestants())
+    assert [m["name"] for m in cli("compare", "--list-methods", "--json").json["methods"]] == list(
+        contestants()
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,25 +149,23 @@ def test_the_list_of_methods(capsys):
         (["{0}", "--scores", "{1}", "--baseline", "x"], 1, "--baseline x is none of those"),
     ],
 )
-def test_wrong_usage_is_told_at_once(subsets, capsys, arguments, status, message):
-    assert main(["compare", *(a.format(*subsets) for a in arguments)]) == status
-    assert message in capsys.readouterr().err
+def test_wrong_usage_is_told_at_once(subsets, cli, arguments, status, message):
+    assert message in cli("compare", *(a.format(*subsets) for a in arguments), status=status).err
 
 
-def test_files_of_different_features_are_refused(subsets, tmp_path, capsys):
+def test_files_of_different_features_are_refused(subsets, tmp_path, cli):
     data = make_ranking(n_queries=5, n_features=3, random_state=0)
     narrow = write_svmlight(tmp_path / "narrow.txt", replace(data, qid=data.qid + 500))
     command = ["compare", subsets[0], subsets[1], narrow, *FAST]
-    assert main(command) == 1
-    assert "narrow.txt 3; use files of the same features" in capsys.readouterr().err
-    assert main([*command, "--n-features", "5", "-q"]) == 0
+    assert "narrow.txt 3; use files of the same features" in cli(*command, status=1).err
+    cli(*command, "--n-features", "5", "-q")
 
 
-def test_no_result_at_all_is_a_failure(subsets, capsys, monkeypatch):
+def test_no_result_at_all_is_a_failure(subsets, cli, monkeypatch):
     lost = replace(contestants()["random"], needs="no_such_package")
     monkeypatch.setattr(candidates, "RIVALS", (lost,))
-    assert main(["compare", *subsets[:3], "--methods", "random", "--baseline", "random"]) == 1
-    assert "no_such_package is not installed" in capsys.readouterr().out
+    out = cli("compare", *subsets[:3], "--methods", "random", "--baseline", "random", status=1).out
+    assert "no_such_package is not installed" in out
 
 
 # ---- signals ------------------------------------------------------------------------------------
@@ -211,33 +197,12 @@ def long_contest(subsets, tmp_path):
     while "1 of 2 fits" not in process.stderr.readline():
         assert process.poll() is None
     deadline = time.monotonic() + 30
-    while not workers_of(folder):
+    while len(processes_of(folder)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     yield process, folder
     process.kill()
     process.communicate()
-
-
-def workers_of(folder):
-    """Processes whose command line names the folder."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
-                if str(folder) in file.read():
-                    found.append(int(entry))
-        except OSError:
-            continue
-    return found
-
-
-def wait_for_the_end_of_workers(folder):
-    """Those that have been told to end may take a moment for it, longer on a busy machine."""
-    deadline = time.monotonic() + 30
-    while workers_of(folder):
-        assert time.monotonic() < deadline, "a worker goes on though nobody listens"
-        time.sleep(0.05)
 
 
 def test_an_interrupt_ends_all_processes_and_leaves_nothing(long_contest, tmp_path):
@@ -249,24 +214,12 @@ def test_an_interrupt_ends_all_processes_and_leaves_nothing(long_contest, tmp_pa
     assert err.endswith("linrank: interrupted\n")
     assert "Traceback" not in err
     assert os.listdir(folder) == []
-    wait_for_the_end_of_workers(folder)
+    wait_for_the_end_of(folder)
     assert sorted(os.listdir(tmp_path)) == ["temporary"]
-
-
-@pytest.mark.parametrize("name", ["SIGTERM", pytest.param("SIGHUP", marks=pytest.mark.slow)])
-def test_who_is_told_to_end_cleans_up_too(long_contest, name):
-    process, folder = long_contest
-    number = getattr(signal, name)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 128 + number
-    assert (out, "Traceback" in err) == ("", False)
-    assert os.listdir(folder) == []
-    wait_for_the_end_of_workers(folder)
 
 
 def test_workers_do_not_outlive_a_parent_that_is_killed(long_contest):
     process, folder = long_contest
     process.kill()
     process.communicate()
-    wait_for_the_end_of_workers(folder)
+    wait_for_the_end_of(folder)

@@ -14,7 +14,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import linrank
-from cli_files import interrupted
 from linrank import load
 from linrank.cli.main import main
 from linrank.io.store.store import Store
@@ -51,20 +50,20 @@ def test_options_reach_the_conversion(files, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_store_is_replaced_by_force_only(files, tmp_path, capsys):
+def test_a_store_is_replaced_by_force_only(files, tmp_path, cli):
     store = str(tmp_path / "store")
-    assert main(["convert", files["train"], store]) == 0
-    assert main(["convert", files["valid"], store]) == 1
-    assert "name another folder, or overwrite it (--force)" in capsys.readouterr().err
-    assert main(["convert", files["valid"], store, "--force"]) == 0
+    cli("convert", files["train"], store)
+    err = cli("convert", files["valid"], store, status=1).err
+    assert "name another folder, or overwrite it (--force)" in err
+    cli("convert", files["valid"], store, "--force")
     assert Store(store).n_queries == 20
 
 
-def test_passes_are_told(tmp_path, capsys):
+def test_passes_are_told(tmp_path, cli):
     path, store = tmp_path / "data", str(tmp_path / "store")
     path.write_text("1 qid:1 1:1\n" * 200_000 + "0 qid:2 1:1\n1 qid:1 1:3\n")
-    assert main(["convert", str(path), store, "-v"]) == 0
-    assert "pass 2: a line asked for another layout or order" in capsys.readouterr().err
+    err = cli("convert", path, store, "-v").err
+    assert "pass 2: a line asked for another layout or order" in err
 
 
 @pytest.mark.parametrize(
@@ -90,38 +89,17 @@ def test_passes_are_told(tmp_path, capsys):
         (["{train}", "{store}/deep"], 1, "cannot be written: there is no folder"),
     ],
 )
-def test_faults(files, tmp_path, capsys, arguments, status, message):
+def test_faults(files, tmp_path, cli, arguments, status, message):
     names = {**files, "store": tmp_path / "store"}
-    assert main(["convert", *(one.format(**names) for one in arguments)]) == status
-    assert message in capsys.readouterr().err
+    assert message in cli("convert", *(one.format(**names) for one in arguments), status=status).err
     assert os.listdir(tmp_path) == []
 
 
-def test_interrupt_leaves_nothing(tmp_path):
-    data, line = tmp_path / "data", "1 qid:{} " + " ".join(f"{j}:0.5" for j in range(200)) + "\n"
-    with data.open("w") as file:
-        for i in range(60_000):
-            file.write(line.format(i % 7000))
-    interrupted([*COMMAND, str(data), str(tmp_path / "store"), "-v"], at="converting")
-    assert os.listdir(tmp_path) == ["data"]
-
-
-def test_an_interrupted_file_leaves_nothing(tmp_path):
-    data, line = tmp_path / "data", "1 qid:{} " + " ".join(f"{j}:0.5" for j in range(200)) + "\n"
-    with data.open("w") as file:
-        for i in range(30_000):  # two blocks of rows, and a part
-            file.write(line.format(i % 7000))
-    command = [*COMMAND, str(data), str(tmp_path / "a.csv"), "-v", "--dtype", "float64"]
-    interrupted(command, at="wrote")
-    assert os.listdir(tmp_path) == ["data"]
-
-
-def test_files_of_any_format(files, tmp_path, capsys):
+def test_files_of_any_format(files, tmp_path, cli):
     data = load(files["train"])
     previous = files["train"]
     for name in ("a.parquet", "a.csv", "a.arrow", "a.store", "a.tsv.gz", "a.txt"):
-        assert main(["convert", previous, str(tmp_path / name), "--json"]) == 0
-        out = capsys.readouterr()
+        out = cli("convert", previous, tmp_path / name, "--json")
         report = json.loads(out.out)
         assert (report["rows"], report["features"]) == (data.n_rows, 6)
         assert f"wrote     {tmp_path / name}: " in out.err
@@ -129,10 +107,9 @@ def test_files_of_any_format(files, tmp_path, capsys):
         assert load(previous).X.tobytes() == data.X.tobytes()
     assert report["left_out"] == ["the names of the features"]
     assert "note      svmlight has no place for the names of the features" in out.err
-    assert main(["convert", files["train"], previous]) == 1
-    assert "is there already; name another, or overwrite it (--force)" in capsys.readouterr().err
-    assert main(["convert", files["train"], previous, "--force", "-q"]) == 0
-    assert capsys.readouterr().err == ""
+    err = cli("convert", files["train"], previous, status=1).err
+    assert "is there already; name another, or overwrite it (--force)" in err
+    assert cli("convert", files["train"], previous, "--force", "-q").err == ""
 
 
 def test_standard_streams(files):
@@ -148,22 +125,21 @@ def test_standard_streams(files):
     assert b"wrote     -: parquet; dense float32" in table.stderr
 
 
-def test_labels_from_judgements(files, tmp_path, capsys):
+def test_labels_from_judgements(files, tmp_path, cli):
     """A model of the labels as qrels is that of the labels, however the rows are read."""
     qrels, models = str(tmp_path / "a.qrels"), []
-    assert main(["convert", files["train"], qrels, "-q"]) == 0
-    assert main(["convert", files["train"], str(tmp_path / "store"), "-q"]) == 0
+    cli("convert", files["train"], qrels, "-q")
+    cli("convert", files["train"], tmp_path / "store", "-q")
     wrong = tmp_path / "wrong.txt"
     with open(files["train"]) as file:
         wrong.write_text("".join("0 " + line.split(" ", 1)[1] for line in file))
     for data in (files["train"], str(wrong), str(tmp_path / "store")):
         model = str(tmp_path / "model.json")
-        assert main(["train", data, model, "--qrels", qrels, "-q"]) == 0
+        cli("train", data, model, "--qrels", qrels, "-q")
         models.append(linrank.load_model(model).coef)
     assert_array_equal(models[0], linrank.load_model(files["model"]).coef)
     assert_array_equal(models[1], models[0])
     assert_array_equal(models[2], models[0])
     (tmp_path / "other.qrels").write_text("nowhere 0 d0 1\n")
     arguments = ["train", files["train"], model, "--qrels", str(tmp_path / "other.qrels")]
-    assert main(arguments) == 1
-    assert "is judged in" in capsys.readouterr().err
+    assert "is judged in" in cli(*arguments, status=1).err

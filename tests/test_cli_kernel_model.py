@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linrank import KernelModel, load
-from linrank.cli.main import main
 from linrank.data.rows import as_rows, resized
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
@@ -41,64 +38,60 @@ def saved(tmp_path):
     return save
 
 
-def predicted(data, model, capsys, *options):
-    assert main(["predict", data, model, "-q", *options]) == 0
-    return np.array(list(map(float, capsys.readouterr().out.split())))
+def predicted(data, model, cli, *options):
+    return np.array(list(map(float, cli("predict", data, model, "-q", *options).out.split())))
 
 
 @pytest.mark.parametrize("kind", ["none", "minmax", "query"])
-def test_predict_writes_the_scores_of_the_model(kind, saved, capsys):
+def test_predict_writes_the_scores_of_the_model(kind, saved, cli):
     factors = np.array([1.0, 0.5, 2.0]) if kind == "minmax" else None
     model, data, path = saved(scaling=Scaling(kind, factors))
     expected = model.predict(X.astype(np.float32), qid=[1, 1, 1, 2, 2])
-    assert_array_equal(predicted(data, path, capsys), expected)
+    assert_array_equal(predicted(data, path, cli), expected)
 
 
-def test_evaluate_measures_the_scores_of_the_model(saved, capsys):
+def test_evaluate_measures_the_scores_of_the_model(saved, cli):
     model, data, path = saved()
-    assert main(["evaluate", data, "--model", path, "-m", "map", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["metrics"]["map"]
+    found = cli("evaluate", data, "--model", path, "-m", "map", "--json").json["metrics"]["map"]
     labels = [2, 1, 0, 1, 0]
     scores = model.predict(X.astype(np.float32))
     assert found == evaluate(labels, scores, qid=[1, 1, 1, 2, 2], metrics="map")["map"]
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_features_that_the_file_leaves_out_are_0(make, saved, capsys):
+def test_features_that_the_file_leaves_out_are_0(make, saved, cli):
     """Else a distance to a support row would lack some of its terms."""
     rows = RNG.normal(size=(6, 5)).astype(np.float32)
     model, data, path = saved(make(rows))
     wide = np.hstack([X, np.zeros((5, 2))]).astype(np.float32)
-    assert_allclose(predicted(data, path, capsys), model.predict(wide), rtol=1e-12)
+    assert_allclose(predicted(data, path, cli), model.predict(wide), rtol=1e-12)
 
 
-def test_features_that_the_model_does_not_know_count_nothing(saved, capsys):
+def test_features_that_the_model_does_not_know_count_nothing(saved, cli):
     model, data, path = saved(ROWS[:, :2])
-    found = predicted(data, path, capsys)
+    found = predicted(data, path, cli)
     assert_allclose(found, model.predict(X[:, :2].astype(np.float32)), rtol=1e-12)
-    assert main(["predict", data, path]) == 0
-    assert "it knows 2, the file 3; they count nothing" in capsys.readouterr().err
+    assert "it knows 2, the file 3; they count nothing" in cli("predict", data, path).err
 
 
-def test_features_are_counted_as_in_training(saved, capsys):
+def test_features_are_counted_as_in_training(saved, cli):
     model, data, path = saved(RNG.normal(size=(6, 4)), training={"index_base": 0})
     shifted = np.hstack([np.zeros((5, 1)), X]).astype(np.float32)
-    assert_allclose(predicted(data, path, capsys), model.predict(shifted), rtol=1e-12)
+    assert_allclose(predicted(data, path, cli), model.predict(shifted), rtol=1e-12)
 
 
-def test_a_precomputed_kernel_needs_a_column_for_each_training_row(saved, capsys):
+def test_a_precomputed_kernel_needs_a_column_for_each_training_row(saved, cli):
     model, data, path = saved(None, Kernel("precomputed"))
-    assert main(["predict", data, path]) == 1
-    assert "the matrix has 3 columns, the model was trained on 12 rows" in capsys.readouterr().err
+    err = cli("predict", data, path, status=1).err
+    assert "the matrix has 3 columns, the model was trained on 12 rows" in err
     with open(data, "w") as file:
         file.write("0 qid:1 1:0.5 12:2\n1 qid:1 10:1\n")
-    assert_allclose(predicted(data, path, capsys), model.predict(load(data).X))
+    assert_allclose(predicted(data, path, cli), model.predict(load(data).X))
 
 
-def test_the_card_of_a_kernel_model(saved, capsys):
+def test_the_card_of_a_kernel_model(saved, cli):
     _, _, path = saved(scaling=Scaling("minmax", np.ones(3)))
-    assert main(["inspect", path, "--top", "2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli("inspect", path, "--top", "2").out.splitlines()
     assert lines[0].split(maxsplit=1) == ["model", "kernel, trained with linrank 0.1.0"]
     assert lines[1].split()[:2] == ["file", f"{path},"]
     assert lines[2].split(maxsplit=1) == ["kernel", "rbf: exp(-γ‖a - b‖²), γ = 0.5"]
@@ -113,10 +106,9 @@ def test_the_card_of_a_kernel_model(saved, capsys):
     assert [line.split() for line in lines[8:]] == [["+4", "7"], ["-2", "3"]]
 
 
-def test_the_card_as_json(saved, capsys):
+def test_the_card_as_json(saved, cli):
     _, _, path = saved(kernel=Kernel("poly", 0.5, 2, 1.0))
-    assert main(["inspect", path, "--json", "--top", "1"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = cli("inspect", path, "--json", "--top", "1").json
     assert report["family"] == "kernel"
     assert report["kernel"] == "poly"
     assert report["parameters"] == {"gamma": 0.5, "degree": 2, "coef0": 1.0}
@@ -137,17 +129,15 @@ def test_the_card_as_json(saved, capsys):
         ),
     ],
 )
-def test_cards_of_other_kernel_models(options, texts, saved, capsys):
+def test_cards_of_other_kernel_models(options, texts, saved, cli):
     _, _, path = saved(**options)
-    assert main(["inspect", path]) == 0
-    out = capsys.readouterr().out
+    out = cli("inspect", path).out
     assert [text for text in texts if text not in out] == []
 
 
-def test_a_model_without_support_rows_has_a_card(tmp_path, capsys):
+def test_a_model_without_support_rows_has_a_card(tmp_path, cli):
     KernelModel(np.empty((0, 2)), [], Kernel("linear")).save(tmp_path / "m.json")
-    assert main(["inspect", str(tmp_path / "m.json")]) == 0
-    assert "no row has a coefficient: all rows score 0" in capsys.readouterr().out
+    assert "no row has a coefficient: all rows score 0" in cli("inspect", tmp_path / "m.json").out
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])

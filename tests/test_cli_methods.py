@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+from argparse import ArgumentTypeError
 
 import pytest
 
-from linrank.cli.main import main
+from linrank.cli.main import _command
 from linrank.cli.options import KINDS, flags_in, flags_of
 from linrank.cli.train import GROUPS
 from linrank.methods.base import METHODS
@@ -27,24 +29,22 @@ def spellings(parameters):
     return {flags_of(name, option)[-1] for name, option in options_of(parameters).items()}
 
 
-def line(capsys, *arguments):
+def line(cli, *arguments):
     """The one line on standard error of what is refused as wrong usage."""
     files = ["d", "m"] if arguments[0] == "train" else ["d"]
-    assert main([arguments[0], *files, *arguments[1:]]) == 2
-    captured = capsys.readouterr()
+    captured = cli(arguments[0], *files, *arguments[1:], status=2)
     assert captured.out == ""
     (told,) = captured.err.splitlines()
     return told
 
 
 @pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
-def test_help_shows_the_options_of_the_method_and_the_common_ones(
-    command, method, parameters, capsys
-):
-    assert main([command, "--method", method, "--help"]) == 0
-    shown = set(re.findall(r"(?<![\w`-])--[a-zA-Z][\w-]*", capsys.readouterr().out))
+def test_help_shows_the_options_of_the_method_and_the_common_ones(command, method, parameters, cli):
+    shown = set(
+        re.findall(r"(?<![\w`-])--[a-zA-Z][\w-]*", cli(command, "--method", method, "--help").out)
+    )
     places = {name for group in GROUPS.values() for name in flags_in(group)}
-    own = spellings(parameters) | COMMON | places | {"--output", "--folds", "--plot", "--auto"}
+    own = spellings(parameters) | COMMON | places | {"--output", "--folds", "--auto"}
     assert spellings(parameters) <= shown
     assert shown <= own
     others = set().union(*(spellings(m.parameters) for m in METHODS.values())) - own
@@ -52,9 +52,8 @@ def test_help_shows_the_options_of_the_method_and_the_common_ones(
 
 
 @pytest.mark.parametrize("command", ["train", "tune"])
-def test_help_fits_on_two_screens(command, capsys):
-    assert main([command, "--help"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_help_fits_on_two_screens(command, cli):
+    lines = cli(command, "--help").out.splitlines()
     assert len(lines) <= 100
     assert max(map(len, lines)) <= 80
     listed = METHODS if command == "train" else SEARCHED
@@ -63,9 +62,7 @@ def test_help_fits_on_two_screens(command, capsys):
 
 
 @pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
-def test_an_option_of_another_method_is_refused_with_its_owners(
-    command, method, parameters, capsys
-):
+def test_an_option_of_another_method_is_refused_with_its_owners(command, method, parameters, cli):
     owners = {}
     for other in METHODS.values():
         of = other.parameters if command == "train" else other.search
@@ -74,7 +71,7 @@ def test_an_option_of_another_method_is_refused_with_its_owners(
     foreign = {name: names for name, names in owners.items() if method not in names}
     assert foreign
     for name, names in foreign.items():
-        told = line(capsys, command, "--method", method, name, "1")
+        told = line(cli, command, "--method", method, name, "1")
         assert told.startswith(f"linrank {command}: error: {name} belongs to --method {names[0]}")
         assert all(one in told for one in names)
 
@@ -82,9 +79,9 @@ def test_an_option_of_another_method_is_refused_with_its_owners(
 @pytest.mark.parametrize(
     ("group", "method"), [("preferences", "sgd"), ("cluster", "kernel"), ("stream", "ranksvm")]
 )
-def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, capsys):
+def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, cli):
     name = flags_in(GROUPS[group])[0]
-    assert f"{name} belongs to --method " in line(capsys, "train", "--method", method, name)
+    assert f"{name} belongs to --method " in line(cli, "train", "--method", method, name)
 
 
 @pytest.mark.parametrize(
@@ -105,20 +102,20 @@ def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, capsys):
     ],
 )
 @pytest.mark.parametrize("command", ["train", "tune"])
-def test_a_slip_is_one_line(command, arguments, told, capsys):
-    found = line(capsys, command, *arguments)
+def test_a_slip_is_one_line(command, arguments, told, cli):
+    found = line(cli, command, *arguments)
     assert found.startswith(f"linrank {command}: error: ")
     assert told in found
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SEARCHED])
-def test_tune_says_which_methods_have_a_grid(name, capsys):
-    told = line(capsys, "tune", "--method", name)
+def test_tune_says_which_methods_have_a_grid(name, cli):
+    told = line(cli, "tune", "--method", name)
     assert f"--method {name} has no grid; tune takes {', '.join(SEARCHED)}" in told
 
 
 @pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
-def test_options_that_need_or_exclude_others(command, method, parameters, capsys):
+def test_options_that_need_or_exclude_others(command, method, parameters, cli):
     """What is declared of a parameter is what the command line says."""
     options = options_of(parameters)
 
@@ -130,7 +127,7 @@ def test_options_that_need_or_exclude_others(command, method, parameters, capsys
         value = {"bounds": "1:0:1", "share": "0.5"}.get(option.kind, "1")
         value = str(option.choices[0]) if option.choices else value
         for other in option.excludes:
-            told = line(capsys, command, "--method", method, *given(name, value), *given(other))
+            told = line(cli, command, "--method", method, *given(name, value), *given(other))
             assert "exclude each other" in told
         if not option.needs or option.needs[0] not in options:
             continue
@@ -138,7 +135,7 @@ def test_options_that_need_or_exclude_others(command, method, parameters, capsys
         asked = options[other]
         wrong = [one for one in asked.choices if one is not None and one not in values]
         chosen = given(other, wrong[0]) if values else []
-        told = line(capsys, command, "--method", method, *chosen, *given(name, value))
+        told = line(cli, command, "--method", method, *chosen, *given(name, value))
         assert f"{given(name)[0]} needs {flags_of(other, asked)[-1]}" in told
 
 
@@ -147,3 +144,102 @@ def test_every_kind_of_a_parameter_is_known():
         option.kind for _, _, parameters in PARAMETERS for option in options_of(parameters).values()
     }
     assert kinds - {"flag", "choice", "average"} == set(KINDS)
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+# Of each kind of parameter: what may be typed, and the value; what may not, and the message.
+VALUES = {
+    "finite": ("-1.5", -1.5, ["nan", "inf", "x"], "must be a finite number, got"),
+    "positive": ("0.5", 0.5, ["0", "-1", "nan", "inf", "x"], "must be finite and > 0, got"),
+    "nonnegative": ("0", 0.0, ["-1", "nan", "inf", "much"], "must be a finite number ≥ 0"),
+    "share": ("1", 1.0, ["0", "-0.1", "1.01", "nan", "half"], "must be a number > 0 and ≤ 1"),
+    "weight": ("auto", "auto", ["0", "x"], "must be finite and > 0 or auto, got"),
+    "width": ("0.2", 0.2, ["0", "wide"], "must be finite and > 0 or scale or auto, got"),
+    "count": ("7", 7, ["0", "2.5", "many"], "must be an integer ≥ 1, got"),
+    "natural": ("0", 0, ["-1", "nan"], "must be an integer ≥ 0, got"),
+    "steps": ("5e3", 5000, ["0", "1e400"], "must be an integer ≥ 1, got"),
+    "size": ("auto", "auto", ["0", "2.5"], "must be an integer ≥ 1 or auto, got"),
+    "size_in_bytes": ("4", 4_000_000, ["0", "lots"], "must be a size such as 2GB or 512MiB, got"),
+    "grid": ("2^-2:1", [0.25, 0.5, 1.0], ["0", "1,nan", "x"], "must be "),
+    "margin": (
+        "linear:3",
+        ("linear", 3.0, 0.0),
+        ["", "nan", "log:", "log:1,2,3", "exp:1", "linear:inf"],
+        "must be a finite number, linear[:K1[,K2]]",
+    ),
+    "algorithms": ("pa,hybrid", ("pa", "hybrid"), ["pa,adam"], "must be one of pegasos"),
+    "bounds": ("1::0.5", {"1": (-math.inf, 0.5)}, ["1:2"], "is not FEATURE:LOW:HIGH"),
+    "weighting": ("gain-diff", "gain_diff", ["ndgc@5"], "pair_weighting"),
+    "features": ("a, b", ("a", "b"), [], ""),
+}
+BY_PARAMETER = [
+    (command, method, name, option)
+    for command, method, parameters in PARAMETERS
+    for name, option in options_of(parameters).items()
+]
+
+
+def typed(option):
+    """Arguments that give a parameter a value, and the value."""
+    if option.kind == "flag":
+        return [], True
+    if option.choices:
+        name = str(option.choices[-1] or "none")
+        return [name.replace("_", "-")], name
+    text, value, _, _ = VALUES[option.kind]
+    return [text], value
+
+
+@pytest.mark.parametrize(("command", "method", "name", "option"), BY_PARAMETER)
+def test_what_is_typed_reaches_the_parameter(command, method, name, option):
+    spelling, (text, value) = flags_of(name, option)[-1], typed(option)
+    given = [f"{spelling}={text[0]}" if text else spelling]
+    parser = _command([command, "--method", method])[1]
+    args = parser.parse_args(["d", "-o", "m", "--method", method, *given])
+    assert getattr(args, name) == value
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_every_kind(kind):
+    text, value, wrong, message = VALUES[kind]
+    assert KINDS[kind](text) == value
+    for other in wrong:
+        with pytest.raises(ArgumentTypeError, match=re.escape(message)):
+            KINDS[kind](other)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("2.5", 2.5), ("-1", -1.0), ("log", ("log", 1.0, 0.0)), ("log:1,2.7", ("log", 1.0, 2.7))],
+)
+def test_margins(text, expected):
+    assert KINDS["margin"](text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2^-2:2^1", [0.25, 0.5, 1, 2]),
+        ("0.01:1:10", [0.01, 0.1, 1]),
+        ("1:10:3", [1, 3, 9]),
+        ("1,0.5,1", [1, 0.5, 1]),
+        ("10^-2", [0.01]),
+        ("3:3", [3]),
+        ("0", "must be finite and > 0, got 0"),
+        ("", "must be a number > 0, got ''"),
+        ("0^-1", "must be a number > 0, got '0^-1'"),
+        ("-2^2", "must be finite and > 0, got -2^2"),
+        ("5e-324:1e308", "'5e-324:1e308' has 2,098 values, at most 1,000"),
+        ("2:1", "needs LOW ≤ HIGH and FACTOR > 1, got '2:1'"),
+        ("1:2:1", "needs LOW ≤ HIGH and FACTOR > 1"),
+        ("1:2:3:4", "must be LOW:HIGH[:FACTOR] or a list"),
+        ("1:2:1.00001", "values, at most 1,000 are tried"),
+    ],
+)
+def test_grids(text, expected):
+    if isinstance(expected, str):
+        with pytest.raises(ArgumentTypeError, match=re.escape(expected)):
+            KINDS["grid"](text)
+    else:
+        assert KINDS["grid"](text) == pytest.approx(expected)

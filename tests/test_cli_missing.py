@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -33,51 +31,53 @@ def folder(tmp_path_factory):
         table = pa.table(columns | {f"f{j}": pa.array(X[:, j], from_pandas=True) for j in range(3)})
         parquet.write_table(table, folder / f"{name}.parquet")
     for policy in POLICIES:
-        run(folder, "train", "train.parquet", f"{policy}.json", "--missing", policy, "-q")
-    run(folder, "predict", "test.parquet", "mean.json", "-o", "scores.txt", "-q")
+        model = (f"{policy}.json", "--missing", policy, "-q")
+        assert main(within(folder, "train", "train.parquet", *model)) == 0
+    scored = ("predict", "test.parquet", "mean.json", "-o", "scores.txt", "-q")
+    assert main(within(folder, *scored)) == 0
     return folder
 
 
-def run(folder, *arguments, status=0):
-    """Run a command on files of the folder."""
+def within(folder, *arguments):
+    """The arguments, files being those of the folder."""
     files = (".parquet", ".json", ".txt", ".html", ".csv", ".qrels")
-    given = [str(folder / a) if a.endswith(files) else a for a in arguments]
-    assert main(given) == status
+    return [str(folder / a) if a.endswith(files) else a for a in arguments]
 
 
-def told(capsys):
-    return capsys.readouterr().err.strip().split("\n")[-1]
+@pytest.fixture
+def run(cli):
+    return lambda folder, *arguments, status=0: cli(*within(folder, *arguments), status=status)
 
 
-def test_inspect_tells_of_missing_values(folder, capsys):
-    run(folder, "inspect", "train.parquet", "--json")
-    report = json.loads(capsys.readouterr().out)
+def test_inspect_tells_of_missing_values(folder, run):
+    report = run(folder, "inspect", "train.parquet", "--json").json
     n_missing = parquet.read_table(folder / "train.parquet")["f1"].null_count
     assert report["missing"] == {"f1": n_missing}
     assert report["findings"][0]["code"] == "missing-values"
-    run(folder, "inspect", "train.parquet")
-    assert "[missing-values] values are missing of 'f1'" in capsys.readouterr().out
+    assert (
+        "[missing-values] values are missing of 'f1'" in run(folder, "inspect", "train.parquet").out
+    )
 
 
-def test_features_do_not_matter_where_scores_are_given(folder, capsys):
-    run(folder, "evaluate", "test.parquet", "scores.txt", "--json")
-    by_scores = json.loads(capsys.readouterr().out)["metrics"]
-    run(folder, "evaluate", "test.parquet", "--model", "mean.json", "--json")
-    assert json.loads(capsys.readouterr().out)["metrics"] == by_scores
+def test_features_do_not_matter_where_scores_are_given(folder, run):
+    by_scores = run(folder, "evaluate", "test.parquet", "scores.txt", "--json").json["metrics"]
+    assert (
+        run(folder, "evaluate", "test.parquet", "--model", "mean.json", "--json").json["metrics"]
+        == by_scores
+    )
 
 
-def test_nor_for_judgements(folder):
+def test_nor_for_judgements(folder, run):
     run(folder, "convert", "test.parquet", "test.qrels", "-q")
     assert len((folder / "test.qrels").read_text().splitlines()) == 120
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.usefixtures("plain")
-def test_reports_fill_in_as_the_training_data(folder, policy, capsys):
+def test_reports_fill_in_as_the_training_data(folder, policy, run):
     grid = ("--Cs", "0.01,0.1", "--folds", "2")
     options = ("--missing", policy, *grid, "-o", "page.html", "-q", "--json")
-    run(folder, "report", "test.parquet", "--train", "train.parquet", *options)
-    assert capsys.readouterr().err == ""
+    assert run(folder, "report", "test.parquet", "--train", "train.parquet", *options).err == ""
     page = (folder / "page.html").read_text()
     assert ("missing(f1)" in page) == (policy == "indicator")
     assert ">nan<" not in page
@@ -85,11 +85,11 @@ def test_reports_fill_in_as_the_training_data(folder, policy, capsys):
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.usefixtures("plain")
-def test_reports_fill_in_as_the_model(folder, policy, capsys):
+def test_reports_fill_in_as_the_model(folder, policy, run):
     judged = ("--model", f"{policy}.json", "--train", "train.parquet")
     for rival in (("--against", "mean.json"), ()):
-        run(folder, "report", "test.parquet", *judged, *rival, "-o", "page.html", "-q")
-        assert capsys.readouterr().err == ""
+        options = (*judged, *rival, "-o", "page.html", "-q")
+        assert run(folder, "report", "test.parquet", *options).err == ""
         assert ">nan<" not in (folder / "page.html").read_text()
 
 
@@ -100,22 +100,35 @@ def test_parts_filled_by_themselves_are_refused():
         filled_in({"train": train, "test": test})
 
 
-def test_another_policy_than_that_of_the_model_is_refused(folder, capsys):
-    run(folder, "predict", "test.parquet", "mean.json", "--missing", "zero", status=1)
-    assert "--missing zero: a model does with missing values what it was trained" in told(capsys)
+def test_another_policy_than_that_of_the_model_is_refused(folder, run):
+    assert (
+        "--missing zero: a model does with missing values what it was trained"
+        in run(
+            folder, "predict", "test.parquet", "mean.json", "--missing", "zero", status=1
+        ).err.strip()
+    )
     run(folder, "predict", "test.parquet", "mean.json", "--missing", "mean", "-q")
 
 
-def test_the_remedy_is_spelt_as_an_option(folder, capsys):
-    run(folder, "train", "train.parquet", "no.json", status=1)
-    assert told(capsys).endswith("with --missing zero, mean or indicator")
+def test_the_remedy_is_spelt_as_an_option(folder, run):
+    assert (
+        run(folder, "train", "train.parquet", "no.json", status=1)
+        .err.strip()
+        .endswith("with --missing zero, mean or indicator")
+    )
 
 
-def test_a_table_is_no_stream(folder, capsys):
-    run(folder, "predict", "test.parquet", "mean.json", "--stream", status=1)
-    assert "test.parquet: is parquet, and --stream reads SVMlight text" in told(capsys)
-    run(folder, "train", "test.parquet", "no.json", "--method", "sgd", "--stream", status=1)
-    assert "test.parquet: is parquet, and --stream reads SVMlight text" in told(capsys)
+def test_a_table_is_no_stream(folder, run):
+    assert (
+        "test.parquet: is parquet, and --stream reads SVMlight text"
+        in run(folder, "predict", "test.parquet", "mean.json", "--stream", status=1).err.strip()
+    )
+    assert (
+        "test.parquet: is parquet, and --stream reads SVMlight text"
+        in run(
+            folder, "train", "test.parquet", "no.json", "--method", "sgd", "--stream", status=1
+        ).err.strip()
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,47 +139,49 @@ def test_a_table_is_no_stream(folder, capsys):
         ("a.csv", "GX1,0,0.0,0.0\nGX2,1,0.5,0.1\n", "holds numbers; it must name the columns"),
     ],
 )
-def test_files_of_another_kind(tmp_path, capsys, name, content, words):
+def test_files_of_another_kind(tmp_path, name, content, words, run):
     (tmp_path / name).write_text(content)
-    run(tmp_path, "inspect", name, status=1)
-    assert words in told(capsys)
+    assert words in run(tmp_path, "inspect", name, status=1).err.strip()
 
 
-def test_numbers_are_names_of_columns_where_no_two_are_alike(tmp_path, capsys):
+def test_numbers_are_names_of_columns_where_no_two_are_alike(tmp_path, run):
     (tmp_path / "a.csv").write_text("label,qid,0,1\n1,1,2,3\n0,1,4,5\n")
-    run(tmp_path, "inspect", "a.csv", "--json")
-    assert json.loads(capsys.readouterr().out)["features"] == 2
+    assert run(tmp_path, "inspect", "a.csv", "--json").json["features"] == 2
 
 
-def test_a_table_without_queries_is_noted(tmp_path, capsys):
+def test_a_table_without_queries_is_noted(tmp_path, run):
     (tmp_path / "a.csv").write_text("label,f\n1,2\n0,4\n")
-    run(tmp_path, "inspect", "a.csv")
-    assert "note      no column holds query ids (by name qid, " in capsys.readouterr().err
-    run(tmp_path, "inspect", "a.csv", "--qid", "none")
-    assert "note" not in capsys.readouterr().err
+    assert (
+        "note      no column holds query ids (by name qid, "
+        in run(tmp_path, "inspect", "a.csv").err
+    )
+    assert "note" not in run(tmp_path, "inspect", "a.csv", "--qid", "none").err
 
 
-def test_a_table_is_no_model(folder, capsys):
-    run(folder, "export", "test.parquet", "--to", "solr", status=1)
-    assert "a table (Parquet or Arrow), not a model" in told(capsys)
+def test_a_table_is_no_model(folder, run):
+    assert (
+        "a table (Parquet or Arrow), not a model"
+        in run(folder, "export", "test.parquet", "--to", "solr", status=1).err.strip()
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_store_trains_as_the_table_that_it_was_made_of(folder, tmp_path, policy, capsys):
+def test_a_store_trains_as_the_table_that_it_was_made_of(folder, tmp_path, policy, cli):
     """convert --missing, train, predict: the scores of a fresh table with gaps are the same."""
     table, fresh = str(folder / "train.parquet"), str(folder / "test.parquet")
     store, model, lines = (str(tmp_path / name) for name in ("store", "model.json", "lines.txt"))
-    assert main(["convert", table, "-o", store, "--missing", policy]) == 0
-    assert capsys.readouterr().err.count("columns  ") == 1
+    assert cli("convert", table, "-o", store, "--missing", policy).err.count("columns  ") == 1
     scores = []
     for data, options in ((table, ["--missing", policy]), (store, [])):
-        assert main(["train", data, model, "--tol", "1e-9", *options]) == 0
-        assert main(["predict", fresh, model, "-o", lines]) == 0
+        cli("train", data, model, "--tol", "1e-9", *options)
+        cli("predict", fresh, model, "-o", lines)
         scores.append(np.loadtxt(lines))
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-5)
-    assert main(["predict", store, model, "-o", lines]) == 0
+    cli("predict", store, model, "-o", lines)
     assert len(np.loadtxt(lines)) == 300
-    capsys.readouterr()
     other = "mean" if policy == "zero" else "zero"
-    assert main(["train", store, model, "--missing", other]) == 1
-    assert told(capsys).endswith(f"by --missing {policy} before; leave it out")
+    assert (
+        cli("train", store, model, "--missing", other, status=1)
+        .err.strip()
+        .endswith(f"by --missing {policy} before; leave it out")
+    )

@@ -49,18 +49,13 @@ def end(child):
     return rest
 
 
-def output(capsys, *arguments):
-    assert main(["predict", *arguments]) == 0
-    return capsys.readouterr().out
-
-
 @pytest.mark.parametrize("kind", ["model", "by_query"])
 @pytest.mark.parametrize("options", [[], ["--trec", "--topk", "3"]])
-def test_a_stream_has_the_bits_of_the_file(files, by_query, capsys, kind, options):
+def test_a_stream_has_the_bits_of_the_file(files, by_query, kind, options, cli):
     model = {"model": files["model"], "by_query": by_query}[kind]
-    whole = output(capsys, files["valid"], model, *options)
+    whole = cli("predict", files["valid"], model, *options).out
     assert whole.count("\n") > 20
-    assert output(capsys, files["valid"], model, "--stream", *options) == whole
+    assert cli("predict", files["valid"], model, "--stream", *options).out == whole
     with open(files["valid"], "rb") as text:
         done = subprocess.run(
             [*COMMAND, "predict", "-", model, *options],
@@ -71,10 +66,10 @@ def test_a_stream_has_the_bits_of_the_file(files, by_query, capsys, kind, option
     assert (done.stdout.decode(), done.returncode) == (whole, 0)
 
 
-def test_a_row_without_docid_has_its_number_in_the_stream(files, tmp_path, capsys):
+def test_a_row_without_docid_has_its_number_in_the_stream(files, tmp_path, cli):
     data = write_svmlight(tmp_path / "plain.txt", files["valid_data"], docid=False)
-    whole = output(capsys, data, files["model"], "--trec")
-    assert output(capsys, data, files["model"], "--trec", "--stream") == whole
+    whole = cli("predict", data, files["model"], "--trec").out
+    assert cli("predict", data, files["model"], "--trec", "--stream").out == whole
 
 
 def test_every_line_is_answered_before_the_next(files):
@@ -87,10 +82,10 @@ def test_every_line_is_answered_before_the_next(files):
     assert end(child) == ""
 
 
-def test_a_query_is_answered_when_the_next_one_begins(files, by_query, capsys):
+def test_a_query_is_answered_when_the_next_one_begins(files, by_query, cli):
     with open(files["valid"]) as text:
         lines = text.readlines()
-    whole = output(capsys, files["valid"], by_query).splitlines(keepends=True)
+    whole = cli("predict", files["valid"], by_query).out.splitlines(keepends=True)
     ids = [line.split()[1] for line in lines]
     n_first = ids.index(next(qid for qid in ids if qid != ids[0]))
     child = process("-", by_query)
@@ -124,23 +119,21 @@ def test_memory_does_not_grow_with_the_stream(files):
     assert after - before < 4000  # kB; the 28 MB of text are 13 MB of rows and ids
 
 
-def test_unknown_features_are_told_once(files, tmp_path, capsys):
+def test_unknown_features_are_told_once(files, tmp_path, cli):
     path = tmp_path / "wide.txt"
     path.write_text("1 qid:1 1:1 9:5\n1 qid:1 1:1 12:5\n1 qid:2 1:1\n")
-    assert main(["predict", str(path), files["model"], "--stream"]) == 0
-    out, err = capsys.readouterr()
+    out, err = cli("predict", path, files["model"], "--stream")
     assert len(set(out.split())) == 1
     assert err.count("warning") == 1
     assert "wide.txt:2:" in err
     assert "feature 12 is one that the model has not seen: it knows 6" in err
 
 
-def test_what_cannot_be_streamed_is_told(files, by_query, tmp_path, capsys):
-    assert main(["predict", str(tmp_path), files["model"], "--stream"]) == 1
-    assert "is a folder, and --stream reads text" in capsys.readouterr().err
+def test_what_cannot_be_streamed_is_told(files, by_query, tmp_path, cli):
+    err = cli("predict", tmp_path, files["model"], "--stream", status=1).err
+    assert "is a folder, and --stream reads SVMlight text" in err
     path = tmp_path / "mixed.txt"
     path.write_text("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:2\n")
-    assert main(["predict", str(path), by_query, "--stream"]) == 1
-    assert "query 1 comes back" in capsys.readouterr().err
-    assert main(["predict", str(path), by_query]) == 0
-    assert main(["predict", str(path), files["model"], "--stream"]) == 0
+    assert "query 1 comes back" in cli("predict", path, by_query, "--stream", status=1).err
+    cli("predict", path, by_query)
+    cli("predict", path, files["model"], "--stream")

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from cli_files import interrupted, write_svmlight
-from linrank.data.synthetic import make_ranking
+from cli_files import interrupted
+from linrank.cli.main import COMMANDS
+from linrank.methods.base import METHODS
 
 COMMAND = [sys.executable, "-m", "linrank"]
 
@@ -72,14 +74,38 @@ def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
     assert (process.wait(timeout=300), error) == (141, b"")
 
 
-def test_interrupt_leaves_the_old_model_and_nothing_else(tmp_path):
-    data = make_ranking(n_queries=300, n_features=60, random_state=3)
-    train, model = write_svmlight(tmp_path / "train.txt", data), tmp_path / "m.json"
-    model.write_text("old")
-    slow = ["-c", "1e6", "-e", "1e-15", "--solver", "tron", "--max-iter", "1000000", "-v"]
-    interrupted([*COMMAND, "train", train, str(model), *slow], at="iteration")
-    assert model.read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["m.json", "train.txt"]
+# Commands that take long, and how the line begins at which they are interrupted.
+LONG = {
+    "train": ("train {data} {out} -c 1e6 -e 1e-15 --solver tron --max-iter 1000000", "iteration"),
+    "tune": ("tune {data} -o {out} -e 1e-9 --Cs 1e-9:1e9:1.05", "1 of"),
+    "report": ("report {data} --train {data} --Cs 1e-6:1e6:1.05 -o {out}", "training: 3 of"),
+    "convert, store": ("convert {data} {folder}/store", "converting"),
+    "convert, csv": ("convert {data} {out}.csv --dtype float64", "wrote"),
+}
+
+
+@pytest.fixture(scope="module")
+def long_data(tmp_path_factory):
+    """Three blocks of rows as they are written."""
+    path, rng = tmp_path_factory.mktemp("long") / "data.txt", np.random.default_rng(0)
+    X, labels = rng.random((30_000, 60)).round(3), rng.integers(0, 3, 30_000)
+    with path.open("w") as file:
+        for i, (y, row) in enumerate(zip(labels.tolist(), X.tolist(), strict=True)):
+            values = " ".join(f"{j}:{x}" for j, x in enumerate(row, 1))
+            file.write(f"{y} qid:{i % 3000} {values}\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(("line", "at"), LONG.values(), ids=LONG)
+def test_an_interrupt_leaves_the_old_file_and_nothing_else(line, at, long_data, tmp_path):
+    out = tmp_path / "out"
+    if "{out} " in f"{line} ":
+        out.write_text("old")
+    before = sorted(os.listdir(tmp_path))
+    arguments = line.format(data=long_data, out=out, folder=tmp_path).split()
+    interrupted([*COMMAND, *arguments, "-v"], at=at)
+    assert sorted(os.listdir(tmp_path)) == before
+    assert not before or out.read_text() == "old"
 
 
 def test_interrupt_while_reading_a_pipe(tmp_path):
@@ -100,7 +126,7 @@ def test_interrupt_while_reading_a_pipe(tmp_path):
 
 
 def test_a_failed_write_leaves_no_part(files, tmp_path, monkeypatch):
-    from linrank.cli import streams
+    from linrank.cli.files import write_lines
 
     def explode():
         yield "1\n"
@@ -109,21 +135,21 @@ def test_a_failed_write_leaves_no_part(files, tmp_path, monkeypatch):
     target = tmp_path / "scores.txt"
     target.write_text("old")
     with pytest.raises(KeyboardInterrupt):
-        streams.write_lines(str(target), explode())
+        write_lines(str(target), explode())
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["scores.txt"]
 
 
 def test_writing_follows_links_and_accepts_devices(tmp_path):
-    from linrank.cli import streams
+    from linrank.cli.files import write_lines
 
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")
     link.symlink_to(target)
-    streams.write_lines(str(link), ["new\n"])
+    write_lines(str(link), ["new\n"])
     assert link.is_symlink()
     assert target.read_text() == "new\n"
-    streams.write_lines("/dev/null", ["gone\n"])
+    write_lines("/dev/null", ["gone\n"])
     assert not os.path.isfile("/dev/null")
 
 
@@ -139,7 +165,7 @@ def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
     monkeypatch.setattr(Console, "PATIENCE", 0)
     monkeypatch.setattr(Console, "INTERVAL", 0)
     console = Console()
-    show = console.reading("data.txt")
+    show = console.reading_progress("data.txt")
     assert show is not None
     show(1_500_000, 3_000_000)
     show(2_000, None)
@@ -147,9 +173,9 @@ def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
     drawn = terminal.getvalue()
     assert "reading data.txt: 1.5 MB of 3 MB (50 %)" in drawn
     assert drawn.endswith("\rread      done\n")
-    assert Console(quiet=True).reading("data.txt") is None
+    assert Console(quiet=True).reading_progress("data.txt") is None
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert Console().reading("data.txt") is None
+    assert Console().reading_progress("data.txt") is None
 
 
 def test_a_status_line_does_not_wrap(monkeypatch):
@@ -174,33 +200,40 @@ def test_a_status_line_does_not_wrap(monkeypatch):
 # ---- start-up -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["train", "x"]])
-def test_help_and_usage_do_not_import_numpy(arguments):
-    code = (
-        "import sys; from linrank.cli.main import main; main(sys.argv[1:]); "
-        "sys.exit(10 * ('numpy' in sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True)
-    assert done.returncode == 0
-
-
-def test_no_command_imports_what_it_does_not_need(files, tmp_path):
-    """SciPy and scikit-learn cost seconds, and what NumPy leaves out costs milliseconds."""
+def modules_after(lines):
+    """The modules that a process has loaded when commands are through."""
     code = (
         "import sys; from linrank.cli.main import main\n"
         "for line in sys.argv[1].split(';'):\n"
         "    assert main(line.split()) == 0, line\n"
-        "heavy = {'scipy', 'sklearn', 'matplotlib', 'logging', 'pandas', 'concurrent.futures'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+        "print('loaded', *sys.modules)"
     )
-    model = tmp_path / "m.json"
-    lines = [
-        f"train {files['train']} {model} --valid {files['valid']} --json",
-        f"predict {files['valid']} {model}",
-        f"evaluate {files['valid']} --model {model}",
-        f"inspect {files['valid']}",
-    ]
     done = subprocess.run(
         [sys.executable, "-c", code, ";".join(lines)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_does_not_load_numpy():
+    lines = [f"{command} --help" for command in COMMANDS if command != "convert"]
+    lines += [f"train --method {name} --help" for name in METHODS]
+    assert "numpy" not in modules_after(["--help", "--version", *lines])
+
+
+def test_no_command_loads_what_it_does_not_need(files, tmp_path):
+    """SciPy and scikit-learn cost seconds, and what NumPy leaves out costs milliseconds."""
+    model, train, valid = tmp_path / "m.json", files["train"], files["valid"]
+    heavy = {"scipy", "sklearn", "matplotlib", "logging", "pandas", "concurrent.futures"}
+    lines = [
+        f"train {train} {model} --valid {valid} --json",
+        f"predict {valid} {model}",
+        f"evaluate {valid} --model {model}",
+        f"inspect {valid}",
+    ]
+    assert not heavy & modules_after(lines)
+    methods = set(METHODS) - {"auto", "published"}
+    fits = [f"train {train} {model} -q --method {name}" for name in sorted(methods)]
+    assert not {"scipy", "sklearn"} & modules_after(fits)
+    report = f"report {valid} --train {train} --Cs 0.01,0.1 -q -o {tmp_path / 'page.html'}"
+    assert "sklearn" not in modules_after([report])

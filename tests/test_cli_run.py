@@ -22,19 +22,17 @@ def trec(tmp_path):
     return ["--qrels", str(tmp_path / "qrels.txt"), "--run", str(tmp_path / "run.txt")]
 
 
-def test_the_table_and_what_was_left_out(trec, capsys):
-    assert main(["evaluate", *trec, "-m", "nDCG@10", "-m", "P_5"]) == 0
-    captured = capsys.readouterr()
+def test_the_table_and_what_was_left_out(trec, cli):
+    captured = cli("evaluate", *trec, "-m", "nDCG@10", "-m", "P_5")
     result = evaluate_run(trec[1], trec[3], metrics=["ndcg@10", "p@5"])
     assert captured.out == result.to_text() + "\n"
     assert "convention trec_eval: gain y" in captured.out
-    assert "1 query of the run without judgements left out" in captured.err
+    assert "1 query of the run without judgments left out" in captured.err
     assert "1 query of the qrels not in the run: left out; --complete counts them" in captured.err
 
 
-def test_json_and_complete(trec, capsys):
-    assert main(["evaluate", *trec, "--json", "-q", "--complete", "--convention", "linrank"]) == 0
-    captured = capsys.readouterr()
+def test_json_and_complete(trec, cli):
+    captured = cli("evaluate", *trec, "--json", "-q", "--complete", "--convention", "linrank")
     report = json.loads(captured.out)
     result = evaluate_run(trec[1], trec[3], convention="linrank", complete=True)
     assert report["metrics"] == dict(result)
@@ -45,7 +43,7 @@ def test_json_and_complete(trec, capsys):
 
 def test_values_of_every_query(trec, tmp_path, capsys):
     path = tmp_path / "queries.csv"
-    assert main(["evaluate", *trec, "-m", "map", "--per-query", str(path)]) == 0
+    assert main(["evaluate", *trec, "-m", "map", "-o", str(path)]) == 0
     rows = list(csv.reader(path.open()))
     assert rows == [["qid", "map"], ["q1", "0.5"], ["q2", "0.0"]]
 
@@ -53,24 +51,22 @@ def test_values_of_every_query(trec, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--qrels", "q"], "--qrels and --run go together"),
-        (["--run", "r"], "--qrels and --run go together"),
+        (["--qrels", "q"], "--qrels needs --run"),
+        (["--run", "r"], "--run needs --qrels"),
         (["d", "--qrels", "q", "--run", "r"], "take the place of DATA"),
         (["--model", "m", "--qrels", "q", "--run", "r"], "take the place of DATA"),
         (["--qrels", "-", "--run", "-"], "only one of the files can be standard input"),
-        (["d", "s", "--complete"], "--complete is an option of --qrels and --run"),
+        (["d", "s", "--complete"], "--complete needs --run"),
         ([], "give DATA and its scores, or --qrels and --run"),
     ],
 )
-def test_wrong_usage(arguments, message, capsys):
-    assert main(["evaluate", *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_wrong_usage(arguments, message, cli):
+    assert message in cli("evaluate", *arguments, status=2).err
 
 
-def test_wrong_files(trec, tmp_path, capsys):
+def test_wrong_files(trec, tmp_path, cli):
     def error_of(*arguments):
-        assert main(["evaluate", *arguments]) == 1
-        captured = capsys.readouterr()
+        captured = cli("evaluate", *arguments, status=1)
         assert captured.out == ""
         return captured.err
 
@@ -79,7 +75,7 @@ def test_wrong_files(trec, tmp_path, capsys):
     other = tmp_path / "other.txt"
     other.write_text("301 Q0 a 1 1 t\n")
     assert "the ids must be the same" in error_of("--qrels", trec[1], "--run", str(other))
-    assert "is read and would be overwritten" in error_of(*trec, "--per-query", trec[1])
+    assert "is read and would be overwritten" in error_of(*trec, "-o", trec[1])
     assert "no-such" in error_of("--qrels", trec[1], "--run", str(tmp_path / "no-such"))
 
 

@@ -51,11 +51,13 @@ def closed():
     return stream
 
 
-@pytest.mark.parametrize("stream", [Full, closed, lambda: None], ids=["full", "closed", "none"])
-@pytest.mark.parametrize(("command", "status"), COMMANDS.values(), ids=COMMANDS)
-def test_standard_error_never_costs_the_work(
-    command, status, stream, files, tmp_path, monkeypatch, capsys
-):
+BROKEN = [(name, Full) for name in COMMANDS] + [("train", closed), ("predict", lambda: None)]
+
+
+@pytest.mark.parametrize(("name", "stream"), BROKEN, ids=str)
+def test_standard_error_never_costs_the_work(name, stream, files, tmp_path, monkeypatch, capsys):
+    command, status = COMMANDS[name]
+
     def done(name):
         """(exit status, standard output, files) of the command."""
         folder = tmp_path / name
@@ -75,18 +77,13 @@ def test_standard_error_never_costs_the_work(
 
 @pytest.mark.parametrize("broken", ["2>&-", "2>/dev/full", "2> >(exec true)"])
 def test_a_process_with_a_broken_standard_error(broken, files, tmp_path):
-    model, page = tmp_path / "m.json", tmp_path / "p.html"
-    commands = [
-        [*COMMAND, "train", files["train"], str(model), "-v"],
-        [*COMMAND, "report", files["valid"], "--model", str(model), "-o", str(page)],
-    ]
-    for command in commands:
-        shell = ["bash", "-c", f'"$@" {broken}', "bash", *command]
-        done = subprocess.run(shell, capture_output=True, timeout=120)
-        assert (done.returncode, done.stdout) == (0, b"")
+    model = tmp_path / "m.json"
+    command = [*COMMAND, "train", files["train"], str(model), "-v"]
+    shell = ["bash", "-c", f'"$@" {broken}', "bash", *command]
+    done = subprocess.run(shell, capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, b"")
     with open(files["model"]) as file:
         assert json.load(file)["coef"] == json.loads(model.read_text())["coef"]
-    assert page.read_text().endswith("</html>\n")
 
 
 @pytest.mark.parametrize(
@@ -134,21 +131,20 @@ def test_a_closed_standard_input_is_one_line(command, files, tmp_path, monkeypat
 # ---- encodings ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 @pytest.mark.parametrize("arguments", [["inspect", "{named}"], ["train", "--help"]])
-def test_letters_that_a_terminal_lacks_are_replaced(encoding, arguments, files, tmp_path):
+def test_letters_that_a_terminal_lacks_are_replaced(arguments, files, tmp_path):
     named = tmp_path / "✓.csv"
     named.write_text("label,qid,a\n1,1,2\n0,1,1\n")
     done = subprocess.run(
         [*COMMAND, *(one.format(named=named) for one in arguments)],
         capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         timeout=120,
     )
     assert done.returncode == 0
     assert all(line.startswith(b"columns ") for line in done.stderr.splitlines())
     assert b"?" in done.stdout
-    done.stdout.decode(encoding)
+    done.stdout.decode("ascii")
 
 
 def test_what_programs_read_is_utf8_in_any_locale(tmp_path, monkeypatch):
@@ -160,11 +156,10 @@ def test_what_programs_read_is_utf8_in_any_locale(tmp_path, monkeypatch):
     assert json.loads(out.buffer.getvalue().decode())["feature_names"] == ["größe"]
 
 
-def test_scores_that_are_no_text_are_named(files, tmp_path, capsys):
+def test_scores_that_are_no_text_are_named(files, tmp_path, cli):
     scores = tmp_path / "scores"
     scores.write_bytes(b"1.0\n\xff\n")
-    assert main(["evaluate", files["valid"], str(scores)]) == 1
-    assert "scores: byte 4 is not UTF-8" in capsys.readouterr().err
+    assert "scores: byte 4 is not UTF-8" in cli("evaluate", files["valid"], scores, status=1).err
 
 
 # ---- Ctrl-C -------------------------------------------------------------------------------------
@@ -208,7 +203,7 @@ def test_an_interrupt_in_a_destructor_comes_again(tmp_path):
     assert done == (130, "\nlinrank: interrupted\n")
 
 
-@pytest.mark.parametrize("wait", [0.0, 0.02, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("wait", [0.0, 0.05, 0.2])
 def test_ctrl_c_is_clean_from_the_first_line(wait, files, tmp_path):
     """The lines of -X importtime tell when the command has begun to load."""
     process = subprocess.Popen(

@@ -27,28 +27,23 @@ def place(tmp_path_factory):
     return folder, table
 
 
-def run(capsys, *arguments, status=0):
-    assert main([str(a) for a in arguments]) == status
-    return capsys.readouterr()
-
-
 def test_formats_are_those_of_the_library():
     assert formats.READ == FORMATS
 
 
-def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):
+def test_scores_follow_the_names_of_columns(place, tmp_path, cli):
     folder, table = place
-    expected = run(capsys, "predict", folder / "t.parquet", folder / "m.json", "-q").out
+    expected = cli("predict", folder / "t.parquet", folder / "m.json", "-q").out
     assert len(expected.split()) == table.num_rows
     other = table.select(["f3", "f1", "url", "f4", "qid", "f2"])
     other = other.append_column("extra", pa.array(np.ones(len(table))))
     for ending in ("parquet", "csv", "arrow"):
         path = write_table(other, tmp_path / f"o.{ending}")
-        found = run(capsys, "predict", path, folder / "m.json")
+        found = cli("predict", path, folder / "m.json")
         assert found.out == expected
         assert "left out: extra (the model does not know it)" in found.err
     path = write_table(other.drop_columns(["f2"]), tmp_path / "less.parquet")
-    found = run(capsys, "predict", path, folder / "m.json", status=1)
+    found = cli("predict", path, folder / "m.json", status=1)
     assert "no column 'f2', a feature that the model knows" in found.err
 
 
@@ -64,12 +59,12 @@ def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):
     ],
     ids=lambda command: command[0],
 )
-def test_the_role_of_every_column_is_printed_once(place, capsys, tmp_path, command):
+def test_the_role_of_every_column_is_printed_once(place, tmp_path, command, cli):
     _, table = place
     odd = table.append_column("user_id", pa.array(np.arange(len(table))))
     odd = odd.append_column("category", pa.array(["c"] * len(table)))
     write_table(odd, tmp_path / "t.csv")
-    found = run(capsys, *(a.format(t=tmp_path / "t.csv", out=tmp_path / "out") for a in command))
+    found = cli(*(a.format(t=tmp_path / "t.csv", out=tmp_path / "out") for a in command))
     line = (
         "columns   label 'label', query 'qid', document 'url', weight -, position -, 4 features; "
         "left out: user_id (an id), category (text)\n"
@@ -81,15 +76,15 @@ def test_the_role_of_every_column_is_printed_once(place, capsys, tmp_path, comma
 
 
 @pytest.mark.parametrize(("name", "option"), [("weight", "--weight"), ("rank", "--position")])
-def test_a_weight_or_a_rank_is_asked_for_by_the_option(place, capsys, tmp_path, name, option):
+def test_a_weight_or_a_rank_is_asked_for_by_the_option(place, tmp_path, name, option, cli):
     _, table = place
     path = tmp_path / "t.parquet"
     write_table(table.append_column(name, pa.array(np.arange(1, len(table) + 1))), path)
-    found = run(capsys, "train", path, tmp_path / "m.json", status=1)
+    found = cli("train", path, tmp_path / "m.json", status=1)
     assert f"'{name}' may hold the {option[2:]} of each row, or a feature; say " in found.err
     assert f"say {option} {name}, or {option} none if it is a feature" in found.err
-    run(capsys, "train", path, tmp_path / "m.json", option, name)
-    run(capsys, "train", path, tmp_path / "n.json", option, "none")
+    cli("train", path, tmp_path / "m.json", option, name)
+    cli("train", path, tmp_path / "n.json", option, "none")
     features = [linrank.load_model(tmp_path / f"{m}.json").n_features for m in "mn"]
     assert features == [4, 5]
 
@@ -103,86 +98,84 @@ def test_loading_warns_of_ids_where_it_is_called():
     assert caught[0].filename == __file__
 
 
-def test_all_commands_take_tables(place, capsys):
+def test_all_commands_take_tables(place, cli):
     folder, table = place
     data, model = folder / "t.parquet", folder / "m.json"
-    measures = json.loads(run(capsys, "evaluate", data, "--model", model, "--json").out)
+    measures = cli("evaluate", data, "--model", model, "--json").json
     assert measures == json.loads(
-        run(capsys, "evaluate", folder / "t.csv", "--model", model, "--json").out
+        cli("evaluate", folder / "t.csv", "--model", model, "--json").out
     ) | {"data": measures["data"]}
-    assert str(table.num_rows) in run(capsys, "inspect", data).out.replace(",", "")
+    assert str(table.num_rows) in cli("inspect", data).out.replace(",", "")
     tuned = folder / "tuned.json"
-    run(capsys, "tune", data, "-o", tuned, "--Cs", "0.1,1", "--valid", folder / "t.csv", "-q")
+    cli("tune", data, "-o", tuned, "--Cs", "0.1,1", "--valid", folder / "t.csv", "-q")
     assert linrank.load_model(tuned).feature_names == ["f1", "f2", "f3", "f4"]
-    run(capsys, "train", data, tuned, "--valid", folder / "t.csv", "-q")
-    run(capsys, "compare", data, "--models", model, tuned, "-q")
+    cli("train", data, tuned, "--valid", folder / "t.csv", "-q")
+    cli("compare", data, "--models", model, tuned, "-q")
 
 
-def test_columns_are_told(place, capsys, tmp_path):
+def test_columns_are_told(place, tmp_path, cli):
     _, table = place
     renamed = table.rename_columns(["stars", "session", "a", "b", "c", "d", "doc"])
     path = write_table(renamed, tmp_path / "t.parquet")
     model = tmp_path / "m.json"
-    found = run(capsys, "train", path, model, status=1)
+    found = cli("train", path, model, status=1)
     assert "choose with --label, or --label none" in found.err
     told = ["--label", "stars", "--qid", "session", "--docid", "doc"]
-    run(capsys, "train", path, model, *told, "--features", "?", "-q")
+    cli("train", path, model, *told, "--features", "?", "-q")
     assert linrank.load_model(model).feature_names == ["a", "b", "c", "d"]
-    run(capsys, "train", path, model, *told, "--features", "*,!d", "-q")
+    cli("train", path, model, *told, "--features", "*,!d", "-q")
     assert linrank.load_model(model).feature_names == ["a", "b", "c"]
 
 
-def test_an_id_left_among_the_features_is_a_leak(place, capsys, tmp_path):
+def test_an_id_left_among_the_features_is_a_leak(place, tmp_path, cli):
     folder, _ = place
-    found = run(
-        capsys, "train", folder / "t.parquet", tmp_path / "m.json", "--qid", "none", status=1
-    )
+    found = cli("train", folder / "t.parquet", tmp_path / "m.json", "--qid", "none", status=1)
     assert "'qid' would be a feature" in found.err
     assert "give --qid qid" in found.err
     assert not (tmp_path / "m.json").exists()
 
 
-def test_missing_values_are_part_of_the_model(capsys, tmp_path):
+def test_missing_values_are_part_of_the_model(tmp_path, cli):
     rng = np.random.default_rng(0)
     x = rng.normal(size=60)
     columns = {"label": (x > 0).astype(int), "a": np.where(rng.random(60) < 0.2, np.nan, x)}
     path = write_table(pa.Table.from_pydict(columns), tmp_path / "t.csv")
     model = tmp_path / "m.json"
-    found = run(capsys, "train", path, model, status=1)
+    found = cli("train", path, model, status=1)
     assert "say what stands in for missing values with --missing zero" in found.err
-    run(capsys, "train", path, model, "--missing", "mean", "-q")
+    cli("train", path, model, "--missing", "mean", "-q")
     assert linrank.load_model(model).missing.kind == "mean"
-    scores = run(capsys, "predict", path, model, "-q").out.split()
+    scores = cli("predict", path, model, "-q").out.split()
     assert len(scores) == 60
 
 
-def test_notes_and_sidecars(capsys, tmp_path):
+def test_notes_and_sidecars(tmp_path, cli):
     (tmp_path / "t.txt").write_text("1 1:1\n0 1:2\n1 1:3\n0 1:1\n")
     (tmp_path / "t.txt.query").write_text("2\n2\n")
-    found = run(capsys, "train", tmp_path / "t.txt", tmp_path / "m.json")
+    found = cli("train", tmp_path / "t.txt", tmp_path / "m.json")
     assert "note      read beside" in found.err
     assert linrank.load_model(tmp_path / "m.json").training["n_queries"] == 2
-    run(capsys, "train", tmp_path / "t.txt", tmp_path / "m.json", "--no-sidecars", "-q")
+    cli("train", tmp_path / "t.txt", tmp_path / "m.json", "--no-sidecars", "-q")
     assert linrank.load_model(tmp_path / "m.json").training["n_queries"] == 1
     (tmp_path / "t.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n0 qid:2 1:1\n")
-    found = run(capsys, "train", tmp_path / "t.txt", tmp_path / "m.json", status=1)
+    found = cli("train", tmp_path / "t.txt", tmp_path / "m.json", status=1)
     assert "ignore the files beside the data with --no-sidecars" in found.err
 
 
-def test_options_that_do_not_apply(place, capsys, tmp_path):
+def test_options_that_do_not_apply(place, tmp_path, cli):
     folder, _ = place
     (tmp_path / "t.txt").write_text("1 1:1\n0 1:2\n")
-    found = run(capsys, "inspect", tmp_path / "t.txt", "--label", "y", status=1)
+    found = cli("inspect", tmp_path / "t.txt", "--label", "y", status=1)
     assert "--label is for tables" in found.err
     linrank.Store.of(tmp_path / "store", linrank.load(tmp_path / "t.txt"))
-    found = run(capsys, "inspect", tmp_path / "store", "--qid", "q", status=1)
-    assert "is a store, which has no columns; leave out --qid" in found.err
-    found = run(capsys, "inspect", folder / "t.parquet", "--index-base", "0", status=1)
+    found = cli("inspect", tmp_path / "store", "--qid", "q", status=1)
+    assert "--qid is for tables, and" in found.err
+    found = cli("inspect", folder / "t.parquet", "--index-base", "0", status=1)
     assert "leave out --index-base" in found.err
 
 
-def test_scores_are_measured_whatever_the_features_lack(capsys, tmp_path):
+def test_scores_are_measured_whatever_the_features_lack(tmp_path, cli):
     (tmp_path / "t.csv").write_text("label,qid,f\n0,1,\n1,1,2\n")
     (tmp_path / "scores").write_text("0\n1\n")
-    found = run(capsys, "evaluate", tmp_path / "t.csv", tmp_path / "scores", "-m", "map")
+    found = cli("evaluate", tmp_path / "t.csv", tmp_path / "scores", "-m", "map")
     assert "1.0000" in found.out

@@ -245,7 +245,7 @@ def test_the_command_does_what_the_library_does(files, capsys):
     report = json.loads(out)
     assert report["log"]["propensity"] == propensity.tolist()
     assert report["log"]["records_of_other_documents"] > 0
-    assert report["valid"]["ndcg@10"] > 0.85
+    assert report["valid"]["metrics"]["ndcg@10"] > 0.85
     assert re.search(r"joined .* of 24,000 records, .* clicks, 4,000 lists", told)
     assert re.search(r"looks +by harvest, from position 1 on: 1 0\.\d+", told)
     assert "looks depend on the position alone" in told
@@ -276,19 +276,17 @@ def test_wrong_usage_is_told(more, message, files, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_errors_of_the_join_speak_of_options(files, capsys):
+def test_errors_of_the_join_speak_of_options(files, cli):
     wrong = [*command(files)[:-1], "session=visit,query=q,document=nix"]
-    assert main(wrong) == 1
-    assert "--log-columns document='nix' names no column" in capsys.readouterr().err
+    assert "--log-columns document='nix' names no column" in cli(*wrong, status=1).err
 
 
-def test_a_log_that_cannot_tell_propensities_names_the_ways_out(files, tmp_path, capsys):
+def test_a_log_that_cannot_tell_propensities_names_the_ways_out(files, tmp_path, cli):
     log = pd.read_csv(files / "log.csv").drop_duplicates(["q", "rank"])  # no row has moved
     log = log.drop_duplicates(["q", "url"])
     log.to_csv(tmp_path / "log.csv", index=False)
     wrong = command(files)
     wrong[1] = str(tmp_path / "log.csv")
-    assert main(wrong) == 1
-    told = capsys.readouterr().err
+    told = cli(*wrong, status=1).err
     assert "--propensity harvest: " in told
     assert "--positions N leaves out lower positions, --propensity power-law guesses" in told

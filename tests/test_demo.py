@@ -39,7 +39,7 @@ def test_the_certificate_bounds_the_minimum(small):
 
 
 def test_folder_holds_everything_it_names(tmp_path, capsys, monkeypatch, small):
-    monkeypatch.setattr(demo, "run", lambda tell: small)
+    monkeypatch.setattr(demo, "run", lambda: small)
     assert demo.main([str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
     assert "certificate for C" in text

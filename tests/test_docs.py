@@ -110,7 +110,7 @@ def run_command(command: str) -> tuple[int, str]:
     return code, said.getvalue()
 
 
-PAGES_THAT_RUN = [page for page in PAGES if blocks(page.read_text())]
+PAGES_THAT_RUN = [page for page in PAGES[1:] if blocks(page.read_text())]  # the README: below
 
 
 @pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda p: str(p.relative_to(ROOT)))

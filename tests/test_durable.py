@@ -18,7 +18,7 @@ import pytest
 
 import linrank
 from linrank import LinearModel
-from linrank.cli.streams import write_lines
+from linrank.cli.files import write_lines
 from linrank.data.dataset import Dataset
 from linrank.export.artefact import Artefact
 from linrank.io.trec import Run, write_run

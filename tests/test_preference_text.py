@@ -180,8 +180,8 @@ def test_across_queries_must_be_meant(work, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--no-labels"], "need --preferences FILE"),
-        (["--across-queries"], "need --preferences FILE"),
+        (["--no-labels"], "needs --preferences FILE"),
+        (["--across-queries"], "needs --preferences FILE"),
     ],
 )
 def test_options_that_need_preferences(work, options, message, capsys):
@@ -191,7 +191,7 @@ def test_options_that_need_preferences(work, options, message, capsys):
 
 def test_one_standard_input_only(work, capsys):
     assert main(["train", "-", work["model"], "--preferences", "-"]) == 2
-    assert "cannot both be standard input" in capsys.readouterr().err
+    assert "only one of the files" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_told_before_the_data_are_read(work, capsys):

@@ -9,7 +9,6 @@ import pytest
 
 import linrank
 from linrank import RankSVM, evaluate, make_sample
-from linrank.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +59,9 @@ def test_a_seed_is_a_sample(sample):
     assert {*sample["train"].qid} != {*other["train"].qid}
 
 
-def test_the_files_hold_the_sample(tmp_path, capsys, sample):
+def test_the_files_hold_the_sample(tmp_path, cli, sample):
     pytest.importorskip("pyarrow")
-    assert main(["sample", str(tmp_path / "shop"), "--json"]) == 0
-    said = capsys.readouterr()
+    said = cli("sample", tmp_path / "shop", "--json")
     assert json.loads(said.out)["files"] == [
         str(tmp_path / "shop" / f"{name}.csv") for name in sample
     ]
@@ -79,11 +77,11 @@ def test_the_files_hold_the_sample(tmp_path, capsys, sample):
         assert read.feature_names == data.feature_names
 
 
-def test_files_that_are_there_stay(tmp_path, capsys):
+def test_files_that_are_there_stay(tmp_path, cli):
     (tmp_path / "valid.csv").write_text("mine\n")
-    assert main(["sample", str(tmp_path)]) == 1
-    assert "valid.csv is there already; --force replaces it" in capsys.readouterr().err
+    err = cli("sample", tmp_path, status=1).err
+    assert "valid.csv is there already; --force replaces it" in err
     assert [path.name for path in tmp_path.iterdir()] == ["valid.csv"]
-    assert main(["sample", str(tmp_path), "--force", "-q"]) == 0
+    cli("sample", tmp_path, "--force", "-q")
     first = (tmp_path / "valid.csv").read_text().partition("\n")[0].replace('"', "")
     assert first.startswith("query,url,grade,bm25_title")

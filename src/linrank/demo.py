@@ -13,6 +13,7 @@ import importlib.util
 import os
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,6 @@ from linrank.reports import Report, report
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from linrank.data.dataset import Dataset
     from linrank.metrics import Evaluation
     from linrank.reports.material import Training
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "map", "mrr", "pairwise_accuracy")
 CHOSEN_BY = "ndcg@10"
 GRID = tuple(4.0**k for k in range(-6, 3))
-CURVES = "RankSVM, curves"
 
 
 @dataclass(frozen=True)
@@ -49,22 +47,12 @@ class Demo:
     seconds: float
 
 
-def run(seed: int = 0, tell: Callable[[str], None] = lambda stage: None) -> Demo:
-    """Make the sample, train, choose and compare.
-
-    Parameters
-    ----------
-    seed : int, default=0
-        Of the data and of the random order.
-    tell : callable
-        Called with a line on what is being done.
-    """
+def run(seed: int = 0) -> Demo:
+    """Make the sample, train, choose and compare; the seed is of the data and the random order."""
     start = time.perf_counter()
-    tell("making the queries of a small shop")
     sample = make_sample(random_state=seed)
     filling = Filling.fit("mean", sample["train"].rows)
     train, test = (filling.dataset(sample[name]) for name in ("train", "test"))
-    tell(f"training RankSVM for {len(GRID)} values of C, and judging it")
     page = report(
         test,
         train=train,
@@ -74,22 +62,16 @@ def run(seed: int = 0, tell: Callable[[str], None] = lambda stage: None) -> Demo
         title="How well does RankSVM rank the products of a small shop?",
     )
     training = page.material.training
-    if training is None:
-        raise RuntimeError("a report with training data trains")
-    tell("training RankSVM with a curve for each feature")
+    assert training is not None  # as there are training data
     method = method_named("ranksvm")
-    task = Task(train, method.parameters(curves="quantile", missing="mean"))
-    curved = method.train(task).model
-    others = {
-        "random order": np.random.default_rng(seed).random(test.n_rows),
-        CURVES: curved.predict(test),
-    }
-    measured = {
-        name: evaluate(test.y, scores, qid=test.qid, metrics=METRICS)
-        for name, scores in others.items()
-    }
-    learnt_last = dict(reversed(page.material.evaluations.items()))
-    results = {"random order": measured["random order"], **learnt_last, CURVES: measured[CURVES]}
+    parameters = method.parameters(curves="quantile", missing="mean")
+    curves = method.train(Task(train, parameters)).model
+    random_order, curved = (
+        evaluate(test.y, scores, qid=test.qid, metrics=METRICS)
+        for scores in (np.random.default_rng(seed).random(test.n_rows), curves.predict(test))
+    )
+    learned_last = dict(reversed(page.material.evaluations.items()))
+    results = {"random order": random_order, **learned_last, "RankSVM, curves": curved}
     parts = {"train": train, "test": test}
     return Demo(parts, page, training, results, time.perf_counter() - start)
 
@@ -102,27 +84,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if os.path.exists(folder) and not os.path.isdir(folder):
         parser.error(f"{folder} is a file; name a folder for the model and the report")
     os.makedirs(folder, exist_ok=True)
-    demo = run(tell=lambda stage: print(f"{stage} ...", file=sys.stderr))
-    texts = [_data_text(demo), _path_text(demo), _test_text(demo), _certificate_text(demo)]
-    print("\n\n".join([*texts, f"made, trained and measured in {demo.seconds:.1f} s"]))
+    print("making the queries of a small shop, training, judging ...", file=sys.stderr)
+    demo = run()
+    print("\n\n".join([*_texts(demo), f"made, trained and measured in {demo.seconds:.1f} s"]))
     print("wrote " + "\n      ".join(_write(demo, folder)))
     return 0
 
 
-def _data_text(demo: Demo) -> str:
-    rows = [
+def _texts(demo: Demo) -> list[str]:
+    """What was learned from, the path, the test, and the certificate of the choice."""
+    path, tuning = demo.training.tuning.path, demo.training.tuning
+    sizes = (
         [
             name,
             *(f"{n:,}" for n in (d.n_rows, d.queries.n_queries, d.n_features, d.queries.n_pairs)),
         ]
         for name, d in demo.parts.items()
-    ]
-    return _table(["data", "rows", "queries", "features", "pairs"], rows)
-
-
-def _path_text(demo: Demo) -> str:
-    path, tuning = demo.training.tuning.path, demo.training.tuning
-    rows = [
+    )
+    models = (
         [
             f"{C:g}",
             f"{path.objectives[k]:.6g}",
@@ -132,28 +111,23 @@ def _path_text(demo: Demo) -> str:
             "<- chosen" if k == tuning.chosen else "",
         ]
         for k, C in enumerate(path.Cs.tolist())
-    ]
-    return _table(["C", "objective", "gap/objective", "norm", f"{CHOSEN_BY} in folds", ""], rows)
-
-
-def _test_text(demo: Demo) -> str:
-    rows = [[name, *(f"{of[m]:.4f}" for m in METRICS)] for name, of in demo.test.items()]
-    return _table(["test queries", *METRICS], rows)
-
-
-def _table(headings: list[str], rows: list[list[str]]) -> str:
-    first, *others = headings
-    return Table([Column(first, "left"), *map(Column, others)], rows).to_text()
-
-
-def _certificate_text(demo: Demo) -> str:
+    )
+    measures = ([name, *(f"{of[m]:.4f}" for m in METRICS)] for name, of in demo.test.items())
     objective, gap = demo.training.result.value, demo.training.result.gap
-    return (
+    return [
+        _table(["data", "rows", "queries", "features", "pairs"], sizes),
+        _table(["C", "objective", "gap/objective", "norm", f"{CHOSEN_BY} in folds", ""], models),
+        _table(["test queries", *METRICS], measures),
         f"certificate for C = {demo.training.tuning.C:g}\n"
         f"objective    F(w) = {objective:.10g}\n"
         f"lower bound  D    = {objective - gap:.10g}   (the dual: no w does better)\n"
-        f"gap      F(w) - D = {gap:.3g}, that is {gap / objective:.1e} of F"
-    )
+        f"gap      F(w) - D = {gap:.3g}, that is {gap / objective:.1e} of F",
+    ]
+
+
+def _table(headings: list[str], rows: Iterable[list[str]]) -> str:
+    first, *others = headings
+    return Table([Column(first, "left"), *map(Column, others)], list(rows)).to_text()
 
 
 def _write(demo: Demo, folder: str) -> list[str]:

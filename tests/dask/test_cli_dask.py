@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -17,8 +16,9 @@ import pytest
 from distributed_data import ranking
 
 import linrank
-from linrank.cli.cluster import cluster_at
 from linrank.cli.main import main
+from linrank.dask import clients
+from linrank.dask.clients import cluster_at
 from linrank.io.store.store import Store
 
 
@@ -34,13 +34,12 @@ def train(*arguments):
     return main(["train", *map(str, arguments), "--quiet"])
 
 
-def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, capsys):
+def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, cli):
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     options = ["-c", "0.3", "-e", "1e-12", "--scale", "standard"]
     assert train(store, here, *options, "--memory-limit", "64GB") == 0
     address = cluster.scheduler_address
-    assert main(["train", str(store), str(there), *options, "--dask", address, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = cli("train", store, there, *options, "--dask", address, "--json").json
     assert report["data"]["dask"] == address
     one, other = linrank.load_model(here), linrank.load_model(there)
     np.testing.assert_allclose(other.coef, one.coef, rtol=1e-10)
@@ -59,13 +58,12 @@ def test_the_domination_loss_on_a_cluster(cluster, store, tmp_path):
     assert other.training.keys() == one.training.keys()
 
 
-def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys):
+def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys, cli):
     file, model = tmp_path / "weights.ckpt", tmp_path / "model.json"
     asked = [store, model, "-e", "1e-12", "--dask", cluster.scheduler_address]
     assert train(*asked, "--checkpoint", file, "--max-iter", 1) in (0, 3)
     assert file.exists()
-    assert main(["train", *map(str, asked), "--checkpoint", str(file), "--resume"]) == 0
-    assert "resumed" in capsys.readouterr().err
+    assert "resumed" in cli("train", *map(str, asked), "--checkpoint", file, "--resume").err
     assert train(*asked, "-c", "2", "--checkpoint", file, "--resume") == 1
     assert "is of a fit with C='auto', this one has 2.0" in capsys.readouterr().err
 
@@ -94,17 +92,16 @@ def test_workers_of_this_machine(store, tmp_path):
     [["--Cs", "0.01,0.1"], ["--method", "domination", "--penalty", "l2", "--alphas", "1,10"]],
     ids=["ranksvm", "domination"],
 )
-def test_a_cluster_chooses_what_passes_choose(cluster, store, options, capsys):
+def test_a_cluster_chooses_what_passes_choose(cluster, store, options, cli):
     found = {}
     for place in (["--memory-limit", "1GB"], ["--dask", cluster.scheduler_address]):
         arguments = ["tune", str(store), *options, "--folds", "3", "--json", "-q", *place]
-        assert main(arguments) == 0
-        found[place[0]] = json.loads(capsys.readouterr().out)
+        found[place[0]] = cli(*arguments).json
     one, other = found.values()
     np.testing.assert_allclose(other["path"]["scores"], one["path"]["scores"], atol=1e-3)
     np.testing.assert_allclose(other["path"]["objectives"], one["path"]["objectives"], rtol=1e-3)
-    assert main(["tune", str(store), *options, "--patience", "5"]) == 2
-    assert "--patience needs --dask" in capsys.readouterr().err
+    err = cli("tune", store, *options, "--patience", "5", status=2).err
+    assert "--patience needs --dask" in err
 
 
 @pytest.mark.parametrize(
@@ -144,7 +141,7 @@ def test_text_is_refused_with_the_way_to_a_store(tmp_path, capsys):
 
 
 def test_an_address_without_a_scheduler_is_an_error(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("linrank.cli.cluster._TIMEOUT", 0.5)
+    monkeypatch.setattr("linrank.dask.clients._TIMEOUT", 0.5)
     assert train(store, tmp_path / "model.json", "--dask", "tcp://127.0.0.1:9") == 1
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
 
@@ -199,7 +196,7 @@ def test_a_cluster_is_started_three_times_at_most(n_failures, store, tmp_path, m
             raise failures.pop()
         return start(**{**options, "processes": False, "preload": []})
 
-    monkeypatch.setattr(distributed, "LocalCluster", fail_first)
+    monkeypatch.setattr(clients, "LocalCluster", fail_first)
     status = train(store, tmp_path / "model.json", "--dask", "local:1")
     told = capsys.readouterr().err
     assert (status, failures) == (n_failures // 3, [])

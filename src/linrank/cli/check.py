@@ -1,20 +1,22 @@
-"""``linrank check``: whether data are such as a model was trained on."""
+"""linrank check DATA --against MODEL [options]
+
+Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
+the two lacks, missing values that the model cannot fill in, values outside of the range of
+training, features that have become constant, and means that have moved. Errors come first, then
+warnings, each by the importance of the feature; -v shows notes too. The exit status is 4 if there
+is an error, with --strict also if there is a warning.
+"""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
 
-from linrank.cli.console import Console
+from linrank.cli.console import Console, Result
+from linrank.cli.files import check_files, counted_from, read_data, read_model
 from linrank.cli.main import OK, UNFIT
-from linrank.cli.options import add_reading, add_reporting, declare, given
-from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, json_report, read_model, show_standard, write_standard
+from linrank.cli.options import Parser, add_reading, add_reporting, declare, find_given
 from linrank.system.resources import count
 from linrank.system.tables import card
-
-if TYPE_CHECKING:
-    from linrank.judging.check import Findings
 
 OPTIONS = """
   DATA                data to be scored, a store, or - for stdin
@@ -25,19 +27,10 @@ OPTIONS = """
                       rows; fewer are a note, unless one lies farther out than that range is wide
                       (default: 0.01)
 """
-DESCRIPTION = """\
-Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
-the two lacks, missing values that the model cannot fill in, values outside of the range of
-training, features that have become constant, and means that have moved. Errors come first, then
-warnings, each by the importance of the feature; -v shows notes too. The exit status is 4 if there
-is an error, with --strict also if there is a warning.
-"""
 
 
-def configure(parser: ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank check DATA --against MODEL [options]"
-    parser.description = DESCRIPTION
     parser.add_argument(
         "--against", metavar="MODEL", required=True, help="model file written by linrank train"
     )
@@ -46,51 +39,36 @@ def configure(parser: ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: Namespace, parser: ArgumentParser) -> int:
-    """Read both, compare, tell."""
-    from linrank.judging.check import check
+def run(args: Namespace, console: Console) -> Result:
+    """Read both, compare, and tell what was found."""
+    from linrank.judging.check import SEVERITIES, check
     from linrank.models.kernel import KernelModel
 
-    if args.data == args.against == STANDARD:
-        parser.error("DATA and --against cannot both be standard input")
+    check_files([args.data, args.against])
     model = read_model(args.against)
     if isinstance(model, KernelModel):
         raise ValueError(
             f"{args.against}: is a model of a kernel, which sees distances between rows; check "
             "compares the features of linear and of additive models"
         )
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    base = model.training.get("index_base")
-    options: dict[str, Any] = {"missing": "keep", "labelled": False}
-    if args.index_base == "auto" and base is not None:
-        options["zero_based"] = base == 0
-    data = read_data(args.data, args, console, **options)
-    thresholds = {name: getattr(args, name) for name in given(args, ("drift", "outside"))}
+    how = counted_from(model.training.get("index_base"), args)
+    data = read_data(args.data, args, console, missing="keep", labelled=False, **how)
+    thresholds = {name: getattr(args, name) for name in find_given(args, ("drift", "outside"))}
     found = check(data, model, **thresholds)
-    _tell(found, args, data.source, data.n_rows)
-    is_unfit = not found.ok or (args.strict and found.of("warning"))
-    return UNFIT if is_unfit else OK
 
-
-def _tell(found: Findings, args: Namespace, source: str, n_rows: int) -> None:
-    from linrank.judging.check import SEVERITIES
-
-    if args.json:
-        facts = {
-            "data": source,
-            "model": args.against,
-            "rows": n_rows,
-            "ok": found.ok,
-            "findings": [{**vars(item), "values": dict(item.values)} for item in found],
-        }
-        write_standard(json_report("check", facts))
-        return
     shown = [item for item in found if item.severity != "note" or args.verbose]
     rows = [(str(item.severity), f"[{item.code}] {item.message}") for item in shown[: args.top]]
     if len(shown) > args.top:
         rows.append(("", f"and {len(shown) - args.top:,} more; --top shows them"))
-    lines = card(rows)
     counts = ", ".join(count(len(found.of(s)), s) for s in SEVERITIES if found.of(s))
     counts += "" if len(shown) == len(found) else " (-v shows them)"
-    lines.append(f"{source}, {count(n_rows, 'row')}: {counts or 'nothing stands out'}")
-    show_standard("\n".join(lines) + "\n")
+    last = f"{data.source}, {count(data.n_rows, 'row')}: {counts or 'nothing stands out'}"
+    facts = {
+        "data": data.source,
+        "model": args.against,
+        "rows": data.n_rows,
+        "ok": found.ok,
+        "findings": [{**vars(item), "values": dict(item.values)} for item in found],
+    }
+    is_unfit = not found.ok or (args.strict and found.of("warning"))
+    return Result(facts, "\n".join([*card(rows), last]), UNFIT if is_unfit else OK)

@@ -1,18 +1,30 @@
-"""``linrank compare``: which ranker to ship, of methods to be trained or of models at hand."""
+"""linrank compare TRAIN [VALID] TEST [-o FILE] [options]
+
+Train every method on the same data, choose among its defaults and other candidates, measure it on
+test queries that it has not seen, and compare all of them with one: time, size, metrics with
+intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
+method of each fold runs in a process of its own, -j at a time.
+
+  linrank compare TRAIN [VALID] TEST              one split
+  linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
+                                                  tests
+  linrank compare TEST --models A.json B.json --scores C.txt      no training
+"""
 
 from __future__ import annotations
 
-import json
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli import options, reading, streams
-from linrank.cli.console import Console, terminal_width
-from linrank.cli.main import FAILED, OK
+from linrank.cli import files, options
+from linrank.cli.console import Console, Result, json_report, terminal_width
+from linrank.cli.main import FAILED, OK, UsageError
+from linrank.cli.options import STANDARD
 from linrank.options import N_FOLDS
 from linrank.system.resources import count, seconds
+from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -26,7 +38,6 @@ FORMATS = (".txt", ".md", ".html", ".json")
 _PAGE = """\
 <!doctype html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>linrank compare</title>
@@ -34,124 +45,19 @@ _PAGE = """\
 :root {{ color-scheme: light dark; }}
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; }}
 </style>
-</head>
-<body>
 <h1>Which method to ship</h1>
 {body}
-</body>
 </html>
 """
-
-
-def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
-    """What is shown of a contest on its way."""
-
-    def show_state(state: dict[str, Any]) -> None:
-        done = f"{state['n_done']} of {state['n_total']} fits"
-        if state["event"] == "running":
-            if not state["running"]:
-                console.clear()  # what was left of the time is over
-                console.status(f"{done}  comparing")
-                return
-            left = state["seconds_left"]
-            estimate = "" if left is None else f"  about {duration(left)} left"
-            console.status(_fitted(f"{done}{estimate}  ", state["running"], terminal_width(2)))
-            return
-        name = f"{state['method']}, fold {state['fold']}"
-        if state["status"] == "done":
-            score = f"{state['scoring']} {abs(state['score']):.4f}"
-            console.detail(f"{done}  {name}: chosen by {score} in {seconds(state['seconds'])}")
-        else:
-            console.say(state["status"], f" {name}: {state['why']}")
-
-    return show_state
-
-
-def _fitted(beginning: str, names: Sequence[str], width: int | None) -> str:
-    """As many names as fit in a line: one that wraps could not be redrawn in place.
-
-    Examples
-    --------
-    >>> _fitted("2 of 9 fits  ", ["forest", "gbdt", "kernel"], 40)
-    '2 of 9 fits  forest, gbdt, kernel'
-    >>> _fitted("2 of 9 fits  ", ["forest", "gbdt", "kernel"], 33)
-    '2 of 9 fits  forest and 2 more'
-    """
-    for n in range(len(names), 0, -1):
-        more = "" if n == len(names) else f" and {len(names) - n} more"
-        line = beginning + ", ".join(names[:n]) + more
-        if width is None or len(line) < width:
-            return line
-    return beginning.rstrip()[: width and width - 1]
-
-
-def duration(left: float) -> str:
-    """A time to wait, no finer than it is known: ``40 s``, ``5 min``.
-
-    Examples
-    --------
-    >>> duration(3.2), duration(44), duration(290), duration(7000)
-    ('5 s', '45 s', '5 min', '1 h 57 min')
-    """
-    if left < 57.5:
-        return f"{max(5, 5 * round(left / 5))} s"
-    minutes = max(1, round(left / 60))
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def show(result: Contest | Comparison, args: Namespace, console: Console) -> None:
-    """The result on standard output, and in the file that was asked for."""
-    if args.output is not None:
-        streams.write_lines(args.output, [_in_format(result, args.output.lower())])
-        console.say("saved", args.output)
-    if args.json:
-        streams.write_standard(_json(result))
-    else:
-        streams.show_standard(result.to_text(terminal_width(1)) + "\n")
-
-
-def _in_format(result: Contest | Comparison, path: str) -> str:
-    if path.endswith(".json"):
-        return _json(result)
-    if path.endswith(".html"):
-        return _PAGE.format(body=result.to_html())
-    return (result.to_markdown() if path.endswith(".md") else result.to_text()) + "\n"
-
-
-def _json(result: Contest | Comparison) -> str:
-    return streams.json_report("compare", result.to_dict(), allow_nan=False)
-
-
-def show_methods(as_json: bool) -> None:
-    """All methods, and whether their packages are here."""
-    from linrank.judging.candidates import contestants
-    from linrank.system.tables import Column, Table
-
-    known: list[dict[str, Any]] = [
-        {
-            "name": one.name,
-            "family": one.family,
-            "description": one.description,
-            "grid": one.candidates,
-            "installed": not one.is_missing,
-        }
-        for one in contestants().values()
-    ]
-    if as_json:
-        streams.write_standard(json.dumps(known, ensure_ascii=False) + "\n")
-        return
-    columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
-    rows = [
-        [name, family + ("" if is_here else " (not installed)"), *told]
-        for name, family, *told, is_here in (one.values() for one in known)
-    ]
-    streams.show_standard(Table(columns, rows).to_text(terminal_width(1)) + "\n")
-
 
 SCALES = ("auto", "standard", "minmax", "none")
 SELECTIONS = ("auto", "validation", "cross-validation")
 
 OPTIONS = """
+  [FILE...]            TRAIN [VALID] TEST, or TEST
+  --fold-files S...    subsets of whole queries instead
+  --models MODEL...    models to compare
+  --scores FILE...     scores to compare, one per row
 methods:
   --methods A,B,...:features  train these (default: all)
   --without A,B,...:features  train all but these
@@ -168,17 +74,6 @@ comparing:
   --correction {holm,bonferroni,bh,none}:str=holm  of p for the number of comparisons (default:
                        holm)
 """
-DESCRIPTION = """\
-Train every method on the same data, choose among its defaults and other candidates, measure it on
-test queries that it has not seen, and compare all of them with one: time, size, metrics with
-intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
-method of each fold runs in a process of its own, -j at a time.
-
-  linrank compare TRAIN [VALID] TEST              one split
-  linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
-                                                  tests
-  linrank compare TEST --models A.json B.json --scores C.txt      no training
-"""
 
 
 N_FEATURES = """
@@ -187,25 +82,11 @@ N_FEATURES = """
 """
 
 
-def configure(parser: ArgumentParser) -> None:
+def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank compare TRAIN [VALID] TEST [-o FILE] [options]"
-    parser.description = DESCRIPTION
-    parser.add_argument("files", metavar="FILE", nargs="*", help="TRAIN [VALID] TEST, or TEST")
-    parser.add_argument(
-        "--fold-files", nargs="+", metavar="S", help="subsets of whole queries instead"
-    )
-    parser.add_argument(
-        "--models", nargs="+", default=[], metavar="MODEL", help="models to compare"
-    )
-    parser.add_argument(
-        "--scores", nargs="+", default=[], metavar="FILE", help="scores to compare, one per row"
-    )
     options.declare(parser, OPTIONS, selection=SELECTIONS, scale=SCALES)
     options.add_metrics(
-        parser,
-        default="ndcg@10, map and pairwise_accuracy",
-        selects="chooses parameters",
+        parser, default="ndcg@10, map and pairwise_accuracy", selects="chooses parameters"
     )
     options.declare(parser, f"  -o, --output FILE  write the tables: {', '.join(FORMATS)}")
     options.add_reading(parser, jobs="processes of one thread each")
@@ -213,63 +94,91 @@ def configure(parser: ArgumentParser) -> None:
     options.add_reporting(parser)
 
 
-def run(args: Namespace, parser: ArgumentParser) -> int:
+def run(args: Namespace, console: Console) -> Result:
     """List, compare what is there, or train and compare."""
     if args.list_methods:
-        show_methods(args.json)
-        return OK
-    _check(args, parser)
+        return _list_methods()
+    _check(args)
     if args.correction == "none":
         args.correction = None
-    return run_models(args) if args.models or args.scores else _run_contest(args)
+    at_hand = args.models or args.scores
+    result = _compare_models(args, console) if at_hand else _run_contest(args, console)
+    facts = result.to_dict()
+    if args.output is not None:
+        files.write_lines(args.output, [_in_format(result, facts, args.output.lower())])
+        console.say("saved", args.output)
+    is_empty = facts.get("comparison", facts) is None
+    return Result(facts, result.to_text(terminal_width(1)), FAILED if is_empty else OK)
 
 
-def _check(args: Namespace, parser: ArgumentParser) -> None:
+def _list_methods() -> Result:
+    """All methods, and whether their packages are here."""
+    from linrank.judging.candidates import contestants
+
+    names = ("name", "family", "description", "grid", "installed")
+    methods: list[dict[str, Any]] = []
+    rows = []
+    for one in contestants().values():
+        absent = " (not installed)" if one.is_missing else ""
+        rows.append([one.name, one.family + absent, one.description, one.candidates])
+        values = (one.name, one.family, one.description, one.candidates, not one.is_missing)
+        methods.append(dict(zip(names, values, strict=True)))
+    columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
+    return Result({"methods": methods}, Table(columns, rows).to_text(terminal_width(1)))
+
+
+def _in_format(result: Contest | Comparison, facts: dict[str, Any], path: str) -> str:
+    """The tables as the name of the file says."""
+    if path.endswith(".json"):
+        return json_report("compare", facts)
+    if path.endswith(".html"):
+        return _PAGE.format(body=result.to_html())
+    return (result.to_markdown() if path.endswith(".md") else result.to_text()) + "\n"
+
+
+def _check(args: Namespace) -> None:
     """Fail on what can be known to be wrong now rather than after the training."""
     at_hand = args.models or args.scores
-    if at_hand and (args.fold_files or len(args.files) != 1):
-        parser.error("with --models or --scores, give one FILE: the rows to rank")
-    if args.fold_files and args.files:
-        parser.error("give the files after --fold-files, or TRAIN VALID TEST, not both")
-    if not at_hand and not args.fold_files and len(args.files) not in (2, 3):
-        parser.error(
-            f"give TRAIN VALID TEST or TRAIN TEST, got {len(args.files)} files; or --fold-files "
+    if at_hand and (args.fold_files or len(args.file) != 1):
+        raise UsageError("with --models or --scores, give one FILE: the rows to rank")
+    if args.fold_files and args.file:
+        raise UsageError("give the files after --fold-files, or TRAIN VALID TEST, not both")
+    if not at_hand and not args.fold_files and len(args.file) not in (2, 3):
+        raise UsageError(
+            f"give TRAIN VALID TEST or TRAIN TEST, got {len(args.file)} files; or --fold-files "
             "S1 S2 ...; or TEST --models A.json ..."
         )
     if args.fold_files and len(args.fold_files) < 3:
         n_files = len(args.fold_files)
-        parser.error(f"--fold-files needs at least 3 files (LETOR has 5), got {n_files}")
+        raise UsageError(f"--fold-files needs at least 3 files (LETOR has 5), got {n_files}")
     if args.folds is not None and args.selection == "validation":
-        parser.error("--folds is for cross-validation; leave out --selection validation")
+        raise UsageError("--folds is for cross-validation; leave out --selection validation")
     training = ("methods", "without", "selection", "folds", "scale", "budget")
-    for name in options.given(args, training) if at_hand else ():
-        parser.error(f"--{name} is for training; --models and --scores are compared as is")
-    inputs = [*args.files, *(args.fold_files or []), *args.models, *args.scores]
-    if at_hand and inputs.count(streams.STANDARD) > 1:
-        parser.error("only one of the files can be standard input")
-    if not at_hand and streams.STANDARD in inputs:
-        parser.error("the files cannot be standard input: there are several")
-    streams.check_inputs(*inputs)
-    if args.output == streams.STANDARD:
-        parser.error("-o needs the name of a file; the tables are on standard output anyway")
+    for name in options.find_given(args, training) if at_hand else ():
+        raise UsageError(f"--{name} is for training; --models and --scores are compared as is")
+    inputs = [*args.file, *args.fold_files, *args.models, *args.scores]
+    if not at_hand and STANDARD in inputs:
+        raise UsageError("the files cannot be standard input: there are several")
+    if args.output == STANDARD:
+        raise UsageError("-o needs the name of a file; the tables are on standard output anyway")
     if args.output is not None and not args.output.lower().endswith(FORMATS):
-        parser.error(f"--output {args.output}: the name must end in {', '.join(FORMATS)}")
-    streams.check_output(args.output, *inputs)
-    reading.check_metrics(args.metrics, args.convention, selects=not at_hand)
+        raise UsageError(f"--output {args.output}: the name must end in {', '.join(FORMATS)}")
+    files.check_metrics(args.metrics, args.convention, selects=not at_hand)
+    files.check_files(inputs, args.output)
 
 
-def _run_contest(args: Namespace) -> int:
+# ---- methods that are trained -------------------------------------------------------------------
+
+
+def _run_contest(args: Namespace, console: Console) -> Contest:
     from linrank.judging.candidates import BASELINE, chosen_methods
     from linrank.judging.contest import compare_methods
 
     methods = "all" if args.methods is None else args.methods
     baseline = args.baseline or BASELINE
-    chosen = chosen_methods(
-        methods, args.without or (), baseline
-    )  # a slip of the pen is told before reading
-    scoring, metrics = options.selecting_metric(args)
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    parts = _read_parts(args.fold_files or args.files, args, console)
+    # A slip of the pen is found before anything is read.
+    chosen = chosen_methods(methods, args.without or (), baseline)
+    parts = _read_parts(args.fold_files or args.file, args, console)
     data: dict[str, Any] = {"folds": parts}
     if not args.fold_files:
         valid = parts[1] if len(parts) == 3 else None
@@ -279,8 +188,8 @@ def _run_contest(args: Namespace) -> int:
             **data,
             methods=chosen,
             baseline=baseline,
-            metrics=metrics,
-            scoring=scoring,
+            metrics=args.metrics,
+            scoring=(args.metrics or [None])[0],
             convention=args.convention,
             selection=args.selection or SELECTIONS[0],
             n_folds=args.folds or N_FOLDS,
@@ -289,44 +198,65 @@ def _run_contest(args: Namespace) -> int:
             correction=args.correction,
             random_state=args.seed,
             n_jobs=args.jobs,
-            progress=contest_progress(console),
+            progress=_contest_progress(console),
         )
     console.clear()
-    show(contest, args, console)
-    return FAILED if contest.comparison is None else OK
+    return contest
 
 
 def _read_parts(paths: Sequence[str], args: Namespace, console: Console) -> list[Dataset]:
-    """The files, counted from the same first feature: that of the first, unless told."""
-    options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
+    """The files, the features of all as those of the first."""
+    how: dict[str, Any] = {"n_features": args.n_features}
     parts: list[Dataset] = []
     for path in paths:
-        if parts:  # features as in the first
-            options.update(filling=parts[0].filling, known=parts[0].raw_feature_names)
-        data = reading.read_data(path, args, console, **options)
+        data = files.read_data(path, args, console, **how)
         n_queries = count(data.queries.n_queries, "query", "queries")
         n_pairs = count(data.queries.n_pairs, "pair")
         console.say("read", f"{path}: {count(data.n_rows, 'row')}, {n_queries}, {n_pairs}")
         parts.append(data)
+        how.update(filling=parts[0].filling, known=parts[0].raw_feature_names)
     return parts
 
 
-def run_models(args: Namespace) -> int:
+def _contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
+    """What is shown of a contest on its way."""
+
+    def show_state(state: dict[str, Any]) -> None:
+        done = f"{state['n_done']} of {state['n_total']} fits"
+        if state["event"] == "running":
+            left = state["seconds_left"]
+            wait = "" if left is None else f"{left:.0f} s" if left < 90 else f"{left / 60:.0f} min"
+            estimate = f"  about {wait} left" if wait else ""
+            console.status(f"{done}{estimate}  {', '.join(state['running']) or 'comparing'}")
+            return
+        name = f"{state['method']}, fold {state['fold']}"
+        if state["status"] == "done":
+            score = f"{state['scoring']} {abs(state['score']):.4f}"
+            console.detail(f"{done}  {name}: chosen by {score} in {seconds(state['seconds'])}")
+        else:
+            console.say(state["status"], f" {name}: {state['why']}")
+
+    return show_state
+
+
+# ---- models and scores at hand ------------------------------------------------------------------
+
+
+def _compare_models(args: Namespace, console: Console) -> Comparison:
     """Read the rows once, score them with every model, compare."""
     from linrank.judging.compare import compare
     from linrank.judging.contest import usual_metrics
 
-    console = Console(quiet=args.quiet, verbose=args.verbose)
     names = names_of([*args.models, *args.scores])
     if args.baseline is not None and args.baseline not in names:
         raise ValueError(
             f"--baseline {args.baseline} is none of those compared: {', '.join(names)}"
         )
-    models = [streams.read_model(path) for path in args.models]
-    data = _read(args, models, console)
-    scores = [reading.score_rows(model, data, args, console) for model in models]
-    scores += [reading.read_scores_of(path, data) for path in args.scores]
-    comparison = compare(
+    models = [files.read_model(path) for path in args.models]
+    data = _read_rows(models, args, console)
+    scores = [files.score_rows(model, data, args, console) for model in models]
+    scores += [files.read_scores_of(path, data) for path in args.scores]
+    return compare(
         data.labels,
         dict(zip(names, scores, strict=True)),
         qid=data.qid,
@@ -338,8 +268,6 @@ def run_models(args: Namespace) -> int:
         random_state=args.seed,
         n_jobs=args.jobs,
     )
-    show(comparison, args, console)
-    return OK
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
@@ -354,29 +282,30 @@ def names_of(paths: Sequence[str]) -> list[str]:
     return names
 
 
-def _read(args: Namespace, models: Sequence[Model], console: Console) -> Dataset:
+def _read_rows(models: Sequence[Model], args: Namespace, console: Console) -> Dataset:
     """The rows, features counted as the models count them."""
     bases = [model.training.get("index_base") for model in models]
-    known = {base for base in bases if base is not None}
-    if len(known) > 1 and args.index_base == "auto":
+    if {0, 1} <= set(bases) and args.index_base == "auto":
         zero, one = (args.models[bases.index(base)] for base in (0, 1))
         raise ValueError(
             f"{zero} counts features from 0 and {one} from 1, and the rows are read one way; say "
             "which with --index-base, or write the scores of each with linrank predict and use "
             "--scores"
         )
-    options: dict[str, Any] = {"missing": reading.kept_missing(args, *models)}
-    options |= reading.counted_from(next(iter(known), None), args)
-    if args.n_features is not None:
-        options["n_features"] = args.n_features
-    (path,) = args.files
+    base = next((base for base in bases if base is not None), None)
     names = {tuple(model.feature_names) for model in models if model.feature_names is not None}
-    if len(names) == 1:
-        options["known"] = next(iter(names))
-    data = reading.read_data(path, args, console, **options)
+    data = files.read_data(
+        args.file[0],
+        args,
+        console,
+        n_features=args.n_features,
+        missing=files.missing_for(models, args),
+        known=next(iter(names)) if len(names) == 1 else None,
+        **files.counted_from(base, args),
+    )
     if len(names) > 1 and data.feature_names is not None:
         raise ValueError(
-            f"the models know different features, and {path} is read for one of them; write the "
-            "scores of each with linrank predict and use --scores"
+            f"the models know different features, and {data.source} is read for one of them; write "
+            "the scores of each with linrank predict and use --scores"
         )
     return data

@@ -1,4 +1,4 @@
-"""What a person sees while a command runs; all of it on standard error."""
+"""Terminal and process: progress on standard error, results on standard output, signals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,80 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, TextIO, cast
+from typing import Any, NamedTuple, TextIO, cast
 
+from linrank.io.blocks import StandardOutput
 from linrank.system.resources import bytes_text
 
 State = dict[str, Any]
+
+
+class Result(NamedTuple):
+    """What a command has found: facts for ``--json``, else text on standard output."""
+
+    facts: dict[str, Any]
+    text: str = ""
+    status: int = 0
+
+
+def print_result(command: str, result: Result, *, as_json: bool) -> None:
+    """Write the result of a command to standard output, for a program or for a person."""
+    if as_json:
+        write_standard(json_report(command, result.facts))
+    elif result.text:
+        # With ``?`` for what a terminal cannot spell.
+        _write(result.text + "\n", getattr(sys.stdout, "encoding", None) or "utf-8", "replace")
+
+
+def json_report(command: str, facts: dict[str, Any]) -> str:
+    """A line of JSON: which command of which version has found what."""
+    import json
+
+    from linrank import __version__
+
+    report = {"command": command, "linrank": __version__, **facts}
+    return json.dumps(report, ensure_ascii=False, default=str) + "\n"
+
+
+def write_standard(text: str) -> None:
+    """Write text that programs read to standard output: in UTF-8, as into a file.
+
+    Halves of surrogate pairs, as names of files may hold, become the escapes that JSON has.
+    """
+    _write(text, "utf-8", "backslashreplace")
+
+
+def _write(text: str, encoding: str, errors: str) -> None:
+    if sys.stdout is not None and not hasattr(sys.stdout, "buffer"):  # text only, in a notebook
+        sys.stdout.write(text)
+        return
+    output = StandardOutput()
+    output.write(text.encode(encoding, errors))
+    output.flush()
+
+
+def flush_standard() -> None:
+    """Pass on what others wrote to standard output, as argparse its help."""
+    if hasattr(sys.stdout, "buffer"):
+        StandardOutput().flush()
+
+
+class Clock:
+    """The time of each stage of a command, in seconds."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.perf_counter()
+        self._stages: dict[str, float] = {}
+
+    def end(self, stage: str) -> float:
+        """End a stage, and return how long it took."""
+        now = time.perf_counter()
+        self._stages[stage], self._last = now - self._last, now
+        return self._stages[stage]
+
+    def seconds(self) -> dict[str, float]:
+        """All stages, and the total until now."""
+        return {**self._stages, "total": time.perf_counter() - self._start}
 
 
 class SteadyErrors:
@@ -135,16 +204,18 @@ class Console:
         self.detail(text)
         self.status(text)
 
-    def reading(self, source: str) -> Callable[[int, int | None], None] | None:
-        """A progress callback for the reader; None where nobody would see it."""
-        if not self.live:
-            return None
+    def byte_progress(self, what: str) -> Callable[[int, int | None], None]:
+        """A progress callback that shows how many bytes of what there is are done."""
 
         def show(done: int, total: int | None) -> None:
             share = f" of {bytes_text(total)} ({100 * done // max(total, 1)} %)" if total else ""
-            self.status(f"reading {source}: {bytes_text(done)}{share}")
+            self.status(f"{what}: {bytes_text(done)}{share}")
 
         return show
+
+    def reading_progress(self, source: str) -> Callable[[int, int | None], None] | None:
+        """Such a callback for the reader; None where nobody would see it."""
+        return self.byte_progress(f"reading {source}") if self.live else None
 
     def progress(self, line: Callable[[State], str]) -> Callable[[State], None] | None:
         """A callback that shows a line on the state of a run; None where nobody would see it.
@@ -218,15 +289,14 @@ def orderly_end() -> Iterator[None]:
     came: list[tuple[int, float]] = []
 
     def end(number: int, frame: FrameType | None) -> None:
-        if _is_importing(frame):
-            send_again(number)
-            return
-        now = time.monotonic()
-        is_new = number == signal.SIGINT or number in _sent_again
-        _sent_again.discard(number)
-        if is_new or not came or now - came[-1][1] > _TWICE:
+        if not _is_importing(frame):
+            now = time.monotonic()
+            is_new = number == signal.SIGINT or number in _sent_again
+            _sent_again.discard(number)
+            if came and not is_new and now - came[-1][1] <= _TWICE:
+                return
             came.append((number, now))
-            raise _raised(number)
+        interrupt(number, frame)
 
     for number in ours:
         signal.signal(number, end)
@@ -234,7 +304,7 @@ def orderly_end() -> Iterator[None]:
         yield
     except Exception:
         if came:
-            raise _raised(came[0][0]) from None
+            raise _exception_of(came[0][0]) from None
         raise
     finally:
         for number, handler in ours.items():
@@ -246,7 +316,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     if _is_importing(frame):
         send_again(number)
     else:
-        raise _raised(number)
+        raise _exception_of(number)
 
 
 def send_again(number: int) -> None:
@@ -271,12 +341,16 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _raised(number: int) -> KeyboardInterrupt:
+def _exception_of(number: int) -> KeyboardInterrupt:
     return KeyboardInterrupt() if number == signal.SIGINT else Ended(number)
 
 
-def begin() -> None:
-    """Make the process fit for any standard streams, and for Ctrl-C and other ends at any time."""
+@contextmanager
+def own_process() -> Iterator[None]:
+    """A process that is ours alone and short-lived: fit for any standard streams, and for Ctrl-C.
+
+    At its end nothing is left for Python to complain about.
+    """
     # Imports make 100,000 objects and no garbage: looking for some every 700, and once more at
     # exit, takes a tenth of the time of a small command.
     gc.set_threshold(50_000)
@@ -290,22 +364,21 @@ def begin() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, interrupt)
     sys.unraisablehook = _unraisable
-
-
-def end() -> None:
-    """Leave nothing for Python to complain about when it ends."""
-    # All is done: no traceback from here on, and the status stays what it is if a signal to end
-    # comes twice. Python would take a handler of ours away before it is through.
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    if signal.getsignal(signal.SIGINT) is interrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except (OSError, ValueError):  # its reader is gone, or the disk is full: we have said so
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    gc.freeze()
+        yield
+    finally:
+        # All is done: no traceback from here on, and the status stays what it is if a signal to
+        # end comes twice. Python would take a handler of ours away before it is through.
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, ValueError):  # its reader is gone, or the disk is full: we have said so
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        gc.freeze()
 
 
 def _unraisable(unraisable: Any) -> None:

@@ -1,16 +1,22 @@
-"""``linrank convert``: data of any format that is read into any that is written, or a store."""
+"""linrank convert DATA... -o OUT [options]
+
+Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV and stores
+to any of these, or to judgments (qrels). A store is a folder of arrays that is
+read without parsing, and trained from where it does not fit in memory; it is written from text and
+tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
+nothing behind.
+"""
 
 from __future__ import annotations
 
 import time
-from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from typing import TYPE_CHECKING
 
-from linrank.cli.console import Console
-from linrank.cli.main import OK
-from linrank.cli.options import INDEX_BASE, add_reading, add_reporting, declare
-from linrank.cli.reading import column_choices, in_options, judgement_options
-from linrank.cli.streams import STANDARD, is_model, json_report, write_standard
+from linrank.cli.console import Console, Result
+from linrank.cli.files import check_data, column_options, in_options, judgment_options
+from linrank.cli.main import UsageError
+from linrank.cli.options import INDEX_BASE, STANDARD, Parser, add_reading, add_reporting, declare
 from linrank.io.formats import WRITTEN
 from linrank.system.resources import bytes_text, count, seconds
 
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from linrank.io.write import Written
 
 OPTIONS = f"""
+  DATA...            data files, read as one, or a store; - for stdin
   -o, --output OUT   file or store to write; - for stdout, with --to (default: the last DATA)
 writing:
   --to FORMAT:to     one of {", ".join(WRITTEN)} (default: by the extension of OUT; a store has
@@ -32,34 +39,18 @@ writing:
                      quarter of it (default: 64MiB)
   --force            replace a file or store that is there
 """
-DESCRIPTION = """\
-Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV and stores
-to any of these, or to judgements (qrels). A store is a folder of arrays that is
-read without parsing, and trained from where it does not fit in memory; it is written from text and
-tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
-nothing behind.
-"""
 
 
-def configure(parser: ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank convert DATA... -o OUT [options]"
-    parser.description = DESCRIPTION
-    parser.add_argument(
-        "data",
-        nargs="+",
-        metavar="DATA",
-        help="data files, read as one, or a store; - for stdin",
-    )
     declare(parser, OPTIONS, to=WRITTEN)
     add_reading(parser)
     add_reporting(parser)
 
 
-def run(args: Namespace, parser: ArgumentParser) -> int:
+def run(args: Namespace, console: Console) -> Result:
     """Convert, and say what came out."""
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    _check(args, parser)
+    _check(args)
     watch, start = _Watch(console), time.perf_counter()
     try:
         with in_options(console):
@@ -68,29 +59,21 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
         raise FileExistsError(str(error).replace("overwrite=True", "--force")) from None
     finally:
         console.clear()
-    report = _report(written, args, watch, time.perf_counter() - start)
-    for label, text in _lines(report):
-        console.say(label, text)
-    if args.json:
-        write_standard(json_report("convert", report))
-    return OK
+    return _result(written, args, watch, time.perf_counter() - start, console)
 
 
-def _check(args: Namespace, parser: ArgumentParser) -> None:
+def _check(args: Namespace) -> None:
     """Fail on what cannot be before anything is read."""
-    args.target = args.output
-    if args.target is None:
-        *args.data, args.target = args.data
+    if args.output is None:
+        *args.data, args.output = args.data
     if not args.data:
-        parser.error("name what to write as well: linrank convert DATA -o OUT")
-    if args.target == STANDARD:
-        if args.to in (None, "store"):
-            parser.error("OUT is -, standard output: say with --to which format, but a store")
-        if args.json:
-            parser.error("--json and OUT both want standard output; name a file for OUT")
+        raise UsageError("name what to write as well: linrank convert DATA -o OUT")
+    if args.output == STANDARD and args.to in (None, "store"):
+        raise UsageError("OUT is -, standard output: say with --to which format, but a store")
+    if args.output == STANDARD and args.json:
+        raise UsageError("--json and OUT both want standard output; name a file for OUT")
     for path in args.data:
-        if path != STANDARD and is_model(path):
-            raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then OUT")
+        check_data(path)
 
 
 def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Written:
@@ -98,7 +81,7 @@ def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Writte
 
     return convert(
         args.data if len(args.data) > 1 else args.data[0],
-        args.target,
+        args.output,
         to=args.to,
         memory_limit=args.memory_limit,
         storage=args.storage,
@@ -115,93 +98,75 @@ def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Writte
         features=args.features,
         missing=args.missing,
         sidecars=False if args.no_sidecars else None,
-        **column_choices(args),
-        **judgement_options(args),
+        **column_options(args),
+        **judgment_options(args),
     )
 
 
 class _Watch:
-    """Counts bytes and passes, and draws the status line."""
+    """Counts the bytes that are read, and the passes over them."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._begin = console, time.perf_counter()
+        self._console, self._show = console, console.byte_progress("converting")
+        console.detail("converting")
         self.n_bytes, self.n_passes = 0, 1
 
     def show(self, done: int, total: int | None) -> None:
-        """The progress callback."""
-        now = time.perf_counter()
+        """The progress of what is read."""
         if done < self.n_bytes:
             self.n_passes += 1
-            self._begin = now
             self._console.detail(
                 f"pass {self.n_passes}: a line asked for another layout or order, or for what "
                 "stands in for missing values"
             )
-        elif self.n_bytes == 0:
-            self._console.detail("converting")
         self.n_bytes = done
-        share = f" of {bytes_text(total)} ({100 * done // max(total, 1)} %)" if total else ""
-        rate = done / max(now - self._begin, 1e-9)
-        self._console.status(f"converting: {bytes_text(done)}{share}, {bytes_text(int(rate))}/s")
+        self._show(done, total)
 
     def show_rows(self, done: int, total: int | None) -> None:
         """The progress of a file that is written."""
         share = f" of {total:,} ({100 * done // max(total, 1)} %)" if total else ""
-        self._console.detail(f"wrote {count(done, 'row')}{share}")
-        self._console.status(f"writing: {count(done, 'row')}{share}")
+        self._console.tell(f"wrote {count(done, 'row')}{share}")
 
 
-def _report(
-    written: Store | Written, args: Namespace, watch: _Watch, duration: float
-) -> dict[str, Any]:
+def _result(
+    written: Store | Written, args: Namespace, watch: _Watch, took: float, console: Console
+) -> Result:
+    """Say what was read and written; the same as facts."""
     from linrank.io.write import Written
 
-    report = {
+    size = rate = ""
+    if watch.n_bytes:
+        size = f"{bytes_text(watch.n_bytes)} in "
+        rate = f", {bytes_text(int(watch.n_bytes / max(took, 1e-9)))}/s"
+    passes = f", {watch.n_passes} passes" if watch.n_passes > 1 else ""
+    console.say("read", f"{' '.join(args.data)}: {size}{seconds(took)}{rate}{passes}")
+    facts = {
         "sources": args.data,
         "bytes_read": watch.n_bytes,
         "passes": watch.n_passes,
-        "seconds": duration,
+        "seconds": took,
         "rows": written.n_rows,
         "features": written.n_features,
         "storage": written.storage,
         "dtype": str(written.dtype),
+        "bytes": None if written.nbytes is None else int(written.nbytes),
     }
-    if isinstance(written, Written):
-        report |= {"target": args.target, "format": written.format, "bytes": written.nbytes}
-        return report | {
-            "left_out": list(written.left_out),
-            "misleading": list(written.misleading),
-        }
-    return report | {
-        "store": args.target,
-        "queries": written.n_queries,
-        "pairs": written.n_pairs,
-        "index_base": written.index_base,
-        "chunks": written.n_chunks,
-        "bytes": int(written.nbytes),
-    }
-
-
-def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
-    n_bytes, duration = report["bytes_read"], report["seconds"]
-    passes = f", {report['passes']} passes" if report["passes"] > 1 else ""
-    size = f"{bytes_text(n_bytes)} in " if n_bytes else ""
-    rate = f", {bytes_text(int(n_bytes / max(duration, 1e-9)))}/s" if n_bytes else ""
-    sources = " ".join(report["sources"])
-    lines = [("read", f"{sources}: {size}{seconds(duration)}{rate}{passes}")]
-    matrix = f"{report['storage']} {report['dtype']}, {report['rows']} × {report['features']}"
-    if "store" in report:
-        counts = (
-            f"{count(report['rows'], 'row')}, {count(report['queries'], 'query', 'queries')}, "
-            f"{count(report['pairs'], 'pair')}"
-        )
-        place = f"{bytes_text(report['bytes'])} in {count(report['chunks'], 'chunk')}"
-        return [*lines, ("wrote", f"{report['store']}: {counts}; {matrix}, {place}")]
-    size = "" if report["bytes"] is None else f", {bytes_text(report['bytes'])}"
-    lines.append(("wrote", f"{report['target']}: {report['format']}; {matrix}{size}"))
-    if report["left_out"]:
-        what = " and ".join(report["left_out"])
-        lines.append(("note", f"{report['format']} has no place for {what}"))
-    for name in report["misleading"]:
-        lines.append(("note", f"the feature {name!r} is named like no feature: say --features"))
-    return lines
+    matrix = f"{written.storage} {written.dtype}, {written.n_rows} × {written.n_features}"
+    if written.nbytes is not None:
+        matrix += f", {bytes_text(int(written.nbytes))}"
+    if not isinstance(written, Written):
+        rows, pairs = count(written.n_rows, "row"), count(written.n_pairs, "pair")
+        queries = count(written.n_queries, "query", "queries")
+        chunks = count(written.n_chunks, "chunk")
+        console.say("wrote", f"{args.output}: {rows}, {queries}, {pairs}; {matrix} in {chunks}")
+        facts |= {"store": args.output, "queries": written.n_queries, "pairs": written.n_pairs}
+        return Result(facts | {"index_base": written.index_base, "chunks": written.n_chunks})
+    console.say("wrote", f"{args.output}: {written.format}; {matrix}")
+    if written.left_out:
+        what = " and ".join(written.left_out)
+        console.say("note", f"{written.format} has no place for {what}")
+    for name in written.misleading:
+        console.say("note", f"the feature {name!r} is named like no feature: say --features")
+    facts |= {"target": args.output, "format": written.format}
+    notes = {"left_out": list(written.left_out), "misleading": list(written.misleading)}
+    return Result(facts | notes)

@@ -1,16 +1,23 @@
-"""``linrank export``: a linear model as a search engine or another program takes it."""
+"""linrank export MODEL --to TARGET [-o PATH] [options]
+
+Write a linear model as a search engine, a database or another program takes it. Scaling is folded
+into the weights, which apply to raw values; the order of any rows is that of the model. Where an
+engine cannot express that, a warning says so. Where to put the result, and the request that uses
+it, goes to standard error, and beside the result when that is a file.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console
-from linrank.cli.main import OK
-from linrank.cli.options import add_reporting, declare
-from linrank.cli.streams import STANDARD, check_apart, json_report, read_model, write_standard
+from linrank.cli.console import Console, Result, write_standard
+from linrank.cli.files import check_apart, read_model
+from linrank.cli.main import UsageError
+from linrank.cli.options import STANDARD, Parser, add_reporting, declare
 from linrank.errors import ExportWarning
 from linrank.export.targets import ALIASES, TARGETS, options_of, target_name
 from linrank.io.blocks import StandardOutput
@@ -20,25 +27,17 @@ if TYPE_CHECKING:
 
 OPTIONS = """
   MODEL               a model of linrank; - for stdin
-  -o, --output PATH   file to write, others of the result beside it; or a folder for all: one that
-                      is there, PATH/, or for several files a name without extension (default: -,
-                      stdout)
+  -o, --output PATH:str=-  file to write, others of the result beside it; or a folder for all: one
+                      that is there, PATH/, or for several files a name without extension (default:
+                      -, stdout)
   --name NAME:str=linrank  what the model is called there (default: linrank)
   --feature-map FILE  names of features in the engine: a JSON object, or lines of two columns, the
                       name or number in the model first
 """
-DESCRIPTION = """\
-Write a linear model as a search engine, a database or another program takes it. Scaling is folded
-into the weights, which apply to raw values; the order of any rows is that of the model. Where an
-engine cannot express that, a warning says so. Where to put the result, and the request that uses
-it, goes to standard error, and beside the result when that is a file.
-"""
 
 
-def configure(parser: ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.usage = "linrank export MODEL --to TARGET [-o PATH] [options]"
-    parser.description = DESCRIPTION
     width = max(map(len, TARGETS))
     short = ", ".join(f"{alias} is {name}" for alias, name in ALIASES.items())
     targets = "\n".join(f"  {name:<{width}}  {target.summary}" for name, target in TARGETS.items())
@@ -56,11 +55,9 @@ def configure(parser: ArgumentParser) -> None:
     add_reporting(parser)
 
 
-def run(args: Namespace, parser: ArgumentParser) -> int:
+def run(args: Namespace, console: Console) -> Result:
     """Export, write, and say what to do with it."""
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    _check_options(args, parser)
-    args.output = args.output or STANDARD
+    _check_options(args)
     model = read_model(args.model)
     if hasattr(model, "kernel"):
         raise ValueError(
@@ -68,26 +65,34 @@ def run(args: Namespace, parser: ArgumentParser) -> int:
             "and cannot be exported; train a linear one"
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExportWarning)  # they are in the artefact
-        artefact = model.export(
+        warnings.simplefilter("ignore", ExportWarning)  # they are in the artifact
+        artifact = model.export(
             args.to,
             name=args.name,
             feature_map=args.feature_map,
             **dict(args.option),
         )
-    for path in artefact.paths(args.output) if args.output != STANDARD else ():
-        check_apart(path, args.model, args.feature_map)
-    for text in artefact.warnings:
+    for text in artifact.warnings:
         console.warn(text)
-    written = _write(artefact, args)
-    for path in written:
+    report: dict[str, Any] = {
+        "target": artifact.target,
+        "files": list(artifact.files),
+        "written": [],
+        "instructions": artifact.instructions,
+        "warnings": list(artifact.warnings),
+    }
+    how = artifact.instructions
+    if args.output == STANDARD:
+        report["contents"] = _write_standard(artifact, args.json)
+    else:
+        for path in artifact.paths(args.output):
+            check_apart(path, [args.model, args.feature_map])
+        report["written"], how = artifact.save(args.output), artifact.instructions_for(args.output)
+    for path in report["written"]:
         console.say("wrote", path)
     if not args.quiet:
-        told = artefact.instructions_for(args.output) if written else artefact.instructions
-        print(f"\n{told}", end="", file=sys.stderr)
-    if args.json:
-        _write_json(artefact, written)
-    return OK
+        print(f"\n{how}", end="", file=sys.stderr)
+    return Result(report)
 
 
 def _target(text: str) -> str:
@@ -104,55 +109,31 @@ def _option(text: str) -> tuple[str, Any]:
     return key.replace("-", "_"), {"true": True, "false": False}.get(value, value)
 
 
-def _check_options(args: Namespace, parser: ArgumentParser) -> None:
+def _check_options(args: Namespace) -> None:
     known, seen = options_of(args.to), set()
     for key, _ in args.option:
         if key not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
-            parser.error(f"the target {args.to} has no option {key!r}; {has}")
+            raise UsageError(f"the target {args.to} has no option {key!r}; {has}")
         if key in seen:
-            parser.error(f"--option {key} is given twice")
+            raise UsageError(f"--option {key} is given twice")
         seen.add(key)
 
 
-def _write(artefact: Artefact, args: Namespace) -> list[str]:
-    """Write files, or the only one to standard output; the paths that were written."""
-    if args.output != STANDARD:
-        return artefact.save(args.output)
-    if args.json:
-        return []
-    if len(artefact.files) > 1:
+def _write_standard(artifact: Artefact, as_json: bool) -> dict[str, str]:
+    """Write the only file to standard output; of a report it is a part. The texts of all."""
+    texts: dict[str, str] = {}
+    with suppress(UnicodeDecodeError):
+        texts = {name: content.decode() for name, content in artifact.files.items()}
+    if not texts and (as_json or not hasattr(sys.stdout, "buffer") or sys.stdout.isatty()):
+        raise ValueError(f"a model for {artifact.target} is no text; name a file with -o")
+    if len(artifact.files) > 1 and not as_json:
         raise ValueError(
-            f"the artefact has {len(artefact.files)} files ({', '.join(artefact.files)}), which "
+            f"the artifact has {len(artifact.files)} files ({', '.join(artifact.files)}), which "
             "standard output cannot take; name a file or a folder with -o"
         )
-    if _is_text(artefact.content):
-        write_standard(artefact.text)
-        return []
-    if not hasattr(sys.stdout, "buffer") or sys.stdout.isatty():
-        raise ValueError(f"a model for {artefact.target} is no text; name a file with -o")
-    StandardOutput().write(artefact.content)
-    return []
-
-
-def _write_json(artefact: Artefact, written: list[str]) -> None:
-    if not written and not all(map(_is_text, artefact.files.values())):
-        raise ValueError(f"a model for {artefact.target} is no text; name a file with -o")
-    report: dict[str, Any] = {
-        "target": artefact.target,
-        "files": list(artefact.files),
-        "written": written,
-        "instructions": artefact.instructions,
-        "warnings": list(artefact.warnings),
-    }
-    if not written:
-        report["contents"] = {name: data.decode() for name, data in artefact.files.items()}
-    write_standard(json_report("export", report))
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    if not texts:
+        StandardOutput().write(artifact.content)
+    elif not as_json:
+        write_standard(artifact.text)
+    return texts

@@ -37,22 +37,9 @@ COMMANDS = {
 }
 OF_METHODS = ("train", "tune")  # whose options depend on --method
 
-EPILOG = """\
-commands:
-{commands}
 
-`linrank COMMAND --help` describes each. `-` as a file name is standard input or output.
-
-exit status:
-  0    done
-  1    bad data, a bad file or a bad value; one line on standard error says which
-  2    wrong usage of the command line
-  3    train, tune, clicks, report: all was written, but the solver stopped before its tolerance
-  4    check: the data do not fit the model
-  130  interrupted (Ctrl-C); no half-written file is left behind
-  143  told to end (SIGTERM), likewise; 129 for a terminal that was closed (SIGHUP)
-  141  the reader of our output went away (linrank predict ... | head)
-"""
+class UsageError(Exception):
+    """The command line is wrong: the message names the option and the remedy."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,25 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         The arguments after the program's name; those of the process when absent.
     """
     try:
-        if argv is None:
-            return _own_process()
-        from linrank.cli.console import steady_errors
+        from linrank.cli.console import own_process, steady_errors
 
-        with steady_errors():
-            return _guard(list(argv))
+        with own_process() if argv is None else steady_errors():
+            return _guard(sys.argv[1:] if argv is None else list(argv))
     except KeyboardInterrupt as stop:  # before the first line of a command, or a second time
         return _status(stop)
-
-
-def _own_process() -> int:
-    """Run the command of a process that is ours alone, and short-lived."""
-    from linrank.cli import console as process
-
-    process.begin()
-    try:
-        return _guard(sys.argv[1:])
-    finally:
-        process.end()
 
 
 def _guard(arguments: list[str]) -> int:
@@ -103,43 +77,66 @@ def _status(stop: KeyboardInterrupt) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from linrank.cli.console import orderly_end
-    from linrank.cli.streams import flush_standard
+    from linrank.cli.console import flush_standard, orderly_end
 
-    verbose = False
     try:
-        try:
-            with orderly_end():
-                command, parser = _command(arguments)
-                args = parser.parse_args(arguments[1:])
-                verbose = getattr(args, "verbose", False)
-                status: int = command.run(args, parser)
-        except SystemExit as stop:  # argparse: 0 after --help and --version, 2 after a wrong option
-            status = stop.code if isinstance(stop.code, int) else FAILED
+        with orderly_end():
+            status = _run(arguments or ["--help"])
         flush_standard()
         return status
     except BrokenPipeError:
         raise
     except (ValueError, OSError, OverflowError, MemoryError, ImportError, ClusterError) as error:
-        return _report(error, verbose=verbose)
+        return _report(error, verbose=not {"-v", "--verbose"}.isdisjoint(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    from linrank.cli.console import Console, Result, print_result
+
+    name = arguments[0]
+    try:
+        if name in ("-h", "--help", "--version"):
+            _print_help(name)
+            return OK
+        command, parser = _command(arguments)
+        args = parser.parse_args(arguments[1:])
+        result: Result = command.run(args, Console(quiet=args.quiet, verbose=args.verbose))
+        print_result(name, result, as_json=getattr(args, "json", False))
+        return result.status
+    except UsageError as error:
+        prog = f"linrank {name}" if name in COMMANDS else "linrank"
+        print(f"{prog}: error: {error}", file=sys.stderr)
+        return USAGE
+    except SystemExit as stop:  # argparse: 0 after --help, 2 after a wrong option
+        return stop.code if isinstance(stop.code, int) else FAILED
+
+
+def _print_help(option: str) -> None:
+    from linrank import __version__, cli
+
+    if option == "--version":
+        print(f"linrank {__version__}")
+    else:  # the docstring of the package
+        commands = "\n".join(f"  {name:<9} {what}" for name, what in COMMANDS.items())
+        print((cli.__doc__ or "").format(commands=commands), end="")
 
 
 def _command(arguments: list[str]) -> tuple[Any, argparse.ArgumentParser]:
     """The module of the command that was named, and the parser of its options."""
-    if not arguments or arguments[0] in ("-h", "--help", "--version"):
-        _top_parser().parse_args(arguments or ["--help"])  # which ends here
     if arguments[0] not in COMMANDS:
         from linrank.errors import nearest
 
         kind = "option" if arguments[0].startswith("-") else "command"
         near = nearest(arguments[0], ("--help", "--version") if kind == "option" else COMMANDS)
         hint = f"did you mean {near}?" if near else "linrank --help lists the commands"
-        print(f"linrank: error: unknown {kind} {arguments[0]}; {hint}", file=sys.stderr)
-        raise SystemExit(USAGE)
+        raise UsageError(f"unknown {kind} {arguments[0]}; {hint}")
     command = import_module(f"linrank.cli.{arguments[0]}")
     from linrank.cli.options import Parser
 
-    parser = Parser(prog=f"linrank {arguments[0]}", formatter_class=_help)
+    # The docstring of a command is the head of its help.
+    usage, _, description = (command.__doc__ or "").strip().partition("\n\n")
+    head = {"usage": usage, "description": description}
+    parser = Parser(prog=f"linrank {arguments[0]}", **head, formatter_class=_help)
     if arguments[0] in OF_METHODS:
         command.configure(parser, arguments[1:])
     else:
@@ -171,25 +168,6 @@ def _help(prog: str) -> argparse.HelpFormatter:
 
     formatter._format_action_invocation = spell  # type: ignore[method-assign]
     return formatter
-
-
-def _top_parser() -> argparse.ArgumentParser:
-    from argparse import SUPPRESS, ArgumentParser
-
-    from linrank import __version__
-
-    rows = "\n".join(f"  {name:<9} {what}" for name, what in COMMANDS.items())
-    parser = ArgumentParser(
-        prog="linrank",
-        usage="linrank COMMAND [options]",
-        description="Learning to rank from preferences: exact linear RankSVM on all pairs.",
-        epilog=EPILOG.format(commands=rows),
-        allow_abbrev=False,
-        formatter_class=_help,
-    )
-    parser.add_argument("--version", action="version", version=f"linrank {__version__}")
-    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=SUPPRESS)
-    return parser
 
 
 def _report(error: Exception, *, verbose: bool) -> int:

@@ -1,4 +1,4 @@
-"""The options of commands: those of a method, made of its parameters, and those that all share."""
+"""The options of commands: those that all share, and those of a method, made of its parameters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import argparse
 import math
 import re
 import sys
+import textwrap
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from linrank.cli.main import UsageError
 from linrank.errors import nearest
 from linrank.methods.base import METHODS, Later, Method, method_named
 from linrank.methods.parameters import Option, defaults_of, options_of
@@ -21,6 +22,8 @@ FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
 ROLES = tuple(COLUMN_NAMES)  # of the columns of a table
 UNJUDGED = ("zero", "drop", "error")
 DTYPES = ("float32", "float64")
+STANDARD = "-"  # as a file: standard input or output
+NEEDED = ""  # the default of a file that has to be named
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}  # whether it is 0
 
 _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
@@ -29,18 +32,24 @@ _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
 
 
 class Parser(ArgumentParser):
-    """Tells what is wrong in one line, without a screen of usage before it.
+    """Says what is wrong in one line, without a screen of usage before it.
 
-    ``owners`` says of options that it lacks where they belong.
+    Attributes
+    ----------
+    owners : dict
+        Of options that it lacks, what they belong to.
+    output : tuple
+        What the command writes, as the help calls it, and where to by default; see `add_output`.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
         self.owners: dict[str, str] = {}
+        self.output: tuple[str, str | None] | None = None
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Namespace:  # type: ignore[override]
         given = list(sys.argv[1:] if args is None else args)
-        # First of all: argparse would complain of what a misspelt option leaves for others.
+        # First of all: argparse would complain of what a misspelled option leaves for others.
         for argument in given[: given.index("--")] if "--" in given else given:
             name = argument.partition("=")[0]
             if name.startswith("--") and name not in self._option_string_actions:
@@ -52,7 +61,25 @@ class Parser(ArgumentParser):
         found, unknown = parse(given, namespace)
         if unknown:
             self.error(self._unknown(unknown[0]))
+        if self.output is not None:
+            self._resolve_output(found, *self.output)
         return found
+
+    def _resolve_output(self, args: Namespace, metavar: str, default: str | None) -> None:
+        """Let ``args.output`` be the file of ``-o``, or the last of those named without it."""
+        last = vars(args).pop("last", None)
+        if last is not None and args.output is not None:
+            self.error(
+                f"-o {args.output} and {last} both name {metavar}, the file to write; give one"
+            )
+        args.output = args.output or last or default
+        if args.output == NEEDED:
+            self.error(f"say where to write {metavar}: -o {metavar}")
+        if args.output == STANDARD and getattr(args, "json", False):
+            self.error(
+                f"--json and {metavar} would both be written to standard output (-), and exclude "
+                f"each other; name a file with -o"
+            )
 
     def _unknown(self, name: str) -> str:
         if not name.startswith("-"):
@@ -70,68 +97,58 @@ class Parser(ArgumentParser):
 # ---- kinds of values ----------------------------------------------------------------------------
 
 
-def number(is_fine: Callable[[float], bool], what: str, *words: str) -> Callable[[str], Any]:
+def number(
+    is_fine: Callable[[float], bool],
+    what: str,
+    *words: str,
+    of: Callable[[str], float] = float,
+    hint: str = "",
+) -> Callable[[str], Any]:
     """The kind that takes numbers of which a predicate holds, and a few words."""
 
     def convert(text: str) -> float | str:
         if text in words:
             return text
         try:
-            value = float(text)
-        except ValueError:
+            value = of(text)
+        except (ValueError, OverflowError):
             value = math.nan
         if not is_fine(value):
-            raise ArgumentTypeError(f"must be {what}, got {text!r}")
+            raise ArgumentTypeError(f"must be {what}, got {text!r}{hint}")
         return value
 
     return convert
 
 
-finite = number(math.isfinite, "a finite number")
-positive = number(lambda value: 0 < value < math.inf, "finite and > 0")
-nonnegative = number(lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
-share = number(lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
-weight = number(lambda value: 0 < value < math.inf, "finite and > 0", "auto")
-# The γ of a kernel.
-width = number(
-    lambda value: 0 < value < math.inf, "finite and > 0, or scale or auto", "scale", "auto"
-)
-
-
-def positive_int(text: str, least: int = 1) -> int:
-    """An integer ≥ 1, or another least one."""
-    value = _integer(text)
-    if value < least:
-        raise ArgumentTypeError(f"must be ≥ {least}, got {text}")
-    return value
-
-
-natural = partial(positive_int, least=0)
-
-
-def _integer(text: str) -> int:
+def integer(text: str) -> float:
+    """An integer, which may be written as ``1e6``; NaN for any other number."""
     try:
         return int(text)
     except ValueError:
-        raise ArgumentTypeError(f"must be an integer, got {text!r}") from None
-
-
-def steps(text: str) -> int:
-    """An integer ≥ 1, which may be written as ``1e6``."""
-    try:
         value = float(text)
-    except ValueError:
-        value = 0.5
-    return positive_int(str(int(value)) if value.is_integer() and value < 1e18 else text)
+        return int(value) if value.is_integer() else math.nan
 
 
-def size(text: str) -> int | str:
-    """An integer ≥ 1, or ``auto``."""
-    if text == "auto":
-        return text
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"must be an integer ≥ 1 or auto, got {text!r}")
-    return int(text)
+def whole(least: int, *words: str, hint: str = "") -> Callable[[str], Any]:
+    """The kind that takes integers from a least one on, and a few words."""
+    what = " or ".join([f"an integer ≥ {least}", *words])
+    return number(lambda value: value >= least, what, *words, of=integer, hint=hint)
+
+
+def above_zero(*words: str) -> Callable[[str], Any]:
+    """The kind that takes finite numbers > 0, and a few words."""
+    what = " or ".join(["finite and > 0", *words])
+    return number(lambda value: 0 < value < math.inf, what, *words)
+
+
+nonnegative = number(lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
+share = number(lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
+n_folds = whole(2, hint="; for files, one per fold, say compare --fold-files")
+n_jobs = number(
+    lambda value: not math.isnan(value) and value != 0,
+    "an integer ≥ 1, or -1 for all cores",
+    of=integer,
+)
 
 
 def size_in_bytes(text: str) -> int:
@@ -144,24 +161,6 @@ def size_in_bytes(text: str) -> int:
         return parse_bytes(f"{text}MB" if text.isdecimal() else text)
     except ValueError:
         raise ArgumentTypeError(f"must be a size such as 2GB or 512MiB, got {text!r}") from None
-
-
-def fold_count(text: str) -> int:
-    """A number of folds: an integer ≥ 2."""
-    if not text.isdecimal():
-        raise ArgumentTypeError(
-            f"must be a number of folds, got {text!r}; for files, one per fold, say "
-            "compare --fold-files"
-        )
-    return positive_int(text, 2)
-
-
-def n_jobs(text: str) -> int:
-    """A number of threads: ≥ 1, or -1 for all cores of the process, -2 for all but one."""
-    value = _integer(text)
-    if value == 0:
-        raise ArgumentTypeError("must be ≥ 1, or -1 for all cores, got 0")
-    return value
 
 
 def margin(text: str) -> float | tuple[str, float, float]:
@@ -225,7 +224,7 @@ class Bounds(dict[str, tuple[float, float]]):
 
 def bounds(text: str) -> Bounds:
     """Bounds by feature: entries separated by commas, or in the lines of ``@FILE``."""
-    from linrank.cli.streams import read_text
+    from linrank.cli.files import read_text
     from linrank.data.bounds import parse_bounds
 
     try:
@@ -258,7 +257,7 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
     return choice
 
 
-def weighting(text: str) -> str:
+def pair_weighting(text: str) -> str:
     """A way of weighting pairs by their labels, or a measure."""
     plain = text.replace("-", "_")
     if plain in (AUTO, *PAIR_WEIGHTINGS):
@@ -275,17 +274,19 @@ def weighting(text: str) -> str:
 # What values an option takes, by the kind of a parameter; see `linrank.methods.parameters.Option`.
 # Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
 KINDS: dict[str, Callable[[str], Any]] = {
-    **{"finite": finite, "positive": positive, "nonnegative": nonnegative, "share": share},
-    **{"count": positive_int, "natural": natural, "steps": steps, "size": size, "width": width},
+    "finite": number(math.isfinite, "a finite number"),
+    **{"positive": above_zero(), "nonnegative": nonnegative, "share": share},
+    **{"weight": above_zero("auto"), "width": above_zero("scale", "auto")},  # width: γ of a kernel
+    **{"count": whole(1), "natural": whole(0), "steps": whole(1), "size": whole(1, "auto")},
     **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
-    **{"bounds": bounds, "weighting": weighting, "weight": weight, "features": features},
+    **{"bounds": bounds, "weighting": pair_weighting, "features": features},
 }
 
 # ---- tables of options --------------------------------------------------------------------------
 
 # An option as it is typed, what it takes, and behind two blanks or more what it is for.
 _ROW = re.compile(
-    r"(?:(-\w), )?([\w-]+)(?:@(\w+))?(?: ([^\s:]+)(?::(\w*)(?:=(\S+))?)?)?(?:  +(.+))?"
+    r"(?:(-\w), )?([][.\w-]+)(?:@(\w+))?(?: ([^\s:]+)(?::(\w*)(?:=(\S+))?)?)?(?:  +(.+))?"
 )
 
 
@@ -294,10 +295,10 @@ def declare(parser: argparse._ActionsContainer, table: str, **kinds: Any) -> Non
 
     ``  -n, --name METAVAR:kind=default  help``: a row begins with two blanks and goes on in lines
     that are indented farther. Without a METAVAR it is a flag, without dashes a file that has to
-    be named; a METAVAR ``{a,b}`` lists what can be said. A ``kind`` is one of `KINDS` or of
-    ``kinds``, where it may also be the values to choose from. Without help an option is not shown:
-    ``--old@name`` is another spelling of ``--name``. A line that is not indented begins a group of
-    that title.
+    be named, or may be if it is in brackets. ``METAVAR...`` takes several values, ``{a,b}`` one of
+    these. A ``kind`` is one of `KINDS` or of ``kinds``, where it may also be the values to choose
+    from. ``--name@value`` keeps what was given under another name. Without help an option is not
+    shown. A line that is not indented begins a group of that title.
     """
     group: Any = parser
     for line in re.sub(r"\n {3,}(?=\S)", " ", table).splitlines():
@@ -307,18 +308,24 @@ def declare(parser: argparse._ActionsContainer, table: str, **kinds: Any) -> Non
         row = _ROW.fullmatch(line.strip())
         assert row is not None, line
         short, name, dest, metavar, kind, default, about = row.groups()
-        how: dict[str, Any] = {"help": about or argparse.SUPPRESS} | (
-            {"dest": dest} if dest else {}
-        )
+        how: dict[str, Any] = {"help": about or argparse.SUPPRESS}
+        if dest:
+            how["dest"] = dest
         if not name.startswith("-"):
-            name, metavar = name.lower(), name
+            metavar = name
+            name = name.strip("[].").lower()
         if metavar is None:
             how["action"] = "store_true"
         elif metavar.startswith("{"):
             how["choices"] = tuple(metavar[1:-1].split(","))
         else:
-            how["metavar"] = metavar
-        of = {**KINDS, "folds": fold_count, **kinds}.get(kind)
+            how["metavar"] = re.sub(r"\[|\]|\b\.\.\.", "", metavar)
+            is_optional = metavar.startswith("[")
+            if re.fullmatch(r"\[?\w+\.\.\.\]?", metavar):
+                how |= {"nargs": "*" if is_optional else "+", "default": []}
+            elif is_optional:
+                how["nargs"] = "?"
+        of = {**KINDS, "folds": n_folds, **kinds}.get(kind)
         if of is not None:
             how["type" if callable(of) else "choices"] = of
         if default is not None:
@@ -334,15 +341,34 @@ def flags_in(table: str) -> list[str]:
 # ---- the options of a method --------------------------------------------------------------------
 
 
-def method_asked(arguments: Sequence[str], parser: ArgumentParser) -> str | None:
-    """The method that the arguments of a command name; what else there is is not looked at."""
+def choose_method(
+    parser: Parser, arguments: Sequence[str], methods: Mapping[str, Method]
+) -> Method:
+    """The method of a command that the arguments name, or the first; declares DATA and --method.
+
+    What else there is in the arguments is not looked at. The description gets a list of methods.
+    """
     first = Parser(prog=parser.prog, add_help=False)
     first.add_argument("--method", metavar="NAME")
+    first.add_argument("--auto", dest="method", action="store_const", const="auto")
     name: str | None = first.parse_known_args(list(arguments))[0].method
     try:
-        return None if name is None else method_named(name).name
+        asked = None if name is None else method_named(name)
     except ValueError as error:
         parser.error(f"--method: {error}")
+    if asked is not None and asked.name not in methods:
+        parser.error(f"--method {asked.name} has no grid; tune takes {', '.join(methods)}")
+    default = next(iter(methods))
+    method = asked or methods[default]
+    rows = [f"`{parser.prog} --method NAME --help` has the options of each method:"]
+    for one in methods.values() if asked is None else [method]:
+        rows += textwrap.wrap(f"  {one.name:<12}{one.summary}", 80, subsequent_indent=" " * 14)
+    parser.description = (parser.description or "").format(methods="\n".join(rows))
+    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--method", metavar="NAME", default=method.name, help=f"(default: {default})"
+    )
+    return method
 
 
 def load(function: Callable[..., Any]) -> None:
@@ -351,22 +377,11 @@ def load(function: Callable[..., Any]) -> None:
         function.load()
 
 
-def list_methods(methods: Iterable[Method], command: str) -> str:
-    """The methods of a command, with a line or two on each."""
-    import textwrap
-
-    rows = [f"`linrank {command} --method NAME --help` has the options of each method:"]
-    for method in methods:
-        indent = {"initial_indent": f"  {method.name:<12}", "subsequent_indent": " " * 14}
-        rows += textwrap.wrap(method.summary, 80, **indent)  # type: ignore[arg-type]
-    return "\n".join(rows)
-
-
 NONE = "none"
 
 
 def flags_of(name: str, option: Option) -> tuple[str, ...]:
-    """How a parameter is spelt on the command line."""
+    """How a parameter is spelled on the command line."""
     return option.flags or (flag(name),)
 
 
@@ -405,7 +420,7 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
             # None is what is not given, unless the default is another: then it has a name.
             shown = [value or NONE for value in option.choices[1:]]
             names = [str(value) for value in (option.choices[0], *shown) if value is not None]
-            about, told = f"{about}: {_listed(names, told)}", None if told in names else told
+            about, told = f"{about}: {_list_choices(names, told)}", None if told in names else told
             how["type"] = one_of(names)
             if option.kind == "average":
                 how |= {"nargs": "?", "const": AVERAGES[0]}
@@ -416,7 +431,7 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
         )
 
 
-def _listed(names: Sequence[str], default: str | None) -> str:
+def _list_choices(names: Sequence[str], default: str | None) -> str:
     return ", ".join(f"{name} (default)" if name == default else name for name in names)
 
 
@@ -443,7 +458,7 @@ def add_owners(
     }
 
 
-def parameters_of(args: Namespace, parser: ArgumentParser, parameters: type) -> Any:
+def parameters_of(args: Namespace, parameters: type) -> Any:
     """The parameters with the values that were given; those that do not go together are refused."""
     options = options_of(parameters)
     given = {name: getattr(args, name) for name in options if getattr(args, name) is not None}
@@ -452,17 +467,18 @@ def parameters_of(args: Namespace, parser: ArgumentParser, parameters: type) -> 
         given[name] = None if value == NONE and choices and NONE not in choices else value
     made = parameters(**given)
     for name in given:
-        told = flags_of(name, options[name])[-1]
+        spelling = flags_of(name, options[name])[-1]
         for other in options[name].excludes:
             if other in given:
-                parser.error(f"{told} and {flags_of(other, options[other])[-1]} exclude each other")
+                rival = flags_of(other, options[other])[-1]
+                raise UsageError(f"{spelling} and {rival} exclude each other")
         if options[name].needs and options[name].needs[0] in options:
             other, values = options[name].needs
             value = getattr(made, other)
             if value not in values if values else value is None:
                 wanted = f"{flags_of(other, options[other])[-1]} {' or '.join(values)}".rstrip()
                 found = f", not {value}" if values else ""
-                parser.error(f"{told} needs {wanted}{found}")
+                raise UsageError(f"{spelling} needs {wanted}{found}")
     if "random_state" in options and "random_state" not in given:
         made.random_state = 0
     made.n_jobs = args.jobs
@@ -472,7 +488,7 @@ def parameters_of(args: Namespace, parser: ArgumentParser, parameters: type) -> 
 # ---- options that commands share ----------------------------------------------------------------
 
 
-def given(args: Namespace, names: Sequence[str]) -> list[str]:
+def find_given(args: Namespace, names: Sequence[str]) -> list[str]:
     """The options, by the names of their values, that were on the command line.
 
     A command may lack some.
@@ -480,6 +496,25 @@ def given(args: Namespace, names: Sequence[str]) -> list[str]:
     values = {name: getattr(args, name, None) for name in names}
     # By identity: a number that is 0 was given, and equals False.
     return [name for name, value in values.items() if value is not None and value is not False]
+
+
+_LETTERS = {"-c": "C", "-e": "tol", "-m": "metrics"}
+
+
+def check_rules(args: Namespace, rules: str) -> None:
+    """Fail on options that do not go together.
+
+    Each line is ``ONE needs OTHER`` or ``ONE excludes OTHER``, with the reason or the remedy behind
+    it, and the message of the error; it goes on in lines that are indented.
+    """
+    for rule in re.sub(r"\n {3,}", " ", rules).strip().splitlines():
+        one, verb, other = rule.replace(":", "").split()[:3]
+        has_one, has_other = (
+            find_given(args, [_LETTERS.get(name, name.lstrip("-").replace("-", "_"))])
+            for name in (one, other.lower() if other.isupper() else other)
+        )
+        if has_one and bool(has_other) == (verb == "excludes"):
+            raise UsageError(rule)
 
 
 def fill_in(args: Namespace, defaults: Mapping[str, object]) -> None:
@@ -492,9 +527,9 @@ def fill_in(args: Namespace, defaults: Mapping[str, object]) -> None:
 _FILES = f"""
   --format NAME:formats     {", ".join(FORMATS)} (default: by content and name)
   --no-sidecars             ignore FILE.query, .group, .weight, .position"""
-_JUDGEMENTS = """
+_JUDGMENTS = """
   --qrels FILE              labels by query and document, as TREC has them
-  --unjudged HOW:unjudged   rows without a judgement: zero (default), drop, error"""
+  --unjudged HOW:unjudged   rows without a judgment: zero (default), drop, error"""
 _MISSING = f"""
   --missing {{{",".join(MISSING)}}}  what a missing value (NaN, null) of a table means: an error
       (default), 0, or the mean of the feature; a model scores by what it was trained with"""
@@ -507,14 +542,14 @@ _VALUES = """
 def add_reading(
     parser: ArgumentParser,
     *,
-    judgements: bool = True,
+    judgments: bool = True,
     missing: bool = True,
     features: str = "--features",
     jobs: str = "threads",
 ) -> None:
     """How data files are read, and with how many threads (or other ``jobs``) everything runs.
 
-    Without ``judgements``, labels are those of the files: the command has a --qrels of its own;
+    Without ``judgments``, labels are those of the files: the command has a --qrels of its own;
     without ``missing``, what happens to missing values is a matter of the method. ``features`` is
     the name of the option that chooses columns.
     """
@@ -528,7 +563,7 @@ def add_reading(
         group.add_argument(f"--{role}", metavar="COLUMN", help=argparse.SUPPRESS)
     about = "as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)"
     group.add_argument(features, metavar="COLUMNS", dest="features", help=about)
-    tables = [_FILES, _JUDGEMENTS if judgements else "", _MISSING if missing else "", _VALUES]
+    tables = [_FILES, _JUDGMENTS if judgments else "", _MISSING if missing else "", _VALUES]
     kinds = {"formats": FORMATS, "unjudged": UNJUDGED, "dtype": DTYPES, "base": INDEX_BASE}
     declare(group, "".join(tables), **kinds)
     threads = f"{jobs} (default: all cores available)"
@@ -548,59 +583,25 @@ def add_reporting(parser: ArgumentParser) -> None:
     add_volume(parser)
 
 
-def add_output(parser: ArgumentParser, metavar: str, about: str) -> None:
-    """What is written: the file of ``-o``, or the last of those that are named without an option.
+def add_output(
+    parser: Parser, metavar: str, about: str, *, default: str | None = NEEDED, last: bool = False
+) -> None:
+    """What is written: the file of ``-o``, or of ``last`` the last one named without an option.
 
-    `output_of` finds it.
+    Without a default it has to be said.
     """
     declare(parser, f"  -o, --output {metavar}  {about}")
-    parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
+    parser.output = metavar, default
+    if last:
+        parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
 
 
-def output_of(args: Namespace, parser: ArgumentParser, metavar: str, default: str | None) -> str:
-    """The file to write: that of ``-o``, or the last that was named."""
-    if args.last is not None and args.output is not None:
-        parser.error(
-            f"-o {args.output} and {args.last} both name {metavar}, the file to write; give one"
-        )
-    found: str | None = args.last if args.output is None else args.output
-    if found is None and default is None:
-        parser.error(f"say where to write {metavar}: -o {metavar}")
-    return found or default or ""
-
-
-class _Metrics(argparse.Action):
-    """Metrics, as often as wanted and with commas between them; the first is the one that selects.
-
-    ``--scoring``, which used to name that one, puts it before the others.
-    """
-
-    def __call__(
-        self,
-        parser: ArgumentParser,
-        namespace: Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        # Not at commas inside of parentheses: p(rel=2,...)@5.
-        found = [name for name in re.split(r",(?![^(]*\))", values) if name.strip()]
-        if not found:
-            parser.error(f"{option_string} needs the name of a metric, as ndcg@10")
-        before, n_first = getattr(namespace, self.dest) or [], namespace.n_scoring
-        if option_string == "--scoring":
-            namespace.n_scoring = n_first + len(found)
-        else:
-            n_first = len(before)
-        setattr(namespace, self.dest, [*before[:n_first], *found, *before[n_first:]])
-
-
-def selecting_metric(args: Namespace) -> tuple[str | None, list[str] | None]:
-    """The metric that selects, and those to show; None for the usual ones.
-
-    With the old ``--scoring`` the two are independent, as they were.
-    """
-    metrics = args.metrics or [None]
-    return metrics[0], metrics[args.n_scoring :] if args.metrics else None
+def metrics(text: str) -> list[str]:
+    """Names of metrics, separated by commas: not by those in parentheses, as in p(rel=2,...)@5."""
+    found = [name for name in re.split(r",(?![^(]*\))", text) if name.strip()]
+    if not found:
+        raise ArgumentTypeError("needs the name of a metric, as ndcg@10")
+    return found
 
 
 _CONVENTION = """
@@ -613,18 +614,11 @@ def add_metrics(parser: ArgumentParser, *, default: str, selects: str | None = N
 
     It is "alone" where there is one metric only.
     """
-    parser.set_defaults(n_scoring=0)
     several = "; several with commas or repeated" if selects != "alone" else ""
     several += f"; the first {selects}" if selects not in (None, "alone") else ""
+    about = f"e.g. ndcg@10, map, p@5, err@10{several} (default: {default})"
+    names = ("-m", "--metric")
     parser.add_argument(
-        "-m",
-        "--metric",
-        action=_Metrics,
-        metavar="METRIC",
-        dest="metrics",
-        help=f"e.g. ndcg@10, map, p@5, err@10{several} (default: {default})",
-    )
-    parser.add_argument(
-        "--metrics", "--scoring", action=_Metrics, dest="metrics", help=argparse.SUPPRESS
+        *names, action="extend", type=metrics, metavar="METRIC", dest="metrics", help=about
     )
     declare(parser, _CONVENTION)

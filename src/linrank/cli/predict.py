@@ -1,18 +1,27 @@
-"""``linrank predict``: one score per row, a table of them, or a TREC run."""
+"""linrank predict DATA MODEL [-o SCORES] [options]
+
+Score every row of DATA with MODEL, in the order of the file: one number per line, written so that
+reading it back gives the same bits; or, where the name of SCORES ends in .csv, .tsv, .parquet or
+.arrow, a table of qid, docid and score. With --trec, a run for trec_eval: for each query its
+rows by falling score, as `qid Q0 docid rank score tag`.
+
+Text on standard input (DATA is -) is scored as it arrives, whatever its length: a line is answered
+at once; where the query matters, for --trec and models of --scale query, a query is answered when
+the next one begins, and its rows must come together. --stream reads a file in the same way.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli import options, reading, streams
-from linrank.cli.console import Console
-from linrank.cli.main import OK
-from linrank.io.formats import binary_format, table_format
+from linrank.cli import files, options
+from linrank.cli.console import Console, Result
+from linrank.cli.main import UsageError
+from linrank.cli.options import INDEX_BASE, STANDARD
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -23,36 +32,103 @@ if TYPE_CHECKING:
     from linrank.io.svmlight import TextStream
     from linrank.models.linear import Model
 
-
 BLOCK = 1 << 16  # lines formatted at a time
+# What is said of a table; text has no columns.
+COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
+
+OPTIONS = """
+  DATA        rows to score: a file, a store, or - for stdin
+  MODEL       model file written by linrank train
+TREC run:
+  --trec      write a run instead of bare scores
+  --tag TAG:str=linrank  name of the run (default: linrank)
+  --topk K:count  only the best K rows of each query
+"""
 
 
-def score_lines(scores: NDArray[np.float64]) -> Iterator[str]:
-    """Blocks of one score a line."""
-    # repr of a float is the shortest decimal that reads back as the same float64.
-    for start in range(0, len(scores), BLOCK):
-        yield "\n".join(map(repr, scores[start : start + BLOCK].tolist())) + "\n"
+def configure(parser: options.Parser) -> None:
+    """Declare the options."""
+    options.declare(parser, OPTIONS)
+    about = "file to write: .csv, .tsv, .parquet and .arrow are tables, others text (default: -)"
+    options.add_output(parser, "SCORES", about, default=STANDARD, last=True)
+    parser.add_argument(
+        "--stream",
+        action=argparse.BooleanOptionalAction,
+        help="score text as it is read, in bounded memory (default: of standard input only); "
+        "--no-stream reads all of it first",
+    )
+    options.add_reading(parser)
+    options.add_volume(parser)
 
 
-def run_lines_of(
+def run(args: Namespace, console: Console) -> Result:
+    """Read the model and the data, write the scores."""
+    from linrank.io.formats import table_format
+
+    options.check_rules(args, "--topk needs --trec: bare scores are one per row")
+    if len(args.tag.split()) != 1:
+        raise UsageError(f"--tag must be one word, got {args.tag!r}")
+    table = table_format(args.output)
+    for name in ("trec", "stream") if table else ():
+        if getattr(args, name):
+            raise UsageError(f"--{name} writes lines of text, and {args.output} would be a table")
+    files.check_files([args.data, args.model], args.output)
+
+    model = files.read_model(args.model)
+    if table is None and _is_streamed(args, model):
+        n_rows, name = _score_stream(model, args, console)
+    else:
+        n_rows, name = _score_all(model, table, args, console)
+    if args.output != STANDARD:
+        console.say("scored", f"{count(n_rows, 'row')} of {name}; written to {args.output}")
+    return Result({})
+
+
+# ---- rows in memory -----------------------------------------------------------------------------
+
+
+def _score_all(
+    model: Model, table: str | None, args: Namespace, console: Console
+) -> tuple[int, str]:
+    """Read all rows, write their scores; how many they were, and where they came from."""
+    data, scores = files.read_and_score(model, args.data, args, console, labelled=False)
+    if table is not None:
+        from linrank.io.write import write_columns
+
+        qid = [1] * data.n_rows if data.qid is None else data.qid.tolist()
+        columns = {"qid": qid, "docid": _documents(data), "score": scores}
+        write_columns(columns, args.output, table)
+    else:
+        ids = data.queries.ids if args.trec else None
+        files.write_lines(args.output, _lines(data, scores, [1] if ids is None else ids, args))
+    return data.n_rows, data.source
+
+
+def _lines(
     data: Dataset,
     scores: NDArray[np.float64],
     ids: Sequence[Any] | NDArray[Any],
     args: Namespace,
     n_before: int = 0,
 ) -> Iterator[str]:
-    """`qid Q0 docid rank score tag`, ties in input order; a row without docid gets its number.
+    """Blocks of lines: a score, or of a run `qid Q0 docid rank score tag`, ties in input order.
 
     ``ids`` are those of the queries of `data`; ``n_before`` rows came before it.
     """
+    if not args.trec:
+        # repr of a float is the shortest decimal that reads back as the same float64.
+        for start in range(0, len(scores), BLOCK):
+            yield "\n".join(map(repr, scores[start : start + BLOCK].tolist())) + "\n"
+        return
+    import numpy as np
 
     from linrank.io.trec import check_words, run_lines
 
     queries, names = data.queries, _documents(data, n_before)
-    query = queries.query_of_rows()
+    query = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
     check_words(map(str, ids), "qid")
     check_words(names, "docid")
-    return run_lines(query, ids, names, scores, args.tag, args.topk)
+    yield from run_lines(query, ids, names, scores, args.tag, args.topk)
 
 
 def _documents(data: Dataset, n_before: int = 0) -> list[str]:
@@ -61,37 +137,60 @@ def _documents(data: Dataset, n_before: int = 0) -> list[str]:
     return [docid or str(row) for row, docid in enumerate(docids, n_before + 1)]
 
 
-def can_stream(model: Model) -> bool:
-    """Whether rows need nothing but their query to be scored: not for a precomputed kernel, whose
-    columns are the training rows, all of them and no others."""
-    kernel = getattr(model, "kernel", None)
-    return kernel is None or kernel.name != "precomputed"
+# ---- a stream of rows ---------------------------------------------------------------------------
 
 
-def run_stream(model: Model, output: str, args: Namespace, console: Console) -> int:
-    """Score and write what is read, until the end of it."""
-    from linrank.io.svmlight import TextStream, whole_queries
+def _is_streamed(args: Namespace, model: Model) -> bool:
+    """Whether rows are scored as they come: text of standard input, unless told otherwise."""
+    # The columns of a precomputed kernel are the training rows, all of them and no others.
+    can_stream = getattr(getattr(model, "kernel", None), "name", None) != "precomputed"
+    given = options.find_given(args, COLUMNS)
+    is_text = args.format in (None, "svmlight") and not given
+    if args.stream is None:
+        return args.data == STANDARD and can_stream and is_text and not _is_table()
+    if not args.stream:
+        return False
+    if not can_stream:
+        raise ValueError(
+            f"{args.model}: a model of a precomputed kernel scores whole matrices; "
+            "leave out --stream"
+        )
+    files.check_text(args.data)
+    if not is_text:
+        named = ", ".join(map(options.flag, given or ["format"]))
+        raise ValueError(f"--stream reads SVMlight text, and {named} is for tables; leave it out")
+    return True
 
-    how = {"zero_based": options.INDEX_BASE[args.index_base], "dtype": args.dtype}
-    how |= reading.counted_from(model.training.get("index_base"), args)
+
+def _is_table() -> bool:
+    """Whether standard input begins like a table; looks without reading."""
+    from linrank.io.formats import binary_format
+
+    peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
+    return peek is not None and binary_format(bytes(peek(8)[:8])) is not None
+
+
+def _score_stream(model: Model, args: Namespace, console: Console) -> tuple[int, str]:
+    """Score and write what is read, until the end of it; how many rows, and of what."""
+    from linrank.io.svmlight import TextStream
+
+    how = {"zero_based": INDEX_BASE[args.index_base], "dtype": args.dtype}
+    how |= files.counted_from(model.training.get("index_base"), args)
     by_query = args.trec or model.scaling.needs_queries
     stream = TextStream(args.data, model.n_features, **how, grouped=by_query)
-    parts = whole_queries(stream) if by_query else iter(stream)
-    with reading.in_options(console):
-        streams.write_lines(output, _blocks(model, stream, parts, args, console))
-    if output != streams.STANDARD:
-        console.say(
-            "scored", f"{count(stream.n_rows, 'row')} of {stream.name}; written to {output}"
-        )
-    return OK
+    with files.in_options(console):
+        files.write_lines(args.output, _stream_lines(model, stream, by_query, args, console))
+    return stream.n_rows, stream.name
 
 
-def _blocks(
-    model: Model, stream: TextStream, parts: Iterator[Dataset], args: Namespace, console: Console
+def _stream_lines(
+    model: Model, stream: TextStream, by_query: bool, args: Namespace, console: Console
 ) -> Iterator[str]:
     """The lines of each part, scored."""
+    from linrank.io.svmlight import whole_queries
+
     n_before, has_warned = 0, False
-    for data in parts:
+    for data in whole_queries(stream) if by_query else stream:
         if stream.beyond is not None and not has_warned:
             place, feature = stream.beyond
             console.warn(
@@ -103,119 +202,7 @@ def _blocks(
             scores: NDArray[np.float64] = model.predict(data, n_jobs=args.jobs)
         except ValueError as error:  # it counts from the first row that is still here
             raise ValueError(f"{stream.name}: behind {n_before:,} rows: {error}") from None
-        if args.trec:
-            numbers = data.queries.ids
-            ids = ["1"] if numbers is None else [stream.id_of(q) for q in numbers.tolist()]
-            yield from run_lines_of(data, scores, ids, args, n_before)
-        else:
-            yield from score_lines(scores)
+        numbers = data.queries.ids if args.trec else None
+        ids = ["1"] if numbers is None else [stream.id_of(q) for q in numbers.tolist()]
+        yield from _lines(data, scores, ids, args, n_before)
         n_before += data.n_rows
-
-
-OPTIONS = """
-  DATA        rows to score: a file, a store, or - for stdin
-  MODEL       model file written by linrank train
-TREC run:
-  --trec      write a run instead of bare scores
-  --tag TAG:str=linrank  name of the run (default: linrank)
-  --topk K:count  only the best K rows of each query
-"""
-DESCRIPTION = """\
-Score every row of DATA with MODEL, in the order of the file: one number per line, written so that
-reading it back gives the same bits; or, where the name of SCORES ends in .csv, .tsv, .parquet or
-.arrow, a table of qid, docid and score. With --trec, a run for trec_eval: for each query its
-rows by falling score, as `qid Q0 docid rank score tag`.
-
-Text on standard input (DATA is -) is scored as it arrives, whatever its length: a line is answered
-at once; where the query matters, for --trec and models of --scale query, a query is answered when
-the next one begins, and its rows must come together. --stream reads a file in the same way.
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    """Declare the options."""
-    parser.usage = "linrank predict DATA MODEL [-o SCORES] [options]"
-    parser.description = DESCRIPTION
-    options.declare(parser, OPTIONS)
-    options.add_output(
-        parser,
-        "SCORES",
-        "file to write: .csv, .tsv, .parquet and .arrow are tables, others text (default: -, "
-        "standard output)",
-    )
-    parser.add_argument(
-        "--stream",
-        action=argparse.BooleanOptionalAction,
-        help="score text as it is read, in bounded memory (default: of standard input only); "
-        "--no-stream reads all of it first",
-    )
-    options.add_reading(parser)
-    options.add_volume(parser)
-
-
-def run(args: Namespace, parser: ArgumentParser) -> int:
-    """Read the model and the data, write the scores."""
-    if args.topk is not None and not args.trec:
-        parser.error("--topk needs --trec: bare scores are one per row")
-    if not args.tag or len(args.tag.split()) != 1:
-        parser.error(f"--tag must be one word, got {args.tag!r}")
-    if args.data == args.model == streams.STANDARD:
-        parser.error("DATA and MODEL cannot both be standard input")
-    output = options.output_of(args, parser, "SCORES", streams.STANDARD)
-    table = table_format(output)
-    for name in ("trec", "stream") if table else ():
-        if getattr(args, name):
-            parser.error(f"--{name} writes lines of text, and {output} would be a table")
-    streams.check_output(output, args.data, args.model)
-
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    model = streams.read_model(args.model)
-    if table is None and _streams(args, model):
-        return run_stream(model, output, args, console)
-    data, scores = reading.read_and_score(model, args.data, args, console, labelled=False)
-    if args.trec:
-        ids = data.queries.ids
-        streams.write_lines(output, run_lines_of(data, scores, [1] if ids is None else ids, args))
-    elif table is not None:
-        from linrank.io.write import write_columns
-
-        qid = [1] * data.n_rows if data.qid is None else data.qid.tolist()
-        columns = {"qid": qid, "docid": _documents(data), "score": scores}
-        write_columns(columns, output, table)
-    else:
-        streams.write_lines(output, score_lines(scores))
-    if output != streams.STANDARD:
-        console.say("scored", f"{count(data.n_rows, 'row')} of {data.source}; written to {output}")
-    return OK
-
-
-# What is told of a table; text has no columns.
-COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
-
-
-def _streams(args: Namespace, model: Model) -> bool:
-    """Whether rows are scored as they come: text of standard input, unless told otherwise."""
-    told = options.given(args, COLUMNS)
-    is_text = getattr(args, "format", None) in (None, "svmlight") and not told
-    if args.stream is None:
-        return args.data == streams.STANDARD and can_stream(model) and is_text and not _is_table()
-    if not args.stream:
-        return False
-    if not can_stream(model):
-        raise ValueError(
-            f"{args.model}: a model of a precomputed kernel scores whole matrices; "
-            "leave out --stream"
-        )
-    if os.path.isdir(args.data):
-        raise ValueError(f"{args.data}: is a folder, and --stream reads text; leave it out")
-    reading.check_text(args.data)
-    if not is_text:
-        named = ", ".join(map(options.flag, told or ["format"]))
-        raise ValueError(f"--stream reads SVMlight text, and {named} is for tables; leave it out")
-    return True
-
-
-def _is_table() -> bool:
-    """Whether standard input begins like a table; looks without reading."""
-    peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
-    return peek is not None and binary_format(bytes(peek(8)[:8])) is not None

@@ -1,30 +1,5 @@
-"""``linrank train``: data in, model out, and how far from the optimum it is, for every method."""
+"""linrank train DATA -o MODEL [--method NAME] [options]
 
-from __future__ import annotations
-
-import argparse
-import math
-import os
-import time
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from linrank.cli import options, reading, streams
-from linrank.cli.console import Console
-from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.methods.base import METHODS, Description, Method, Task, Trained
-from linrank.methods.parameters import PairLosses, options_of
-from linrank.system.resources import count, seconds
-
-if TYPE_CHECKING:
-    from linrank.data.preferences import Preferences
-    from linrank.metrics import Evaluation
-    from linrank.models.linear import Model
-
-METRICS = ("ndcg@10", "map", "pairwise_accuracy")
-
-DESCRIPTION = """\
 Learn from DATA, write the model, and say how far from the optimum it is.
 
 DATA is SVMlight text (label qid:Q 1:v 2:v ... # docid), plain or compressed; a
@@ -34,7 +9,36 @@ table (Parquet, Arrow, CSV, TSV) with columns by name; or a store, the folder of
 {methods}
 """
 
+from __future__ import annotations
+
+import math
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli import files, options
+from linrank.cli.console import Clock, Console, Result
+from linrank.cli.main import NOT_CONVERGED, OK, UsageError
+from linrank.cli.options import STANDARD
+from linrank.methods.base import METHODS, Method, Task, Trained
+from linrank.methods.parameters import PairLosses, options_of
+from linrank.options import SELECTED_PAIRS
+from linrank.system.resources import count, seconds
+
+if TYPE_CHECKING:
+    from linrank.dask.partitions import Partitions
+    from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
+    from linrank.io.store.store import Store
+    from linrank.models.linear import Model
+
 PATIENCE = "--patience SECONDS:positive  fail when there is no worker for so long (default: 60)"
+_LOCAL = "local:"
+METRICS = ("ndcg@10", "map", "pairwise_accuracy")
+
 
 # Options of what only some methods can do: learn from listed pairs, or from other places than
 # memory.
@@ -50,7 +54,6 @@ GROUPS = {
   {PATIENCE}""",
     "stream": """
   --stream            read DATA batch by batch and never hold all of it; --passes times
-  --memory@memory_limit SIZE:size_in_bytes
   --steps-per-row R:positive  --stream: pairs drawn a row (default: 4)
   --checkpoint FILE   --stream: save the state there; if FILE exists, go on from it with the same
                       result
@@ -58,18 +61,22 @@ GROUPS = {
 }
 
 
+RULES = """
+--no-labels needs --preferences FILE
+--across-queries needs --preferences FILE
+"""
+CLUSTER_RULES = """
+--dask excludes --memory-limit: the workers have their own
+--dask excludes --missing: it is decided when a store is written
+--dask excludes --preferences: they compare any two rows
+--resume needs --checkpoint FILE, the weights to go on from
+"""
+
+
 def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
-    asked = options.method_asked(arguments, parser)
-    method = METHODS[asked or next(iter(METHODS))]
-    parser.usage = "linrank train DATA -o MODEL [--method NAME] [options]"
-    shown = METHODS.values() if asked is None else [method]
-    parser.description = DESCRIPTION.format(methods=options.list_methods(shown, "train"))
-    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
-    options.add_output(parser, "MODEL", "model file to write, or -")
-    parser.add_argument(
-        "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(METHODS))})"
-    )
+    method = options.choose_method(parser, arguments, METHODS)
+    options.add_output(parser, "MODEL", "model file to write, or -", last=True)
     options.add_parameters(parser, method.parameters, f"options of {method.name}")
     owners: dict[str, str] = {}
     for title, own in GROUPS.items():
@@ -91,104 +98,53 @@ def _offers(method: Method, group: str) -> bool:
     )
 
 
-def run(args: Namespace, parser: ArgumentParser) -> int:
+def run(args: Namespace, console: Console) -> Result:
     """Read, train, write, measure."""
-    method, args.model = METHODS[args.method], options.output_of(args, parser, "MODEL", None)
     if getattr(args, "stream", False):
         from linrank.cli.stream import run_stream
 
-        return run_stream(args, parser)
-    parameters = options.parameters_of(args, parser, method.parameters)
-    is_cluster = getattr(args, "dask", None) is not None
-    is_store = is_cluster or ("store" in method.places and parameters.memory_limit is not None)
-    _check(args, parser, is_store)
-
-    # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.io.svmlight  # noqa: F401
-
-    options.load(method.train)
-    start = time.perf_counter()
-    console = Console(quiet=args.quiet, verbose=args.verbose)
-    data: Any = (
-        reading.open_store(args) if is_store else reading.read_data(args.data, args, console)
-    )
-    read = time.perf_counter()
-    took = "" if is_store else f" in {seconds(read - start)}"
-    console.say("opened" if is_store else "read", f"{reading.describe_data(data)}{took}")
-    data, preferences = _with_preferences(data, args, console)
+        return run_stream(args, console)
+    method = METHODS[args.method]
+    parameters = options.parameters_of(args, method.parameters)
+    is_store = uses_store(method, args)
+    _check(args, is_store)
+    options.load(method.train)  # before the clock starts: the time of reading is not that of NumPy
+    opened, clock = open_data(args, console, is_store)
+    data, preferences = _with_preferences(opened, args, console)
     parameters.callback = console.progress(state_line)
-    reading.resolve_bounds(parameters, data)
-    if is_cluster:
-        from linrank.cli.cluster import train_on_cluster
-
+    files.resolve_bounds(parameters, data)
+    summary = {**files.data_summary(data, args), "preferences": preferences and len(preferences)}
+    if getattr(args, "dask", None) is not None:
+        summary["dask"] = args.dask
         trained = train_on_cluster(method, data, parameters, args, console)
     else:
         trained = method.train(Task(data, parameters, preferences=preferences))
-    done = time.perf_counter()
-    told = tell_trained(trained, method, parameters, done - read, console)
-    evaluation = write_and_validate(trained.model, args, console)
-    if args.json:
-        summary = {
-            **reading.data_summary(data, args),
-            "preferences": preferences and len(preferences),
-        }
-        if is_cluster:
-            summary["dask"] = args.dask
-        training = {"method": method.name, **told.facts}
-        if "coef_bounds" in options_of(method.parameters):
-            training["bounds"] = args.coef_bounds and args.coef_bounds.text
-        print_json(args, summary, training, evaluation, (start, read, done))
-    return OK if trained.is_done else NOT_CONVERGED
+    training = {"method": method.name}
+    training |= describe_trained(trained, method, parameters, clock.end("train"), console)
+    if "coef_bounds" in options_of(method.parameters):
+        training["bounds"] = args.coef_bounds and args.coef_bounds.text
+    return finish(trained.model, trained.is_done, summary, training, args, console, clock)
 
 
 # ---- before the training ------------------------------------------------------------------------
 
 
-def _check(args: Namespace, parser: ArgumentParser, is_store: bool) -> None:
+def _check(args: Namespace, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     preferences = getattr(args, "preferences", None)
-    if preferences is None and options.given(args, ("no_labels", "across_queries")):
-        parser.error("--no-labels and --across-queries need --preferences FILE")
-    if preferences is not None:
-        if preferences == streams.STANDARD in (args.data, args.valid):
-            parser.error("--preferences and other data cannot both be standard input")
-        if is_store:
-            parser.error("--preferences compare any two rows, which passes over a store cannot")
-        streams.check_inputs(preferences)
-    if getattr(args, "dask", None) is not None:
-        from linrank.cli.cluster import check_cluster
-
-        check_cluster(args, parser)
-    else:
-        needing = options.flags_in(GROUPS["cluster"] + GROUPS["stream"])
-        names = [name[2:].replace("-", "_") for name in needing]
-        for name in options.given(args, names):
-            needed = "--dask" if hasattr(args, "dask") else "--stream"
-            parser.error(f"{options.flag(name)} needs {needed}")
-    if is_store and not os.path.isdir(args.data):
-        streams.check_readable(args.data)
-        parser.error(
-            f"{args.data} is no store, which passes within a limit and clusters read; write one "
-            f"first: linrank convert {args.data} -o STORE"
-        )
-    check_files(args, parser, preferences)
+    options.check_rules(args, RULES)
+    if preferences is not None and is_store:
+        raise UsageError("--preferences compare any two rows, which passes over a store cannot")
+    check_place(args, is_store, GROUPS)
+    check_trained_files(args, preferences)
 
 
-def check_files(args: Namespace, parser: ArgumentParser, *others: str | None) -> None:
-    """Fail on a misspelt file or metric.
-
-    ``others`` are files that are read beside the data and the validation data.
-    """
-    if args.json and args.model == streams.STANDARD:
-        parser.error("--json and a model on standard output (-) exclude each other")
-    if args.data == args.valid == streams.STANDARD:
-        parser.error("DATA and --valid cannot both be standard input")
-    if args.metrics and args.valid is None:
-        parser.error("-m needs --valid FILE, the data to measure on")
-    streams.check_output(args.model, args.data, args.valid, *others)
-    streams.check_inputs(args.valid)
+def check_trained_files(args: Namespace, *others: str | None) -> None:
+    """Fail on a misspelled file or metric; ``others`` are read beside data and validation data."""
+    options.check_rules(args, "-m needs --valid FILE, the data to measure on")
     if args.valid is not None:
-        reading.check_metrics(args.metrics, args.convention)
+        files.check_metrics(args.metrics, args.convention)
+    files.check_files([*others, args.data, args.valid], args.output)
 
 
 def _with_preferences(
@@ -203,90 +159,207 @@ def _with_preferences(
     if data.qid is not None and not args.across_queries:
         preferences.check_queries(data.queries)
     console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
-    return (reading.without_labels(data) if args.no_labels else data), preferences
+    return (files.without_labels(data) if args.no_labels else data), preferences
+
+
+# ---- places of the data -------------------------------------------------------------------------
+
+
+def uses_store(method: Method, args: Namespace) -> bool:
+    """Whether the data are to stay where they are: a limit or a cluster goes through a store."""
+    is_limited = "store" in method.places and getattr(args, "memory_limit", None) is not None
+    return is_limited or getattr(args, "dask", None) is not None
+
+
+def check_place(args: Namespace, is_store: bool, groups: Mapping[str, str]) -> None:
+    """Fail on options that do not go with the place; ``groups`` has those that need a place."""
+    if getattr(args, "dask", None) is not None:
+        _check_cluster(args)
+    else:
+        for group in ("cluster", "stream"):
+            names = [name[2:].replace("-", "_") for name in options.flags_in(groups.get(group, ""))]
+            for name in options.find_given(args, names):
+                needed = "--dask" if hasattr(args, "dask") else "--stream"
+                raise UsageError(f"{options.flag(name)} needs {needed}")
+    if is_store and not os.path.isdir(args.data):
+        if args.data != STANDARD:
+            os.stat(args.data)
+        raise UsageError(
+            f"--memory-limit and --dask need a store, and {args.data} is none; write one first: "
+            f"linrank convert {args.data} -o STORE"
+        )
+
+
+def _check_cluster(args: Namespace) -> None:
+    n_workers = args.dask.removeprefix(_LOCAL)
+    checkpoint = getattr(args, "checkpoint", None)
+    if args.dask.startswith(_LOCAL) and not (n_workers.isdecimal() and int(n_workers) > 0):
+        raise UsageError(f"--dask {args.dask}: give a number of workers, as in {_LOCAL}2")
+    if args.solver not in (None, "auto", "newton"):
+        raise UsageError(f"--dask needs --solver newton, not --solver {args.solver}")
+    if getattr(args, "pairs", None) in SELECTED_PAIRS:
+        raise UsageError(f"--dask excludes --pairs {args.pairs}, which looks at all rows at once")
+    options.check_rules(args, CLUSTER_RULES)
+    if checkpoint is not None:
+        check_checkpoint(checkpoint, args)
+
+
+def check_checkpoint(path: str, args: Namespace) -> None:
+    """Fail on a checkpoint that is no file of its own."""
+    if path == STANDARD:
+        raise UsageError("--checkpoint needs a file, not a standard stream (-)")
+    # Neither need be there yet; the last checkpoint and then the model would replace it.
+    if os.path.realpath(path) == os.path.realpath(args.output):
+        raise UsageError(f"MODEL and --checkpoint are one file, {args.output}; name two")
+
+
+def open_data(args: Namespace, console: Console, is_store: bool) -> tuple[Dataset | Store, Clock]:
+    """The data, or their store, and the clock that started with reading; say what they are."""
+    import linrank.io.svmlight  # noqa: F401  (the time of reading is not that of NumPy)
+
+    clock = Clock()
+    data = _open_store(args) if is_store else files.read_data(args.data, args, console)
+    took = clock.end("read")
+    label, since = ("opened", "") if is_store else ("read", f" in {seconds(took)}")
+    console.say(label, f"{files.describe_data(data)}{since}")
+    return data, clock
+
+
+def _open_store(args: Namespace) -> Store:
+    """The store at ``DATA``; options that say how to read text have no place here."""
+    from linrank.io.store.store import Store
+
+    store = Store(args.data)
+    if args.index_base != "auto":
+        raise ValueError("--index-base is for text; a store has its features numbered")
+    if getattr(args, "missing", None) is not None:
+        raise ValueError("--missing is decided when a store is written; leave it out")
+    return store
 
 
 # ---- during and after it ------------------------------------------------------------------------
 
 
-def tell_trained(
-    trained: Trained, method: Method, parameters: Any, took: float, console: Console
-) -> Description:
-    """What is to be known of a training, and a warning if it is not done."""
-    console.clear()
-    told = method.describe(trained, parameters)
-    for place, (label, text) in enumerate(told.lines):
-        console.say(label, text if place else f"{text} in {seconds(took)}")
-    if not trained.is_done:
-        doubt = trained.doubt or f"did not converge: {trained.result.message}"
-        console.warn(options.in_flags(doubt, method.parameters))
-    return told
-
-
 def state_line(state: dict[str, Any]) -> str:
     """What is shown of an iteration, or of a milestone of a descent."""
     is_descent = "n_steps" in state
-    told = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
+    line = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
     if math.isfinite(state["objective"]):
-        told += f"  objective {state['objective']:.8g}"
+        line += f"  objective {state['objective']:.8g}"
     if math.isfinite(state.get("gap", math.nan)):
-        told += f"  gap {state['gap']:.2e}"
-    return f"{told}  {state['seconds']:.2f} s"
+        line += f"  gap {state['gap']:.2e}"
+    return f"{line}  {state['seconds']:.2f} s"
 
 
-def write_and_validate(model: Model, args: Namespace, console: Console) -> Evaluation | None:
-    """Save a model; its measures on the file of ``--valid``, if there is one, and with it.
+def describe_trained(
+    trained: Trained, method: Method, parameters: Any, took: float, console: Console
+) -> dict[str, Any]:
+    """Say what is to be known of a training, and warn if it is not done; the facts of it."""
+    console.clear()
+    description = method.describe(trained, parameters)
+    for place, (label, text) in enumerate(description.lines):
+        console.say(label, text if place else f"{text} in {seconds(took)}")
+    warn_unless_done(trained, method, console)
+    return description.facts
+
+
+def warn_unless_done(trained: Trained, method: Method, console: Console) -> None:
+    """Warn of a solver that stopped before its tolerance."""
+    if not trained.is_done:
+        doubt = trained.doubt or f"did not converge: {trained.result.message}"
+        console.warn(options.in_flags(doubt, method.parameters))
+
+
+def finish(
+    model: Model,
+    is_done: bool,
+    data: dict[str, Any],
+    training: dict[str, Any],
+    args: Namespace,
+    console: Console,
+    clock: Clock,
+) -> Result:
+    """Save a model, measure it on the file of ``--valid``, if there is one; the report on all.
 
     In this order: a fault in the validation data must not cost the model.
     """
-    streams.write_model(model, args.model, console)
-    if args.valid is None:
-        return None
+    files.write_model(model, args.output, console)
+    report = {"data": data, "training": training, "valid": None, "model": args.output}
+    if args.valid is not None:
+        metrics = _validate(model, args, console)
+        convention = {"convention": args.convention, "metrics": metrics}
+        report["valid"] = {"source": args.valid, **convention}
+    report["seconds"] = clock.seconds()
+    return Result(report, status=OK if is_done else NOT_CONVERGED)
+
+
+def _validate(model: Model, args: Namespace, console: Console) -> dict[str, Any]:
+    """The measures of a model on the file of ``--valid``, which its file then tells."""
     from dataclasses import replace
 
     from linrank.metrics import evaluate
 
-    data, scores = reading.read_and_score(model, args.valid, args, console)
-    result = evaluate(
-        data.labels,
-        scores,
-        qid=data.qid,
-        metrics=reading.metrics_for(data, args.metrics, METRICS, args.convention, console),
-        convention=args.convention,
-        n_jobs=args.jobs,
-    )
+    data, scores = files.read_and_score(model, args.valid, args, console)
+    metrics = files.metrics_for(data, args.metrics, METRICS, args.convention, console)
+    how = {"metrics": metrics, "convention": args.convention, "n_jobs": args.jobs}
+    result = evaluate(data.labels, scores, qid=data.qid, **how)
     console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
-    if args.model != streams.STANDARD:
-        # For `linrank inspect` to tell.
-        measures = {f"{streams.VALIDATED}{name}": value for name, value in result.items()}
-        replace(model, training={**model.training, **measures}).save(args.model)
-    return result
+    if args.output != STANDARD:
+        # For `linrank inspect` to show.
+        measures = {f"{files.VALIDATED}{name}": value for name, value in result.items()}
+        replace(model, training={**model.training, **measures}).save(args.output)
+    means: dict[str, Any] = result.to_dict()["means"]
+    return means
 
 
-def print_json(
-    args: Namespace,
-    data: dict[str, Any],
-    training: dict[str, Any],
-    evaluation: Evaluation | None,
-    times: tuple[float, float, float],
-) -> None:
-    """One object on standard output."""
-    start, read, trained = times
-    report = {
-        "data": data,
-        "training": training,
-        "seconds": {
-            "read": read - start,
-            "train": trained - read,
-            "total": time.perf_counter() - start,
-        },
-        "valid": None
-        if evaluation is None
-        else {
-            "source": args.valid,
-            "convention": args.convention,
-            "metrics": evaluation.to_dict()["means"],
-        },
-        "model": args.model,
-    }
-    streams.write_standard(streams.json_report("train", report))
+# ---- clusters -----------------------------------------------------------------------------------
+
+
+def train_on_cluster(
+    method: Method, store: Store, parameters: Any, args: Namespace, console: Console
+) -> Trained:
+    """Train as the method does, the rows staying with the workers."""
+    from linrank.dask.checkpoints import on_cluster
+
+    kept = {"checkpoint": args.checkpoint, "resume": args.resume}
+    with cluster_parts(method, store, parameters, args, console, **kept) as place:
+        trained = on_cluster(method).train(Task(place, parameters))
+    if place.n_before:
+        console.say("resumed", f"{args.checkpoint}: after {place.n_before} iterations")
+    return trained
+
+
+@contextmanager
+def cluster_parts(
+    method: Method, store: Store, parameters: Any, args: Namespace, console: Console, **kept: Any
+) -> Iterator[Partitions]:
+    """The chunks of a store as partitions of the cluster of ``--dask``; ``kept`` as they take it.
+
+    What the method cannot do there is refused before a cluster starts. One that was started here
+    is ended.
+    """
+    from linrank.dask.clients import cluster_at
+    from linrank.dask.partitions import Partitions, partitions_of
+
+    assert method.recipe is not None
+    method.recipe(parameters, Partitions.where, None)
+    patience = 60.0 if args.patience is None else args.patience
+    # By a path that means the same to processes that run in other folders.
+    path = os.path.abspath(store.path)
+    try:
+        with cluster_at(args.dask, quiet=not args.verbose) as client:
+            threads = client.nthreads()
+            workers = count(len(threads), "worker")
+            size = f"{workers}, {count(sum(threads.values()), 'thread')}"
+            console.say("cluster", f"{args.dask}: {size if threads else 'no worker yet'}")
+            kept |= {"client": client, "patience": patience, "n_jobs": args.jobs}
+            with partitions_of(path, **kept) as place:
+                yield place
+    except KeyboardInterrupt:
+        # The command ends. Futures that the traceback still holds are released after their client
+        # is closed, and would each say so.
+        sys.unraisablehook = lambda _: None
+        raise
+    console.clear()
+    repeated = f", {place.n_repeated} repeated" if place.n_repeated else ""
+    console.say("cluster", f"{place.n_rounds} rounds of tasks{repeated}")

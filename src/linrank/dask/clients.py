@@ -7,6 +7,7 @@ wait goes in short steps; between two of them the scheduler is asked who is ther
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -14,10 +15,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask
-from distributed import CancelledError, Client, Future, KilledWorker, get_client
+from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, get_client
 
 from linrank.errors import ClusterError, is_number
+from linrank.system.resources import resolve
 
+_LOCAL = "local:"
+_TIMEOUT = 10  # seconds in which a scheduler has to answer
+_STARTS = 3  # attempts to start the workers of this machine
 _ATTEMPTS = 10  # to fetch results, each of which has lost a worker
 _NAMED = 5  # partitions that an error lists
 _STEP = 0.5  # seconds between two looks at the cluster; a look costs about a millisecond
@@ -284,3 +289,54 @@ def delayed(task: Callable[..., Any], number: int, *args: Any) -> Any:
     """Return ``task(number, *args)`` on a partition, delayed, under a key that no other has."""
     key = f"linrank-{task.__name__.lstrip('_')}-{uuid.uuid4().hex}-{number}"
     return dask.delayed(task, pure=False)(number, *args, dask_key_name=key)
+
+
+@contextmanager
+def cluster_at(address: str, quiet: bool = True) -> Iterator[Any]:
+    """A client of the scheduler at an address, or of ``local:N`` workers that end with it."""
+    level = logging.CRITICAL if quiet else logging.WARNING
+    # `distributed` gives some of its loggers levels of their own; that of asyncio reports tasks of
+    # workers that were ended while they started.
+    for name in ("distributed", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "asyncio"):
+            logging.getLogger(name).setLevel(level)
+    if address.startswith(_LOCAL):
+        n_workers = int(address.removeprefix(_LOCAL))
+        with _local_cluster(n_workers, level) as cluster, Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = Client(address, timeout=_TIMEOUT)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {address!r} ({type(error).__name__}); start one "
+            f"(`dask scheduler`), check the address, or use {_LOCAL}N for this machine"
+        ) from error
+    with client:
+        yield client
+
+
+def _local_cluster(n_workers: int, level: int) -> Any:
+    """The workers of this machine, started anew where one of them ends before it is there.
+
+    Dask takes the loss of a worker for granted from then on, and before for the end of it all.
+    """
+    failure: BaseException | None = None
+    for _ in range(_STARTS):
+        try:
+            return LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=max(1, resolve(None) // n_workers),
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # None: port 8787, and a warning if it is taken
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=level,
+                preload=["linrank.dask.rounds"],
+            )
+        except (RuntimeError, asyncio.TimeoutError) as error:
+            failure = error
+    raise ClusterError(
+        f"a worker of {_LOCAL}{n_workers} ended while it started, {_STARTS} times in a row "
+        f"({failure}); see that there is memory for {n_workers} processes, or ask for fewer; -v "
+        "shows what they say"
+    ) from failure

@@ -28,7 +28,7 @@ class Option:
     help : str
         One line; the default is added to it.
     kind : str
-        What values it takes, a key of ``linrank.cli.of.KINDS``: "choice", "flag", "positive",
+        What values it takes, a key of ``linrank.cli.options.KINDS``: "choice", "flag", "positive",
         "count" and so on.
     flags : tuple of str
         How it is spelt, if not ``--name-of-the-parameter``.
