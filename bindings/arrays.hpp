@@ -105,7 +105,7 @@ inline void check_levels(std::span<const std::int32_t> levels, std::span<const s
         if (n_levels[q] > offsets[q + 1] - offsets[q])
             throw std::invalid_argument("a query has more levels than rows");
         for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t)
-            if (levels[std::size_t(t)] < 0 || levels[std::size_t(t)] >= n_levels[q])
+            if (levels[t] < 0 || levels[t] >= n_levels[q])
                 throw std::invalid_argument("a level is out of range");
     }
 }

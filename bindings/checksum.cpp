@@ -5,8 +5,7 @@
 #include "module.hpp"
 
 void bind_checksum(nb::module_ &m) {
-    m.def("crc32c",
-          [](Vector<std::uint8_t> bytes, std::uint32_t before) {
+    m.def("crc32c", [](Vector<std::uint8_t> bytes, std::uint32_t before) {
               return unlocked([&] { return crc32c(span_of(bytes), before); });
           },
           nb::arg("bytes").noconvert(), nb::arg("before") = 0,

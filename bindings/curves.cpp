@@ -28,21 +28,19 @@ struct BoundCurves {
 /// work(rows) for dense rows; sparse ones are made dense in Python, block by block.
 template <class Work>
 auto of_dense(const BoundRows &x, const Work &work) {
-    return std::visit(
-        [&](const auto &view) -> nb::object {
+    return std::visit([&](const auto &view) -> nb::object {
             if constexpr (requires { view.stride; })
                 return nb::cast(work(view));
             else
                 throw std::invalid_argument("curves take dense rows");
-        },
-        x.rows);
+        }, x.rows);
 }
 
 nb::object columns(const BoundCurves &bound, const BoundRows &x, int n_threads) {
     const Curves curves = bound.view(n_columns(x.rows));
     return of_dense(x, [&](const auto &view) {
         using Value = typename std::decay_t<decltype(view)>::value_type;
-        std::vector<Value> out(std::size_t(view.n_rows * curves.size()));
+        std::vector<Value> out(view.n_rows * curves.size());
         unlocked([&] { map_rows(view, curves, out.data(), n_threads); });
         return to_numpy(std::move(out));
     });
@@ -51,7 +49,7 @@ nb::object columns(const BoundCurves &bound, const BoundRows &x, int n_threads) 
 nb::object sums(const BoundCurves &bound, const BoundRows &x, int n_threads) {
     const Curves curves = bound.view(n_columns(x.rows));
     return of_dense(x, [&](const auto &view) {
-        std::vector<double> out(std::size_t(view.n_rows));
+        std::vector<double> out(view.n_rows);
         unlocked([&] { sum_curves(view, curves, out.data(), n_threads); });
         return to_numpy(std::move(out));
     });
@@ -68,7 +66,7 @@ struct BoundPieces {
         for (std::int64_t c = 0; c < known.size(); ++c)
             if (known.offsets[c + 1] - known.offsets[c] > 255)
                 throw std::invalid_argument("a curve has more than 255 knots");
-        pieces.resize(std::size_t(n_rows(x.rows) * known.size()));
+        pieces.resize(n_rows(x.rows) * known.size());
         of_dense(x, [&](const auto &view) {
             unlocked([&] { find_pieces(view, known, pieces.data(), n_threads); });
             return true;
@@ -83,7 +81,7 @@ nb::object piece_scores(const BoundPieces &at, Vector<double> values, Vector<dou
     require_length(lines.shape(0), curves.size(), "lines");
     const Positions positions(at.x, given);
     return of_dense({positions.rows, {}}, [&](const auto &view) {
-        std::vector<double> out(std::size_t(positions.size()));
+        std::vector<double> out(positions.size());
         unlocked([&] {
             sum_pieces(view, positions.order, curves, at.pieces.data(), span_of(lines), out, n_threads);
         });

@@ -97,7 +97,7 @@ void step(Shared &shared, const BoundRows &rows, const Vector<std::int64_t> &win
 auto weights(Shared &shared, std::int64_t model) {
     const InUse descent(shared);
     check_model(*descent, model);
-    std::vector<double> out(std::size_t(descent->n_columns()));
+    std::vector<double> out(descent->n_columns());
     descent->weights(model, out);
     return to_numpy(std::move(out));
 }

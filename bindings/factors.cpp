@@ -46,9 +46,9 @@ void check_factors(const Vector<double> &factors, std::int64_t n_rows, std::int6
 void check_distinct(Order order, std::int64_t n_rows) {
     std::vector<bool> is_known(order.empty() ? 0 : std::size_t(n_rows), false);
     for (const std::int64_t row : order) {
-        if (is_known[std::size_t(row)])
+        if (is_known[row])
             throw std::invalid_argument("order names row " + std::to_string(row) + " twice");
-        is_known[std::size_t(row)] = true;
+        is_known[row] = true;
     }
 }
 

@@ -14,7 +14,7 @@ void bind_products(nb::module_ &m) {
         const Positions x(rows, order);
         // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
         // does, then in large pages. New memory takes longer than the products of short rows.
-        PageArray<double> out(static_cast<std::size_t>(x.size()), std::size_t(32) << 20);
+        PageArray<double> out(x.size(), 32 << 20);
         unlocked([&] { multiply(x.rows, x.order, span_of(w), {out.data(), out.size()}, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("rows"), nb::arg("w").noconvert(), nb::arg("order").noconvert().none(),
@@ -26,7 +26,7 @@ void bind_products(nb::module_ &m) {
     m.def("gradient", [](const BoundRows &rows, Vector<double> r, OptionalOrder order, int n_threads) {
         const Positions x(rows, order);
         require_length(r.shape(0), x.size(), "r");
-        std::vector<double> out(static_cast<std::size_t>(n_columns(rows.rows)));
+        std::vector<double> out(n_columns(rows.rows));
         unlocked([&] { multiply_transposed(x.rows, x.order, span_of(r), out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("rows"), nb::arg("r").noconvert(), nb::arg("order").noconvert().none(),

@@ -31,7 +31,7 @@ void check_columns(const BoundRows &a, const BoundRows &b) {
 /// Pages for an n_a × n_b matrix; its size does not overflow.
 PageArray<double> room(std::int64_t n_a, std::int64_t n_b) {
     if (n_b > 0 && n_a > (std::int64_t(1) << 56) / n_b) throw std::bad_alloc();
-    return PageArray<double>(std::size_t(n_a * n_b), PageArray<double>::huge);
+    return PageArray<double>(n_a * n_b, PageArray<double>::huge);
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void bind_kernels(nb::module_ &m) {
                                Vector<double> v, int n_threads) {
         check_columns(a, b);
         require_length(v.shape(0), n_rows(b.rows), "v");
-        std::vector<double> out(static_cast<std::size_t>(n_rows(a.rows)));
+        std::vector<double> out(n_rows(a.rows));
         unlocked([&] {
             if (&a == &b) kernel_product(f, a.rows, span_of(v), out, n_threads);
             else kernel_product(f, a.rows, b.rows, span_of(v), out, n_threads);
@@ -65,7 +65,7 @@ void bind_kernels(nb::module_ &m) {
     }, nb::arg("function"), nb::arg("a"), nb::arg("b"), nb::arg("v").noconvert(),
        nb::arg("n_threads"), "K(A, B) v without the matrix; half is computed where b is a.");
     m.def("kernel_diagonal", [](const KernelFunction &f, const BoundRows &rows, int n_threads) {
-        std::vector<double> out(static_cast<std::size_t>(n_rows(rows.rows)));
+        std::vector<double> out(n_rows(rows.rows));
         unlocked([&] { kernel_diagonal(f, rows.rows, out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("function"), nb::arg("rows"), nb::arg("n_threads"), "k(a, a) of every row.");

@@ -24,8 +24,7 @@ std::tuple<double, double, double> concordance(Vector<std::int64_t> offsets,
         if (level < 0 || std::size_t(level) >= n_rows)
             throw std::invalid_argument("a level is out of range");
     const Concordance result = unlocked([&] {
-        return weighted_concordance(span_of(offsets), span_of(levels), own,
-                                    span_of(weight));
+        return weighted_concordance(span_of(offsets), span_of(levels), own, span_of(weight));
     });
     return {result.right, result.wrong, result.tied};
 }
@@ -45,8 +44,7 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> censored_conc
     const std::vector<double> risks = checked_scores(risk, time.shape(0)), times = without_nan(time, "a time");
     require_length(event.shape(0), std::int64_t(time.shape(0)), "event");
     const CensoredCounts counts = unlocked([&] {
-        return censored_concordance(span_of(offsets), span_of(event), times, risks,
-                                    tolerance);
+        return censored_concordance(span_of(offsets), span_of(event), times, risks, tolerance);
     });
     return {counts.concordant, counts.discordant, counts.tied, counts.tied_time};
 }

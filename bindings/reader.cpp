@@ -148,9 +148,9 @@ void check_range(const svmlight::QueryTable &table, std::int64_t first, std::int
 
 auto integer_ids(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
     check_range(table, first, last);
-    std::vector<std::int64_t> ids(static_cast<std::size_t>(last - first));
+    std::vector<std::int64_t> ids(last - first);
     for (std::int64_t q = first; q < last; ++q)
-        if (!svmlight::parse_integer(table[q], ids[static_cast<std::size_t>(q - first)]))
+        if (!svmlight::parse_integer(table[q], ids[q - first]))
             throw std::invalid_argument("the id of query " + std::to_string(q) + " is no integer");
     return to_numpy(std::move(ids));
 }
@@ -173,7 +173,7 @@ void gather_spans_of(Output<const std::uint8_t> from, std::int64_t width, Vector
     for (const std::int64_t i : span_of(order)) {
         if (i < 0 || i + 1 >= static_cast<std::int64_t>(places.size()))
             throw std::invalid_argument("order names a row that does not exist");
-        n_elements += places[static_cast<std::size_t>(i) + 1] - places[static_cast<std::size_t>(i)];
+        n_elements += places[i + 1] - places[i];
     }
     if (n_elements > INT64_MAX / width) throw std::invalid_argument("too many elements");
     require_length(to.shape(0), n_elements * width, "to");

@@ -47,14 +47,12 @@ void bind_rows(nb::module_ &m) {
     };
     csr(&csr_rows<float>);
     csr(&csr_rows<double>);
-    m.def("first_non_finite",
-          [](const BoundRows &rows, int n_threads) {
+    m.def("first_non_finite", [](const BoundRows &rows, int n_threads) {
               return unlocked([&] { return first_non_finite(rows.rows, n_threads); });
           },
           nb::arg("rows"), nb::arg("n_threads") = 1,
           "(row, column) of the first NaN or infinity, or None.");
-    m.def("columns_increase",
-          [](const BoundRows &rows, int n_threads) {
+    m.def("columns_increase", [](const BoundRows &rows, int n_threads) {
               return unlocked([&] { return columns_increase(rows.rows, n_threads); });
           },
           nb::arg("rows"), nb::arg("n_threads") = 1,

@@ -33,7 +33,7 @@ void set_state(Random &random, const Vector<std::uint64_t> &words) {
 
 auto numbers(Random &random, std::int64_t n) {
     if (n < 0) throw std::invalid_argument("n must be >= 0, got " + std::to_string(n));
-    std::vector<std::uint64_t> out(static_cast<std::size_t>(n));
+    std::vector<std::uint64_t> out(n);
     for (std::uint64_t &number : out) number = random.next();
     return to_numpy(std::move(out));
 }
@@ -69,7 +69,7 @@ std::size_t draw_for_a_while(const PairSampler &sampler, Random &random, std::si
 
 auto draw(const PairSampler &sampler, Random &random, std::int64_t n) {
     if (n < 0) throw std::invalid_argument("n must be >= 0, got " + std::to_string(n));
-    std::vector<std::int64_t> winners(static_cast<std::size_t>(n)), losers(winners.size());
+    std::vector<std::int64_t> winners(n), losers(winners.size());
     Random own = random;  // others may draw from it while the GIL is let go
     // By rejection a pair may take a millisecond: Ctrl-C is answered on the way.
     for (std::size_t done = 0; done < winners.size();) {

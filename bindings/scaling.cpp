@@ -43,19 +43,17 @@ nb::dict strays(const BoundRows &x, Vector<double> floor, Vector<double> ceiling
 nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets, OptionalOrder order,
                          int n_threads) {
     const QueryView queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
-    return std::visit(
-        [&](const auto &view) {
+    return std::visit([&](const auto &view) {
             using Value = typename std::decay_t<decltype(view)>::value_type;
             std::int64_t n_entries = view.n_rows * view.n_columns;
             if constexpr (requires { view.offsets; }) n_entries = view.offsets[view.n_rows];
-            std::vector<Value> out(static_cast<std::size_t>(n_entries));
+            std::vector<Value> out(n_entries);
             unlocked([&] {
                 divide_by_query_range<Value>(x.rows, queries.offsets, queries.order, out.data(),
                                              n_threads);
             });
             return nb::cast(to_numpy(std::move(out)));
-        },
-        x.rows);
+        }, x.rows);
 }
 
 }  // namespace

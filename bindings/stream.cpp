@@ -96,8 +96,7 @@ void bind_stream(nb::module_ &m) {
         }, nb::arg("n_rows"))
         .def("touch", [](Shared &shared, Integers ids) { InUse(shared)->touch(span_of(ids)); },
              nb::arg("ids").noconvert(), "Mark queries as seen now.")
-        .def("evict",
-             [](Shared &shared, std::int64_t max_rows, std::int64_t max_size) {
+        .def("evict", [](Shared &shared, std::int64_t max_rows, std::int64_t max_size) {
                  InUse(shared)->evict(max_rows, max_size);
              }, nb::arg("max_rows"), nb::arg("max_size"),
              "Forget the queries seen least recently until the rest is within both bounds.")

@@ -26,7 +26,7 @@ BoundSwaps swap_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> depth
     require_length(depth.shape(0), problem->n_queries(), "depth");
     problem->depth = own_copy(depth);
     for (std::int64_t q = 0; q < problem->n_queries(); ++q)
-        if (problem->depth[std::size_t(q)] < 0 || problem->depth[std::size_t(q)] > problem->length(q))
+        if (problem->depth[q] < 0 || problem->depth[q] > problem->length(q))
             throw std::invalid_argument("a depth is not within its query");
     const auto copied = [n_rows](const Vector<double> &values, const char *name) {
         require_length(values.shape(0), n_rows, name);

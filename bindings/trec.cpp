@@ -50,8 +50,7 @@ auto repeated_document(Vector<std::int64_t> query, Vector<std::uint8_t> text,
                        Vector<std::int64_t> offsets) {
     const DocumentIndex index = index_of(query, words_of(text, offsets));
     using Rows = std::pair<std::int64_t, std::int64_t>;
-    return index.repeated < 0 ? std::nullopt
-                              : std::optional(Rows{index.repeated, index.earlier});
+    return index.repeated < 0 ? std::nullopt : std::optional(Rows{index.repeated, index.earlier});
 }
 
 auto find_documents(Vector<std::int64_t> query, Vector<std::uint8_t> text,
@@ -83,11 +82,9 @@ auto document_order(Vector<std::int64_t> offsets, Vector<std::int64_t> rows,
 
 void bind_trec(nb::module_ &m) {
     nb::class_<Reader>(m, "TrecReader", "Reads judgements, or runs, block by block.")
-        .def("__init__",
-             [](Reader *self, bool is_run) {
+        .def("__init__", [](Reader *self, bool is_run) {
                  new (self) Reader(trec::Reader(is_run ? trec::Kind::run : trec::Kind::qrels));
-             },
-             nb::arg("is_run"))
+             }, nb::arg("is_run"))
         .def("read", &read_block, nb::arg("text").noconvert(),
              "Read whole lines; (line, message) of the first fault, or None.")
         .def("take", &take_table,

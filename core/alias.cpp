@@ -46,7 +46,7 @@ PageArray<Wide> shares(std::span<const double> weights) {
         share[i] = (Wide(high) << 64) + std::uint64_t((whole - double(high)) * 0x1p64);
         total += share[i];
     }
-    share[std::size_t(heaviest - weights.begin())] += full * weights.size() - total;  // modulo 2¹²⁸
+    share[heaviest - weights.begin()] += full * weights.size() - total;  // modulo 2¹²⁸
     return share;
 }
 

@@ -25,12 +25,12 @@ bool cholesky_factor(std::span<double> matrix, std::int64_t n) {
 void cholesky_solve(std::span<const double> factor, std::int64_t n, std::span<double> b) {
     for (std::int64_t i = 0; i < n; ++i) {
         const double *row = factor.data() + i * n;
-        b[std::size_t(i)] = (b[std::size_t(i)] - kernels().dot_vectors(i, row, b.data())) / row[i];
+        b[i] = (b[i] - kernels().dot_vectors(i, row, b.data())) / row[i];
     }
     for (std::int64_t i = n; i-- > 0;) {
         const double *row = factor.data() + i * n;
-        const double x = b[std::size_t(i)] /= row[i];
-        for (std::int64_t j = 0; j < i; ++j) b[std::size_t(j)] -= x * row[j];
+        const double x = b[i] /= row[i];
+        for (std::int64_t j = 0; j < i; ++j) b[j] -= x * row[j];
     }
 }
 

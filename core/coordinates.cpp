@@ -45,9 +45,9 @@ Coordinates::Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr
         largest_ = std::max(largest_, state_.n_layers(q));
         for (std::int64_t k = 1; k < state_.n_layers(q); ++k) total_weight_ += state_.cells_of(q)[k].weight;
     }
-    scratch_.sums.resize(std::size_t(largest_));
-    scratch_.extents.resize(std::size_t(largest_));
-    restart(std::vector<double>(std::size_t(n_features()), 0.0));
+    scratch_.sums.resize(largest_);
+    scratch_.extents.resize(largest_);
+    restart(std::vector<double>(n_features(), 0.0));
 }
 
 std::vector<double> Coordinates::scores() const {
@@ -62,7 +62,7 @@ void Coordinates::restart(std::span<const double> w) {
         state_.rows[p].m = -state_.layering->s(state_.position_of[p]);
     std::visit([&](const auto &storage) {
         for (std::int64_t c = 0; c < n_features(); ++c) {
-            const double change = w[std::size_t(c)] * factor(c);
+            const double change = w[c] * factor(c);
             if (change == 0.0) continue;
             for_each_query(storage, c, [&](std::int64_t, const auto &entries) {
                 for (std::int64_t k = 0; k < entries.n; ++k)
@@ -85,14 +85,13 @@ void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const
     asm volatile("");
     if (n > 24) __builtin_prefetch(state_.spots.data() + positions[24]);
     if (n > 16) {
-        const LayerState::Spot spot = state_.spots[std::size_t(positions[16])];
+        const LayerState::Spot spot = state_.spots[positions[16]];
         __builtin_prefetch(state_.rows.data() + spot.place);
         __builtin_prefetch(state_.above.data() + spot.place);
         __builtin_prefetch(state_.queries.data() + spot.query);
     }
     if (n <= 8) return;
-    const LayerState::Query &query =
-        state_.queries[std::size_t(state_.spots[std::size_t(positions[8])].query)];
+    const LayerState::Query &query = state_.queries[state_.spots[positions[8]].query];
     const auto *cell = reinterpret_cast<const char *>(state_.cells.data() + query.first_cell);
     constexpr std::int64_t lines = sizeof(LayerState::Cell) / 64;  // of cache, a layer
     const std::int64_t n_lines = lines * std::min<std::int64_t>(query.n_layers, 4);
@@ -116,13 +115,13 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
     const Layering &l = *state_.layering;
     if constexpr (requires { storage.positions; }) {
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
-        std::int64_t k = storage.offsets[std::size_t(column)];
-        const std::int64_t end = storage.offsets[std::size_t(column) + 1];
+        std::int64_t k = storage.offsets[column];
+        const std::int64_t end = storage.offsets[column + 1];
         while (k < end) {
             ask_ahead(storage.positions.data() + k, end - k);
-            const std::int64_t q = state_.spots[std::size_t(storage.positions[std::size_t(k)])].query;
-            const std::int64_t last = state_.queries[std::size_t(q)].end, begin = k;
-            while (k < end && storage.positions[std::size_t(k)] < last) ++k;
+            const std::int64_t q = state_.spots[storage.positions[k]].query;
+            const std::int64_t last = state_.queries[q].end, begin = k;
+            while (k < end && storage.positions[k] < last) ++k;
             if (state_.n_layers(q) > 1)
                 body(q, SparseEntries<Value>{storage.positions.data() + begin, storage.values.data() + begin,
                                              k - begin});
@@ -131,9 +130,9 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
         const Value *values = storage.values.data() + column * storage.n_rows;
         for (std::int64_t q = 0; q < l.n_queries(); ++q) {
-            const std::int64_t begin = l.offsets[std::size_t(q)];
+            const std::int64_t begin = l.offsets[q];
             if (state_.n_layers(q) > 1)
-                body(q, DenseEntries<Value>{begin, values + begin, l.offsets[std::size_t(q) + 1] - begin});
+                body(q, DenseEntries<Value>{begin, values + begin, l.offsets[q + 1] - begin});
         }
     }
 }
@@ -160,7 +159,7 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
     double low = infinity, high = -infinity;  // of the layers below
     for (std::int64_t k = 0; k < K; ++k) {
         Extent &own = extent[k];
-        const bool has_zeros = own.n < state_.n_weighted[std::size_t(cell + k - state_.cells.data())];
+        const bool has_zeros = own.n < state_.n_weighted[cell + k - state_.cells.data()];
         const double all_low = std::min(low, has_zeros ? std::min(own.low, 0.0) : own.low);
         const double all_high = std::max(high, has_zeros ? std::max(own.high, 0.0) : own.high);
         if (k > 0 && has_zeros) {
@@ -189,7 +188,7 @@ void Coordinates::know(const Storage &storage, std::int64_t column, Scratch &scr
     for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
         add_known(q, entries, scratch, known);
     });
-    known_[std::size_t(column)] = known;
+    known_[column] = known;
 }
 
 /// A value amid those of a column in a query, if none of them is missing; else 0, which then is one of them.
@@ -212,7 +211,7 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
     const LayerState::Cell *cell = state_.cells_of(q);
     Sums *sums = scratch.sums.data();
     std::fill_n(sums, state_.n_layers(q), Sums{});
-    const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[std::size_t(q)].n_rows());
+    const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[q].n_rows());
     for (std::int64_t k = 0; k < entries.n; ++k) {
         ask_ahead(entries, k);
         const std::size_t p = state_.place_of(entries.position(k));
@@ -255,7 +254,7 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
 template <class Storage>
 CoordinateBound Coordinates::bound_of(const Storage &storage, std::int64_t column, Curvature curvature,
                                       Scratch &scratch) {
-    Known &known = known_[std::size_t(column)];
+    Known &known = known_[column];
     if (known.bound < 0) know(storage, column, scratch);
     CoordinateBound out{0, 0, known.bound, known.range};
     if (!(known.bound > 0)) return out;
@@ -279,7 +278,7 @@ void Coordinates::move_query(std::int64_t q, const Entries &entries, double chan
     LayerState::Cell *cell = state_.cells_of(q);
     const std::int64_t K = state_.n_layers(q);
     // Where a column has most of the rows, summing afresh costs no more than keeping up.
-    const bool is_dense = 2 * entries.n >= state_.queries[std::size_t(q)].n_rows();
+    const bool is_dense = 2 * entries.n >= state_.queries[q].n_rows();
     const double c = state_.layering->c(q);
     bool must_rebuild = false;
     for (std::int64_t first = 0; first < entries.n; first += LayerState::block) {
@@ -342,7 +341,7 @@ Sweep Coordinates::sweep_columns(const Storage &storage, std::span<double> w,
     Sweep done;
     for (const std::int64_t r : features) {
         const CoordinateBound bound = bound_of(storage, r, curvature, scratch_);
-        double &weight = w[std::size_t(r)];
+        double &weight = w[r];
         const CoordinateStep step(bound, weight, penalty, alpha);
         if (step.step == 0.0) continue;
         move(storage, r, factor(r) * step.step);
@@ -368,10 +367,9 @@ void Coordinates::measure(std::span<const std::int64_t> features, Curvature curv
     const auto n = std::int64_t(features.size());
     std::visit([&](const auto &storage) {
         parallel_for((n + share - 1) / share, n_threads, [&](std::int64_t b) {
-            Scratch scratch{std::vector<Sums>(std::size_t(largest_)),
-                            std::vector<Extent>(std::size_t(largest_))};
+            Scratch scratch{std::vector<Sums>(largest_), std::vector<Extent>(largest_)};
             for (std::int64_t i = b * share; i < std::min(n, (b + 1) * share); ++i)
-                out[std::size_t(i)] = bound_of(storage, features[std::size_t(i)], curvature, scratch);
+                out[i] = bound_of(storage, features[i], curvature, scratch);
         });
     }, *columns_);
 }

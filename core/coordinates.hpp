@@ -89,7 +89,7 @@ private:
     template <class Entries>
     void ask_ahead(const Entries &entries, std::int64_t k) const;
 
-    double factor(std::int64_t c) const { return factors_.empty() ? 1.0 : factors_[std::size_t(c)]; }
+    double factor(std::int64_t c) const { return factors_.empty() ? 1.0 : factors_[c]; }
 
     LayerState state_;
     std::shared_ptr<const Columns> columns_;

@@ -99,7 +99,7 @@ void for_each_function(const DenseRows<Value> &rows, Order order, const Curves &
     for (std::int64_t at = first; at < last; at += block_rows) {
         const std::int64_t n = std::min(block_rows, last - at);
         for (std::int64_t k = 0; k < n; ++k) {
-            const std::int64_t i = order.empty() ? at + k : order[std::size_t(at + k)];
+            const std::int64_t i = order.empty() ? at + k : order[at + k];
             cells[k] = rows.values + i * rows.stride;
             codes[k] = pieces + i * width;
         }
@@ -186,10 +186,10 @@ void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves,
                 std::span<const double> r, std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 16);
     const std::vector<Piece> table = pieces_of(curves);
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_tasks));
+    std::vector<std::vector<double>> parts(n_tasks);
     parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
         const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
-        auto &part = parts[std::size_t(task)];
+        auto &part = parts[task];
         part.assign(out.size(), 0.0);
         double *sums = part.data(), *moments = sums + table.size(), *lines = moments + table.size();
         for_each_function(rows, order, curves, pieces, first, last,
@@ -197,11 +197,11 @@ void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves,
             const std::int64_t own = curves.offsets[c] + c;
             double line = 0.0;
             for (std::int64_t k = 0; k < n_now; ++k) {
-                const double x = value(k), slope = r[std::size_t(at + k)];
+                const double x = value(k), slope = r[at + k];
                 const std::int64_t p = own + piece(k);
                 line += slope * x;
                 sums[p] += slope;
-                moments[p] += slope * (x - table[std::size_t(p)].origin);
+                moments[p] += slope * (x - table[p].origin);
             }
             lines[c] += line;
         });

@@ -52,7 +52,7 @@ template <class T, T base, int count>
 constexpr std::array<T, count> powers() {
     std::array<T, count> table{};
     T power = 1;
-    for (int k = 0; k < count; ++k, power *= base) table[static_cast<std::size_t>(k)] = power;
+    for (int k = 0; k < count; ++k, power *= base) table[k] = power;
     return table;
 }
 inline constexpr auto power_of_5 = powers<std::uint64_t, 5, max_power + 1>();
@@ -74,10 +74,10 @@ inline double scale_exactly(std::uint64_t m, int e10) {
     const int k = e10 < 0 ? -e10 : e10;
     if (m <= (std::uint64_t{1} << 53) && k <= 22) {
         // Both operands are exact, so the one operation rounds once.
-        const double power = exact_power_of_10[static_cast<std::size_t>(k)];
+        const double power = exact_power_of_10[k];
         return e10 < 0 ? static_cast<double>(m) / power : static_cast<double>(m) * power;
     }
-    const std::uint64_t five = power_of_5[static_cast<std::size_t>(k)];
+    const std::uint64_t five = power_of_5[k];
     if (e10 < 0) {
         // m / (5^k 2^k): with M = m·2^a and D = 5^k·2^b in [2^63, 2^64) the quotient M·2^63 / D is in
         // (2^62, 2^64); the remainder only says whether something is left below its last bit.
@@ -118,7 +118,7 @@ struct Digits {
             const std::uint64_t word = load_word(p);
             const int n = leading_digits(word);
             if (n == 0) break;
-            mantissa = mantissa * power_of_10[static_cast<std::size_t>(n)] + digits_to_integer(word, n);
+            mantissa = mantissa * power_of_10[n] + digits_to_integer(word, n);
             n_significant += n;
             exponent += step * n;
             p += n;
@@ -203,7 +203,7 @@ inline const char *read_short(const char *p, double &value) {
     const std::uint64_t word = (load_word(p) & left) | (load_word(p + 1) & ~left);
     const auto mantissa = static_cast<std::int32_t>(digits_to_integer(word, n_digits));
     // Integer and power are exact, so the division rounds once.
-    value = mantissa / exact_power_of_10[static_cast<std::size_t>(n_digits - n_before)];
+    value = mantissa / exact_power_of_10[n_digits - n_before];
     return p + length;
 #else
     const char *end = p;

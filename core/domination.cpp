@@ -22,7 +22,7 @@ double entropy(double x) {
 template <class Body>
 void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Body &body) {
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-        const QueryChunk &chunk = chunks[std::size_t(c)];
+        const QueryChunk &chunk = chunks[c];
         if (chunk.is_long) return;
         LayerScratch scratch;
         for (std::int64_t q = chunk.first; q < chunk.last; ++q) body(c, q, 1, scratch);
@@ -42,7 +42,7 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
     std::vector<DominationSums> sums(chunks.size());
     for_each_query(chunks, n_threads,
                    [&](std::int64_t c, std::int64_t q, int threads, LayerScratch &scratch) {
-        sums[std::size_t(c)] += DominationSweep(*this, q, threads, scratch).evaluate(z.data());
+        sums[c] += DominationSweep(*this, q, threads, scratch).evaluate(z.data());
     });
     DominationSums total;
     for (const DominationSums &s : sums) total += s;
@@ -72,12 +72,12 @@ double DominationPoint::dual(double t, int n_threads) const {
     std::vector<double> sums(chunks.size());
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
         double sum = 0;
-        for (std::int64_t q = chunks[std::size_t(c)].first; q < chunks[std::size_t(c)].last; ++q)
-            for (std::int64_t i = layering_.offsets[std::size_t(q)];
-                 i < layering_.offsets[std::size_t(q) + 1]; ++i)
-                if (rho_[std::size_t(i)] != 0.0)
-                    sum += layering_.c(q) * layering_.u(i) * entropy(t * rho_[std::size_t(i)]);
-        sums[std::size_t(c)] = sum;
+        for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q)
+            for (std::int64_t i = layering_.offsets[q];
+                 i < layering_.offsets[q + 1]; ++i)
+                if (rho_[i] != 0.0)
+                    sum += layering_.c(q) * layering_.u(i) * entropy(t * rho_[i]);
+        sums[c] = sum;
     });
     double total = t * linear_;
     for (const double sum : sums) total += sum;

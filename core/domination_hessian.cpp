@@ -18,9 +18,9 @@ struct RowTerms {
 
     RowTerms(const DominationPoint &point, std::int64_t q, std::int64_t t) {
         const Layering &l = point.layering();
-        const auto cell = std::size_t(l.first_cell[std::size_t(q)] + l.levels[std::size_t(t)]);
-        const double rho = point.rho()[std::size_t(t)];
-        pulled = point.share()[std::size_t(t)] * point.pull()[cell];
+        const auto cell = std::size_t(l.first_cell[q] + l.levels[t]);
+        const double rho = point.rho()[t];
+        pulled = point.share()[t] * point.pull()[cell];
         own = l.c(q) * l.u(t) * rho * (1.0 - rho);
     }
     double sum() const { return pulled + own; }
@@ -33,17 +33,17 @@ LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoin
                        std::int64_t q, int n_threads)
     : n(storage.n_columns) {
     const Layering &l = point.layering();
-    const std::int64_t begin = l.offsets[std::size_t(q)], length = l.offsets[std::size_t(q) + 1] - begin;
-    const auto size = l.n_levels[std::size_t(q)] * n;
+    const std::int64_t begin = l.offsets[q], length = l.offsets[q + 1] - begin;
+    const auto size = l.n_levels[q] * n;
     const std::int64_t fitting = std::max<std::int64_t>(1, most_mean_cells / std::max<std::int64_t>(1, size));
     const std::int64_t n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
+    std::vector<std::vector<double>> parts(n_parts);
     parallel_for(n_parts, n_threads, [&](std::int64_t p) {
-        std::vector<double> &sums = parts[std::size_t(p)];
-        sums.assign(std::size_t(size), 0.0);
+        std::vector<double> &sums = parts[p];
+        sums.assign(size, 0.0);
         for (std::int64_t t = begin + length * p / n_parts; t < begin + length * (p + 1) / n_parts; ++t)
             RowRange<Storage>(storage, order, t, 1)
-                .add(point.share().data() + t, sums.data() + l.levels[std::size_t(t)] * n);
+                .add(point.share().data() + t, sums.data() + l.levels[t] * n);
     });
     own = std::move(parts[0]);
     for (std::size_t p = 1; p < parts.size(); ++p)
@@ -55,12 +55,12 @@ LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoin
 template <class Storage>
 void DominationGram<Storage>::open() {
     if (!product.empty()) return;
-    product.assign(std::size_t(padded_ * padded_), 0.0);
-    a_.assign(std::size_t(block_rows * padded_), Real(0));
+    product.assign(padded_ * padded_, 0.0);
+    a_.assign(block_rows * padded_, Real(0));
     b_ = a_;
-    la_.assign(std::size_t(block_layers * padded_), 0.0);
+    la_.assign(block_layers * padded_, 0.0);
     lb_ = la_;
-    x_.resize(std::size_t(n_));
+    x_.resize(n_);
 }
 
 template <class Storage>
@@ -72,13 +72,13 @@ void DominationGram<Storage>::add_rows(const LayerMeans &means, std::int64_t q, 
         const RowTerms terms(point_, q, t);
         const double d = terms.sum();
         if (!(d > 0.0)) continue;
-        const auto k = std::size_t(point_.layering().levels[std::size_t(t)]);
+        const auto k = std::size_t(point_.layering().levels[t]);
         const double of_layer = terms.pulled / d, of_lower = terms.own / d;
         const double *mean = means.of(k), *under = means.under(k);
         Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
         rows.unpack(t - first, x_.data());
         for (std::int64_t c = 0; c < n_; ++c) {
-            const double x = x_[std::size_t(c)] - (of_layer * mean[c] + of_lower * under[c]);
+            const double x = x_[c] - (of_layer * mean[c] + of_lower * under[c]);
             a[c] = Real(x);
             b[c] = Real(d * x);
         }
@@ -90,13 +90,13 @@ template <class Storage>
 void DominationGram<Storage>::add_layers(const LayerMeans &means, std::int64_t q) {
     open();
     const Layering &l = point_.layering();
-    const auto n_layers = std::size_t(l.n_levels[std::size_t(q)]);
-    const auto cell = std::size_t(l.first_cell[std::size_t(q)]);
+    const auto n_layers = std::size_t(l.n_levels[q]);
+    const auto cell = std::size_t(l.first_cell[q]);
     coupling_.assign(n_layers, 0.0);
-    for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
+    for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
         const RowTerms terms(point_, q, t);
         if (terms.own > 0.0)
-            coupling_[std::size_t(l.levels[std::size_t(t)])] += terms.pulled * (terms.own / terms.sum());
+            coupling_[l.levels[t]] += terms.pulled * (terms.own / terms.sum());
     }
     const double *origin = means.under(n_layers - 1);
     for (std::size_t k = 0; k < n_layers; ++k) {
@@ -143,25 +143,24 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Dominati
     std::vector<std::vector<double>> parts;
     std::visit([&]<class Storage>(const Storage &storage) {
         const std::int64_t n = std::max(square.n_parts(), std::int64_t(chunks.size()));
-        std::vector<DominationGram<Storage>> grams(std::size_t(n), {storage, order, point});
+        std::vector<DominationGram<Storage>> grams(n, {storage, order, point});
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-            if (chunks[std::size_t(c)].is_long) return;
-            for (std::int64_t q = chunks[std::size_t(c)].first; q < chunks[std::size_t(c)].last; ++q) {
-                if (l.n_levels[std::size_t(q)] < 2) continue;
+            if (chunks[c].is_long) return;
+            for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q) {
+                if (l.n_levels[q] < 2) continue;
                 const LayerMeans means(storage, order, point, q, 1);
-                DominationGram<Storage> &gram = grams[std::size_t(c)];
-                gram.add_rows(means, q, l.offsets[std::size_t(q)], l.offsets[std::size_t(q) + 1]);
+                DominationGram<Storage> &gram = grams[c];
+                gram.add_rows(means, q, l.offsets[q], l.offsets[q + 1]);
                 gram.add_layers(means, q);
             }
         });
         for (const QueryChunk &chunk : chunks) {
             if (!chunk.is_long) continue;
             const LayerMeans means(storage, order, point, chunk.first, n_threads);
-            const std::int64_t begin = l.offsets[std::size_t(chunk.first)];
-            const std::int64_t length = l.offsets[std::size_t(chunk.first) + 1] - begin;
+            const std::int64_t begin = l.offsets[chunk.first];
+            const std::int64_t length = l.offsets[chunk.first + 1] - begin;
             parallel_for(n, n_threads, [&](std::int64_t k) {
-                grams[std::size_t(k)].add_rows(means, chunk.first, begin + length * k / n,
-                                               begin + length * (k + 1) / n);
+                grams[k].add_rows(means, chunk.first, begin + length * k / n, begin + length * (k + 1) / n);
             });
             grams[0].add_layers(means, chunk.first);
         }
@@ -188,12 +187,12 @@ public:
 
     void add(std::int64_t q) {
         const Layering &l = point_.layering();
-        n_layers_ = l.n_levels[std::size_t(q)];
+        n_layers_ = l.n_levels[q];
         if (n_layers_ < 2) return;
         is_exact_ = n_layers_ <= most_layers;
         width_ = is_exact_ ? 2 * std::size_t(n_layers_) : 1;
         double total = 0;
-        for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t)
+        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t)
             total += add_row(q, t);
         for (std::size_t s = 0; s < columns_.size(); ++s) {
             const auto c = std::size_t(columns_[s]);
@@ -210,9 +209,9 @@ private:
     double add_row(std::int64_t q, std::int64_t t) {
         const Layering &l = point_.layering();
         const RowTerms terms(point_, q, t);
-        const double d = terms.sum(), share = point_.share()[std::size_t(t)];
-        const auto k = std::size_t(l.levels[std::size_t(t)]);
-        const std::int64_t first = l.offsets[std::size_t(q)];
+        const double d = terms.sum(), share = point_.share()[t];
+        const auto k = std::size_t(l.levels[t]);
+        const std::int64_t first = l.offsets[q];
         if (!(d > 0.0) && !(share > 0.0)) return 0.0;
         // Dense rows by their difference to one of the query: an offset of a column costs no digits.
         const auto value = [&](std::int64_t c, double x) {
@@ -224,18 +223,18 @@ private:
             const double x = value(c, entry);
             if (x == 0.0) return;
             double *sums = sums_of(c);
-            out[std::size_t(c)] += d * x * x;
+            out[c] += d * x * x;
             if (!is_exact_) {
                 sums[0] += d * x;
                 return;
             }
             sums[k] += share * x;
-            sums[std::size_t(n_layers_) + k] += terms.own * x;
+            sums[n_layers_ + k] += terms.own * x;
         });
         return d;
     }
     double *sums_of(std::int64_t c) {
-        std::int64_t &slot = slot_[std::size_t(c)];
+        std::int64_t &slot = slot_[c];
         if (slot < 0) {
             slot = std::int64_t(columns_.size());
             columns_.push_back(c);
@@ -245,15 +244,15 @@ private:
     }
     double mixed(std::int64_t q, std::size_t s) {
         const double *mean = sums_.data() + s * width_, *own = mean + n_layers_;
-        const double *square = point_.square_risk().data() + point_.layering().first_cell[std::size_t(q)];
-        below_.resize(std::size_t(n_layers_));
+        const double *square = point_.square_risk().data() + point_.layering().first_cell[q];
+        below_.resize(n_layers_);
         point_.shares().average_below(q, mean, below_.data());
         double sum = 0;
         for (std::size_t k = 0; k < below_.size(); ++k)
             sum += (2.0 * own[k] + square[k] * below_[k]) * below_[k];
         return sum;
     }
-    std::int64_t row(std::int64_t t) const { return order_.empty() ? t : order_[std::size_t(t)]; }
+    std::int64_t row(std::int64_t t) const { return order_.empty() ? t : order_[t]; }
 
     const Storage &storage_;
     const Order order_;
@@ -274,12 +273,12 @@ std::vector<double> hessian_diagonal(const Rows &rows, Order order, const Domina
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
             DiagonalSums<Storage> sums(storage, order, point);
-            for (std::int64_t q = chunks[std::size_t(c)].first; q < chunks[std::size_t(c)].last; ++q)
+            for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q)
                 sums.add(q);
-            parts[std::size_t(c)] = std::move(sums.out);
+            parts[c] = std::move(sums.out);
         });
     }, rows);
-    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
+    std::vector<double> out(n_columns(rows));
     reduce(parts, out, n_threads);
     for (double &d : out) d = std::max(d, 0.0);  // cancellation may leave less than nothing
     return out;

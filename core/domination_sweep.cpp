@@ -44,12 +44,11 @@ double sum_of_logs(std::int64_t n, const double *x) {
 }  // namespace
 
 QueryParts::QueryParts(const Layering &l, std::int64_t q, int n_threads, LayerScratch &scratch)
-    : q_(q), begin_(l.offsets[std::size_t(q)]), end_(l.offsets[std::size_t(q) + 1]),
-      n_layers_(l.n_levels[std::size_t(q)]), n_parts_(parts_of(end_ - begin_, n_layers_)),
-      n_threads_(n_threads),
+    : q_(q), begin_(l.offsets[q]), end_(l.offsets[q + 1]),
+      n_layers_(l.n_levels[q]), n_parts_(parts_of(end_ - begin_, n_layers_)), n_threads_(n_threads),
       rows_{l.levels.data(), l.row_weight.empty() ? nullptr : l.row_weight.data(),
             l.shift.empty() ? nullptr : l.shift.data(), l.c(q), n_layers_, n_layers_ <= 16 ? 3 : 0},
-      cell_(std::size_t(l.first_cell[std::size_t(q)])), scratch_(scratch) {}
+      cell_(std::size_t(l.first_cell[q])), scratch_(scratch) {}
 
 template <class Body>
 void QueryParts::for_each_part(const Body &body) const {
@@ -64,7 +63,7 @@ void QueryParts::gather(std::vector<double> &out, int n_sums, double start, cons
                         const Join &join) const {
     const std::size_t size = std::size_t(n_sums * n_layers_);
     const std::size_t lanes = std::size_t(rows_.last_lane + 1);
-    out.assign(size * lanes * std::size_t(n_parts_), start);
+    out.assign(size * lanes * n_parts_, start);
     for_each_part([&](std::int64_t k, std::int64_t first, std::int64_t last) {
         body(first, last, out.data() + std::size_t(k) * size * lanes);
     });

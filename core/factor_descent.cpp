@@ -37,7 +37,7 @@ FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<
     std::vector<double> local;
     for (std::int64_t q = 0; q < rows_.n_queries(); ++q) {
         double *v = at(accepted_, q);
-        if (problem_.n_levels[std::size_t(q)] < 2) {  // no pair: its factors mean nothing
+        if (problem_.n_levels[q] < 2) {  // no pair: its factors mean nothing
             std::fill_n(v, rows_.n_rows(q) * problem_.n_factors, 0.0);
             continue;
         }
@@ -52,14 +52,14 @@ FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<
 FactorQuery FactorDescent::query(std::int64_t q) const {
     const auto first = std::size_t(rows_.first(q)), n = std::size_t(rows_.n_rows(q));
     return {std::span(problem_.levels).subspan(first, n), std::span(problem_.bound).subspan(first, n),
-            problem_.n_levels[std::size_t(q)], problem_.n_factors};
+            problem_.n_levels[q], problem_.n_factors};
 }
 
 double FactorDescent::weights_of(std::int64_t q, const double *factors, std::vector<double> &local,
                                  Scratch &s) const {
     const FactorQuery here = query(q);
     s.v.compute(here, factors);
-    s.coefficients.assign(std::size_t(here.n_rows()), 0.0);
+    s.coefficients.assign(here.n_rows(), 0.0);
     add_coefficients(here, factors, s.v, s.coefficients.data());
     rows_.combine(q, s.coefficients, local);
     return pair_sum(here, s.v, s.v);
@@ -117,26 +117,26 @@ double FactorDescent::epoch(double momentum, int n_threads) {
 
 void FactorDescent::batch(std::int64_t first, std::int64_t end, double momentum, int n_threads) {
     const std::int64_t n = end - first;
-    if (std::int64_t(directions_.size()) < n) directions_.resize(std::size_t(n));
+    if (std::int64_t(directions_.size()) < n) directions_.resize(n);
     std::int64_t bytes = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-        directions_[std::size_t(i)].query = order_[std::size_t(first + i)];
-        bytes += rows_.bytes(order_[std::size_t(first + i)]);
+        directions_[i].query = order_[first + i];
+        bytes += rows_.bytes(order_[first + i]);
     }
     // A task a thread, each with a scratch of its own; which task takes a query has no part in the result.
     const std::int64_t n_tasks = bytes < kBytesWorthThreads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
-    if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(std::size_t(n_tasks));
+    if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(n_tasks);
     const auto each = [&](const auto &work) {
         parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
             for (std::int64_t i = task; i < n; i += n_tasks)
-                work(directions_[std::size_t(i)], scratch_[std::size_t(task)]);
+                work(directions_[i], scratch_[task]);
         });
     };
     each([&](Direction &d, Scratch &s) { find_direction(d, s); });
     find_steps({directions_.data(), std::size_t(n)});
     each([&](Direction &d, Scratch &s) { finish(d, momentum, s); });
     for (std::int64_t i = 0; i < n; ++i) {
-        const Direction &d = directions_[std::size_t(i)];
+        const Direction &d = directions_[i];
         rows_.scatter(d.query, d.next, next_weights_);
         next_sum_ += d.sum_next;
     }
@@ -147,7 +147,7 @@ std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
     const std::int64_t most = std::max<std::int64_t>(1, n_queries / kBatchesPerEpoch);
     std::int64_t bytes = 0, numbers = 0, end = first;
     for (; end < n_queries && end - first < most; ++end) {
-        const std::int64_t q = order_[std::size_t(end)];
+        const std::int64_t q = order_[end];
         bytes += rows_.bytes(q);
         numbers += 3 * rows_.width(q);
         if (end > first && (bytes > kBatchBytes || numbers > kBatchNumbers)) break;
@@ -162,24 +162,24 @@ void FactorDescent::find_direction(Direction &d, Scratch &s) {
     double *w = at(reached_, d.query);  // the direction, until the step is known
     rows_.scores(d.query, weights_, s.local, s.t);
     s.v.compute(here, v);
-    s.gradient.resize(std::size_t(n * K));
+    s.gradient.resize(n * K);
     factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
     double steepest = 0;
     for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < K && here.bound[std::size_t(i)] > 0; ++k)
-            steepest = std::max(steepest, std::abs(s.gradient[std::size_t(i * K + k)]));
+        for (std::int64_t k = 0; k < K && here.bound[i] > 0; ++k)
+            steepest = std::max(steepest, std::abs(s.gradient[i * K + k]));
     for (std::int64_t i = 0; i < n; ++i) {
         // Where the gradient is 0 or all but 0 the quotient has no value, and infinity times 0 none either.
-        const double quotient = here.bound[std::size_t(i)] / steepest;
+        const double quotient = here.bound[i] / steepest;
         const double step = std::isfinite(quotient) ? quotient : 0.0;
         for (std::int64_t k = 0; k < K; ++k)
-            w[i * K + k] = v[i * K + k] - step * s.gradient[std::size_t(i * K + k)];
+            w[i * K + k] = v[i * K + k] - step * s.gradient[i * K + k];
     }
     project(here, problem_.constraint, w);
     for (std::int64_t e = 0; e < n * K; ++e) w[e] -= v[e];
 
     s.w.compute(here, w);
-    s.coefficients.assign(std::size_t(n), 0.0);
+    s.coefficients.assign(n, 0.0);
     add_coefficients(here, w, s.v, s.coefficients.data());
     add_coefficients(here, v, s.w, s.coefficients.data());
     rows_.combine(d.query, s.coefficients, d.first);
@@ -240,14 +240,14 @@ double FactorDescent::linear_decrease(int n_threads) const {
     parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
         Scratch s;
         for (std::int64_t i = task; i < n_queries; i += n_tasks) {
-            const std::int64_t q = order_[std::size_t(i)];
+            const std::int64_t q = order_[i];
             const FactorQuery here = query(q);
             const double *v = accepted_.data() + rows_.first(q) * here.n_factors;
             rows_.scores(q, accepted_weights_, s.local, s.t);
             s.v.compute(here, v);
-            s.gradient.resize(std::size_t(here.n_rows() * here.n_factors));
+            s.gradient.resize(here.n_rows() * here.n_factors);
             factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
-            by_query[std::size_t(i)] = linrank::linear_decrease(here, problem_.constraint, v, s.gradient.data());
+            by_query[i] = linrank::linear_decrease(here, problem_.constraint, v, s.gradient.data());
         }
     });
     return std::accumulate(by_query.begin(), by_query.end(), 0.0);

@@ -8,24 +8,24 @@ namespace linrank {
 void LevelTotals::compute(const FactorQuery &query, const double *values, const double *weight) {
     const std::int64_t K = n_factors_ = query.n_factors, n_levels = query.n_levels;
     for (auto *sums : {&of_, &below_, &difference_}) sums->assign(std::size_t(n_levels * K), 0.0);
-    all_.assign(std::size_t(K), 0.0);
+    all_.assign(K, 0.0);
     for (std::int64_t i = 0; i < query.n_rows(); ++i) {
-        double *total = of_.data() + query.levels[std::size_t(i)] * K;
+        double *total = of_.data() + query.levels[i] * K;
         const double factor = weight ? weight[i] : 1.0;
         for (std::int64_t k = 0; k < K; ++k) total[k] += factor * values[i * K + k];
     }
     for (std::int64_t r = 0; r < n_levels; ++r)
         for (std::int64_t k = 0; k < K; ++k) {
-            below_[std::size_t(r * K + k)] = all_[std::size_t(k)];
-            all_[std::size_t(k)] += of_[std::size_t(r * K + k)];
+            below_[r * K + k] = all_[k];
+            all_[k] += of_[r * K + k];
         }
     std::vector<double> &above = scratch_;  // summed from the top: nothing cancels
-    above.assign(std::size_t(K), 0.0);
+    above.assign(K, 0.0);
     for (std::int64_t r = n_levels - 1; r >= 0; --r)
         for (std::int64_t k = 0; k < K; ++k) {
             const auto at = std::size_t(r * K + k);
-            difference_[at] = below_[at] - above[std::size_t(k)];
-            above[std::size_t(k)] += of_[at];
+            difference_[at] = below_[at] - above[k];
+            above[k] += of_[at];
         }
 }
 
@@ -41,7 +41,7 @@ double pair_sum(const FactorQuery &query, const LevelTotals &a, const LevelTotal
 void add_coefficients(const FactorQuery &query, const double *a, const LevelTotals &b, double *out) {
     const std::int64_t K = query.n_factors;
     for (std::int64_t i = 0; i < query.n_rows(); ++i) {
-        const double *s = b.difference(query.levels[std::size_t(i)]);
+        const double *s = b.difference(query.levels[i]);
         double sum = 0;
         for (std::int64_t k = 0; k < K; ++k) sum += a[i * K + k] * s[k];
         out[i] += sum;
@@ -53,7 +53,7 @@ void project(const FactorQuery &query, Constraint constraint, double *factors) {
     const double per_component = 1.0 / std::sqrt(double(K));
     for (std::int64_t i = 0; i < query.n_rows(); ++i) {
         double *v = factors + i * K;
-        const double b = query.bound[std::size_t(i)];
+        const double b = query.bound[i];
         if (constraint == Constraint::box) {
             const double largest = b * per_component;
             for (std::int64_t k = 0; k < K; ++k) v[k] = std::min(std::max(v[k], 0.0), largest);
@@ -75,7 +75,7 @@ void factor_gradient(const FactorQuery &query, const double *factors, const doub
     const std::int64_t K = query.n_factors;
     tv.compute(query, factors, t);
     for (std::int64_t i = 0; i < query.n_rows(); ++i) {
-        const std::int64_t r = query.levels[std::size_t(i)];
+        const std::int64_t r = query.levels[i];
         const double *S = v.difference(r), *T = tv.difference(r), *own = v.of(r), *all = v.all();
         for (std::int64_t k = 0; k < K; ++k) out[i * K + k] = t[i] * S[k] - T[k] - (all[k] - own[k]);
     }
@@ -88,7 +88,7 @@ double linear_decrease(const FactorQuery &query, Constraint constraint, const do
     double sum = 0;
     for (std::int64_t i = 0; i < query.n_rows(); ++i) {
         const double *v = factors + i * K, *g = gradient + i * K;
-        const double b = query.bound[std::size_t(i)];
+        const double b = query.bound[i];
         double here = 0, fall = 0;  // <g, v>, and the largest <-g, v'> over feasible v'
         for (std::int64_t k = 0; k < K; ++k) {
             here += g[k] * v[k];

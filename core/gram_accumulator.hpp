@@ -26,8 +26,8 @@ class GramAccumulator {
 public:
     explicit GramAccumulator(const Storage &storage, std::int64_t most_bytes = std::int64_t(1) << 24)
         : product(std::size_t(padded(storage.n_columns) * padded(storage.n_columns))),
-          storage_(storage), n_(storage.n_columns), padded_(padded(n_)), x_(std::size_t(padded_)),
-          a_(std::size_t(block_rows * padded_)), b_(std::size_t(block_rows * padded_)),
+          storage_(storage), n_(storage.n_columns), padded_(padded(n_)), x_(padded_),
+          a_(std::size_t(block_rows * padded_)), b_(block_rows * padded_),
           mean_(std::size_t(n_)), last_(padded_), most_bytes_(most_bytes) {}
 
     std::vector<double> product;  // XᵀAᵀAX on and above the diagonal, padded
@@ -74,8 +74,8 @@ private:
         const std::int64_t k = w.n_levels, width = last_ - first_;
         cell_ = (g_ ? 2 : 1) * width;
         if (!w.from_inner) sum_levels(rows, w);
-        above_.assign(std::size_t((k + 1) * cell_), Real(0));
-        passed_.assign(std::size_t((k + 1) * cell_), Real(0));
+        above_.assign((k + 1) * cell_, Real(0));
+        passed_.assign((k + 1) * cell_, Real(0));
         std::int64_t n_above = 0, n_left = 0, n_passed = 0, n_reached = 0;
         for (std::int64_t t = 0; t < w.n; ++t) {
             const std::int64_t i = w.order[t], level = w.level[t];
@@ -107,11 +107,11 @@ private:
     /// The mean row of a query, and its centred rows if they fit the second-level cache.
     void pack(const RowRange<Storage> &rows, std::int64_t n) {
         std::fill(mean_.begin(), mean_.end(), 0.0);
-        weights_.assign(std::size_t(n), 1.0 / double(n));
+        weights_.assign(n, 1.0 / double(n));
         rows.add(weights_.data(), mean_.data());
         is_packed_ = n * padded_ <= 1 << 18;
         if (!is_packed_) return;
-        packed_.resize(std::size_t(n * padded_));
+        packed_.resize(n * padded_);
         for (std::int64_t i = 0; i < n; ++i) unpack(rows, i, 0, padded_, packed_.data() + i * padded_);
     }
     /// Columns [first_, last_) of row i less the mean; valid until the next call.
@@ -124,7 +124,7 @@ private:
     /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbours count.
     void sum_levels(const RowRange<Storage> &rows, const Windows &w) {
         const std::int64_t k = w.n_levels;
-        below_.assign(std::size_t((k + 1) * cell_), Real(0));
+        below_.assign((k + 1) * cell_, Real(0));
         for (std::int64_t t = 0; t < w.n; ++t)
             if (w.level[t] < k - 1)
                 put(centred(rows, w.order[t]), w.order[t], Real(1),
@@ -148,7 +148,7 @@ private:
         const std::int64_t known = std::min(end, n_);
         rows.unpack(i, begin, known, out);
         for (std::int64_t c = begin; c < known; ++c)
-            out[c - begin] = Real(double(out[c - begin]) - mean_[std::size_t(c)]);
+            out[c - begin] = Real(double(out[c - begin]) - mean_[c]);
         std::fill(out + (known - begin), out + (end - begin), Real(0));
     }
     void enter_above(const RowRange<Storage> &rows, const Windows &w, std::int64_t &next,

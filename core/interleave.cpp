@@ -82,16 +82,15 @@ Specials interleave_columns(std::span<const TableColumn> columns, std::int64_t n
         1, values_per_task / (rows_per_tile * std::max<std::int64_t>(1, n_columns)));
     const std::int64_t rows_per_task = tiles_per_task * rows_per_tile;
     const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
-    std::vector<Specials> seen(static_cast<std::size_t>(n_tasks));
+    std::vector<Specials> seen(n_tasks);
     parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](std::int64_t task) {
         const std::int64_t last = std::min((task + 1) * rows_per_task, n_rows);
         for (std::int64_t i = task * rows_per_task; i < last; i += rows_per_tile)
             for (std::int64_t j = 0; j < n_columns; j += columns_per_tile)
-                fill_tile(columns.subspan(static_cast<std::size_t>(j),
-                                          static_cast<std::size_t>(
-                                              std::min(columns_per_tile, n_columns - j))),
-                          i, std::min(rows_per_tile, last - i), out + i * stride + j, stride,
-                          seen[static_cast<std::size_t>(task)]);
+                fill_tile(columns.subspan(j,
+                                          
+                                              std::min(columns_per_tile, n_columns - j)),
+                          i, std::min(rows_per_tile, last - i), out + i * stride + j, stride, seen[task]);
     });
     Specials all;
     for (const Specials &part : seen) {

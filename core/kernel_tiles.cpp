@@ -14,7 +14,7 @@ namespace {
 /// last are zero.
 void pack(const Rows &rows, std::int64_t first, std::int64_t n, LargeVector<double> &out) {
     const std::int64_t width = n_columns(rows), n_panels = (n + 7) / 8;
-    out.assign(std::size_t(n_panels * 8 * width), 0.0);
+    out.assign(n_panels * 8 * width, 0.0);
     std::visit([&]<class Storage>(const Storage &storage) {
         for (std::int64_t t = 0; t < n; ++t) {
             double *to = out.data() + t / 8 * 8 * width + t % 8;
@@ -84,10 +84,10 @@ void SparseTiles::Entries::take(const Rows &rows, std::int64_t first, std::int64
                 offsets.push_back(std::int64_t(values.size()));
             }
     }, rows);
-    norms.assign(std::size_t(n), 0.0);
+    norms.assign(n, 0.0);
     for (std::size_t t = 0; t < std::size_t(n); ++t)
         for (std::int64_t k = offsets[t]; k < offsets[t + 1]; ++k) {
-            const double x = values[std::size_t(k)];
+            const double x = values[k];
             const std::int64_t row = std::int64_t(t);
             add_entries(1, x, &row, &x, norms.data());
         }
@@ -117,9 +117,9 @@ void SparseTiles::Lists::take(const Entries &rows) {
     for (std::size_t p = 0; p < column.size(); ++p) start[p + 2] += start[p + 1];
     for (std::size_t i = 0; i + 1 < rows.offsets.size(); ++i)
         for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k) {
-            const std::size_t to = std::size_t(start[place[std::size_t(k)] + 1]++);
+            const std::size_t to = std::size_t(start[place[k] + 1]++);
             row[to] = std::int64_t(i);
-            values[to] = rows.values[std::size_t(k)];
+            values[to] = rows.values[k];
         }
 }
 
@@ -129,7 +129,7 @@ void SparseTiles::take_b(std::int64_t first, std::int64_t n) {
     b.take(rows_b, first, n);
     lists.take(b);
     n_b = (n + group - 1) / group * group;
-    b.norms.resize(std::size_t(n_b), 0.0);
+    b.norms.resize(n_b, 0.0);
 }
 
 void SparseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) const {
@@ -139,19 +139,19 @@ void SparseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::
         double *x = out + r * stride;
         std::fill(x, x + n_b, 0.0);
         if (i >= n_a) continue;
-        for (std::int64_t k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
-            const std::size_t place = lists.find(a.columns[std::size_t(k)]);
+        for (std::int64_t k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+            const std::size_t place = lists.find(a.columns[k]);
             if (lists.column[place] < 0) continue;
             const std::int64_t first = lists.start[place];
-            add_entries(lists.start[place + 1] - first, a.values[std::size_t(k)],
+            add_entries(lists.start[place + 1] - first, a.values[k],
                         lists.row.data() + first, lists.values.data() + first, x);
         }
-        const double norm = a.norms[std::size_t(i)];
+        const double norm = a.norms[i];
         if (f.kind == KernelKind::rbf)
             // The norm of a row is the product with itself to the bit, so that k(a, a) is 1. Norms that
             // overflow give NaN, which max keeps.
             for (std::int64_t j = from; j < n_b; ++j)
-                x[j] = -f.gamma * std::max((norm + b.norms[std::size_t(j)]) - 2.0 * x[j], 0.0);
+                x[j] = -f.gamma * std::max((norm + b.norms[j]) - 2.0 * x[j], 0.0);
         else
             for (std::int64_t j = from; j < n_b; ++j) x[j] = factor_of(f) * x[j] + term_of(f);
     }

@@ -62,7 +62,7 @@ struct Shape {
 template <class Tiles, class Use>
 void walk(Tiles &tiles, const Shape &shape, std::int64_t first, std::int64_t last, std::int64_t begin,
           std::int64_t n_b, bool symmetric, const Use &use) {
-    LargeVector<double> tile(std::size_t(tile_rows * shape.chunk));
+    LargeVector<double> tile(tile_rows * shape.chunk);
     tiles.take_a(first, last - first);
     for (std::int64_t j = begin; j < n_b; j += shape.chunk) {
         const std::int64_t n_j = std::min(shape.chunk, n_b - j);
@@ -129,8 +129,7 @@ void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::
                  [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
                      std::int64_t, const double *tile) {
                      for (std::int64_t r = 0; r < n_i; ++r)
-                         out[std::size_t(i + r)] +=
-                             kernels().dot_vectors(n_j, tile + r * shape.chunk, v.data() + j);
+                         out[i + r] += kernels().dot_vectors(n_j, tile + r * shape.chunk, v.data() + j);
                  });
         });
     });
@@ -182,7 +181,7 @@ void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double
                 tiles.take_b(i, n_i);
                 tiles.fill(0, 0, tile, Tiles::group);
                 for (std::int64_t r = 0; r < n_i; ++r)
-                    out[std::size_t(i + r)] = tile[r * Tiles::group + r];
+                    out[i + r] = tile[r * Tiles::group + r];
             }
         });
     });

@@ -20,7 +20,7 @@ double log_of_sum(double a, double b) {
 }  // namespace
 
 LayerShares::LayerShares(const Layering &layering)
-    : layering_(layering), log_mass_(std::size_t(layering.n_cells()), nothing),
+    : layering_(layering), log_mass_(layering.n_cells(), nothing),
       log_below_(log_mass_) {
     if (!layering.table.empty()) return;
     kept_.assign(log_mass_.size(), 0.0);
@@ -29,8 +29,8 @@ LayerShares::LayerShares(const Layering &layering)
 
 double LayerShares::share(std::int64_t q, std::int64_t k, std::int64_t below) const {
     const std::int64_t first = cell(q);
-    const double mass = log_mass_[std::size_t(first + below)];
-    return ratio(mass + layering_.margin(first + k, first + below), log_below_[std::size_t(first + k)]);
+    const double mass = log_mass_[first + below];
+    return ratio(mass + layering_.margin(first + k, first + below), log_below_[first + k]);
 }
 
 void LayerShares::update(std::int64_t q) {
@@ -40,8 +40,8 @@ void LayerShares::update(std::int64_t q) {
     if (layering_.table.empty()) {
         for (std::int64_t k = 0; k + 1 < n; ++k) {
             below[k + 1] = log_of_sum(below[k], mass[k]);
-            kept_[std::size_t(first + k)] = ratio(below[k], below[k + 1]);
-            added_[std::size_t(first + k)] = ratio(mass[k], below[k + 1]);
+            kept_[first + k] = ratio(below[k], below[k + 1]);
+            added_[first + k] = ratio(mass[k], below[k + 1]);
         }
         return;
     }

@@ -30,8 +30,8 @@ public:
     void sum_above(std::int64_t q, const double *x, double *out) const;
 
 private:
-    std::int64_t cell(std::int64_t q) const { return layering_.first_cell[std::size_t(q)]; }
-    std::int64_t n_layers(std::int64_t q) const { return layering_.n_levels[std::size_t(q)]; }
+    std::int64_t cell(std::int64_t q) const { return layering_.first_cell[q]; }
+    std::int64_t n_layers(std::int64_t q) const { return layering_.n_levels[q]; }
     double share(std::int64_t q, std::int64_t k, std::int64_t below) const;
     template <bool squared>
     void average(std::int64_t q, const double *x, double *out, std::int64_t n) const;

@@ -31,12 +31,12 @@ struct Layering {
     }
     std::int64_t n_queries() const { return std::int64_t(n_levels.size()); }
     std::int64_t n_cells() const { return first_cell.back(); }
-    double s(std::int64_t t) const { return shift.empty() ? 0.0 : shift[std::size_t(t)]; }
-    double u(std::int64_t t) const { return row_weight.empty() ? 1.0 : row_weight[std::size_t(t)]; }
-    double c(std::int64_t q) const { return query_weight.empty() ? 1.0 : query_weight[std::size_t(q)]; }
+    double s(std::int64_t t) const { return shift.empty() ? 0.0 : shift[t]; }
+    double u(std::int64_t t) const { return row_weight.empty() ? 1.0 : row_weight[t]; }
+    double c(std::int64_t q) const { return query_weight.empty() ? 1.0 : query_weight[q]; }
     /// Δ between two layers of a query, given by their cells; only where there is a table.
     double margin(std::int64_t above, std::int64_t below) const {
-        return table[std::size_t(grades[std::size_t(above)] * n_grades + grades[std::size_t(below)])];
+        return table[grades[above] * n_grades + grades[below]];
     }
 };
 

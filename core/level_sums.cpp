@@ -74,7 +74,7 @@ void sums_of_neighbours(const Windows &q, const double *v, double *above, double
     const auto row = [&](std::int64_t t) { return q.order[t]; };
     std::fill_n(above, q.n, 0.0);
     std::fill_n(below, q.n, 0.0);
-    totals.assign(std::size_t(q.n_levels), 0.0);
+    totals.assign(q.n_levels, 0.0);
     adjacent_above(q, row, v, 0, q.n, totals.data(), above);
     std::fill(totals.begin(), totals.end(), 0.0);
     adjacent_below(q, row, v, 0, q.n, totals.data(), 1.0, below);
@@ -102,7 +102,7 @@ public:
     // The totals of all pieces take pieces × levels numbers: at most four a row, whatever the labels.
     explicit Pieces(const Windows &q)
         : q_(q), n_(std::clamp<std::int64_t>(4 * std::int64_t(q.n) / q.n_levels, 1, 16)),
-          layout_(q.n_levels), totals_(std::size_t(n_ * layout_.size), PageArray<double>::huge) {}
+          layout_(q.n_levels), totals_(n_ * layout_.size, PageArray<double>::huge) {}
 
     void add_above(const double *v, double *above, int n_threads) {
         insert(v, q_.upto, q_.upto_inner, [](const std::int32_t *ends, std::int64_t t) {
@@ -187,11 +187,11 @@ void level_sums(const Windows &q, int n_vectors, const double *v, double *above,
             step = 1;
             (q.adjacent ? sums_of_neighbours : sums_by_level)(q, in, up, down, scratch.tree);
         } else if (by_table) {
-            scratch.tree.resize(std::size_t(8 * step * (n + 1)));
+            scratch.tree.resize(8 * step * (n + 1));
             const auto sums = step == 2 ? kernel.prefix_table_two : kernel.prefix_table;
             sums(q, in, up, down, scratch.tree.data());
         } else {
-            scratch.tree.resize(std::size_t(step * (n + 1 + RadixTree(n + 1).size)));
+            scratch.tree.resize(step * (n + 1 + RadixTree(n + 1).size));
             const auto sums = step == 2 ? kernel.ranked_sums_two : kernel.ranked_sums;
             sums(q, in, up, down, scratch.tree.data());
         }

@@ -37,10 +37,10 @@ std::int64_t reach_of(const Measure &m, const RankedQuery &query) {
 double mean_of(const RankedQuery &query, std::span<const double> value, std::int32_t begin,
                std::int32_t end) {
     if (end == begin + 1)
-        return value[static_cast<std::size_t>(query.level[static_cast<std::size_t>(begin)])];
+        return value[query.level[begin]];
     double sum = 0.0;
     for (std::int32_t i = begin; i < end; ++i)
-        sum += value[static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)])];
+        sum += value[query.level[i]];
     return sum / (end - begin);
 }
 
@@ -63,12 +63,12 @@ std::vector<double> gains(const Measure &m, const RankedQuery &query) {
 /// of tied rows is their mean gain at each of their ranks.
 std::vector<double> running_dcg(const RankedQuery &query, std::span<const double> gain,
                                 std::span<const double> discount, std::int64_t depth) {
-    std::vector<double> dcg(static_cast<std::size_t>(depth));
+    std::vector<double> dcg(depth);
     double sum = 0.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double mean = mean_of(query, gain, begin, end);
         for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i)
-            dcg[static_cast<std::size_t>(i)] = sum += mean * discount[static_cast<std::size_t>(i)];
+            dcg[i] = sum += mean * discount[i];
     });
     return dcg;
 }
@@ -76,7 +76,7 @@ std::vector<double> running_dcg(const RankedQuery &query, std::span<const double
 /// The same of the best order: levels from the top down.
 std::vector<double> running_ideal(const RankedQuery &query, std::span<const double> gain,
                                   std::span<const double> discount, std::int64_t depth) {
-    std::vector<double> dcg(static_cast<std::size_t>(depth));
+    std::vector<double> dcg(depth);
     double sum = 0.0;
     std::size_t i = 0;
     for (std::size_t r = gain.size(); r-- > 0;)
@@ -231,11 +231,11 @@ double success(const Measure &m, const RankedQuery &query) {
 /// survive_j ← (1 - j/i) survive_j + (j/i)(1 - R_i) survive_{j-1}. O(rows · depth).
 void mean_survival(const RankedQuery &query, std::span<const double> stop, std::int32_t begin,
                    std::int32_t end, std::int64_t depth, std::vector<double> &survive) {
-    survive.assign(static_cast<std::size_t>(depth) + 1, 0.0);
+    survive.assign(depth + 1, 0.0);
     survive[0] = 1.0;
     for (std::int32_t i = begin; i < end; ++i) {
         const double count = i - begin + 1;
-        const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+        const auto r = static_cast<std::size_t>(query.level[i]);
         const auto top = std::min<std::int64_t>(depth, i - begin + 1);
         for (std::int64_t j = top; j > 0; --j) {
             const auto at = static_cast<std::size_t>(j);
@@ -294,7 +294,7 @@ double auc(const Measure &m, const RankedQuery &query) {
     for_each_group(query.score_end, query.n_rows(), [&](std::int32_t begin, std::int32_t end) {
         std::int64_t hits = 0;
         for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+            const auto r = static_cast<std::size_t>(query.level[i]);
             hits += rel.flag[r] > 0.0 ? 1 : 0;
         }
         twice += (end - begin - hits) * (2 * relevant_above + hits);
@@ -325,7 +325,7 @@ double kendall_tau(const RankedQuery &query, const PairCounts &pairs) {
 bool needs_pairs(const Measure &m) { return m.kind == Kind::kendall_tau; }
 
 std::vector<double> discounts(Discount kind, std::int64_t n) {
-    std::vector<double> d(static_cast<std::size_t>(n));
+    std::vector<double> d(n);
     for (std::size_t i = 0; i < d.size(); ++i) {
         const double rank = static_cast<double>(i) + 1.0;
         d[i] = 1.0 / std::log2(kind == Discount::letor ? std::max(2.0, rank) : rank + 1.0);

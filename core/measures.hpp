@@ -11,15 +11,7 @@ namespace linrank {
 
 enum class Kind {
     ndcg,
-    mean_ndcg,
-    average_precision,
-    precision,
-    recall,
-    reciprocal_rank,
-    err,
-    auc,
-    rbp,
-    success,
+    mean_ndcg, average_precision, precision, recall, reciprocal_rank, err, auc, rbp, success,
     kendall_tau,
 };
 enum class Gain { exponential, linear };   // 2^y - 1, y

@@ -22,7 +22,7 @@ std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> meas
     std::array<std::int64_t, 2> depth{};
     for (const Measure &m : measures) {
         if (!discounted(m)) continue;
-        auto &d = depth[static_cast<std::size_t>(m.discount)];
+        auto &d = depth[int(m.discount)];
         d = std::max(d, m.k > 0 ? std::min(m.k, longest) : longest);
     }
     return {discounts(Discount::standard, depth[0]), discounts(Discount::letor, depth[1])};
@@ -76,7 +76,7 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
             for (std::size_t m = 0; m < measures.size(); ++m)
                 out.values[m * n_queries + at] =
                     measure_query(measures[m], query,
-                                  tables[static_cast<std::size_t>(measures[m].discount)], counts);
+                                  tables[int(measures[m].discount)], counts);
             if (counted.pairs) {
                 out.pairs[3 * at] = counts.concordant;
                 out.pairs[3 * at + 1] = counts.discordant;
@@ -86,8 +86,7 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
         }
     });
     for (std::size_t m = 0; m < measures.size(); ++m)
-        out.means.push_back(
-            mean_in_order(std::span(out.values).subspan(m * n_queries, n_queries)));
+        out.means.push_back(mean_in_order(std::span(out.values).subspan(m * n_queries, n_queries)));
     return out;
 }
 

@@ -20,14 +20,14 @@ PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &high
     for (const std::int32_t end : query.score_end) {
         std::int64_t equal = 0;
         for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+            const auto r = static_cast<std::size_t>(query.level[i]);
             counts.discordant += higher.sum_below(std::int64_t(r));
             equal += here[r]++;  // pairs of the group in the same level
         }
         const std::int64_t size = end - begin;
         counts.tied += size * (size - 1) / 2 - equal;
         for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+            const auto r = static_cast<std::size_t>(query.level[i]);
             here[r] = 0;
             higher.add(std::int64_t(r), 1);
         }

@@ -34,15 +34,15 @@ struct PairProblem {
 
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
-    std::int64_t begin(std::int64_t q) const { return offsets[std::size_t(q)]; }
+    std::int64_t begin(std::int64_t q) const { return offsets[q]; }
     std::int64_t length(std::int64_t q) const { return begin(q + 1) - begin(q); }
     std::vector<QueryChunk> chunks(std::int64_t n_target) const {
         return chunk_queries(offsets, n_levels, n_target);
     }
-    bool has_pairs(std::int64_t q) const { return n_levels[std::size_t(q)] > 1; }
-    double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[std::size_t(i)]; }
+    bool has_pairs(std::int64_t q) const { return n_levels[q] > 1; }
+    double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[i]; }
     double c(std::int64_t q) const {
-        return query_weight.empty() ? 1.0 : query_weight[std::size_t(q)];
+        return query_weight.empty() ? 1.0 : query_weight[q];
     }
 };
 

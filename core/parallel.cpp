@@ -14,7 +14,7 @@ namespace {
 /// Threads that are waited for when the scope ends; std::jthread is missing from Apple's library.
 class Helpers {
   public:
-    explicit Helpers(std::int64_t n) { threads_.reserve(std::size_t(n)); }
+    explicit Helpers(std::int64_t n) { threads_.reserve(n); }
     Helpers(const Helpers &) = delete;
     Helpers &operator=(const Helpers &) = delete;
     ~Helpers() {

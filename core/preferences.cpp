@@ -20,17 +20,17 @@ template <class Body>
 void for_row_parts(const PreferenceList &list, std::int64_t n_parts, int n_threads, const Body &body) {
     const std::vector<std::int64_t> bounds = list.row_parts(n_parts);
     parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t k) {
-        body(k, bounds[std::size_t(k)], bounds[std::size_t(k) + 1]);
+        body(k, bounds[k], bounds[k + 1]);
     });
 }
 
 /// `order` by ascending key in [0, n_keys), equal keys as they were: a counting sort.
 std::vector<std::int64_t> sorted(const std::vector<std::int64_t> &order,
                                  std::span<const std::int64_t> key, std::int64_t n_keys) {
-    std::vector<std::int64_t> next(std::size_t(n_keys) + 1), out(order.size());
-    for (const std::int64_t k : key) ++next[std::size_t(k) + 1];
+    std::vector<std::int64_t> next(n_keys + 1), out(order.size());
+    for (const std::int64_t k : key) ++next[k + 1];
     for (std::size_t k = 0; k < std::size_t(n_keys); ++k) next[k + 1] += next[k];
-    for (const std::int64_t t : order) out[std::size_t(next[std::size_t(key[std::size_t(t)])]++)] = t;
+    for (const std::int64_t t : order) out[next[key[t]]++] = t;
     return out;
 }
 
@@ -51,18 +51,18 @@ PreferenceList::PreferenceList(std::span<const std::int64_t> winners,
         if (!weight.empty()) weight_[t] = weight[from];
     }
     for (const auto &side : {winners, losers})
-        for (const std::int64_t i : side) ++offsets_[std::size_t(i) + 1];
+        for (const std::int64_t i : side) ++offsets_[i + 1];
     for (std::size_t i = 0; i < std::size_t(n_rows); ++i) offsets_[i + 1] += offsets_[i];
     std::vector<std::int64_t> next(offsets_.begin(), offsets_.end() - 1);
     for (std::int64_t t = 0; t < n_pairs(); ++t) {
-        incident_[std::size_t(next[std::size_t(winner(t))]++)] = 2 * t;
-        incident_[std::size_t(next[std::size_t(loser(t))]++)] = 2 * t + 1;
+        incident_[next[winner(t)]++] = 2 * t;
+        incident_[next[loser(t)]++] = 2 * t + 1;
     }
 }
 
 std::vector<std::int64_t> PreferenceList::row_parts(std::int64_t n_parts) const {
     // A row without preferences still costs a visit.
-    const auto cost = [&](std::int64_t i) { return offsets_[std::size_t(i)] + i; };
+    const auto cost = [&](std::int64_t i) { return offsets_[i] + i; };
     return equal_parts(n_rows(), n_parts, cost);
 }
 
@@ -82,15 +82,15 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
         double slope = 0, value_error = 0, slacks_error = 0;  // Σ ω l'; of rounding
     };
     const std::int64_t n = list.n_pairs(), n_tasks = (n + pairs_per_task - 1) / pairs_per_task;
-    std::vector<Sums> sums(static_cast<std::size_t>(n_tasks));
-    PageArray<double> slope(std::size_t(n), PageArray<double>::huge);
+    std::vector<Sums> sums(n_tasks);
+    PageArray<double> slope(n, PageArray<double>::huge);
     double slope_sum = 0;
     parallel_for(n_tasks, n_threads, [&](std::int64_t k) {
         Sums s;
         const std::int64_t last = std::min(n, (k + 1) * pairs_per_task);
         for (std::int64_t t = k * pairs_per_task; t < last; ++t) {
             // The difference first: a shift of all scores then costs no digits.
-            const double slack = 1.0 - (z[std::size_t(list.winner(t))] - z[std::size_t(list.loser(t))]);
+            const double slack = 1.0 - (z[list.winner(t)] - z[list.loser(t)]);
             const double weight = list.weight(t);
             const LossOfPair l = loss_of_pair(loss, slack);
             slope.data()[t] = weight * l.slope;
@@ -109,7 +109,7 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
             if (loss.kind == PairLoss::huber && slack > loss.epsilon)
                 s.inner_slacks += weight * (slack - loss.epsilon);
         }
-        sums[std::size_t(k)] = s;
+        sums[k] = s;
     });
     for (const Sums &s : sums) {
         value += s.value;
@@ -146,9 +146,9 @@ void PreferencePoint::multiply(std::span<const double> v, std::span<double> out,
             double sum = 0;  // row i of the Laplacian: Σ ω l'' (v_i - v_other)
             for (const std::int64_t entry : list_.of_row(i)) {
                 const double h = curvature(entry >> 1);
-                if (h != 0.0) sum += h * (v[std::size_t(i)] - v[std::size_t(list_.other(entry))]);
+                if (h != 0.0) sum += h * (v[i] - v[list_.other(entry)]);
             }
-            out[std::size_t(i)] = sum;
+            out[i] = sum;
         }
     });
 }
@@ -183,7 +183,7 @@ public:
     std::span<const std::int64_t> rows() const { return rows_; }
 
 private:
-    std::int64_t row(std::int64_t i) const { return order_.empty() ? i : order_[std::size_t(i)]; }
+    std::int64_t row(std::int64_t i) const { return order_.empty() ? i : order_[i]; }
     RowRange<Storage> range() const {
         return RowRange<Storage>(storage_, rows_, 0, std::int64_t(rows_.size()));
     }
@@ -202,8 +202,8 @@ template <class Storage>
 std::vector<double> gram_of(const Storage &storage, Order order, const PreferencePoint &point,
                             std::int64_t first, std::int64_t last, std::int64_t padded) {
     constexpr std::int64_t block_rows = 64;
-    std::vector<double> product(std::size_t(padded * padded));
-    std::vector<double> a(std::size_t(block_rows * padded)), b(a.size());
+    std::vector<double> product(padded * padded);
+    std::vector<double> a(block_rows * padded), b(a.size());
     LaplacianRows<Storage> laplacian(storage, order, point);
     std::int64_t filled = 0;
     const auto flush = [&] {
@@ -226,7 +226,7 @@ std::vector<double> gram_of(const Storage &storage, Order order, const Preferenc
 template <class Storage>
 std::vector<double> diagonal_of(const Storage &storage, Order order, const PreferencePoint &point,
                                 std::int64_t first, std::int64_t last) {
-    std::vector<double> out(std::size_t(storage.n_columns)), b(out.size());
+    std::vector<double> out(storage.n_columns), b(out.size());
     LaplacianRows<Storage> laplacian(storage, order, point);
     for (std::int64_t i = first; i < last; ++i) {
         if (!laplacian.find(i)) continue;
@@ -246,11 +246,11 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Preferen
                                    int n_threads) {
     const PaddedSquare square(n_columns(rows));
     const std::int64_t n_parts = square.n_parts();
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
+    std::vector<std::vector<double>> parts(n_parts);
     std::visit([&]<class Storage>(const Storage &storage) {
         for_row_parts(point.list(), n_parts, n_threads,
                       [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            parts[std::size_t(k)] = gram_of(storage, order, point, first, last, square.padded);
+            parts[k] = gram_of(storage, order, point, first, last, square.padded);
         });
     }, rows);
     return square.sum(parts, 1.0, n_threads);
@@ -259,14 +259,14 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Preferen
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,
                                      int n_threads) {
     const std::int64_t n_parts = n_accumulators(rows);
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
+    std::vector<std::vector<double>> parts(n_parts);
     std::visit([&]<class Storage>(const Storage &storage) {
         for_row_parts(point.list(), n_parts, n_threads,
                       [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            parts[std::size_t(k)] = diagonal_of(storage, order, point, first, last);
+            parts[k] = diagonal_of(storage, order, point, first, last);
         });
     }, rows);
-    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
+    std::vector<double> out(n_columns(rows));
     reduce(parts, out, n_threads);
     for (double &d : out) d = std::max(d, 0.0);  // cancellation may leave less than nothing
     return out;

@@ -27,14 +27,14 @@ public:
     std::int64_t n_rows() const { return std::int64_t(offsets_.size()) - 1; }
     /// Preferences of the row that has most.
     std::int64_t largest_degree() const;
-    std::int64_t winner(std::int64_t t) const { return winners_[std::size_t(t)]; }
-    std::int64_t loser(std::int64_t t) const { return losers_[std::size_t(t)]; }
-    double weight(std::int64_t t) const { return weight_.empty() ? 1.0 : weight_[std::size_t(t)]; }
+    std::int64_t winner(std::int64_t t) const { return winners_[t]; }
+    std::int64_t loser(std::int64_t t) const { return losers_[t]; }
+    double weight(std::int64_t t) const { return weight_.empty() ? 1.0 : weight_[t]; }
 
     /// The preferences of row i, each as 2t where the row is the winner of t, 2t + 1 where the loser.
     std::span<const std::int64_t> of_row(std::int64_t i) const {
-        const std::int64_t first = offsets_[std::size_t(i)];
-        return {incident_.data() + first, std::size_t(offsets_[std::size_t(i) + 1] - first)};
+        const std::int64_t first = offsets_[i];
+        return {incident_.data() + first, std::size_t(offsets_[i + 1] - first)};
     }
     /// The other row of such an entry.
     std::int64_t other(std::int64_t entry) const {

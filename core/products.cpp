@@ -54,7 +54,7 @@ void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out
         std::fill(out.begin() + first, out.begin() + last, 0.0);
         for (const auto &part : parts)
             if (!part.empty())
-                for (std::int64_t c = first; c < last; ++c) out[std::size_t(c)] += part[std::size_t(c)];
+                for (std::int64_t c = first; c < last; ++c) out[c] += part[c];
     });
 }
 
@@ -69,12 +69,11 @@ std::int64_t PaddedSquare::n_parts() const {
 
 std::vector<double> PaddedSquare::sum(const std::vector<std::vector<double>> &parts, double factor,
                                       int n_threads) const {
-    std::vector<double> total(std::size_t(padded * padded)), out(std::size_t(n * n));
+    std::vector<double> total(padded * padded), out(std::size_t(n * n));
     reduce(parts, total, n_threads);
     for (std::int64_t r = 0; r < n; ++r)
         for (std::int64_t c = r; c < n; ++c)
-            out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] =
-                factor * total[std::size_t(r * padded + c)];
+            out[r * n + c] = out[c * n + r] = factor * total[r * padded + c];
     return out;
 }
 
@@ -95,7 +94,7 @@ void add_scaled(std::span<const double> x, double a, std::span<const double> y,
     parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
         const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
         for (std::int64_t i = first; i < last; ++i)
-            out[std::size_t(i)] = x[std::size_t(i)] + a * y[std::size_t(i)];
+            out[i] = x[i] + a * y[i];
     });
 }
 
@@ -103,11 +102,11 @@ void multiply_transposed(const Rows &rows, Order order, std::span<const double> 
                          std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order);
     const std::int64_t n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_tasks));
+    std::vector<std::vector<double>> parts(n_tasks);
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
             const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
-            auto &part = parts[std::size_t(task)];
+            auto &part = parts[task];
             part.assign(out.size(), 0.0);
             RowRange<Storage>(storage, order, first, last - first).add(r.data() + first, part.data());
         });

@@ -111,8 +111,7 @@ void sort_ranked(std::vector<Ranked> &rows, int n_threads) {
     const auto bound = [&](std::int64_t chunk) {
         return rows.begin() + n * std::min(chunk, n_chunks) / n_chunks;
     };
-    parallel_for(n_chunks, n_threads,
-                 [&](std::int64_t c) { std::sort(bound(c), bound(c + 1)); });
+    parallel_for(n_chunks, n_threads, [&](std::int64_t c) { std::sort(bound(c), bound(c + 1)); });
     for (std::int64_t width = 1; width < n_chunks; width *= 2)
         parallel_for((n_chunks + 2 * width - 1) / (2 * width), n_threads, [&](std::int64_t m) {
             const std::int64_t c = 2 * width * m;
@@ -129,7 +128,7 @@ struct QueryLabels {
 
 std::int32_t rank_by_sort(const QueryLabels &label, std::int64_t begin, std::int64_t end,
                           std::int32_t *levels, int n_threads) {
-    std::vector<Ranked> rows(static_cast<std::size_t>(end - begin));
+    std::vector<Ranked> rows(end - begin);
     for (std::int64_t t = begin; t < end; ++t) rows[t - begin] = {label(t), t};
     sort_ranked(rows, n_threads);
     std::int64_t level = 0;
@@ -164,8 +163,8 @@ std::int32_t rank_grades(const QueryLabels &label, std::int64_t begin, std::int6
     std::array<std::int32_t, 64> level;
     std::int32_t n_levels = 0;
     for (std::uint64_t left = present; left != 0; left &= left - 1)
-        level[static_cast<std::size_t>(std::countr_zero(left))] = n_levels++;
-    for (std::int64_t t = begin; t < end; ++t) levels[t] = level[static_cast<std::size_t>(levels[t])];
+        level[std::countr_zero(left)] = n_levels++;
+    for (std::int64_t t = begin; t < end; ++t) levels[t] = level[levels[t]];
     return n_levels;
 }
 
@@ -200,7 +199,7 @@ Codes factorise(std::span<const std::int64_t> ids) {
 }
 
 Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries) {
-    Grouping result{{}, std::vector<std::int64_t>(static_cast<std::size_t>(n_queries) + 1, 0), true};
+    Grouping result{{}, std::vector<std::int64_t>(n_queries + 1, 0), true};
     std::int64_t previous = 0;
     for (const std::int64_t code : codes) {
         if (code < 0 || code >= n_queries)
@@ -221,8 +220,7 @@ Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries)
 Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t> offsets,
                    std::span<const std::int64_t> order, int n_threads) {
     const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
-    Levels result{std::vector<std::int32_t>(labels.size()),
-                  std::vector<std::int32_t>(static_cast<std::size_t>(n_queries))};
+    Levels result{std::vector<std::int32_t>(labels.size()), std::vector<std::int32_t>(n_queries)};
     const QueryLabels label{labels.data(), order.empty() ? nullptr : order.data()};
     const auto is_giant = [&](std::int64_t q) {
         return n_threads > 1 && offsets[q + 1] - offsets[q] >= min_parallel_sort;
@@ -248,7 +246,7 @@ std::vector<std::int64_t> count_pairs(std::span<const std::int32_t> levels,
     std::vector<std::int64_t> pairs(n_levels.size());
     std::vector<std::int64_t> rows_in;
     for (std::size_t q = 0; q < n_levels.size(); ++q) {
-        rows_in.assign(static_cast<std::size_t>(n_levels[q]), 0);
+        rows_in.assign(n_levels[q], 0);
         for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t) ++rows_in[levels[t]];
         // Σ_r n_r · (rows below r) stays below l_q²/2, where (l_q² - Σ n_r²)/2 overflows earlier.
         std::int64_t below = 0;

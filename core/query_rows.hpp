@@ -25,7 +25,7 @@ public:
 
     std::int64_t n_columns() const { return n_columns_; }
     std::int64_t n_queries() const { return std::int64_t(offsets_.size()) - 1; }
-    std::int64_t first(std::int64_t q) const { return offsets_[std::size_t(q)]; }
+    std::int64_t first(std::int64_t q) const { return offsets_[q]; }
     std::int64_t n_rows(std::int64_t q) const { return first(q + 1) - first(q); }
     /// Length of a local vector of query q.
     std::int64_t width(std::int64_t q) const;
@@ -56,10 +56,10 @@ private:
     template <class Visit>
     void each_column(std::int64_t q, const Visit &visit) const;
     std::int64_t row(std::int64_t position) const {
-        return order_.empty() ? position : order_[std::size_t(position)];
+        return order_.empty() ? position : order_[position];
     }
     const std::int64_t *columns(std::int64_t q) const {
-        return columns_.data() + first_column_[std::size_t(q)];
+        return columns_.data() + first_column_[q];
     }
 
     std::int64_t n_columns_;

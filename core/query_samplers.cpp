@@ -20,12 +20,12 @@ namespace {
 void sort_by_level(const LevelledQueries &queries, std::size_t q, std::span<std::int64_t> out,
                    std::vector<std::int64_t> &starts) {
     // One place ahead, so that filling a level leaves its start where the next one belongs.
-    starts.assign(std::size_t(queries.n_levels[q]) + 2, 0);
+    starts.assign(queries.n_levels[q] + 2, 0);
     const std::int64_t first = queries.offsets[q], end = queries.offsets[q + 1];
-    for (std::int64_t t = first; t < end; ++t) ++starts[std::size_t(queries.levels[std::size_t(t)]) + 2];
+    for (std::int64_t t = first; t < end; ++t) ++starts[queries.levels[t] + 2];
     for (std::size_t r = 2; r < starts.size(); ++r) starts[r] += starts[r - 1];
     for (std::int64_t t = first; t < end; ++t)
-        out[std::size_t(starts[std::size_t(queries.levels[std::size_t(t)]) + 1]++)] = t;
+        out[starts[queries.levels[t] + 1]++] = t;
     starts.pop_back();
 }
 
@@ -46,12 +46,12 @@ struct Filled {
 };
 
 std::int64_t row_at(const LevelledQueries &queries, std::int64_t t) {
-    return queries.order.empty() ? t : queries.order[std::size_t(t)];
+    return queries.order.empty() ? t : queries.order[t];
 }
 
 void to_rows(const LevelledQueries &queries, std::span<std::int64_t> positions) {
     if (queries.order.empty()) return;
-    for (std::int64_t &t : positions) t = queries.order[std::size_t(t)];
+    for (std::int64_t &t : positions) t = queries.order[t];
 }
 
 std::size_t length(const LevelledQueries &queries, std::size_t q) {
@@ -118,7 +118,7 @@ std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::spa
         const std::span<std::int64_t> first = out.rows.extend(length(queries, q));
         sort_by_level(queries, q, first, starts);
         const std::span<double> u = weights.extend(first.size());
-        for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[std::size_t(first[t])];
+        for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[first[t]];
         to_rows(queries, first);
         std::copy(first.begin(), first.end(), out.rows.extend(first.size()).begin());
         std::copy(u.begin(), u.end(), weights.extend(u.size()).begin());
@@ -238,9 +238,9 @@ class RejectionSampler final : public PairSampler {
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!keep.empty() && !keep[q]) continue;
             for (std::int64_t t = queries.offsets[q]; t < queries.offsets[q + 1]; ++t) {
-                places_.add({std::uint32_t(q), queries.levels[std::size_t(t)]});
+                places_.add({std::uint32_t(q), queries.levels[t]});
                 rows_.add(row_at(queries, t));
-                has_pairs |= queries.levels[std::size_t(t)] != queries.levels[std::size_t(queries.offsets[q])];
+                has_pairs |= queries.levels[t] != queries.levels[queries.offsets[q]];
             }
         }
         if (!has_pairs) throw std::invalid_argument("no query has two levels, so no draw would be accepted");

@@ -33,7 +33,7 @@ QueryTable::Runs QueryTable::runs(const Piece &piece) {
     for (std::size_t row = 0; row < codes.size();) {
         std::size_t end = row + 1;
         while (end < codes.size() && codes[end] == codes[row]) ++end;
-        found.numbers.push_back(of_piece[static_cast<std::size_t>(codes[row])]);
+        found.numbers.push_back(of_piece[codes[row]]);
         found.sizes.push_back(static_cast<std::int64_t>(end - row));
         row = end;
     }

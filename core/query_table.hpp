@@ -30,7 +30,7 @@ public:
 
     std::int64_t size() const { return static_cast<std::int64_t>(ids.size()); }
     std::string_view operator[](std::int64_t number) const {
-        return ids[static_cast<std::size_t>(number)];
+        return ids[number];
     }
     /// Whether every id is an integer in its shortest form that fits 64 bits.
     bool all_integers() const { return n_others == 0; }

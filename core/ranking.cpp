@@ -46,12 +46,12 @@ bool sort_by_buckets(double low, double high, RankScratch &scratch) {
     for (std::size_t i = 0; i < n; ++i) {
         const auto bucket = static_cast<std::int32_t>((x[i] - low) * scale);
         scratch.bucket[i] = bucket;
-        ++scratch.start[static_cast<std::size_t>(bucket) + 1];
+        ++scratch.start[bucket + 1];
     }
     std::partial_sum(scratch.start.begin(), scratch.start.end(), scratch.start.begin());
     for (std::size_t i = 0; i < n; ++i) {
-        const auto slot = scratch.start[static_cast<std::size_t>(scratch.bucket[i])]++;
-        scratch.rows[static_cast<std::size_t>(slot)] = {x[i], static_cast<std::int32_t>(i)};
+        const auto slot = scratch.start[scratch.bucket[i]]++;
+        scratch.rows[slot] = {x[i], static_cast<std::int32_t>(i)};
     }
     return insertion_sort(scratch.rows, 4 * static_cast<std::int64_t>(n) + 64);
 }
@@ -65,8 +65,8 @@ void sort_places(const QueryView &queries, std::span<const double> scores, std::
     scratch.rows.resize(size);
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (std::int32_t i = 0; i < n; ++i) {
-        const double x = -scores[static_cast<std::size_t>(queries.row(begin + i))];
-        scratch.negative[static_cast<std::size_t>(i)] = x;
+        const double x = -scores[queries.row(begin + i)];
+        scratch.negative[i] = x;
         low = std::min(low, x);
         high = std::max(high, x);
     }
@@ -74,18 +74,18 @@ void sort_places(const QueryView &queries, std::span<const double> scores, std::
     scratch.order.resize(size);
     sort_scores(scratch.negative.data(), n, nullptr, scratch.order.data(), scratch.sort);
     for (std::size_t i = 0; i < size; ++i)
-        scratch.rows[i] = {scratch.negative[static_cast<std::size_t>(scratch.order[i])], scratch.order[i]};
+        scratch.rows[i] = {scratch.negative[scratch.order[i]], scratch.order[i]};
 }
 
 /// The places [first, last) of equal scores, by the rule for ties.
 void settle_ties(const RankInput &in, std::int64_t begin, Ties ties, RankScratch::Row *first,
                  RankScratch::Row *last) {
     const auto level = [&](const RankScratch::Row &row) {
-        return in.levels[static_cast<std::size_t>(begin + row.place)];
+        return in.levels[begin + row.place];
     };
     const auto id = [&](const RankScratch::Row &tied) {
         const std::int64_t row = in.queries.row(begin + tied.place);
-        return in.docid.empty() ? row : in.docid[static_cast<std::size_t>(row)];
+        return in.docid.empty() ? row : in.docid[row];
     };
     // The places ascend, so that a stable sort leaves ties of ties in the order of the input.
     if (ties == Ties::pessimistic)
@@ -95,12 +95,12 @@ void settle_ties(const RankInput &in, std::int64_t begin, Ties ties, RankScratch
 }
 
 void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, RankedQuery &out) {
-    const auto k = static_cast<std::size_t>(in.n_levels[static_cast<std::size_t>(q)]);
+    const auto k = static_cast<std::size_t>(in.n_levels[q]);
     out.label.assign(k, 0.0);
     out.n_at.assign(k, 0);
     for (std::int64_t t = begin; t < begin + out.n_rows(); ++t) {
-        const auto level = static_cast<std::size_t>(in.levels[static_cast<std::size_t>(t)]);
-        out.label[level] = in.labels[static_cast<std::size_t>(in.queries.row(t))];
+        const auto level = static_cast<std::size_t>(in.levels[t]);
+        out.label[level] = in.labels[in.queries.row(t)];
         ++out.n_at[level];
     }
 }
@@ -109,16 +109,14 @@ void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, Ranked
 
 void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scratch,
                 RankedQuery &out) {
-    const std::int64_t begin = in.queries.offsets[static_cast<std::size_t>(q)];
+    const std::int64_t begin = in.queries.offsets[q];
     const std::int32_t n_rows = size_of(in.queries, q);
-    const std::int32_t n =
-        in.n_ranked.empty() ? n_rows
-                            : static_cast<std::int32_t>(in.n_ranked[static_cast<std::size_t>(q)]);
+    const std::int32_t n = in.n_ranked.empty() ? n_rows : static_cast<std::int32_t>(in.n_ranked[q]);
     sort_places(in.queries, in.scores, begin, n, scratch);
     RankScratch::Row *rows = scratch.rows.data();
 
     out.n_ranked = n;
-    out.level.resize(static_cast<std::size_t>(n_rows));
+    out.level.resize(n_rows);
     out.score_end.clear();
     for (std::int32_t first = 0, end = 0; first < n; first = end) {
         const double score = rows[first].score;
@@ -129,13 +127,13 @@ void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scr
     if (ties == Ties::average) {
         out.open_end = out.score_end;
     } else {
-        out.open_end.resize(static_cast<std::size_t>(n));
+        out.open_end.resize(n);
         std::iota(out.open_end.begin(), out.open_end.end(), 1);
     }
     const std::int32_t *levels = in.levels.data() + begin;
-    for (std::int32_t i = 0; i < n; ++i) out.level[static_cast<std::size_t>(i)] = levels[rows[i].place];
+    for (std::int32_t i = 0; i < n; ++i) out.level[i] = levels[rows[i].place];
     for (std::int32_t i = n; i < n_rows; ++i)
-        out.level[static_cast<std::size_t>(i)] = in.levels[static_cast<std::size_t>(begin + i)];
+        out.level[i] = in.levels[begin + i];
     if (n < n_rows) {
         out.score_end.push_back(n_rows);
         out.open_end.push_back(n_rows);
@@ -150,13 +148,12 @@ void ranks_within_queries(const QueryView &queries, std::span<const double> scor
         RankScratch scratch;
         const auto c = static_cast<std::size_t>(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
-            const std::int64_t begin = queries.offsets[static_cast<std::size_t>(q)];
+            const std::int64_t begin = queries.offsets[q];
             const std::int32_t n = size_of(queries, q);
             sort_places(queries, scores, begin, n, scratch);
             for (std::int32_t i = 0; i < n; ++i) {
-                const std::int64_t row =
-                    queries.row(begin + scratch.rows[static_cast<std::size_t>(i)].place);
-                ranks[static_cast<std::size_t>(row)] = i + 1;
+                const std::int64_t row = queries.row(begin + scratch.rows[i].place);
+                ranks[row] = i + 1;
             }
         }
     });

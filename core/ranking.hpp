@@ -25,7 +25,7 @@ struct QueryView {
     std::int64_t n_queries() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t row(std::int64_t t) const {
-        return order.empty() ? t : order[static_cast<std::size_t>(t)];
+        return order.empty() ? t : order[t];
     }
 };
 

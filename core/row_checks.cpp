@@ -120,11 +120,11 @@ void check_csr(std::size_t n_values, std::span<const std::int32_t> columns, std:
         throw std::invalid_argument("n_columns must lie in [0, 2^48], got " + std::to_string(n_columns));
     if (n_checked < 0 || n_checked >= static_cast<std::int64_t>(offsets.size()))
         throw std::invalid_argument("n_checked must lie in [0, n_rows], got " + std::to_string(n_checked));
-    const auto unchecked = offsets.subspan(static_cast<std::size_t>(n_checked));
+    const auto unchecked = offsets.subspan(n_checked);
     if (unchecked.front() < 0 || !std::is_sorted(unchecked.begin(), unchecked.end()))
         throw std::invalid_argument("row offsets decrease");
     const auto first = static_cast<std::size_t>(unchecked.front());
-    for (const std::int32_t column : columns.subspan(first, static_cast<std::size_t>(offsets.back()) - first))
+    for (const std::int32_t column : columns.subspan(first, offsets.back() - first))
         if (column < 0 || column >= n_columns)
             throw std::invalid_argument("a column index is out of range");
 }

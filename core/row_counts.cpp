@@ -15,9 +15,9 @@ RowCounts dominating_counts(const RankedQuery &query) {
     for (const std::int32_t end : query.score_end) {
         std::int32_t here = lowest;
         for (std::int32_t i = begin; i < end; ++i)
-            here = std::min(here, query.level[static_cast<std::size_t>(i)]);
+            here = std::min(here, query.level[i]);
         for (std::int32_t i = begin; i < end; ++i) {
-            const std::int32_t level = query.level[static_cast<std::size_t>(i)];
+            const std::int32_t level = query.level[i];
             counts.wrong += level > lowest;
             counts.tied += level <= lowest && level > here;
         }
@@ -36,9 +36,9 @@ RowCounts dominated_counts(const RankedQuery &query) {
         const std::int32_t begin = g == 0 ? 0 : query.score_end[g - 1], end = query.score_end[g];
         std::int32_t here = highest;
         for (std::int32_t i = begin; i < end; ++i)
-            here = std::max(here, query.level[static_cast<std::size_t>(i)]);
+            here = std::max(here, query.level[i]);
         for (std::int32_t i = begin; i < end; ++i) {
-            const std::int32_t level = query.level[static_cast<std::size_t>(i)];
+            const std::int32_t level = query.level[i];
             counts.wrong += level < highest;
             counts.tied += level >= highest && level < here;
         }

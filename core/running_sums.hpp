@@ -46,8 +46,8 @@ class RunningSums {
         if (next != restarts_.end() && *next < first + n)
             throw std::invalid_argument("the rows of a cell cross a restart of the running sums at " +
                                         std::to_string(*next));
-        const double low = *(next - 1) == first ? 0.0 : sums_[std::size_t(first - 1)];
-        const double high = sums_[std::size_t(first + n - 1)];
+        const double low = *(next - 1) == first ? 0.0 : sums_[first - 1];
+        const double high = sums_[first + n - 1];
         if (!(low < high && high <= std::numeric_limits<double>::max()))
             throw std::invalid_argument("the weights of elements " + std::to_string(first) + " to " +
                                         std::to_string(first + n - 1) + " of the rows vanish or overflow");

@@ -82,13 +82,13 @@ void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess
         // Beyond some moves a row the sort below is the faster one.
         if (insertion_sort(before, n, order, 8 * n)) return;
     }
-    scratch.keys.resize(static_cast<std::size_t>(n));
+    scratch.keys.resize(n);
     std::uint64_t *keys = scratch.keys.data();
     for (std::int64_t t = 0; t < n; ++t) keys[t] = key_of(scores[t], t);
     if (n < 96) {
         std::sort(keys, keys + n);
     } else {
-        scratch.spare.resize(static_cast<std::size_t>(n));
+        scratch.spare.resize(n);
         const auto sort = n < 8192 ? radix_sort<8> : radix_sort<11>;
         sort(keys, scratch.spare.data(), n);
     }
@@ -132,10 +132,10 @@ void settle(const ByScore &before, const std::uint64_t *keys, std::int64_t first
 void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *order, int n_threads) {
     constexpr std::int64_t n_runs = 16;
     const auto start = [n](std::int64_t run) { return n * run / n_runs; };
-    PageArray<std::uint64_t> keys(std::size_t(n), PageArray<std::uint64_t>::huge),
+    PageArray<std::uint64_t> keys(n, PageArray<std::uint64_t>::huge),
         spare(std::size_t(n), PageArray<std::uint64_t>::huge);
     parallel_for(n_runs, n_threads, [&](std::int64_t r) {
-        for (std::int64_t t = start(r); t < start(r + 1); ++t) keys[std::size_t(t)] = key_of(scores[t], t);
+        for (std::int64_t t = start(r); t < start(r + 1); ++t) keys[t] = key_of(scores[t], t);
         radix_sort<11>(keys.data() + start(r), spare.data() + start(r), start(r + 1) - start(r));
     });
     std::uint64_t *source = keys.data(), *target = spare.data();

@@ -44,7 +44,7 @@ void for_each_parsed(const Piece &piece, const Entries<Value> &entries, const Fu
     const auto width = static_cast<std::size_t>(entries.width);
     for (std::int64_t row = 0; row < piece.n_rows; ++row) {
         if (width == 0) {
-            const auto end = entries.ends.size() ? entries.ends[static_cast<std::size_t>(row)] : 0;
+            const auto end = entries.ends.size() ? entries.ends[row] : 0;
             for (; k < static_cast<std::size_t>(end); ++k) entry(row, entries.features[k], entries.values[k]);
             continue;
         }
@@ -156,7 +156,7 @@ bool fill_integer_queries(Pieces pieces, std::int64_t *ids) {
         numbers.resize(piece->query_ids.ends.size());
         for (std::size_t q = 0; q < numbers.size(); ++q)
             if (!parse_integer(piece->query_ids[q], numbers[q])) return false;
-        for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[static_cast<std::size_t>(q)];
+        for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[q];
     }
     free_queries(pieces);
     return true;
@@ -174,7 +174,7 @@ std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes) {
             if (is_new) distinct.emplace_back(id);
             of_piece[q] = place->second;
         }
-        for (const std::int32_t q : piece->queries.view()) *codes++ = of_piece[static_cast<std::size_t>(q)];
+        for (const std::int32_t q : piece->queries.view()) *codes++ = of_piece[q];
     }
     free_queries(pieces);
     return distinct;
@@ -192,7 +192,7 @@ void fill_comments(Pieces pieces, char *text, std::int64_t *offsets) {
     for (Piece *piece : pieces) {
         const auto &comments = piece->comments;
         for (std::int64_t row = 0; row < piece->n_rows; ++row)
-            *offsets++ = done + (comments.ends.size() ? comments.ends[static_cast<std::size_t>(row)] : 0);
+            *offsets++ = done + (comments.ends.size() ? comments.ends[row] : 0);
         std::copy_n(comments.text.data(), comments.text.size(), text + done);
         done += static_cast<std::int64_t>(comments.text.size());
         piece->comments = {};

@@ -38,7 +38,7 @@ constexpr std::array<Expected, n_expected + 1> expected_texts() {
             text = text << 8 | static_cast<std::uint64_t>('0' + rest % 10);
         text = text << 8 | ' ';
         ++length;
-        table[static_cast<std::size_t>(k)] = {text, (std::uint64_t{1} << (8 * length)) - 1, length};
+        table[k] = {text, (std::uint64_t{1} << (8 * length)) - 1, length};
     }
     return table;
 }
@@ -56,7 +56,7 @@ inline const char *skip_blanks(const char *p) {
 class QueryNumbers {
 public:
     std::int32_t number(std::string_view id) {
-        if (!distinct.empty() && id == distinct[static_cast<std::size_t>(last)]) return last;
+        if (!distinct.empty() && id == distinct[last]) return last;
         const auto [place, is_new] = numbers.try_emplace(id, static_cast<std::int32_t>(distinct.size()));
         if (is_new) distinct.push_back(id);
         return last = place->second;
@@ -181,8 +181,7 @@ const char *Reader<Value>::query(const char *p) {
         ++q;
     }
     if (q == token) fail(q, "expected a query id after 'qid:'");
-    scratch.queries[static_cast<std::size_t>(piece.n_rows)] =
-        queries.number({token, static_cast<std::size_t>(q - token)});
+    scratch.queries[piece.n_rows] = queries.number({token, static_cast<std::size_t>(q - token)});
     return q;
 }
 
@@ -195,7 +194,7 @@ const char *Reader<Value>::features(const char *p) {
     std::int64_t last = -1;
     std::int32_t next = first_feature;
     for (;;) {
-        const Expected &expected = expected_text[static_cast<std::size_t>(next)];
+        const Expected &expected = expected_text[next];
         std::int32_t feature = next;
         if ((load_word(p) & expected.mask) == expected.text) {
             p += expected.length;
@@ -274,8 +273,7 @@ const char *Reader<Value>::comment(const char *p) {
         std::memcpy(scratch.comments.data() + n_comment_bytes, from, static_cast<std::size_t>(to - from));
         n_comment_bytes += static_cast<std::size_t>(to - from);
     }
-    scratch.comment_ends[static_cast<std::size_t>(piece.n_rows - 1)] =
-        static_cast<std::int64_t>(n_comment_bytes);
+    scratch.comment_ends[piece.n_rows - 1] = static_cast<std::int64_t>(n_comment_bytes);
     return end + 1;
 }
 
@@ -283,7 +281,7 @@ const char *Reader<Value>::comment(const char *p) {
 template <class Value>
 void Reader<Value>::end_row(std::size_t first_entry, const char *from, const char *to) {
     const std::size_t count = n_entries - first_entry;
-    scratch.ends[static_cast<std::size_t>(piece.n_rows)] = static_cast<std::int64_t>(n_entries);
+    scratch.ends[piece.n_rows] = static_cast<std::int64_t>(n_entries);
     if (count == 0) {
         uniform = false;
         ++piece.n_rows;

@@ -30,7 +30,7 @@ struct SwapProblem {
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
     std::int64_t length(std::int64_t q) const {
-        return offsets[std::size_t(q) + 1] - offsets[std::size_t(q)];
+        return offsets[q + 1] - offsets[q];
     }
     SwapRow row(std::int64_t t, double z) const {
         const auto i = std::size_t(t);

@@ -28,9 +28,9 @@ void sum_triangle(std::int64_t n, std::int64_t step, std::span<double> out, int 
     const std::vector<std::int64_t> first = triangle_parts(n, step);
     std::vector<std::vector<double>> totals(first.size() - 1);
     parallel_for(std::int64_t(totals.size()), n_threads, [&](std::int64_t t) {
-        auto &total = totals[std::size_t(t)];
-        total.assign(std::size_t(n - first[std::size_t(t)]), 0.0);
-        add(first[std::size_t(t)], first[std::size_t(t) + 1], total.data());
+        auto &total = totals[t];
+        total.assign(n - first[t], 0.0);
+        add(first[t], first[t + 1], total.data());
     });
     std::fill(out.begin(), out.end(), 0.0);
     for (std::size_t t = 0; t < totals.size(); ++t) {
@@ -50,10 +50,10 @@ void symmetric_product(const double *q, std::int64_t stride, std::span<const dou
             double sums[step] = {};
             for (std::int64_t r = 0; r < n_rows; ++r) {  // the square on the diagonal
                 const double *row = q + (i + r) * stride + i;
-                sums[r] += row[r] * v[std::size_t(i + r)];
+                sums[r] += row[r] * v[i + r];
                 for (std::int64_t c = r + 1; c < n_rows; ++c) {
-                    sums[r] += row[c] * v[std::size_t(i + c)];
-                    sums[c] += row[c] * v[std::size_t(i + r)];
+                    sums[r] += row[c] * v[i + c];
+                    sums[c] += row[c] * v[i + r];
                 }
             }
             if (next < n)

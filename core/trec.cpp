@@ -127,7 +127,7 @@ std::optional<std::string> Reader::read_line(std::string_view line) {
     std::array<std::string_view, 6> words;
     const std::size_t n = split(line, words);
     if (n == 0) return {};
-    if (n != n_columns[static_cast<std::size_t>(kind)]) return wrong_columns(kind, n);
+    if (n != n_columns[int(kind)]) return wrong_columns(kind, n);
     if (std::memchr(line.data(), '\0', line.size()) != nullptr)
         return "NUL byte; expected text";
     double value = 0.0;
@@ -207,14 +207,13 @@ std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
         const auto c = static_cast<std::size_t>(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
             const auto at = static_cast<std::size_t>(q);
-            order.resize(static_cast<std::size_t>(offsets[at + 1] - offsets[at]));
+            order.resize(offsets[at + 1] - offsets[at]);
             std::iota(order.begin(), order.end(), offsets[at]);
             std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-                return documents[rows[static_cast<std::size_t>(a)]] <
-                       documents[rows[static_cast<std::size_t>(b)]];
+                return documents[rows[a]] < documents[rows[b]];
             });
             for (std::size_t i = 0; i < order.size(); ++i)
-                places[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+                places[order[i]] = static_cast<std::int64_t>(i);
         }
     });
     return places;

@@ -35,12 +35,9 @@ Count counting(std::string_view name) {
         {"selection-tree", &sweep_by_score<SelectionTree>},
         {"fenwick", &sweep_by_score<LevelFenwick>},
         {"red-black", &sweep_by_score<LabelTree<RedBlack>>},
-        {"avl", &sweep_by_score<LabelTree<Avl>>},
-        {"aa", &sweep_by_score<LabelTree<Aa>>},
-        {"red-black-score", &count_by_score_tree},
-        {"prefix-table", &count_by_prefix_table},
-        {"wavelet", &count_by_wavelet},
-        {"two-pointers", &count_by_two_pointers},
+        {"avl", &sweep_by_score<LabelTree<Avl>>}, {"aa", &sweep_by_score<LabelTree<Aa>>},
+        {"red-black-score", &count_by_score_tree}, {"prefix-table", &count_by_prefix_table},
+        {"wavelet", &count_by_wavelet}, {"two-pointers", &count_by_two_pointers},
     }};
     for (const auto &[known, way] : ways)
         if (known == name) return way;

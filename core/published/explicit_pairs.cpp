@@ -13,7 +13,7 @@ ExplicitPairs::ExplicitPairs(const PairProblem &p) : problem(p) {
         if (p.has_pairs(q))
             for (std::int64_t i = p.begin(q); i < p.begin(q + 1); ++i)
                 for (std::int64_t j = p.begin(q); j < p.begin(q + 1); ++j)
-                    if (p.levels[std::size_t(i)] > p.levels[std::size_t(j)])
+                    if (p.levels[i] > p.levels[j])
                         pairs.push_back({std::int32_t(i), std::int32_t(j)});
         offsets.push_back(pairs.size());
     }
@@ -22,17 +22,17 @@ ExplicitPairs::ExplicitPairs(const PairProblem &p) : problem(p) {
 ExplicitPairsPoint::ExplicitPairsPoint(const ExplicitPairs &list, std::span<const double> z)
     : gradient(z.size()), problem_(list.problem) {
     for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
-        for (std::size_t t = list.offsets[std::size_t(q)]; t < list.offsets[std::size_t(q) + 1]; ++t) {
+        for (std::size_t t = list.offsets[q]; t < list.offsets[q + 1]; ++t) {
             const auto [i, j] = list.pairs[t];
-            const double slack = (1.0 - z[std::size_t(i)]) + z[std::size_t(j)];
+            const double slack = (1.0 - z[i]) + z[j];
             if (!(slack > 0.0)) continue;
             violated_.push_back(list.pairs[t]);
             const double weight = problem_.c(q) * problem_.u(i) * problem_.u(j);
             n_violations += weight;
             sum_of_slacks += weight * slack;
             value += weight * slack * slack;
-            gradient[std::size_t(i)] -= 2.0 * weight * slack;
-            gradient[std::size_t(j)] += 2.0 * weight * slack;
+            gradient[i] -= 2.0 * weight * slack;
+            gradient[j] += 2.0 * weight * slack;
         }
         offsets_.push_back(violated_.size());
     }
@@ -41,7 +41,7 @@ ExplicitPairsPoint::ExplicitPairsPoint(const ExplicitPairs &list, std::span<cons
 void ExplicitPairsPoint::multiply(std::span<const double> v, std::span<double> out) const {
     std::fill(out.begin(), out.end(), 0.0);
     for (std::int64_t q = 0; q < problem_.n_queries(); ++q)
-        for (std::size_t t = offsets_[std::size_t(q)]; t < offsets_[std::size_t(q) + 1]; ++t) {
+        for (std::size_t t = offsets_[q]; t < offsets_[q + 1]; ++t) {
             const std::size_t i = std::size_t(violated_[t].preferred);
             const std::size_t j = std::size_t(violated_[t].other);
             const double weight =

@@ -8,8 +8,8 @@ namespace linrank::published {
 
 class LevelArray {
 public:
-    explicit LevelArray(std::int32_t n_levels) : sums_(std::size_t(n_levels)) {}
-    void insert(std::int32_t level, double v) { sums_[std::size_t(level)] += v; }
+    explicit LevelArray(std::int32_t n_levels) : sums_(n_levels) {}
+    void insert(std::int32_t level, double v) { sums_[level] += v; }
     double larger(std::int32_t level) const {
         return std::accumulate(sums_.begin() + level + 1, sums_.end(), 0.0);
     }

@@ -24,12 +24,12 @@ void PublishedPoint::sort(std::int64_t q, std::span<const double> z) {
     std::vector<double> s(z.begin() + begin, z.begin() + end);
     for (double &score : s) score -= mean;
     std::iota(order_.begin() + begin, order_.begin() + end, begin);
-    const auto score = [&](std::int64_t i) { return s[std::size_t(i - begin)]; };
+    const auto score = [&](std::int64_t i) { return s[i - begin]; };
     std::sort(order_.begin() + begin, order_.begin() + end,
               [&](std::int64_t i, std::int64_t j) { return score(i) < score(j); });
     for (std::size_t t = std::size_t(begin); t < std::size_t(end); ++t) {
         z_[t] = score(order_[t]);
-        level_[t] = problem_.levels[std::size_t(order_[t])];
+        level_[t] = problem_.levels[order_[t]];
     }
 }
 
@@ -41,9 +41,7 @@ void PublishedPoint::count(std::int64_t q, const Value &v, Scratch &scratch) con
     scratch.below.resize(n);
     for (std::size_t t = 0; t < n; ++t)
         scratch.v[t] = problem_.u(order_[begin + t]) * v(begin + t);
-    const SortedQuery query{{z_.data() + begin, n},
-                            {level_.data() + begin, n},
-                            problem_.n_levels[std::size_t(q)]};
+    const SortedQuery query{{z_.data() + begin, n}, {level_.data() + begin, n}, problem_.n_levels[q]};
     count_(query, scratch.v, scratch.above, scratch.below);
 }
 
@@ -55,7 +53,7 @@ void PublishedPoint::evaluate(std::int64_t q, Scratch &scratch) {
         const double above = weight(t) * scratch.above[t - begin];
         const double below = weight(t) * scratch.below[t - begin];
         degree_[t] = above + below;
-        hinge_gradient[std::size_t(order_[t])] = above - below;
+        hinge_gradient[order_[t]] = above - below;
         n_violations += above;
         sum_of_slacks += above + (above - below) * z_[t];
         value += above;
@@ -64,15 +62,15 @@ void PublishedPoint::evaluate(std::int64_t q, Scratch &scratch) {
     for (std::size_t t = begin; t < begin + n; ++t) {
         const double sums = scratch.above[t - begin] + scratch.below[t - begin];
         const double laplacian = degree_[t] * z_[t] - weight(t) * sums;
-        const double slope = hinge_gradient[std::size_t(order_[t])];
-        gradient[std::size_t(order_[t])] = 2.0 * (laplacian + slope);
+        const double slope = hinge_gradient[order_[t]];
+        gradient[order_[t]] = 2.0 * (laplacian + slope);
         value += (laplacian + 2.0 * slope) * z_[t];
     }
 }
 
 void PublishedPoint::multiply(std::span<const double> v, std::span<double> out) const {
     std::fill(out.begin(), out.end(), 0.0);
-    const auto value = [&](std::size_t t) { return v[std::size_t(order_[t])]; };
+    const auto value = [&](std::size_t t) { return v[order_[t]]; };
     Scratch scratch;
     for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
         if (!problem_.has_pairs(q)) continue;
@@ -80,7 +78,7 @@ void PublishedPoint::multiply(std::span<const double> v, std::span<double> out) 
         const std::size_t begin = std::size_t(problem_.begin(q));
         for (std::size_t t = 0; t < scratch.v.size(); ++t) {
             const double weight = problem_.c(q) * problem_.u(order_[begin + t]);
-            out[std::size_t(order_[begin + t])] =
+            out[order_[begin + t]] =
                 2.0 * (degree_[begin + t] * value(begin + t) -
                        weight * (scratch.above[t] + scratch.below[t]));
         }

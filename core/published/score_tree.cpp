@@ -14,11 +14,11 @@ struct ByLevel {
 
     explicit ByLevel(const SortedQuery &query)
         : places(query.n_rows()), begin(std::size_t(query.n_levels) + 1) {
-        for (const std::int32_t level : query.level) ++begin[std::size_t(level) + 1];
+        for (const std::int32_t level : query.level) ++begin[level + 1];
         std::partial_sum(begin.begin(), begin.end(), begin.begin());
         std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
         for (std::size_t i = 0; i < places.size(); ++i)
-            places[next[std::size_t(query.level[i])]++] = i;
+            places[next[query.level[i]]++] = i;
     }
     std::span<const std::size_t> at(std::size_t level) const {
         return std::span(places).subspan(begin[level], begin[level + 1] - begin[level]);

@@ -22,8 +22,8 @@ struct Nodes {
     };
     std::vector<Node> all{1};
 
-    Node &operator[](std::int32_t t) { return all[std::size_t(t)]; }
-    const Node &operator[](std::int32_t t) const { return all[std::size_t(t)]; }
+    Node &operator[](std::int32_t t) { return all[t]; }
+    const Node &operator[](std::int32_t t) const { return all[t]; }
 
     /// Lifts the child of t on that side into the place of t, and returns it.
     std::int32_t lift(std::int32_t t, Side side) {
@@ -43,7 +43,7 @@ struct Nodes {
 template <class Key, class Balance>
 class SearchTree {
 public:
-    void reserve(std::int64_t n_keys) { nodes_.all.reserve(std::size_t(n_keys) + 1); }
+    void reserve(std::int64_t n_keys) { nodes_.all.reserve(n_keys + 1); }
 
     void insert(Key key, double v) {
         path_.clear();

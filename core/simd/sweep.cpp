@@ -51,12 +51,10 @@ void sweep_above(const Windows &q, const double *v, std::int64_t first, std::int
     std::int64_t removed = first == 0 || !is_band ? 0 : q.upto_inner[first - 1];
     for (std::int64_t t = first; t < last; ++t) {
         for (; inserted < q.upto[t]; ++inserted)
-            insert_path<depth>(layout, tree, digit_masks.beyond, q.level[inserted],
-                               v[inserted]);
+            insert_path<depth>(layout, tree, digit_masks.beyond, q.level[inserted], v[inserted]);
         if constexpr (is_band)
             for (; removed < q.upto_inner[t]; ++removed)
-                insert_path<depth>(layout, tree, digit_masks.beyond, q.level[removed],
-                                   -v[removed]);
+                insert_path<depth>(layout, tree, digit_masks.beyond, q.level[removed], -v[removed]);
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
@@ -73,8 +71,7 @@ void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int
     for (std::int64_t t = last; t-- > first;) {
         while (inserted > q.from[t]) {
             --inserted;
-            insert_path<depth>(layout, tree, digit_masks.short_of, q.level[inserted],
-                               v[inserted]);
+            insert_path<depth>(layout, tree, digit_masks.short_of, q.level[inserted], v[inserted]);
         }
         if constexpr (is_band)
             while (removed > q.from_inner[t]) {
