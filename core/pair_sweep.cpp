@@ -60,7 +60,7 @@ void PairPoint::Moments::operator+=(const Moments &other) {
 
 PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
                      const PairPoint *near, int n_threads)
-    : gradient(z.size(), PageArray<double>::huge), problem_(problem), loss_(loss),
+    : LossPoint(z.size()), problem_(problem), loss_(loss),
       order_(z.size(), PageArray<double>::huge), level_(z.size(), PageArray<double>::huge),
       upto_(z.size(), PageArray<double>::huge), from_(z.size(), PageArray<double>::huge),
       upto_inner_(loss.kind == PairLoss::huber ? z.size() : 0, PageArray<double>::huge),

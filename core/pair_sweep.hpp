@@ -13,8 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "loss.hpp"
-#include "pages.hpp"
+#include "loss_point.hpp"
 #include "partition.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
@@ -63,24 +62,11 @@ struct SweepScratch {
 };
 
 /// The loss at one vector of scores.
-class PairPoint {
+class PairPoint : public LossPoint {
 public:
     /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
     PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
               const PairPoint *near, int n_threads);
-
-    double value = 0;          // L
-    double sum_of_slacks = 0;  // Σ ω max(0, ξ)
-    double inner_slacks = 0;   // Σ ω max(0, ξ - ε) of huber, else 0
-    double n_violations = 0;   // Σ ω over the pairs with ξ > 0
-    double total_curvature = 0;  // Σ ω l''(ξ)
-    PageArray<double> gradient;
-    // How far rounding may have taken these from their exact values at the scores as they are given; and
-    // both sums of slacks, n_violations and the gradient, from those of a point of the dual.
-    double value_error = 0;
-    double slacks_error = 0;    // of sum_of_slacks
-    double dual_error = 0;      // of the sums
-    double gradient_error = 0;  // 2-norm
 
     /// l'' where it is not 0.
     double curvature() const {

@@ -75,7 +75,7 @@ std::int64_t PreferenceList::largest_degree() const {
 
 PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std::span<const double> z,
                                  int n_threads)
-    : gradient(std::size_t(list.n_rows()), PageArray<double>::huge), list_(list),
+    : LossPoint(list.n_rows()), list_(list),
       curvature_(std::size_t(list.n_pairs()), PageArray<double>::huge) {
     struct Sums {
         double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curvature = 0;

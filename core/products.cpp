@@ -10,10 +10,6 @@
 namespace linrank {
 namespace {
 
-std::int64_t n_positions(const Rows &rows, Order order) {
-    return order.empty() ? n_rows(rows) : std::int64_t(order.size());
-}
-
 std::int64_t n_bytes(const Rows &rows) {
     return std::visit([]<class Storage>(const Storage &r) -> std::int64_t {
         using Value = typename Storage::value_type;

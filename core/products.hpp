@@ -11,6 +11,10 @@ namespace linrank {
 /// Position t is row order[t] of the matrix; an empty order means position = row.
 using Order = std::span<const std::int64_t>;
 
+inline std::int64_t n_positions(const Rows &rows, Order order) {
+    return order.empty() ? n_rows(rows) : std::int64_t(order.size());
+}
+
 /// out[t] = x_{row(t)}·w, sums in double.
 void multiply(const Rows &rows, Order order, std::span<const double> w, std::span<double> out,
               int n_threads);

@@ -106,7 +106,7 @@ void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) c
 
 SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, std::span<const double> z,
                      int n_threads)
-    : gradient(z.size(), PageArray<double>::huge), problem_(std::move(problem)), loss_(loss),
+    : LossPoint(z.size()), problem_(std::move(problem)), loss_(loss),
       z_(z.size(), PageArray<double>::huge) {
     std::copy(z.begin(), z.end(), z_.data());
     std::vector<SwapSums> sums(n_tasks);

@@ -12,8 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "loss.hpp"
-#include "pages.hpp"
+#include "loss_point.hpp"
 #include "products.hpp"
 #include "simd.hpp"
 
@@ -46,21 +45,9 @@ struct SwapProblem {
 };
 
 /// The loss at one vector of scores.
-class SwapPoint {
+class SwapPoint : public LossPoint {
 public:
     SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, std::span<const double> z, int n_threads);
-
-    double value = 0;            // L
-    double sum_of_slacks = 0;    // Σ ω max(0, ξ)
-    double inner_slacks = 0;     // Σ ω max(0, ξ - ε) of huber, else 0
-    double n_violations = 0;     // Σ ω over ξ > 0
-    double total_curvature = 0;  // Σ ω l''(ξ)
-    PageArray<double> gradient;
-    // How far rounding may have taken these from their exact values at the scores as they are given.
-    double value_error = 0;
-    double slacks_error = 0;    // of sum_of_slacks
-    double dual_error = 0;      // of both sums of slacks, and of n_violations
-    double gradient_error = 0;  // 2-norm
 
     /// out = ∇²L(z)·v.
     void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;

@@ -20,7 +20,8 @@ ExplicitPairs::ExplicitPairs(const PairProblem &p) : problem(p) {
 }
 
 ExplicitPairsPoint::ExplicitPairsPoint(const ExplicitPairs &list, std::span<const double> z)
-    : gradient(z.size()), problem_(list.problem) {
+    : LossPoint(z.size()), problem_(list.problem) {
+    std::fill_n(gradient.data(), z.size(), 0.0);
     for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
         for (std::size_t t = list.offsets[q]; t < list.offsets[q + 1]; ++t) {
             const auto [i, j] = list.pairs[t];

@@ -24,12 +24,9 @@ struct ExplicitPairs {
 };
 
 /// The squared hinge at one vector of scores: one pass over the pairs, which keeps the violated ones.
-class ExplicitPairsPoint {
+class ExplicitPairsPoint : public LossPoint {
 public:
     ExplicitPairsPoint(const ExplicitPairs &list, std::span<const double> z);
-
-    double value = 0, sum_of_slacks = 0, n_violations = 0;
-    std::vector<double> gradient;
 
     void multiply(std::span<const double> v, std::span<double> out) const;
 

@@ -6,9 +6,10 @@
 namespace linrank::published {
 
 PublishedPoint::PublishedPoint(const PairProblem &problem, std::span<const double> z, Count count)
-    : gradient(z.size()), hinge_gradient(z.size()), problem_(problem), count_(count),
+    : LossPoint(z.size()), hinge_gradient(z.size()), problem_(problem), count_(count),
       order_(z.size()), z_(z.size()), degree_(z.size()), level_(z.size()) {
     Scratch scratch;
+    std::fill_n(gradient.data(), z.size(), 0.0);
     for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
         if (!problem_.has_pairs(q)) continue;
         sort(q, z);

@@ -15,14 +15,11 @@
 
 namespace linrank::published {
 
-class PublishedPoint {
+/// `value` and `gradient` are those of the squared hinge.
+class PublishedPoint : public LossPoint {
 public:
     PublishedPoint(const PairProblem &problem, std::span<const double> z, Count count);
 
-    double value = 0;          // Σ ω max(0, ξ)²
-    double sum_of_slacks = 0;  // Σ ω max(0, ξ)
-    double n_violations = 0;   // Σ ω over violated pairs
-    std::vector<double> gradient;        // of value
     std::vector<double> hinge_gradient;  // a sub-gradient of sum_of_slacks
 
     /// out = ∇²L(z)·v of the squared hinge, reusing the order of the scores.
