@@ -219,10 +219,10 @@ void bind_products(nb::module_ &m) {
     def(m, "add_scaled", &sum_of_scaled, {"x", "a", "y", "n_threads"}, "x + a y.");
     def(m, "dot", [](Doubles x, Doubles y) {
         require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
-        return kernels().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
+        return simd().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
     }, {"x", "y"}, "Inner product on one thread, the same bits whatever BLAS does.");
     m.attr("LONG_QUERY") = long_query;
-    m.def("instruction_set", [] { return kernels().name; }, "The vector kernels in use.");
+    m.def("instruction_set", [] { return simd().name; }, "The vector kernels in use.");
     bind_kernels(m);
     bind_curves(m);
 }

@@ -8,7 +8,7 @@ namespace linrank {
 
 // Row by row: both vectors of every inner product are contiguous.
 bool cholesky_factor(std::span<double> matrix, std::int64_t n) {
-    const auto dot = kernels().dot_vectors;
+    const auto dot = simd().dot_vectors;
     for (std::int64_t i = 0; i < n; ++i) {
         double *row = matrix.data() + i * n;
         for (std::int64_t j = 0; j < i; ++j) {
@@ -25,7 +25,7 @@ bool cholesky_factor(std::span<double> matrix, std::int64_t n) {
 void cholesky_solve(std::span<const double> factor, std::int64_t n, std::span<double> b) {
     for (std::int64_t i = 0; i < n; ++i) {
         const double *row = factor.data() + i * n;
-        b[i] = (b[i] - kernels().dot_vectors(i, row, b.data())) / row[i];
+        b[i] = (b[i] - simd().dot_vectors(i, row, b.data())) / row[i];
     }
     for (std::int64_t i = n; i-- > 0;) {
         const double *row = factor.data() + i * n;

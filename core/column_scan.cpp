@@ -123,8 +123,7 @@ public:
             else for (std::int64_t t = 0; t < n; ++t) values.add(first + t * rows.stride, width);
             const DenseBlock<Value> x{rows.values, rows.stride, width, nullptr, b, n};
             const double *w = weight.empty() ? nullptr : weight.data() + b;
-            if constexpr (std::is_same_v<Value, float>) kernels().add_columns_f32(x, w, sums);
-            else kernels().add_columns_f64(x, w, sums);
+            simd().of<Value>().add_columns(x, w, sums);
         }
     }
 

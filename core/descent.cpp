@@ -48,7 +48,7 @@ void Descent::grow(std::int64_t n_columns) {
 void Descent::measure(Group &group) const {
     const double *v = group.v.data();
     if (group.width == 1) {
-        group.learners[0].square = kernels().dot_vectors(n_columns_, v, v);
+        group.learners[0].square = simd().dot_vectors(n_columns_, v, v);
         return;
     }
     std::array<double, lanes> sums{};
@@ -72,9 +72,13 @@ void Descent::advance(Group &group, const Rows &rows, std::span<const RowPair> p
         batch.n_known = n_known - std::int64_t(done);
         batch.n_pairs = std::min(std::int64_t(pairs.size() - done), until);
         std::visit([&]<class Storage>(const Storage &stored) {
-                const DescentKernel<Storage> &kernel = kernels().descent;
+            const auto &kernels = simd().of<typename Storage::value_type>();
+            const auto run = [&](const DescentKernel<Storage> &kernel) {
                 (group.width == 1 ? kernel.one : kernel.lanes)(stored, batch);
-            }, rows);
+            };
+            if constexpr (requires { stored.offsets; }) run(kernels.sparse);
+            else run(kernels.dense);
+        }, rows);
         if (batch.n_pairs == until) measure(group);
         done += std::size_t(batch.n_pairs);
     }

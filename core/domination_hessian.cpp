@@ -120,17 +120,14 @@ void DominationGram<Storage>::add_square(double factor, const double *x, const d
 
 template <class Storage>
 void DominationGram<Storage>::flush_layers() {
-    kernels().add_cross_product_f64(filled_layers_, padded_, 0, padded_, la_.data(), lb_.data(), product.data());
+    simd().of<double>().add_cross_product(filled_layers_, padded_, 0, padded_, la_.data(), lb_.data(), product.data());
     filled_layers_ = 0;
 }
 
 template <class Storage>
 void DominationGram<Storage>::flush() {
     if (product.empty()) return;
-    if constexpr (std::is_same_v<Real, float>)
-        kernels().add_cross_product_f32(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-    else
-        kernels().add_cross_product_f64(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
+    simd().of<Real>().add_cross_product(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
     filled_ = 0;
     flush_layers();
 }

@@ -132,7 +132,7 @@ void DominationSweep::find_masses() {
         const double *z = z_, *top = peak.data();
         for (std::int64_t t = first; t < last; ++t)  // a row without weight may lie above the peak
             share[t] = r.is_void(t) ? nothing : r.m(z, t) - top[r.level(t)];
-        kernels().exp_vector(last - first, share + first);
+        simd().exp_vector(last - first, share + first);
         for (std::int64_t t = first; t < last; ++t)
             mass[r.cell(t, 1)] += r.u ? r.u[t] * share[t] : share[t];
     });

@@ -53,10 +53,7 @@ public:
     }
 
     void flush() {
-        if constexpr (std::is_same_v<Real, float>)
-            kernel_.add_cross_product_f32(filled_, padded_, first_, last_, a_.data(), b_.data(), product.data());
-        else
-            kernel_.add_cross_product_f64(filled_, padded_, first_, last_, a_.data(), b_.data(), product.data());
+        kernel_.add_cross_product(filled_, padded_, first_, last_, a_.data(), b_.data(), product.data());
         filled_ = 0;
     }
 
@@ -101,8 +98,7 @@ private:
     }
 
     void axpy(Real a, const Real *x, Real *y) const {
-        if constexpr (std::is_same_v<Real, float>) kernel_.axpy_f32(last_ - first_, a, x, y);
-        else kernel_.axpy_f64(last_ - first_, a, x, y);
+        kernel_.axpy(last_ - first_, a, x, y);
     }
     /// The mean row of a query, and its centred rows if they fit the second-level cache.
     void pack(const RowRange<Storage> &rows, std::int64_t n) {
@@ -178,7 +174,7 @@ private:
             add_cell(tree.data() + m * cell_, factor, g, b);
     }
 
-    const Kernels &kernel_ = kernels();
+    const RowKernels<Real> &kernel_ = simd().of<Real>();
     Storage storage_;
     std::int64_t n_, padded_, cell_ = 0;
     bool adjacent_ = false;

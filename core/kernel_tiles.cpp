@@ -35,8 +35,8 @@ void pack(const Rows &rows, std::int64_t first, std::int64_t n, LargeVector<doub
 void apply(const KernelFunction &f, std::int64_t n, double *x, std::int64_t stride) {
     if (f.kind == KernelKind::linear) return;
     for (std::int64_t r = 0; r < tile_rows; ++r, x += stride) {
-        if (f.kind == KernelKind::rbf) kernels().exp_vector(n, x);
-        else if (f.kind == KernelKind::poly) kernels().power_vector(n, f.degree, x);
+        if (f.kind == KernelKind::rbf) simd().exp_vector(n, x);
+        else if (f.kind == KernelKind::poly) simd().power_vector(n, f.degree, x);
         else for (std::int64_t j = 0; j < n; ++j) x[j] = std::tanh(x[j]);
     }
 }
@@ -64,9 +64,9 @@ void DenseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::i
     const std::int64_t width = n_columns(rows_a), n_panels = n_panels_b - from / 8;
     const double *pa = a.data() + panel * 8 * width, *pb = b.data() + from * width;
     if (f.kind == KernelKind::rbf)
-        kernels().panel_distances(width, n_panels, pa, pb, -f.gamma, out + from, stride);
+        simd().panel_distances(width, n_panels, pa, pb, -f.gamma, out + from, stride);
     else
-        kernels().panel_products(width, n_panels, pa, pb, factor_of(f), term_of(f), out + from, stride);
+        simd().panel_products(width, n_panels, pa, pb, factor_of(f), term_of(f), out + from, stride);
     apply(f, 8 * n_panels, out + from, stride);
 }
 

@@ -129,7 +129,7 @@ void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::
                  [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
                      std::int64_t, const double *tile) {
                      for (std::int64_t r = 0; r < n_i; ++r)
-                         out[i + r] += kernels().dot_vectors(n_j, tile + r * shape.chunk, v.data() + j);
+                         out[i + r] += simd().dot_vectors(n_j, tile + r * shape.chunk, v.data() + j);
                  });
         });
     });
@@ -147,10 +147,10 @@ void kernel_product(const KernelFunction &f, const Rows &rows, std::span<const d
         if (j + from == i) {  // the square on the diagonal is there in full
             c += n_i;
             for (std::int64_t r = 0; r < n_i; ++r)
-                sums[r] = kernels().dot_vectors(n_i, tile + r * shape.chunk + from, v.data() + i);
+                sums[r] = simd().dot_vectors(n_i, tile + r * shape.chunk + from, v.data() + i);
         }
         if (c < n_j)
-            kernels().add_symmetric(n_i, n_j - c, tile + c, shape.chunk, v.data() + i,
+            simd().add_symmetric(n_i, n_j - c, tile + c, shape.chunk, v.data() + i,
                                     v.data() + j + c, sums, total + (j + c - part));
         for (std::int64_t r = 0; r < n_i; ++r) total[i - part + r] += sums[r];
     };

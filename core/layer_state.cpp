@@ -125,8 +125,8 @@ void LayerState::exponentials(std::int64_t q, const std::int64_t *places, std::i
         // Capped, a row far above all below it has ρ = 1e-300 in place of less.
         above[i] = own.base == -infinity ? 0.0 : std::min(row.m - own.base, largest_exponent);
     }
-    kernels().exp_vector(n, e);
-    kernels().exp_vector(n, above);
+    simd().exp_vector(n, e);
+    simd().exp_vector(n, above);
     if (u.empty()) return;
     for (std::int64_t i = 0; i < n; ++i) e[i] *= u[places[i]];
 }

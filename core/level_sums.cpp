@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "parallel.hpp"
-#include "radix_tree.hpp"
 
 namespace linrank {
 namespace {
@@ -87,9 +86,9 @@ void sums_by_level(const Windows &q, const double *v, double *above, double *bel
     scratch.assign(3 * n + size, 0.0);
     double *by_place = scratch.data(), *up = by_place + n, *down = up + n, *tree = down + n;
     for (std::size_t t = 0; t < n; ++t) by_place[t] = v[q.order[t]];
-    kernels().radix_above(q, by_place, 0, q.n, tree, up);
+    simd().radix_above(q, by_place, 0, q.n, tree, up);
     std::fill_n(tree, size, 0.0);
-    kernels().radix_below(q, by_place, 0, q.n, tree, 1.0, down);
+    simd().radix_below(q, by_place, 0, q.n, tree, 1.0, down);
     for (std::size_t t = 0; t < n; ++t) {
         above[q.order[t]] = up[t];
         below[q.order[t]] = down[t];
@@ -111,7 +110,7 @@ public:
         scan(false, n_threads);
         sweep(true, n_threads, [&](std::int64_t first, std::int64_t last, double *totals) {
             if (q_.adjacent) adjacent_above(q_, by_place, v, first, last, totals, above);
-            else kernels().radix_above(q_, v, first, last, totals, above);
+            else simd().radix_above(q_, v, first, last, totals, above);
         });
     }
 
@@ -122,7 +121,7 @@ public:
         scan(true, n_threads);
         sweep(false, n_threads, [&](std::int64_t first, std::int64_t last, double *totals) {
             if (q_.adjacent) adjacent_below(q_, by_place, v, first, last, totals, sign, below);
-            else kernels().radix_below(q_, v, first, last, totals, sign, below);
+            else simd().radix_below(q_, v, first, last, totals, sign, below);
         });
     }
 
@@ -176,25 +175,19 @@ bool sums_by_rank(std::int64_t n, std::int64_t n_levels) {
 
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch) {
-    const Kernels &kernel = kernels();
     const std::int64_t n = q.n;
     const bool by_table = q.n_levels <= prefix_table_levels && n <= longest_table;
     for (int k = 0, step; k < n_vectors; k += step) {
         const double *in = v + k * n;
         double *up = above + k * n, *down = below + k * n;
-        step = std::min(2, n_vectors - k);
         if (q.adjacent || !(by_table || sums_by_rank(n, q.n_levels))) {
             step = 1;
             (q.adjacent ? sums_of_neighbours : sums_by_level)(q, in, up, down, scratch.tree);
-        } else if (by_table) {
-            scratch.tree.resize(8 * step * (n + 1));
-            const auto sums = step == 2 ? kernel.prefix_table_two : kernel.prefix_table;
-            sums(q, in, up, down, scratch.tree.data());
-        } else {
-            scratch.tree.resize(step * (n + 1 + RadixTree(n + 1).size));
-            const auto sums = step == 2 ? kernel.ranked_sums_two : kernel.ranked_sums;
-            sums(q, in, up, down, scratch.tree.data());
+            continue;
         }
+        step = std::min(2, n_vectors - k);
+        scratch.tree.resize(step * (by_table ? 8 * (n + 1) : n + 1 + RadixTree(n + 1).size));
+        (by_table ? simd().prefix_table : simd().ranked_sums)[step - 1](q, in, up, down, scratch.tree.data());
     }
 }
 

@@ -8,7 +8,7 @@ namespace linrank {
 /// levels.
 bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
 
-/// above[i], below[i] as in Kernels, by the way of counting that is fastest for this query; v holds
+/// above[i], below[i] as in Simd, by the way of counting that is fastest for this query; v holds
 /// n_vectors vectors one after the other, and so do above and below.
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch);

@@ -302,8 +302,8 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends e
     }
     if (is_on_grid) {  // u = 1, and all but these two sums is exact
         const double *s = scratch.s.data(), p = total.violations;
-        total.slacks = margin * p + kernels().dot_twice(n, below, s);
-        total.squares = margin * margin * p + kernels().dot_twice(n, below + n, s);
+        total.slacks = margin * p + simd().dot_twice(n, below, s);
+        total.squares = margin * margin * p + simd().dot_twice(n, below + n, s);
     }
     for (double *sum : {&total.violations, &total.slacks, &total.squares}) *sum *= c;
     total.add_rows(n, scratch.s.data(), above);

@@ -207,7 +207,7 @@ std::vector<double> gram_of(const Storage &storage, Order order, const Preferenc
     LaplacianRows<Storage> laplacian(storage, order, point);
     std::int64_t filled = 0;
     const auto flush = [&] {
-        kernels().add_cross_product_f64(filled, padded, 0, padded, a.data(), b.data(), product.data());
+        simd().of<double>().add_cross_product(filled, padded, 0, padded, a.data(), b.data(), product.data());
         std::fill(a.begin(), a.end(), 0.0);
         std::fill(b.begin(), b.end(), 0.0);
         filled = 0;

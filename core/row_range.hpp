@@ -18,17 +18,14 @@ struct RowRange<DenseRows<Value>> {
                 order.empty() ? nullptr : order.data() + first, first, n} {}
 
     void dot(const double *w, double *out) const {
-        if constexpr (std::is_same_v<Value, float>) kernels().dot_f32(block, w, out);
-        else kernels().dot_f64(block, w, out);
+        simd().of<Value>().dot(block, w, out);
     }
     void add(const double *a, double *total) const {
-        if constexpr (std::is_same_v<Value, float>) kernels().add_f32(block, a, total);
-        else kernels().add_f64(block, a, total);
+        simd().of<Value>().add(block, a, total);
     }
     // For rows in cache, summed in the precision of the data.
     void add_cached(const double *a, Value *total) const {
-        if constexpr (std::is_same_v<Value, float>) kernels().add_cached_f32(block, a, total);
-        else kernels().add_cached_f64(block, a, total);
+        simd().of<Value>().add_cached(block, a, total);
     }
     /// out = row t, in full.
     template <class T>

@@ -53,7 +53,7 @@ SwapTotals swap_totals(const SwapProblem &problem) {
         for (std::int64_t t = begin; t < begin + problem.depth[q]; ++t) {
             // At equal scores every slack is 1: a Huber loss of ε = 1 has the curvature ω there.
             const std::int64_t after = begin + n - t - 1;
-            kernels().swap_curvatures({PairLoss::huber, 1.0}, problem.row(t, 0.0),
+            simd().swap_curvatures({PairLoss::huber, 1.0}, problem.row(t, 0.0),
                                       problem.rows(t + 1, begin + n, scores.data()), weight.data());
             for (std::int64_t j = 0; j < after; ++j) {
                 total += weight[j];
@@ -113,7 +113,7 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
     for_each_piece(n_threads, gradient.data(), [&](std::int64_t task, std::int64_t t, std::int64_t first,
                                                    std::int64_t last, double *out) {
         SwapSums s;
-        kernels().add_swaps(loss_, row(t), rows(first, last), out, s);
+        simd().add_swaps(loss_, row(t), rows(first, last), out, s);
         SwapSums &total = sums[task];
         total.value += s.value;
         total.slope += s.slope;
@@ -160,12 +160,12 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
 void SwapPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {
     for_each_piece(n_threads, out.data(), [&](std::int64_t, std::int64_t t, std::int64_t first, std::int64_t last,
                                               double *sums) {
-        return kernels().multiply_swaps(loss_, row(t), rows(first, last), v[t], v.data() + first, sums);
+        return simd().multiply_swaps(loss_, row(t), rows(first, last), v[t], v.data() + first, sums);
     });
 }
 
 void SwapPoint::curvatures(std::int64_t t, std::int64_t first, std::int64_t last, double *out) const {
-    kernels().swap_curvatures(loss_, row(t), rows(first, last), out);
+    simd().swap_curvatures(loss_, row(t), rows(first, last), out);
 }
 
 namespace {
@@ -221,10 +221,7 @@ public:
     }
 
     void flush() {
-        if constexpr (std::is_same_v<Real, float>)
-            kernels().add_cross_product_f32(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-        else
-            kernels().add_cross_product_f64(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
+        simd().of<Real>().add_cross_product(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
         filled_ = 0;
     }
 
@@ -267,8 +264,7 @@ private:
         if (++filled_ == block_rows) flush();
     }
     void axpy(Real a, const Real *x, Real *y) const {
-        if constexpr (std::is_same_v<Real, float>) kernels().axpy_f32(padded_, a, x, y);
-        else kernels().axpy_f64(padded_, a, x, y);
+        simd().of<Real>().axpy(padded_, a, x, y);
     }
     void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) const {
         rows.unpack(i, out);

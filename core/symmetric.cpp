@@ -42,7 +42,6 @@ void sum_triangle(std::int64_t n, std::int64_t step, std::span<double> out, int 
 void symmetric_product(const double *q, std::int64_t stride, std::span<const double> v,
                        std::span<double> out, int n_threads) {
     const std::int64_t n = std::int64_t(v.size());
-    const Kernels &k = kernels();
     constexpr std::int64_t step = 8;
     sum_triangle(n, step, out, n_threads, [&](std::int64_t first, std::int64_t last, double *total) {
         for (std::int64_t i = first; i < last; i += step) {
@@ -57,7 +56,7 @@ void symmetric_product(const double *q, std::int64_t stride, std::span<const dou
                 }
             }
             if (next < n)
-                k.add_symmetric(n_rows, n - next, q + i * stride + next, stride, v.data() + i,
+                simd().add_symmetric(n_rows, n - next, q + i * stride + next, stride, v.data() + i,
                                 v.data() + next, sums, total + (next - first));
             for (std::int64_t r = 0; r < n_rows; ++r) total[i - first + r] += sums[r];
         }

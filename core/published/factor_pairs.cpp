@@ -57,11 +57,10 @@ public:
         const double *winner = rows_.data() + i * padded_, *loser = rows_.data() + j * padded_;
         for (std::int64_t c = 0; c < padded_; ++c) x_[c] = winner[c] - loser[c];
     }
-    double dot(const double *w) const { return kernels_.dot_vectors(padded_, x_.data(), w); }
-    void add(double a, double *w) const { kernels_.axpy_f64(padded_, a, x_.data(), w); }
+    double dot(const double *w) const { return simd().dot_vectors(padded_, x_.data(), w); }
+    void add(double a, double *w) const { simd().of_double.axpy(padded_, a, x_.data(), w); }
 
 private:
-    const Kernels &kernels_ = kernels();
     std::int64_t padded_;
     std::vector<double> x_, rows_;
 };

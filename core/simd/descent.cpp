@@ -1,5 +1,5 @@
 // One pass over pairs of rows for one model, or for eight side by side.
-#include "descent.hpp"
+#include "kernels.hpp"
 
 #include "differences.hpp"
 #include "steps.hpp"

@@ -11,6 +11,19 @@ typedef float F32x8 __attribute__((vector_size(32)));
 typedef double F64x4 __attribute__((vector_size(32)));
 typedef std::int64_t I64x4 __attribute__((vector_size(32)));
 
+/// One register.
+#if defined(__AVX512F__)
+constexpr int register_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int register_bytes = 32;
+#else
+constexpr int register_bytes = 16;
+#endif
+template <class T>
+struct Register {
+    typedef T type __attribute__((vector_size(register_bytes)));
+};
+
 #ifdef __AVX512F__
 typedef double F64x8 __attribute__((vector_size(64)));
 typedef std::int64_t I64x8 __attribute__((vector_size(64)));
