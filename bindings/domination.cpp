@@ -4,7 +4,7 @@
 #include "domination_hessian.hpp"
 #include "exclusive.hpp"
 #include "points.hpp"
-#include "sparse_quadratic.hpp"
+#include "coordinate_step.hpp"
 
 namespace {
 

@@ -1,6 +1,5 @@
 // Metrics and ranks.
 #include "arrays.hpp"
-#include "censored.hpp"
 #include "concordance.hpp"
 #include "metrics.hpp"
 #include "ranking.hpp"

@@ -5,7 +5,6 @@
 #include "hessian.hpp"
 #include "points.hpp"
 #include "preferences.hpp"
-#include "published/explicit_pairs.hpp"
 #include "published/point.hpp"
 #include "swaps.hpp"
 

@@ -1,11 +1,10 @@
 // Products with the rows, with functions of single features, and with kernel matrices; small linear algebra.
-#include "cholesky.hpp"
+#include "symmetric.hpp"
 #include "curves.hpp"
 #include "arrays.hpp"
-#include "kernels.hpp"
-#include "partition.hpp"
+#include "kernel_matrix.hpp"
+#include "parallel.hpp"
 #include "simd.hpp"
-#include "symmetric.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "checksum.hpp"
 #include "column_scan.hpp"
 #include "interleave.hpp"
-#include "row_checks.hpp"
+#include "rows.hpp"
 #include "scaling.hpp"
 
 namespace {

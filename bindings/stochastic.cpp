@@ -4,9 +4,8 @@
 #include <array>
 #include <chrono>
 
-#include "alias.hpp"
+#include "pair_sampler.hpp"
 #include "arrays.hpp"
-#include "cell_sampler.hpp"
 #include "descent.hpp"
 #include "exclusive.hpp"
 #include "query_samplers.hpp"

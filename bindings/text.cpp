@@ -5,9 +5,8 @@
 
 #include "arrays.hpp"
 #include "exclusive.hpp"
-#include "query_table.hpp"
-#include "spans.hpp"
 #include "svmlight.hpp"
+#include "spans.hpp"
 #include "svmlight_text.hpp"
 #include "trec.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "checksum.hpp"
 #include "parallel.hpp"
-#include "row_range.hpp"
+#include "products.hpp"
 #include "simd.hpp"
 
 namespace linrank {

@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include "domination_gram.hpp"
-
 namespace linrank {
+
 namespace {
 
 constexpr std::int64_t parts_of_long = 16;

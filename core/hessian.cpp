@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "gram_accumulator.hpp"
 #include "parallel.hpp"
-#include "row_range.hpp"
+#include "products.hpp"
 
 namespace linrank {
+
 namespace {
 
 /// Totals in the fast type, poured into a total in double before their rounding counts.

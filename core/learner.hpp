@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "row_pair.hpp"
+#include "rows.hpp"
 
 namespace linrank {
 

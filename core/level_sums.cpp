@@ -1,4 +1,4 @@
-#include "level_sums.hpp"
+#include "pair_sweep.hpp"
 
 #include <algorithm>
 #include <utility>

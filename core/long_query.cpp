@@ -1,13 +1,12 @@
 // Queries that leave the cache. All vectors are by place, so that the sweeps run through memory in order;
 // only the first gather and the last scatter jump. Every loop is cut into the same parts whatever the
 // number of threads, and sums are reduced in the order of the parts.
-#include "long_query.hpp"
+#include "pair_sweep.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "level_sums.hpp"
 #include "parallel.hpp"
 
 namespace linrank {

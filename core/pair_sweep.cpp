@@ -1,6 +1,5 @@
 #include "pair_sweep.hpp"
 
-#include "level_sums.hpp"
 #include "parallel.hpp"
 
 namespace linrank {

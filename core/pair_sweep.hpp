@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "loss_point.hpp"
-#include "partition.hpp"
+#include "parallel.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
 
@@ -159,5 +159,29 @@ private:
     PageArray<std::int32_t> order_, level_, upto_, from_, upto_inner_, from_inner_, place_;
     PageArray<double> degree_;
 };
+
+// Sums of a vector over the pairs that each row violates, for one query.
+
+/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighbouring
+/// levels.
+bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
+
+/// above[i], below[i] as in Simd, by the way of counting that is fastest for this query; v holds
+/// n_vectors vectors one after the other, and so do above and below.
+void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
+                SweepScratch &scratch);
+
+/// The same for one vector of a long query, by all threads, with v and the sums by place and added to
+/// what is there: above[t] += Σ, below[t] += sign Σ. Both may be the same array.
+void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
+                    int n_threads);
+
+// What the sweeps of one long query are made of.
+
+/// Ends of the windows of a query for one margin, by all threads: upto[t] counts the places e with
+/// (margin - s[e]) + s[t] > 0, and from[e] is the first place t with it (n if there is none). s are the
+/// scores in ascending order. The result is that of one walk through both; with NaN it is within bounds and ascending.
+void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
+                           std::int32_t *from, int n_threads);
 
 }  // namespace linrank

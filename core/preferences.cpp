@@ -6,8 +6,7 @@
 #include <type_traits>
 
 #include "parallel.hpp"
-#include "partition.hpp"
-#include "row_range.hpp"
+#include "products.hpp"
 
 namespace linrank {
 namespace {

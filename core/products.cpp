@@ -5,9 +5,9 @@
 #include <new>
 
 #include "parallel.hpp"
-#include "row_range.hpp"
 
 namespace linrank {
+
 namespace {
 
 std::int64_t n_bytes(const Rows &rows) {

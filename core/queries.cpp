@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "parallel.hpp"
-#include "partition.hpp"
 
 namespace linrank {
 namespace {

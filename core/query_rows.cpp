@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "row_range.hpp"
+#include "products.hpp"
 
 namespace linrank {
 

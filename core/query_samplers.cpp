@@ -7,8 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "alias.hpp"
-#include "cell_sampler.hpp"
+#include "pair_sampler.hpp"
 #include "pages.hpp"
 
 namespace linrank {

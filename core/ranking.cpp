@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "parallel.hpp"
-#include "partition.hpp"
 
 namespace linrank {
 namespace {

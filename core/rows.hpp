@@ -1,6 +1,9 @@
 // How rows are stored: all that a kernel may know of storage.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
 #include <variant>
 
 namespace linrank {
@@ -35,5 +38,26 @@ inline std::int64_t n_rows(const Rows &rows) {
 inline std::int64_t n_columns(const Rows &rows) {
     return std::visit([](const auto &r) { return r.n_columns; }, rows);
 }
+
+// Two rows that are compared.
+
+/// Rows of a matrix; the winner is to be ranked above the loser.
+struct RowPair {
+    std::int64_t winner, loser;
+};
+
+// The checks that a matrix passes once, when it enters.
+
+/// Throws std::invalid_argument unless the arrays are CSR rows of n_columns columns. The first n_checked rows are
+/// known to be: an earlier view has checked them, and nobody has changed them.
+void check_csr(std::size_t n_values, std::span<const std::int32_t> columns, std::span<const std::int64_t> offsets,
+               std::int64_t n_columns, std::int64_t n_checked);
+
+/// The first NaN or infinity in row order, as (row, column).
+std::optional<std::pair<std::int64_t, std::int64_t>> first_non_finite(const Rows &rows,
+                                                                      int n_threads);
+
+/// Whether the columns of every row increase strictly: no duplicates, sorted. True for dense rows.
+bool columns_increase(const Rows &rows, int n_threads);
 
 }  // namespace linrank

@@ -4,8 +4,7 @@
 #include <type_traits>
 
 #include "parallel.hpp"
-#include "partition.hpp"
-#include "row_range.hpp"
+#include "products.hpp"
 
 namespace linrank {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "decimal.hpp"
 #include "parallel.hpp"
-#include "partition.hpp"
 
 namespace linrank::trec {
 namespace {

@@ -5,12 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "aa_tree.hpp"
-#include "avl_tree.hpp"
+#include "search_tree.hpp"
 #include "fenwick_tree.hpp"
 #include "label_sweep.hpp"
 #include "level_array.hpp"
-#include "red_black_tree.hpp"
 #include "selection_tree.hpp"
 
 namespace linrank::published {

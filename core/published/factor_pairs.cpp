@@ -4,7 +4,7 @@
 #include <variant>
 #include <vector>
 
-#include "../row_range.hpp"
+#include "../products.hpp"
 
 namespace linrank::published {
 namespace {

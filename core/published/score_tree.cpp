@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "counting.hpp"
-#include "red_black_tree.hpp"
+#include "search_tree.hpp"
 
 namespace linrank::published {
 namespace {

@@ -1,5 +1,5 @@
 // Duals of low rank: sums over levels equal those over pairs, epochs descend, threads change nothing.
-#include "factors.hpp"
+#include "factor_descent.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,8 +7,6 @@
 #include <stdexcept>
 
 #include "check.hpp"
-#include "factor_descent.hpp"
-#include "quartic.hpp"
 
 using namespace linrank;
 using namespace linrank_test;

@@ -5,8 +5,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "cholesky.hpp"
-#include "gram_accumulator.hpp"
+#include "symmetric.hpp"
 #include "problem.hpp"
 
 using namespace linrank;

@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "alias.hpp"
-#include "cell_sampler.hpp"
+#include "pair_sampler.hpp"
 #include "check.hpp"
 #include "query_samplers.hpp"
-#include "running_sums.hpp"
 
 using namespace linrank;
 using namespace linrank_test;

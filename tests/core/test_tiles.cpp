@@ -5,8 +5,7 @@
 #include <string>
 
 #include "check.hpp"
-#include "kernel_tiles.hpp"
-#include "kernels.hpp"
+#include "kernel_matrix.hpp"
 #include "simd.hpp"
 #include "symmetric.hpp"
 

@@ -1,8 +1,6 @@
-#include "sparse_quadratic.hpp"
+#include "coordinate_step.hpp"
 
 #include <cmath>
-
-#include "coordinate_step.hpp"
 
 namespace linrank {
 

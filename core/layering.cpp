@@ -1,13 +1,13 @@
-#include "layer_shares.hpp"
+#include "layering.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace linrank {
+
 namespace {
 
-constexpr double nothing = -std::numeric_limits<double>::infinity();
 
 /// e^{part - whole} where part <= whole; 0 of nothing, even where the whole is nothing.
 double ratio(double part, double whole) { return part == nothing ? 0.0 : std::exp(part - whole); }

@@ -1,13 +1,44 @@
-// Tiles of K(A, B): eight rows of A against a chunk of rows of B, however either is stored.
+// Kernel matrices K(A, B) and their products with vectors, the matrix in memory or not.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "kernels.hpp"
 #include "pages.hpp"
 #include "rows.hpp"
 
 namespace linrank {
+
+enum class KernelKind { rbf, poly, sigmoid, linear };
+
+/// exp(-γ‖a - b‖²), (γ a·b + c)^degree, tanh(γ a·b + c), a·b. Of the bits of k(a, b) is known: they are
+/// those of k(b, a), and k(a, a) is 1 for the first.
+struct KernelFunction {
+    KernelKind kind;
+    double gamma;
+    int degree;
+    double coef0;
+};
+
+// The rows of a and b have the same columns. Any number of threads gives the same bits.
+
+/// out[i·n_b + j] = k(a_i, b_j).
+void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::span<double> out,
+                   int n_threads);
+/// The same for a = b, each pair computed once.
+void kernel_matrix(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads);
+
+/// out[i] = Σ_j k(a_i, b_j) v[j], tile by tile.
+void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::span<const double> v,
+                    std::span<double> out, int n_threads);
+/// The same for a = b, each pair computed once.
+void kernel_product(const KernelFunction &f, const Rows &rows, std::span<const double> v,
+                    std::span<double> out, int n_threads);
+
+/// out[i] = k(a_i, a_i).
+void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads);
+
+// Tiles of K(A, B): eight rows of A against a chunk of rows of B, however either is stored.
 
 /// Rows of a tile: one panel of vector kernels.
 inline constexpr std::int64_t tile_rows = 8;

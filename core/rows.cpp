@@ -1,4 +1,4 @@
-#include "row_checks.hpp"
+#include "rows.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +9,7 @@
 #include "parallel.hpp"
 
 namespace linrank {
+
 namespace {
 
 // All exponent bits set: NaN or infinity. On integers the compiler may reorder the "or" and so
