@@ -59,7 +59,7 @@ template <class T>
 auto argument(const char *name) {
     using Plain = std::decay_t<T>;
     if constexpr (requires { typename Plain::Scalar; }) return nb::arg(name).noconvert();
-    else if constexpr (requires { typename Plain::value_type::Scalar; }) return nb::arg(name).noconvert().none();
+    else if constexpr (requires(Plain value) { value.has_value(); }) return nb::arg(name).noconvert().none();
     else if constexpr (std::is_pointer_v<Plain>) return nb::arg(name).none();
     else return nb::arg(name);
 }
@@ -93,13 +93,13 @@ auto to_tuple(Array &&...arrays) {
 
 /// One array per member, of that member of all elements.
 template <class T, class... Member>
-nb::tuple member_arrays(const std::vector<T> &all, Member T::*...members) {
+auto member_arrays(const std::vector<T> &all, Member T::*...members) {
     const auto array_of = [&]<class M>(M T::*member) {
         std::vector<M> out;
         for (const T &element : all) out.push_back(element.*member);
         return to_numpy(std::move(out));
     };
-    return nb::make_tuple(array_of(members)...);
+    return std::make_tuple(array_of(members)...);
 }
 
 /// A read-only NumPy view of an array of `owner`, which it keeps alive.

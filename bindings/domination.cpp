@@ -177,7 +177,7 @@ nb::tuple sweep(BoundCoordinates &self, Writable<double> w, Integers features, c
     return nb::make_tuple(done.decrease, done.n_moved);
 }
 
-nb::tuple measure(BoundCoordinates &self, Integers features, const std::string &curvature, int n_threads) {
+auto measure(BoundCoordinates &self, Integers features, const std::string &curvature, int n_threads) {
     const auto state = self.use();
     // Threads fill in what is known of a column: no two may have the same one.
     const std::vector<std::int64_t> measured = increasing_features(features, state->n_features());
@@ -195,7 +195,7 @@ void restart(BoundCoordinates &self, Doubles w) {
 }
 
 /// (step, decrease) of each: what `sweep` would do with these bounds.
-nb::tuple coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles range, Doubles w,
+auto coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles range, Doubles w,
                            const std::string &penalty, double alpha) {
     const auto n = std::int64_t(w.shape(0));
     require_length(gradient.shape(0), n, "gradient");

@@ -210,7 +210,7 @@ double settled(const BoundRectangles &self, std::int64_t rectangle, OptionalDoub
 }
 
 /// One array for each of the sums, by rectangle.
-nb::tuple sums(const BoundRectangles &self, Doubles z, Doubles alpha, Doubles a, Doubles y, Doubles rho,
+auto sums(const BoundRectangles &self, Doubles z, Doubles alpha, Doubles a, Doubles y, Doubles rho,
                int n_threads) {
     self.check(z, y, rho);
     self.check_entries(alpha, "alpha");

@@ -38,7 +38,7 @@ auto random_numbers(Random &random, std::int64_t n) {
     return to_numpy(std::move(out));
 }
 
-nb::tuple alias_slots_of(Doubles weights) {
+auto alias_slots_of(Doubles weights) {
     const PageArray<AliasSlot> slots = alias_slots(span_of(weights));
     return member_arrays(std::vector(slots.view().begin(), slots.view().end()), &AliasSlot::threshold,
                          &AliasSlot::alias);

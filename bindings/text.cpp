@@ -93,11 +93,11 @@ void fill_csr_of(const PieceList &pieces, Writable<Value> values, Writable<std::
 
 /// fill(pieces, array) of an array of one number a row.
 template <class T, class Result>
-void bind_fill(nb::module_ &m, const char *name, Result (*fill)(svmlight::Pieces, T *)) {
-    def(m, name, [fill](const PieceList &pieces, Writable<T> array) {
-        require_length(array.shape(0), rows_of(pieces), "the array");
+void bind_fill(nb::module_ &m, const char *name, const char *what, Result (*fill)(svmlight::Pieces, T *)) {
+    def(m, name, [what, fill](const PieceList &pieces, Writable<T> array) {
+        require_length(array.shape(0), rows_of(pieces), what);
         return fill(pieces, array.data());
-    }, {"pieces", "array"});
+    }, {"pieces", what});
 }
 
 /// The distinct ids as bytes: they may be in any encoding.
@@ -223,9 +223,9 @@ void bind_reader(nb::module_ &m) {
     m.attr("MAX_FEATURE") = svmlight::max_feature;
     bind_reader_of<float>(m, "TextParser32");
     bind_reader_of<double>(m, "TextParser64");
-    bind_fill(m, "fill_labels", &svmlight::fill_labels);
-    bind_fill(m, "fill_weights", &svmlight::fill_weights);
-    bind_fill(m, "fill_integer_queries", &svmlight::fill_integer_queries);
+    bind_fill(m, "fill_labels", "labels", &svmlight::fill_labels);
+    bind_fill(m, "fill_weights", "weights", &svmlight::fill_weights);
+    bind_fill(m, "fill_integer_queries", "ids", &svmlight::fill_integer_queries);
     def(m, "fill_query_codes", &fill_query_codes_of, {"pieces", "codes"},
         nb::sig("def fill_query_codes(pieces: Sequence[Piece], codes: NDArray[numpy.int64]) -> list[bytes]"));
     def(m, "fill_comments", &fill_comments_of, {"pieces", "text", "offsets"});
