@@ -252,18 +252,12 @@ ColumnScan scan_chunks(const Storage &rows, std::span<const double> weight, cons
 /// var x = E(x - p)² - (E x - p)² for every p. With p the value of one of the rows, cancellation is
 /// harmless in a single pass: var x >= (w_p / Σw)(p - E x)², so at most a factor Σw / w_p of the
 /// precision is lost. The heaviest row makes that at most n_rows.
-template <class Value>
-std::vector<double> values_of_row(const DenseRows<Value> &rows, std::int64_t i) {
-    if (rows.n_rows == 0) return std::vector<double>(rows.n_columns);
-    return {rows.values + i * rows.stride, rows.values + i * rows.stride + rows.n_columns};
-}
-
-template <class Value>
-std::vector<double> values_of_row(const CsrRows<Value> &rows, std::int64_t i) {
+/// A value that CSR rows leave out, or lack, is 0.
+template <class Storage>
+std::vector<double> values_of_row(const Storage &rows, std::int64_t i) {
     std::vector<double> values(rows.n_columns);
     if (rows.n_rows == 0) return values;
-    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-        values[rows.columns[k]] = rows.values[k] == rows.values[k] ? rows.values[k] : 0;
+    for_each_entry(rows, i, [&](std::int64_t c, double x) { values[c] = std::isnan(x) && requires { rows.offsets; } ? 0 : x; });
     return values;
 }
 
@@ -324,7 +318,7 @@ ColumnStrays find_strays_in(const Storage &rows, std::span<const double> floor, 
         std::vector<Strays> &found = chunks[c];
         found.resize(rows.n_columns);
         for (std::int64_t i = rows.n_rows * c / n_chunks; i < rows.n_rows * (c + 1) / n_chunks; ++i)
-            for_each_entry(rows, i, [&](std::size_t j, double x) { found[j].add(x, i, floor[j], ceiling[j]); });
+            for_each_entry(rows, i, [&](std::int64_t j, double x) { found[j].add(x, i, floor[j], ceiling[j]); });
     });
     ColumnStrays out;
     for (std::int64_t j = 0; j < rows.n_columns; ++j) {

@@ -10,10 +10,6 @@
 namespace linrank {
 namespace {
 
-std::int64_t row_of(Order order, std::int64_t t) {
-    return order.empty() ? t : order[t];
-}
-
 template <class Value>
 Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int n_threads) {
     const std::int64_t m = rows.n_columns;
@@ -25,7 +21,7 @@ Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int
         for (std::int64_t c = 0; c < m; ++c) {
             Value *column = out.values.data() + c * n;
             for (std::int64_t t = begin; t < end; ++t)
-                column[t] = rows.values[row_of(order, t) * rows.stride + c];
+                column[t] = rows.values[row_at(order, t) * rows.stride + c];
         }
     });
     return out;
@@ -35,21 +31,20 @@ template <class Value>
 Columns transpose(const CsrRows<Value> &rows, Order order, std::int64_t n, int) {
     const std::int64_t m = rows.n_columns;
     CscColumns<Value> out{std::vector<std::int64_t>(m + 1, 0), {}, {}, n, m};
-    const auto for_each_entry = [&](const auto &body) {
-        for (std::int64_t t = 0; t < n; ++t) {
-            const std::int64_t i = row_of(order, t);
-            for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-                if (rows.values[k] != Value(0)) body(t, std::size_t(rows.columns[k]), rows.values[k]);
-        }
+    const auto for_each_nonzero = [&](const auto &body) {
+        for (std::int64_t t = 0; t < n; ++t)
+            for_each_entry(rows, row_at(order, t), [&](std::int64_t c, Value x) {
+                if (x != Value(0)) body(t, c, x);
+            });
     };
-    for_each_entry([&](std::int64_t, std::size_t c, Value) { ++out.offsets[c + 1]; });
-    for (std::size_t c = 0; c < std::size_t(m); ++c) out.offsets[c + 1] += out.offsets[c];
+    for_each_nonzero([&](std::int64_t, std::int64_t c, Value) { ++out.offsets[c + 1]; });
+    for (std::int64_t c = 0; c < m; ++c) out.offsets[c + 1] += out.offsets[c];
     out.positions.resize(out.offsets.back());
     out.values.resize(out.offsets.back());
     std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
-    for_each_entry([&](std::int64_t t, std::size_t c, Value x) {
+    for_each_nonzero([&](std::int64_t t, std::int64_t c, Value x) {
         if (next[c] == out.offsets[c + 1]) return;  // it was 0 when counted: somebody writes to the values
-        const auto k = std::size_t(next[c]++);
+        const std::int64_t k = next[c]++;
         out.positions[k] = std::int32_t(t);
         out.values[k] = x;
     });
@@ -91,7 +86,7 @@ std::vector<double> column_products(const Columns &columns, std::span<const std:
 }
 
 Columns columns_of(const Rows &rows, Order order, int n_threads) {
-    const std::int64_t n = order.empty() ? n_rows(rows) : std::int64_t(order.size());
+    const std::int64_t n = n_positions(rows, order);
     if (n > INT32_MAX)
         throw std::invalid_argument("columns of " + std::to_string(n) +
                                     " rows: at most 2^31 - 1 can be told apart");

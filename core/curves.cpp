@@ -104,7 +104,7 @@ void for_each_function(const Rows &rows, Order order, const Curves &curves, cons
             for (std::int64_t at = first; at < last; at += block_rows) {
                 const std::int64_t n = std::min(block_rows, last - at);
                 for (std::int64_t k = 0; k < n; ++k) {
-                    const std::int64_t i = order.empty() ? at + k : order[at + k];
+                    const std::int64_t i = row_at(order, at + k);
                     cells[k] = x.values + i * x.stride;
                     codes[k] = pieces + i * curves.size();
                 }

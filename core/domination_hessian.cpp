@@ -211,11 +211,11 @@ private:
         if (!(d > 0.0) && !(share > 0.0)) return 0.0;
         // Dense rows by their difference to one of the query: an offset of a column costs no digits.
         const auto value = [&](std::int64_t c, double x) {
-            if constexpr (std::is_same_v<Storage, DenseRows<typename Storage::value_type>>)
-                return x - double(storage_.values[row(first) * storage_.stride + c]);
+            if constexpr (requires { storage_.stride; })
+                return x - double(storage_.values[row_at(order_, first) * storage_.stride + c]);
             else return static_cast<void>(c), x;
         };
-        for_each_entry(storage_, row(t), [&](std::int64_t c, double entry) {
+        for_each_entry(storage_, row_at(order_, t), [&](std::int64_t c, double entry) {
             const double x = value(c, entry);
             if (x == 0.0) return;
             double *sums = sums_of(c);
@@ -248,7 +248,6 @@ private:
             sum += (2.0 * own[k] + square[k] * below_[k]) * below_[k];
         return sum;
     }
-    std::int64_t row(std::int64_t t) const { return order_.empty() ? t : order_[t]; }
 
     const Storage &storage_;
     const Order order_;
@@ -265,19 +264,11 @@ private:
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const DominationPoint &point,
                                      int n_threads) {
     const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(rows));
-    std::vector<std::vector<double>> parts(chunks.size());
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-            DiagonalSums<Storage> sums(storage, order, point);
-            for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q)
-                sums.add(q);
-            parts[c] = std::move(sums.out);
-        });
-    }, rows);
-    std::vector<double> out(n_columns(rows));
-    reduce(parts, out, n_threads);
-    for (double &d : out) d = std::max(d, 0.0);  // cancellation may leave less than nothing
-    return out;
+    return sum_diagonal(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+        DiagonalSums sums(storage, order, point);
+        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q) sums.add(q);
+        return std::move(sums.out);
+    });
 }
 
 }  // namespace linrank

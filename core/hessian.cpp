@@ -126,83 +126,50 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoint &point,
                                    int n_threads) {
     const PaddedSquare square(n_columns(rows));
-    const std::vector<QueryChunk> chunks = point.problem().chunks(square.n_parts());
-    std::vector<std::vector<double>> parts(chunks.size());
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-            GramAccumulator<Storage> gram(storage);
-            for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q)
-                if (point.problem().has_pairs(q)) gram.add(order, point, q);
-            gram.flush();
-            parts[k] = std::move(gram.product);
-        });
-    }, rows);
-    return square.sum(parts, point.curvature(), n_threads);
-}
-
-namespace {
-
-/// Calls visit(column, value) for the entries of position t that are stored.
-template <class Value, class Visit>
-void for_each_entry(const RowRange<DenseRows<Value>> &rows, std::int64_t t, const Visit &visit) {
-    for (std::int64_t c = 0; c < rows.block.n_columns; ++c) visit(c, double(rows.block.row(t)[c]));
-}
-template <class Value, class Visit>
-void for_each_entry(const RowRange<CsrRows<Value>> &rows, std::int64_t t, const Visit &visit) {
-    const std::int64_t i = rows.row(t);
-    for (std::int64_t k = rows.rows.offsets[i]; k < rows.rows.offsets[i + 1]; ++k)
-        visit(std::int64_t(rows.rows.columns[k]), double(rows.rows.values[k]));
-}
-
-template <class Storage>
-std::vector<double> chunk_diagonal(const Storage &storage, Order order, const PairPoint &point,
-                                   const QueryChunk &chunk) {
     const PairProblem &problem = point.problem();
-    std::vector<double> out(storage.n_columns), first_moment(out.size());
-    std::vector<std::int64_t> touched;
-    const double curve = point.curvature();
-    for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
-        if (!problem.has_pairs(q)) continue;
-        const RowRange<Storage> rows(storage, order, problem.begin(q), problem.length(q));
-        double total_degree = 0;
-        for (std::int64_t t = 0; t < problem.length(q); ++t) {
-            const double degree = point.degree(q)[t];
-            // Of a band, rounding may leave a little less than nothing; with none of that the estimate
-            // is not negative, and never divided by 0.
-            if (!(degree > 0.0)) continue;
-            total_degree += degree;
-            for_each_entry(rows, t, [&](std::int64_t c, double x) {
-                if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows
-                if (first_moment[c] == 0.0) touched.push_back(c);
-                first_moment[c] += degree * x;
-                out[c] += curve * degree * x * x;
-            });
-        }
-        for (const std::int64_t c : touched) {
-            double &moment = first_moment[c];
-            out[c] -= curve * moment * moment / total_degree;
-            moment = 0.0;
-        }
-        touched.clear();
-    }
-    return out;
+    const std::vector<QueryChunk> chunks = problem.chunks(square.n_parts());
+    return square.sum(parts_of(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+        GramAccumulator gram(storage);
+        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q)
+            if (problem.has_pairs(q)) gram.add(order, point, q);
+        gram.product.flush();
+        return std::move(gram.product.sum);
+    }), point.curvature(), n_threads);
 }
-
-}  // namespace
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PairPoint &point,
                                      int n_threads) {
-    const std::vector<QueryChunk> chunks = point.problem().chunks(n_accumulators(rows));
-    std::vector<std::vector<double>> parts(chunks.size());
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-            parts[k] = chunk_diagonal(storage, order, point, chunks[k]);
-        });
-    }, rows);
-    std::vector<double> out(n_columns(rows));
-    reduce(parts, out, n_threads);
-    for (double &d : out) d = std::max(d, 0.0);
-    return out;
+    const PairProblem &problem = point.problem();
+    const std::vector<QueryChunk> chunks = problem.chunks(n_accumulators(rows));
+    const double curve = point.curvature();
+    return sum_diagonal(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+        std::vector<double> out(storage.n_columns), first_moment(out.size());
+        std::vector<std::int64_t> touched;
+        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q) {
+            if (!problem.has_pairs(q)) continue;
+            double total_degree = 0;
+            for (std::int64_t t = 0; t < problem.length(q); ++t) {
+                const double degree = point.degree(q)[t];
+                // Of a band, rounding may leave a little less than nothing; with none of that the estimate
+                // is not negative, and never divided by 0.
+                if (!(degree > 0.0)) continue;
+                total_degree += degree;
+                for_each_entry(storage, row_at(order, problem.begin(q) + t), [&](std::int64_t c, double x) {
+                    if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows
+                    if (first_moment[c] == 0.0) touched.push_back(c);
+                    first_moment[c] += degree * x;
+                    out[c] += curve * degree * x * x;
+                });
+            }
+            for (const std::int64_t c : touched) {
+                double &moment = first_moment[c];
+                out[c] -= curve * moment * moment / total_degree;
+                moment = 0.0;
+            }
+            touched.clear();
+        }
+        return out;
+    });
 }
 
 }  // namespace linrank

@@ -46,17 +46,15 @@ class GramAccumulator {
 
 public:
     explicit GramAccumulator(const Storage &storage, std::int64_t most_bytes = std::int64_t(1) << 24)
-        : product(std::size_t(padded(storage.n_columns) * padded(storage.n_columns))),
-          storage_(storage), n_(storage.n_columns), padded_(padded(n_)), x_(padded_),
-          a_(std::size_t(block_rows * padded_)), b_(block_rows * padded_),
-          mean_(std::size_t(n_)), last_(padded_), most_bytes_(most_bytes) {}
+        : product(padded(storage.n_columns)), storage_(storage), padded_(padded(storage.n_columns)), x_(padded_),
+          last_(padded_), most_bytes_(most_bytes) {}
 
-    std::vector<double> product;  // XᵀAᵀAX on and above the diagonal, padded
+    CrossProduct<Real> product;  // XᵀAᵀAX
 
     void add(Order order, const PairPoint &point, std::int64_t q) {
         const PairProblem &problem = point.problem();
         const std::int64_t begin = problem.begin(q), n = problem.length(q);
-        const RowRange<Storage> rows(storage_, order, begin, n);
+        const CentredRows<Storage> rows(storage_, order, begin, n);
         const Windows w = point.windows(q);
         adjacent_ = w.adjacent;
         u_ = problem.row_weight.empty() ? nullptr : problem.row_weight.data() + begin;
@@ -64,22 +62,16 @@ public:
         pack(rows, n);
         const std::int64_t n_swept = columns_at_a_time(w.n_levels);
         if (n_swept >= padded_) return sweep(rows, w, point, q);
-        flush();  // rows of other queries, of which all columns are known
         for (first_ = 0; first_ < padded_; first_ = last_) {
             last_ = std::min(first_ + n_swept, padded_);
+            product.set_columns(first_, last_);
             sweep(rows, w, point, q);
-            flush();
         }
         first_ = 0;
-    }
-
-    void flush() {
-        kernel_.add_cross_product(filled_, padded_, first_, last_, a_.data(), b_.data(), product.data());
-        filled_ = 0;
+        product.set_columns(first_, last_);
     }
 
 private:
-    static constexpr std::int64_t block_rows = 96;
     static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
 
     std::int64_t columns_at_a_time(std::int64_t n_levels) const {
@@ -87,7 +79,7 @@ private:
         return std::max<std::int64_t>(16, most_bytes_ / a_column / 16 * 16);
     }
     /// Columns [first_, last_) of the terms of all rows of a query.
-    void sweep(const RowRange<Storage> &rows, const Windows &w, const PairPoint &point, std::int64_t q) {
+    void sweep(const CentredRows<Storage> &rows, const Windows &w, const PairPoint &point, std::int64_t q) {
         const PairProblem &problem = point.problem();
         const std::int64_t k = w.n_levels, width = last_ - first_;
         cell_ = (g_ ? 2 : 1) * width;
@@ -104,42 +96,37 @@ private:
             if (w.from_inner) enter_passed(rows, w, n_reached, w.from_inner[t], Real(-1));
             const double degree = point.degree(q)[i];
             if (degree == 0.0) continue;
-            Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * width;
+            Real *a = product.a(), *b = product.b();
             const Real weight = Real(problem.c(q) * u(i)), g = g_ ? Real(g_[i]) : Real(0);
             if (is_packed_) std::copy_n(packed_.data() + i * padded_, last_, a);
-            else unpack(rows, i, 0, last_, a);
+            else rows.unpack(i, 0, last_, a);
             for (std::int64_t c = 0; c < width; ++c) b[c] = Real(degree) * a[first_ + c];
             const Real down = g_ ? -weight : weight;  // |g_j - g_i| below is g_i - g_j
             add_prefix(above_, k - 1 - level, -weight, g, b);
             // γ⁻ = all rows of lower levels, less those that lie before the window.
             if (!w.from_inner) add_cell(below_.data() + level * cell_, -down, g, b);
             add_prefix(passed_, level, down, g, b);
-            if (++filled_ == block_rows) flush();
+            product.add();
         }
     }
 
-    void axpy(Real a, const Real *x, Real *y) const {
-        kernel_.axpy(last_ - first_, a, x, y);
-    }
-    /// The mean row of a query, and its centred rows if they fit the second-level cache.
-    void pack(const RowRange<Storage> &rows, std::int64_t n) {
-        std::fill(mean_.begin(), mean_.end(), 0.0);
-        weights_.assign(n, 1.0 / double(n));
-        rows.add(weights_.data(), mean_.data());
+    void axpy(Real a, const Real *x, Real *y) const { kernels_.axpy(last_ - first_, a, x, y); }
+    /// The rows of a query, if they fit the second-level cache.
+    void pack(const CentredRows<Storage> &rows, std::int64_t n) {
         is_packed_ = n * padded_ <= 1 << 18;
         if (!is_packed_) return;
         packed_.resize(n * padded_);
-        for (std::int64_t i = 0; i < n; ++i) unpack(rows, i, 0, padded_, packed_.data() + i * padded_);
+        for (std::int64_t i = 0; i < n; ++i) rows.unpack(i, 0, padded_, packed_.data() + i * padded_);
     }
     /// Columns [first_, last_) of row i less the mean; valid until the next call.
-    const Real *centred(const RowRange<Storage> &rows, std::int64_t i) {
+    const Real *centred(const CentredRows<Storage> &rows, std::int64_t i) {
         if (is_packed_) return packed_.data() + i * padded_ + first_;
-        unpack(rows, i, first_, last_, x_.data());
+        rows.unpack(i, first_, last_, x_.data());
         return x_.data();
     }
     double u(std::int64_t i) const { return u_ ? u_[i] : 1.0; }
     /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbours count.
-    void sum_levels(const RowRange<Storage> &rows, const Windows &w) {
+    void sum_levels(const CentredRows<Storage> &rows, const Windows &w) {
         const std::int64_t k = w.n_levels;
         below_.assign((k + 1) * cell_, Real(0));
         for (std::int64_t t = 0; t < w.n; ++t)
@@ -161,20 +148,13 @@ private:
         axpy(g_ ? -factor * g : factor, cell, b);
         if (g_) axpy(factor, cell + (last_ - first_), b);
     }
-    void unpack(const RowRange<Storage> &rows, std::int64_t i, std::int64_t begin, std::int64_t end, Real *out) {
-        const std::int64_t known = std::min(end, n_);
-        rows.unpack(i, begin, known, out);
-        for (std::int64_t c = begin; c < known; ++c)
-            out[c - begin] = Real(double(out[c - begin]) - mean_[c]);
-        std::fill(out + (known - begin), out + (end - begin), Real(0));
-    }
-    void enter_above(const RowRange<Storage> &rows, const Windows &w, std::int64_t &next,
+    void enter_above(const CentredRows<Storage> &rows, const Windows &w, std::int64_t &next,
                      std::int64_t end, Real sign) {
         for (; next < end; ++next)
             if (w.level[next] > 0)  // nothing lies below level 0
                 insert(above_, rows, w.order[next], sign, w.n_levels - 1 - w.level[next], w.n_levels);
     }
-    void enter_passed(const RowRange<Storage> &rows, const Windows &w, std::int64_t &next,
+    void enter_passed(const CentredRows<Storage> &rows, const Windows &w, std::int64_t &next,
                       std::int64_t end, Real sign) {
         for (; next < end; ++next)
             if (w.level[next] < w.n_levels - 1)  // nothing lies above the highest level
@@ -182,7 +162,7 @@ private:
     }
     // Fenwick trees of cells: node m holds the last (m & -m) of the first m slots. Where only neighbours
     // count, node m is slot m - 1 itself.
-    void insert(std::vector<Real> &tree, const RowRange<Storage> &rows, std::int64_t i, Real sign,
+    void insert(std::vector<Real> &tree, const CentredRows<Storage> &rows, std::int64_t i, Real sign,
                 std::int64_t slot, std::int64_t n_slots) {
         const Real *x = centred(rows, i);
         if (adjacent_) return put(x, i, sign, tree.data() + (slot + 1) * cell_);
@@ -195,15 +175,13 @@ private:
             add_cell(tree.data() + m * cell_, factor, g, b);
     }
 
-    const RowKernels<Real> &kernel_ = simd().of<Real>();
+    const RowKernels<Real> &kernels_ = simd().of<Real>();
     Storage storage_;
-    std::int64_t n_, padded_, cell_ = 0;
+    std::int64_t padded_, cell_ = 0;
     bool adjacent_ = false;
     const double *u_ = nullptr, *g_ = nullptr;  // of the query at hand; null for ones, for no gains
-    std::vector<Real> x_, a_, b_, packed_, above_, passed_, below_;
+    std::vector<Real> x_, packed_, above_, passed_, below_;
     bool is_packed_ = false;
-    std::vector<double> mean_, weights_;
-    std::int64_t filled_ = 0;
     std::int64_t first_ = 0, last_;  // the columns that are swept
     std::int64_t most_bytes_;
 };

@@ -14,14 +14,6 @@ namespace linrank {
 
 namespace {
 
-/// Numbers that a matrix holds; of a dense one all.
-std::int64_t n_entries(const Rows &rows) {
-    return std::visit([](const auto &r) -> std::int64_t {
-        if constexpr (requires { r.offsets; }) return r.offsets[r.n_rows];
-        else return r.n_rows * r.n_columns;
-    }, rows);
-}
-
 /// Whether sums over the columns that two rows share beat those over all: an entry in a list takes some ten
 /// times as long as one of a panel, and a share of ρ² is left of a density of ρ. Where either matrix is dense it
 /// is not so.
@@ -200,14 +192,7 @@ void pack(const Rows &rows, std::int64_t first, std::int64_t n, LargeVector<doub
     std::visit([&]<class Storage>(const Storage &storage) {
         for (std::int64_t t = 0; t < n; ++t) {
             double *to = out.data() + t / 8 * 8 * width + t % 8;
-            const std::int64_t i = first + t;
-            if constexpr (requires { storage.offsets; }) {
-                for (std::int64_t k = storage.offsets[i]; k < storage.offsets[i + 1]; ++k)
-                    to[8 * std::int64_t(storage.columns[k])] += double(storage.values[k]);
-            } else {
-                const auto *x = storage.values + i * storage.stride;
-                for (std::int64_t c = 0; c < width; ++c) to[8 * c] = double(x[c]);
-            }
+            for_each_entry(storage, first + t, [&](std::int64_t c, double x) { to[8 * c] += x; });
         }
     }, rows);
 }
@@ -256,15 +241,14 @@ void SparseTiles::Entries::take(const Rows &rows, std::int64_t first, std::int64
     offsets.assign(1, 0);
     columns.clear();
     values.clear();
-    std::visit([&]<class Storage>(const Storage &storage) {
-        if constexpr (requires { storage.offsets; })
-            for (std::int64_t i = first; i < first + n; ++i) {
-                for (std::int64_t k = storage.offsets[i]; k < storage.offsets[i + 1]; ++k) {
-                    columns.push_back(std::int64_t(storage.columns[k]));
-                    values.push_back(double(storage.values[k]));
-                }
-                offsets.push_back(std::int64_t(values.size()));
-            }
+    std::visit([&](const auto &storage) {
+        for (std::int64_t i = first; i < first + n; ++i) {
+            for_each_entry(storage, i, [&](std::int64_t c, double x) {
+                columns.push_back(c);
+                values.push_back(x);
+            });
+            offsets.push_back(std::int64_t(values.size()));
+        }
     }, rows);
     norms.assign(n, 0.0);
     for (std::size_t t = 0; t < std::size_t(n); ++t)

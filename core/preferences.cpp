@@ -163,14 +163,14 @@ public:
 
     /// The rows whose combination is row i of Λ X, i itself first; none if it is zero.
     bool find(std::int64_t i) {
-        rows_.assign(1, row(i));
+        rows_.assign(1, row_at(order_, i));
         factors_.assign(1, 0.0);
         for (const std::int64_t entry : point_.list().of_row(i)) {
             const double h = point_.curvature(entry >> 1);
             if (h == 0.0) continue;
             factors_[0] += h;
             factors_.push_back(-h);
-            rows_.push_back(row(point_.list().other(entry)));
+            rows_.push_back(row_at(order_, point_.list().other(entry)));
         }
         return rows_.size() > 1;
     }
@@ -182,7 +182,6 @@ public:
     std::span<const std::int64_t> rows() const { return rows_; }
 
 private:
-    std::int64_t row(std::int64_t i) const { return order_.empty() ? i : order_[i]; }
     RowRange<Storage> range() const {
         return RowRange<Storage>(storage_, rows_, 0, std::int64_t(rows_.size()));
     }
@@ -200,25 +199,17 @@ private:
 template <class Storage>
 std::vector<double> gram_of(const Storage &storage, Order order, const PreferencePoint &point,
                             std::int64_t first, std::int64_t last, std::int64_t padded) {
-    constexpr std::int64_t block_rows = 64;
-    std::vector<double> product(padded * padded);
-    std::vector<double> a(block_rows * padded), b(a.size());
+    CrossProduct<double> product(padded, 64);
     LaplacianRows<Storage> laplacian(storage, order, point);
-    std::int64_t filled = 0;
-    const auto flush = [&] {
-        simd().of<double>().add_cross_product(filled, padded, 0, padded, a.data(), b.data(), product.data());
-        std::fill(a.begin(), a.end(), 0.0);
-        std::fill(b.begin(), b.end(), 0.0);
-        filled = 0;
-    };
     for (std::int64_t i = first; i < last; ++i) {
         if (!laplacian.find(i)) continue;
-        laplacian.unpack(a.data() + filled * padded);
-        laplacian.add(b.data() + filled * padded);
-        if (++filled == block_rows) flush();
+        laplacian.unpack(product.a());
+        laplacian.add(product.b());
+        product.add();
+        if (product.is_at_start()) product.clear();
     }
-    flush();
-    return product;
+    product.flush();
+    return std::move(product.sum);
 }
 
 /// Σ_i x_i ∘ (ΛX)_i over the rows [first, last).
@@ -230,11 +221,11 @@ std::vector<double> diagonal_of(const Storage &storage, Order order, const Prefe
     for (std::int64_t i = first; i < last; ++i) {
         if (!laplacian.find(i)) continue;
         laplacian.add(b.data());
-        for_each_entry(storage, laplacian.rows()[0], [&](std::size_t c, double x) {
+        for_each_entry(storage, laplacian.rows()[0], [&](std::int64_t c, double x) {
             out[c] += x * b[c];
         });
         for (const std::int64_t row : laplacian.rows())  // not all of b: columns may be millions
-            for_each_entry(storage, row, [&](std::size_t c, double) { b[c] = 0.0; });
+            for_each_entry(storage, row, [&](std::int64_t c, double) { b[c] = 0.0; });
     }
     return out;
 }
@@ -244,31 +235,20 @@ std::vector<double> diagonal_of(const Storage &storage, Order order, const Prefe
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PreferencePoint &point,
                                    int n_threads) {
     const PaddedSquare square(n_columns(rows));
-    const std::int64_t n_parts = square.n_parts();
-    std::vector<std::vector<double>> parts(n_parts);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        for_row_parts(point.list(), n_parts, n_threads,
-                      [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            parts[k] = gram_of(storage, order, point, first, last, square.padded);
-        });
-    }, rows);
-    return square.sum(parts, 1.0, n_threads);
+    const std::vector<std::int64_t> bounds = point.list().row_parts(square.n_parts());
+    return square.sum(parts_of(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                               [&](const auto &storage, std::int64_t k) {
+        return gram_of(storage, order, point, bounds[k], bounds[k + 1], square.padded);
+    }), 1.0, n_threads);
 }
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,
                                      int n_threads) {
-    const std::int64_t n_parts = n_accumulators(rows);
-    std::vector<std::vector<double>> parts(n_parts);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        for_row_parts(point.list(), n_parts, n_threads,
-                      [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            parts[k] = diagonal_of(storage, order, point, first, last);
-        });
-    }, rows);
-    std::vector<double> out(n_columns(rows));
-    reduce(parts, out, n_threads);
-    for (double &d : out) d = std::max(d, 0.0);  // cancellation may leave less than nothing
-    return out;
+    const std::vector<std::int64_t> bounds = point.list().row_parts(n_accumulators(rows));
+    return sum_diagonal(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                        [&](const auto &storage, std::int64_t k) {
+        return diagonal_of(storage, order, point, bounds[k], bounds[k + 1]);
+    });
 }
 
 }  // namespace linrank

@@ -11,12 +11,10 @@ namespace linrank {
 namespace {
 
 std::int64_t n_bytes(const Rows &rows) {
-    return std::visit([]<class Storage>(const Storage &r) -> std::int64_t {
-        using Value = typename Storage::value_type;
-        if constexpr (requires { r.offsets; })
-            return r.offsets[r.n_rows] * std::int64_t(sizeof(Value) + sizeof(*r.columns));
-        else
-            return r.n_rows * r.n_columns * std::int64_t(sizeof(Value));
+    return std::visit([](const auto &r) {
+        std::size_t bytes = sizeof(*r.values);
+        if constexpr (requires { r.columns; }) bytes += sizeof(*r.columns);
+        return n_entries(r) * std::int64_t(bytes);
     }, rows);
 }
 
@@ -98,16 +96,12 @@ void multiply_transposed(const Rows &rows, Order order, std::span<const double> 
                          std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order);
     const std::int64_t n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
-    std::vector<std::vector<double>> parts(n_tasks);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-            const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
-            auto &part = parts[task];
-            part.assign(out.size(), 0.0);
-            RowRange<Storage>(storage, order, first, last - first).add(r.data() + first, part.data());
-        });
-    }, rows);
-    reduce(parts, out, n_threads);
+    reduce(parts_of(rows, n_tasks, n_threads, [&]<class Storage>(const Storage &storage, std::int64_t task) {
+        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+        std::vector<double> part(out.size());
+        RowRange<Storage>(storage, order, first, last - first).add(r.data() + first, part.data());
+        return part;
+    }), out, n_threads);
 }
 
 }  // namespace linrank

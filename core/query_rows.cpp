@@ -20,23 +20,23 @@ QueryRows::QueryRows(const Rows &rows, std::vector<std::int64_t> order, std::vec
 
 template <class Value>
 void QueryRows::renumber(const CsrRows<Value> &rows) {
-    local_.resize(rows.offsets[rows.n_rows]);
+    local_.resize(n_entries(rows));
     first_column_.assign(1, 0);
     std::vector<std::int32_t> number(rows.n_columns, -1);
     for (std::int64_t q = 0; q < n_queries(); ++q) {
         const auto begin = columns_.size();
         for (std::int64_t t = first(q); t < first(q + 1); ++t) {
-            const std::int64_t i = row(t);
-            for (std::int64_t e = rows.offsets[i]; e < rows.offsets[i + 1]; ++e) {
-                std::int32_t &known = number[rows.columns[e]];
+            std::int64_t e = rows.offsets[row_at(order_, t)];
+            for_each_entry(rows, row_at(order_, t), [&](std::int64_t column, Value) {
+                std::int32_t &known = number[column];
                 if (known < 0) {
                     if (columns_.size() - begin > std::size_t(INT32_MAX))
                         throw std::invalid_argument("a query has entries in more than 2^31 columns");
                     known = std::int32_t(columns_.size() - begin);
-                    columns_.push_back(std::int64_t(rows.columns[e]));
+                    columns_.push_back(column);
                 }
-                local_[e] = known;
-            }
+                local_[e++] = known;
+            });
         }
         for (auto c = begin; c < columns_.size(); ++c) number[columns_[c]] = -1;
         first_column_.push_back(std::int64_t(columns_.size()));

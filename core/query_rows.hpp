@@ -55,9 +55,6 @@ private:
     /// visit(c, column of c) for each element of a local vector.
     template <class Visit>
     void each_column(std::int64_t q, const Visit &visit) const;
-    std::int64_t row(std::int64_t position) const {
-        return order_.empty() ? position : order_[position];
-    }
     const std::int64_t *columns(std::int64_t q) const {
         return columns_.data() + first_column_[q];
     }

@@ -44,10 +44,6 @@ struct Filled {
     std::span<const T> view() const { return {array.data(), n}; }
 };
 
-std::int64_t row_at(const LevelledQueries &queries, std::int64_t t) {
-    return queries.order.empty() ? t : queries.order[t];
-}
-
 void to_rows(const LevelledQueries &queries, std::span<std::int64_t> positions) {
     if (queries.order.empty()) return;
     for (std::int64_t &t : positions) t = queries.order[t];
@@ -238,7 +234,7 @@ class RejectionSampler final : public PairSampler {
             if (!keep.empty() && !keep[q]) continue;
             for (std::int64_t t = queries.offsets[q]; t < queries.offsets[q + 1]; ++t) {
                 places_.add({std::uint32_t(q), queries.levels[t]});
-                rows_.add(row_at(queries, t));
+                rows_.add(row_at(queries.order, t));
                 has_pairs |= queries.levels[t] != queries.levels[queries.offsets[q]];
             }
         }

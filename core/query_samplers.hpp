@@ -5,6 +5,7 @@
 #include <span>
 
 #include "pair_sampler.hpp"
+#include "rows.hpp"
 
 namespace linrank {
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "rows.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
@@ -24,9 +25,7 @@ struct QueryView {
 
     std::int64_t n_queries() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
     std::int64_t n_rows() const { return offsets.back(); }
-    std::int64_t row(std::int64_t t) const {
-        return order.empty() ? t : order[t];
-    }
+    std::int64_t row(std::int64_t t) const { return row_at(order, t); }
 };
 
 /// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as one

@@ -11,18 +11,6 @@
 namespace linrank {
 namespace {
 
-template <class Value, class Body>
-void for_each_stored(const DenseRows<Value> &rows, std::int64_t i, const Body &body) {
-    const Value *row = rows.values + i * rows.stride;
-    for (std::int64_t j = 0; j < rows.n_columns; ++j) body(j, i * rows.n_columns + j, row[j]);
-}
-
-template <class Value, class Body>
-void for_each_stored(const CsrRows<Value> &rows, std::int64_t i, const Body &body) {
-    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-        body(static_cast<std::int64_t>(rows.columns[k]), k, rows.values[k]);
-}
-
 /// The range of every column over the rows of one query; all zero between uses.
 class QueryRange {
 public:
@@ -53,20 +41,20 @@ private:
 };
 
 template <class View, class Value>
-void divide_query(const View &rows, std::span<const std::int64_t> members, std::int64_t first,
-                  std::int64_t n_rows, QueryRange &range, Value *out) {
+void divide_query(const View &rows, Order members, std::int64_t first, std::int64_t n_rows, QueryRange &range,
+                  Value *out) {
     const auto row = [&](std::int64_t t) { return members.empty() ? first + t : members[t]; };
     for (std::int64_t t = 0; t < n_rows; ++t)
-        for_each_stored(rows, row(t),
-                       [&](std::int64_t j, std::int64_t, double x) { range.add(j, x); });
-    for (std::int64_t t = 0; t < n_rows; ++t)
-        for_each_stored(rows, row(t), [&](std::int64_t j, std::int64_t at, double x) {
+        for_each_entry(rows, row(t), [&](std::int64_t j, double x) { range.add(j, x); });
+    for (std::int64_t t = 0; t < n_rows; ++t) {
+        Value *at = out + first_entry(rows, row(t));
+        for_each_entry(rows, row(t), [&](std::int64_t j, double x) {
             const double width = range.width(j, n_rows);
-            out[at] = width > 0.0 ? static_cast<Value>(x / width) : Value{0};
+            *at++ = width > 0.0 ? static_cast<Value>(x / width) : Value{0};
         });
+    }
     for (std::int64_t t = 0; t < n_rows; ++t)
-        for_each_stored(rows, row(t),
-                       [&](std::int64_t j, std::int64_t, double) { range.forget(j); });
+        for_each_entry(rows, row(t), [&](std::int64_t j, double) { range.forget(j); });
 }
 
 }  // namespace

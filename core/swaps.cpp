@@ -198,11 +198,10 @@ class SwapGram {
 
 public:
     SwapGram(const Storage &storage, std::int64_t padded)
-        : product(std::size_t(padded * padded)), storage_(storage), n_(storage.n_columns), padded_(padded),
-          a_(std::size_t(block_rows * padded)), b_(a_.size()), x_(padded),
-          y_(std::size_t(slab_rows * padded)), tops_(y_.size()), mean_(n_) {}
+        : product(padded), storage_(storage), padded_(padded), x_(padded), y_(slab_rows * padded),
+          tops_(y_.size()) {}
 
-    std::vector<double> product;  // on and above the diagonal, padded
+    CrossProduct<Real> product;
 
     void add(Order order, const SwapPoint &point, std::int64_t q) {
         const SwapProblem &p = point.problem();
@@ -210,25 +209,17 @@ public:
         const std::int64_t depth = std::min<std::int64_t>(p.depth[q], n);
         if (depth == 0) return;
         degrees_of(point, q, degree_, bent_);
-        const RowRange<Storage> rows(storage_, order, begin, n);
-        std::fill(mean_.begin(), mean_.end(), 0.0);
-        shares_.assign(n, 1.0 / double(n));
-        rows.add(shares_.data(), mean_.data());
+        const CentredRows<Storage> rows(storage_, order, begin, n);
         bent_.resize(slab_rows * piece_rows);
         for (std::int64_t slab = 0; slab < depth; slab += slab_rows)
             add_slab(rows, point, begin, slab, std::min(slab + slab_rows, depth), n);
     }
 
-    void flush() {
-        simd().of<Real>().add_cross_product(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-        filled_ = 0;
-    }
-
 private:
-    static constexpr std::int64_t block_rows = 96, slab_rows = 64;
+    static constexpr std::int64_t slab_rows = 64;
 
     /// The first rows [slab, end) with all rows after them; with the first slab, the term of the degrees.
-    void add_slab(const RowRange<Storage> &rows, const SwapPoint &point, std::int64_t begin, std::int64_t slab,
+    void add_slab(const CentredRows<Storage> &rows, const SwapPoint &point, std::int64_t begin, std::int64_t slab,
                   std::int64_t end, std::int64_t n) {
         std::fill(y_.begin(), y_.end(), Real(0));
         for (std::int64_t first = slab; first < n; first += piece_rows) {
@@ -240,11 +231,11 @@ private:
             }
             for (std::int64_t j = first; j < last; ++j) {
                 if (degree_[j] == 0.0) continue;
-                unpack(rows, j, x_.data());
+                rows.unpack(j, 0, padded_, x_.data());
                 if (j < end) std::copy_n(x_.data(), padded_, tops_.data() + (j - slab) * padded_);
                 for (std::int64_t t = slab; t < std::min(end, j); ++t) {
                     const double h = bent_[(t - slab) * piece_rows + j - first];
-                    if (h != 0.0) axpy(Real(h), x_.data(), y_.data() + (t - slab) * padded_);
+                    if (h != 0.0) kernels_.axpy(padded_, Real(h), x_.data(), y_.data() + (t - slab) * padded_);
                 }
                 if (slab == 0) put(x_.data(), Real(degree_[j]), x_.data());
             }
@@ -258,23 +249,17 @@ private:
     }
     /// The term factor·x yᵀ.
     void put(const Real *x, Real factor, const Real *y) {
-        std::copy_n(x, padded_, a_.data() + filled_ * padded_);
-        for (std::int64_t c = 0; c < padded_; ++c) b_[filled_ * padded_ + c] = factor * y[c];
-        if (++filled_ == block_rows) flush();
-    }
-    void axpy(Real a, const Real *x, Real *y) const {
-        simd().of<Real>().axpy(padded_, a, x, y);
-    }
-    void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) const {
-        rows.unpack(i, out);
-        for (std::int64_t c = 0; c < n_; ++c) out[c] = Real(double(out[c]) - mean_[c]);
-        std::fill(out + n_, out + padded_, Real(0));
+        std::copy_n(x, padded_, product.a());
+        Real *b = product.b();
+        for (std::int64_t c = 0; c < padded_; ++c) b[c] = factor * y[c];
+        product.add();
     }
 
+    const RowKernels<Real> &kernels_ = simd().of<Real>();
     Storage storage_;
-    std::int64_t n_, padded_, filled_ = 0;
-    std::vector<Real> a_, b_, x_, y_, tops_;
-    std::vector<double> mean_, shares_, degree_, bent_;
+    std::int64_t padded_;
+    std::vector<Real> x_, y_, tops_;
+    std::vector<double> degree_, bent_;
 };
 
 }  // namespace
@@ -282,42 +267,29 @@ private:
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
     const PaddedSquare square(n_columns(rows));
     const std::vector<std::int64_t> bounds = point.problem().query_parts(square.n_parts());
-    std::vector<std::vector<double>> parts(bounds.size() - 1);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(parts.size()), n_threads, [&](std::int64_t k) {
-            SwapGram<Storage> gram(storage, square.padded);
-            for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q)
-                gram.add(order, point, q);
-            gram.flush();
-            parts[k] = std::move(gram.product);
-        });
-    }, rows);
-    return square.sum(parts, 1.0, n_threads);
+    return square.sum(parts_of(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                               [&](const auto &storage, std::int64_t k) {
+        SwapGram gram(storage, square.padded);
+        for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) gram.add(order, point, q);
+        gram.product.flush();
+        return std::move(gram.product.sum);
+    }), 1.0, n_threads);
 }
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
     const std::vector<std::int64_t> bounds = point.problem().query_parts(n_accumulators(rows));
-    std::vector<std::vector<double>> parts(bounds.size() - 1);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(parts.size()), n_threads, [&](std::int64_t k) {
-            std::vector<double> &out = parts[k], degree, bent;
-            out.assign(storage.n_columns, 0.0);
-            for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) {
-                degrees_of(point, q, degree, bent);
-                const std::int64_t begin = point.problem().offsets[q];
-                for (std::int64_t i = 0; i < std::int64_t(degree.size()); ++i) {
-                    if (degree[i] == 0.0) continue;
-                    const std::int64_t row = order.empty() ? begin + i : order[begin + i];
-                    for_each_entry(storage, row, [&](std::size_t c, double x) {
-                        out[c] += degree[i] * x * x;
-                    });
-                }
-            }
-        });
-    }, rows);
-    std::vector<double> out(n_columns(rows));
-    reduce(parts, out, n_threads);
-    return out;
+    return sum_diagonal(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                        [&](const auto &storage, std::int64_t k) {
+        std::vector<double> out(storage.n_columns), degree, bent;
+        for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) {
+            degrees_of(point, q, degree, bent);
+            for (std::int64_t i = 0; i < std::int64_t(degree.size()); ++i)
+                if (degree[i] != 0.0)
+                    for_each_entry(storage, row_at(order, point.problem().offsets[q] + i),
+                                   [&](std::int64_t c, double x) { out[c] += degree[i] * x * x; });
+        }
+        return out;
+    });
 }
 
 }  // namespace linrank

@@ -76,23 +76,16 @@ public:
     void take(std::int64_t i, std::int64_t j) { winner_ = range_->row(i), loser_ = range_->row(j); }
     double dot(const double *w) const {
         double sum = 0;
-        each(winner_, [&](std::size_t c, double x) { sum += x * w[c]; });
-        each(loser_, [&](std::size_t c, double x) { sum -= x * w[c]; });
+        for_each_entry(range_->rows, winner_, [&](std::int64_t c, double x) { sum += x * w[c]; });
+        for_each_entry(range_->rows, loser_, [&](std::int64_t c, double x) { sum -= x * w[c]; });
         return sum;
     }
     void add(double a, double *w) const {
-        each(winner_, [&](std::size_t c, double x) { w[c] += a * x; });
-        each(loser_, [&](std::size_t c, double x) { w[c] -= a * x; });
+        for_each_entry(range_->rows, winner_, [&](std::int64_t c, double x) { w[c] += a * x; });
+        for_each_entry(range_->rows, loser_, [&](std::int64_t c, double x) { w[c] -= a * x; });
     }
 
 private:
-    template <class Body>
-    void each(std::int64_t row, const Body &body) const {
-        const auto &rows = range_->rows;
-        for (std::int64_t k = rows.offsets[row]; k < rows.offsets[row + 1]; ++k)
-            body(std::size_t(rows.columns[k]), double(rows.values[k]));
-    }
-
     std::int64_t n_columns_, winner_ = 0, loser_ = 0;
     const RowRange<CsrRows<Value>> *range_ = nullptr;
 };

@@ -80,7 +80,7 @@ struct Total {
 };
 
 template <PairLoss::Kind kind>
-void add(double epsilon, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
+void add_losses(double epsilon, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
     Total value, slacks, inner, violations, curvature, all, slope, own;
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
         const Losses<V, kind> loss(pairs.slack, epsilon);
@@ -106,7 +106,7 @@ void add(double epsilon, const SwapRow &row, const SwapRows &others, double *gra
 }
 
 template <PairLoss::Kind kind>
-double multiply(double epsilon, const SwapRow &row, const SwapRows &others, double v, const double *with,
+double multiply_by_curvatures(double epsilon, const SwapRow &row, const SwapRows &others, double v, const double *with,
                 double *out) {
     Total own;
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
@@ -136,13 +136,13 @@ static auto with_kind(PairLoss loss, const Work &work) {
 }
 
 void add_swaps(PairLoss loss, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
-    with_kind(loss, [&]<PairLoss::Kind kind>() { add<kind>(loss.epsilon, row, others, gradient, sums); });
+    with_kind(loss, [&]<PairLoss::Kind kind>() { add_losses<kind>(loss.epsilon, row, others, gradient, sums); });
 }
 
 double multiply_swaps(PairLoss loss, const SwapRow &row, const SwapRows &others, double v, const double *with,
                       double *out) {
     return with_kind(loss, [&]<PairLoss::Kind kind>() {
-        return multiply<kind>(loss.epsilon, row, others, v, with, out);
+        return multiply_by_curvatures<kind>(loss.epsilon, row, others, v, with, out);
     });
 }
 
