@@ -7,24 +7,16 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "pages.hpp"
 #include "products.hpp"
 #include "queries.hpp"
 #include "ranking.hpp"
-#include "rows.hpp"
 
 namespace nb = nanobind;
 using namespace linrank;

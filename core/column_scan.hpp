@@ -1,7 +1,5 @@
 // All that is asked of a matrix before training, found in one pass over its rows.
 #pragma once
-#include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rows.hpp"

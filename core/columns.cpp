@@ -1,11 +1,7 @@
 #include "columns.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
-#include <utility>
-
-#include "parallel.hpp"
 
 namespace linrank {
 namespace {

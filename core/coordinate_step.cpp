@@ -1,7 +1,5 @@
 #include "coordinate_step.hpp"
 
-#include <cmath>
-
 namespace linrank {
 
 std::vector<double> sparse_quadratic(std::span<const double> H, std::span<const double> g,

@@ -1,11 +1,5 @@
 #include "coordinates.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "parallel.hpp"
-
 namespace linrank {
 namespace {
 

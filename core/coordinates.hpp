@@ -1,9 +1,5 @@
 // Coordinate descent for the domination loss: the state of all queries, and sweeps over columns.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "columns.hpp"
 #include "coordinate_step.hpp"

@@ -1,11 +1,7 @@
 #include "curves.hpp"
 
-#include <algorithm>
 #include <array>
 #include <stdexcept>
-#include <vector>
-
-#include "parallel.hpp"
 
 namespace linrank {
 

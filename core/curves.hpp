@@ -3,11 +3,8 @@
 // A product with the columns of all rows needs no matrix of them: with the piece that every value lies in, one byte
 // each, it is a sum over the pieces.
 #pragma once
-#include <cstdint>
-#include <span>
 
 #include "products.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 

@@ -1,9 +1,5 @@
 #include "descent.hpp"
 
-#include <algorithm>
-#include <array>
-#include <variant>
-
 #include "parallel.hpp"
 #include "simd.hpp"
 

@@ -1,13 +1,8 @@
 // Stochastic pairwise descent: learners that take a step on one pair of rows after another.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "learner.hpp"
-#include "pages.hpp"
 #include "pair_sampler.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 

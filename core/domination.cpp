@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "parallel.hpp"
 #include "simd.hpp"
 
 namespace linrank {

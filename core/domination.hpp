@@ -1,8 +1,5 @@
 // The domination loss at given scores: value, gradient, curvature and a bound from its dual.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "layering.hpp"
 #include "pages.hpp"

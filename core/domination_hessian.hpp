@@ -1,12 +1,7 @@
 // Xᵀ∇²L(z)X of the domination loss: as a matrix, as a diagonal.
 #pragma once
-#include <algorithm>
-#include <cstdint>
-#include <type_traits>
-#include <vector>
 
 #include "domination.hpp"
-#include "parallel.hpp"
 #include "products.hpp"
 
 namespace linrank {

@@ -1,12 +1,7 @@
 #include "factor_descent.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <stdexcept>
-#include <utility>
-
-#include "parallel.hpp"
 
 namespace linrank {
 

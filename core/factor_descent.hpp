@@ -1,10 +1,6 @@
 // Block descent for duals of low rank: a step a query, each to the lowest point of its line.
 #pragma once
 #include <cmath>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "query_rows.hpp"
 #include "random.hpp"

@@ -1,10 +1,5 @@
 #include "hessian.hpp"
 
-#include <algorithm>
-
-#include "parallel.hpp"
-#include "products.hpp"
-
 namespace linrank {
 
 namespace {

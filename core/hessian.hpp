@@ -1,9 +1,5 @@
 // Xᵀ ∇²L(z) X: as a product, as a matrix, as a diagonal.
 #pragma once
-#include <algorithm>
-#include <span>
-#include <type_traits>
-#include <vector>
 
 #include "pair_sweep.hpp"
 #include "products.hpp"

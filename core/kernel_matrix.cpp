@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <variant>
 
 #include "parallel.hpp"
 #include "products.hpp"

@@ -1,8 +1,5 @@
 // Kernel matrices K(A, B) and their products with vectors, the matrix in memory or not.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "pages.hpp"
 #include "rows.hpp"

@@ -1,8 +1,6 @@
 // The domination loss at some scores, kept while they move: the sums of every layer of every query.
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "layering.hpp"
 #include "pages.hpp"

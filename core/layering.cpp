@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace linrank {
 
 namespace {
-
 
 /// e^{part - whole} where part <= whole; 0 of nothing, even where the whole is nothing.
 double ratio(double part, double whole) { return part == nothing ? 0.0 : std::exp(part - whole); }

@@ -1,8 +1,6 @@
 // Which rows of a query are to dominate which others, by how much and how heavily.
 #pragma once
-#include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "parallel.hpp"
 

@@ -1,6 +1,5 @@
 // What a stochastic learner remembers beside its vectors.
 #pragma once
-#include <cstdint>
 
 #include "rows.hpp"
 

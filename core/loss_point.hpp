@@ -1,6 +1,5 @@
 // What all pair losses know at one vector of scores.
 #pragma once
-#include <cstddef>
 
 #include "loss.hpp"
 #include "pages.hpp"

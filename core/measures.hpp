@@ -1,8 +1,5 @@
 // Measures of one ranked query, straight from their formulas.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "fenwick.hpp"
 #include "ranking.hpp"

@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <vector>
 
-#include "measures.hpp"
 #include "parallel.hpp"
 
 namespace linrank {

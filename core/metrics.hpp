@@ -1,8 +1,5 @@
 // Measures of all queries at once: one sort per query, chunks of queries over threads.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "measures.hpp"
 

@@ -1,13 +1,6 @@
 #include "pair_sampler.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <stdexcept>
-#include <string>
-
-#include "pages.hpp"
 
 namespace linrank {
 

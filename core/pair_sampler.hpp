@@ -1,13 +1,10 @@
 // Drawing pairs (i, j), "i above j", at a cost that does not depend on how many there are.
 #pragma once
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "pages.hpp"
 #include "random.hpp"

@@ -1,7 +1,5 @@
 #include "pair_sweep.hpp"
 
-#include "parallel.hpp"
-
 namespace linrank {
 namespace {
 

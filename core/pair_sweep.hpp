@@ -8,10 +8,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "loss_point.hpp"
 #include "parallel.hpp"

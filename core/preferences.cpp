@@ -1,12 +1,7 @@
 #include "preferences.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <type_traits>
-
-#include "parallel.hpp"
-#include "products.hpp"
 
 namespace linrank {
 namespace {

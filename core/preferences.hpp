@@ -5,9 +5,6 @@
 // in O(p) for p preferences. Each row knows the preferences that it takes part in, so sums over them are
 // formed row by row, in a fixed order: no two threads write to the same number.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "loss_point.hpp"
 #include "products.hpp"

@@ -1,10 +1,7 @@
 #include "products.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <new>
-
-#include "parallel.hpp"
 
 namespace linrank {
 

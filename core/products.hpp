@@ -1,13 +1,9 @@
 // z = X w and g = Xᵀ r for rows taken in the order of their positions.
 #pragma once
 #include <algorithm>
-#include <cstdint>
-#include <span>
 #include <type_traits>
-#include <vector>
 
 #include "parallel.hpp"
-#include "rows.hpp"
 #include "simd.hpp"
 
 namespace linrank {

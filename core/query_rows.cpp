@@ -1,10 +1,6 @@
 #include "query_rows.hpp"
 
-#include <cstdint>
 #include <stdexcept>
-#include <utility>
-
-#include "products.hpp"
 
 namespace linrank {
 

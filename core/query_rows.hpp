@@ -1,12 +1,7 @@
 // The rows of each query, with vectors over the columns that it has entries in.
 #pragma once
-#include <cstdint>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "products.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 

@@ -1,14 +1,6 @@
 #include "query_samplers.hpp"
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <numeric>
-#include <stdexcept>
-#include <vector>
-
-#include "pair_sampler.hpp"
-#include "pages.hpp"
 
 namespace linrank {
 

@@ -1,11 +1,7 @@
 // Samplers of the pairs of queries: the distributions that `sampling` names.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
 
 #include "pair_sampler.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 

@@ -1,8 +1,5 @@
 // One query put in the order of its scores: the sort that all measures share.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "rows.hpp"
 #include "sort_scores.hpp"

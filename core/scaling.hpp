@@ -1,7 +1,5 @@
 // Features divided by their range within a query.
 #pragma once
-#include <cstdint>
-#include <span>
 
 #include "rows.hpp"
 

@@ -5,11 +5,9 @@
 // with wide instructions could be picked by the linker for code that runs before the choice. What they
 // share with the rest is always inlined, for the same reason.
 #pragma once
-#include <cstdint>
 
 #include "learner.hpp"
 #include "loss.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 

@@ -6,11 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "decimal.hpp"
 #include "svmlight_faults.hpp"

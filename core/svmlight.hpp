@@ -8,11 +8,9 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "pages.hpp"
 

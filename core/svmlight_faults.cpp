@@ -1,8 +1,6 @@
 #include "svmlight_faults.hpp"
 
 #include <cstdio>
-#include <cstring>
-#include <utility>
 
 namespace linrank::svmlight {
 

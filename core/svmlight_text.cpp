@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstring>
-#include <string_view>
 #include <type_traits>
 
 #include "parallel.hpp"

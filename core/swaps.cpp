@@ -1,11 +1,5 @@
 #include "swaps.hpp"
 
-#include <algorithm>
-#include <type_traits>
-
-#include "parallel.hpp"
-#include "products.hpp"
-
 namespace linrank {
 namespace {
 

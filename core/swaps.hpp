@@ -7,14 +7,10 @@
 // place; the depth is the cut-off of the measure, beyond which no swap changes anything. So a row has at most
 // depth pairs, and they are visited, not listed: the rows after one row lie side by side in memory.
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "loss_point.hpp"
 #include "products.hpp"
-#include "simd.hpp"
 
 namespace linrank {
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdint>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "../fenwick.hpp"
 #include "search_tree.hpp"

@@ -1,11 +1,5 @@
 #include "factor_pairs.hpp"
 
-#include <algorithm>
-#include <variant>
-#include <vector>
-
-#include "../products.hpp"
-
 namespace linrank::published {
 namespace {
 

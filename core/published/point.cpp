@@ -1,6 +1,5 @@
 #include "point.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <stdexcept>

@@ -6,10 +6,6 @@
 //
 // each times c_q u_i.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "../pair_sweep.hpp"
 #include "counting.hpp"
