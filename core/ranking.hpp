@@ -42,15 +42,8 @@ struct RankedQuery {
 
 /// Memory of a ranking, kept between queries.
 struct RankScratch {
-    struct Row {
-        double score;  // negative: ascending numbers are descending scores
-        std::int32_t place;
-    };
-    std::vector<double> negative;     // by place in the query
-    std::vector<Row> rows;            // by rank
-    std::vector<std::int32_t> bucket; // of each place
-    std::vector<std::int32_t> start;  // of each bucket
-    std::vector<std::int32_t> order;  // places by rank, from sort_scores
+    std::vector<double> negative;     // scores by place in the query: ascending numbers are descending scores
+    std::vector<std::int32_t> order;  // places by rank
     SortScratch sort;
 };
 
