@@ -6,57 +6,11 @@
 #include <limits>
 #include <stdexcept>
 
+#include "hash_index.hpp"
 #include "parallel.hpp"
 
 namespace linrank {
 namespace {
-
-/// An open-addressing map from id to code. Only the id of a new run is looked up, so contiguous
-/// queries cost one probe per query, not per row.
-class CodeTable {
-public:
-    CodeTable() : slots(1024) {}
-
-    /// The code of `id`; `next` becomes its code if it is new.
-    std::int64_t find_or_add(std::int64_t id, std::int64_t next) {
-        Slot &slot = probe(slots, id);
-        if (slot.code >= 0) return slot.code;
-        slot = {id, next};
-        if (2 * ++n_used > slots.size()) grow();
-        return next;
-    }
-
-private:
-    struct Slot {
-        std::int64_t id = 0;
-        std::int64_t code = -1;  // -1: free
-    };
-
-    // The finaliser of SplitMix64: ids in arithmetic progression must not share probe sequences.
-    static std::uint64_t mix(std::int64_t id) {
-        auto h = static_cast<std::uint64_t>(id) + 0x9e3779b97f4a7c15u;
-        h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
-        h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-        return h ^ (h >> 31);
-    }
-
-    static Slot &probe(std::vector<Slot> &slots, std::int64_t id) {
-        const std::size_t mask = slots.size() - 1;
-        std::size_t at = mix(id) & mask;
-        while (slots[at].code >= 0 && slots[at].id != id) at = (at + 1) & mask;
-        return slots[at];
-    }
-
-    void grow() {
-        std::vector<Slot> larger(2 * slots.size());
-        for (const Slot &slot : slots)
-            if (slot.code >= 0) probe(larger, slot.id) = slot;
-        slots.swap(larger);
-    }
-
-    std::vector<Slot> slots;
-    std::size_t n_used = 0;
-};
 
 /// Few distinct labels are the rule (grades): a sorted list this long is searched linearly, and a
 /// query that overflows it is sorted instead.
@@ -181,16 +135,25 @@ std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64
 
 }  // namespace
 
+// Only the id of a new run is looked up, so contiguous queries cost one look a query, not a row.
 Codes factorise(std::span<const std::int64_t> ids) {
     Codes result;
     result.codes.resize(ids.size());
-    CodeTable table;
+    std::vector<std::int64_t> known;  // ids by code
+    HashIndex<std::uint64_t> index;
+    const auto hash_of = [&](std::int64_t code) { return mixed_hash(std::uint64_t(known[code])); };
     std::int64_t code = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i == 0 || ids[i] != ids[i - 1]) {
-            const auto next = static_cast<std::int64_t>(result.first.size());
-            code = table.find_or_add(ids[i], next);
-            if (code == next) result.first.push_back(static_cast<std::int64_t>(i));
+            const std::uint64_t hash = mixed_hash(std::uint64_t(ids[i]));
+            code = index.find(hash, [&](std::int64_t c) { return known[c] == ids[i]; });
+            if (code < 0) {
+                code = std::int64_t(known.size());
+                index.reserve(hash_of);
+                index.insert(hash);
+                known.push_back(ids[i]);
+                result.first.push_back(std::int64_t(i));
+            }
         }
         result.codes[i] = code;
     }

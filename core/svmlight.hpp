@@ -12,6 +12,7 @@
 #include <string_view>
 #include <variant>
 
+#include "hash_index.hpp"
 #include "pages.hpp"
 
 namespace linrank::svmlight {
@@ -160,19 +161,16 @@ public:
     std::int64_t n_bytes() const;
 
 private:
-    static constexpr std::uint32_t empty = 0;         // of a slot; number + 1 otherwise
     static constexpr std::size_t first_block = 1 << 8, block = 1 << 16;  // bytes of text allocated at a time
 
     std::deque<std::string_view> ids;                 // views of `text`
     std::vector<std::unique_ptr<char[]>> text;
-    std::vector<std::uint32_t> slots = std::vector<std::uint32_t>(64, empty);
+    HashIndex<std::uint32_t> index;
     std::size_t room = 0;                             // bytes left in the last block
     char *next = nullptr;
     std::int64_t text_bytes = 0, n_others = 0;
 
     std::string_view keep(std::string_view id);
-    std::size_t slot_of(std::string_view id) const;
-    void grow();
 };
 
 /// The integer that a text is the shortest form of; false if it is none of 64 bits.

@@ -201,14 +201,15 @@ void fill_comments(Pieces pieces, char *text, std::int64_t *offsets) {
 }
 
 std::int64_t QueryTable::number(std::string_view id) {
-    const std::uint32_t known = slots[slot_of(id)];
-    if (known != empty) return known - 1;
+    const std::hash<std::string_view> hash;
+    const std::int64_t known = index.find(hash(id), [&](std::int64_t q) { return ids[q] == id; });
+    if (known >= 0) return known;
     if (ids.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
         throw std::length_error("more than 4,294,967,293 queries");
     // What needs memory comes first: where it runs out, the table is as it was.
-    if (2 * (ids.size() + 1) > slots.size()) grow();
+    index.reserve([&](std::int64_t q) { return hash(ids[q]); });
     ids.push_back(keep(id));
-    slots[slot_of(id)] = static_cast<std::uint32_t>(ids.size());
+    index.insert(hash(id));
     std::int64_t value;
     n_others += !parse_integer(id, value);
     return size() - 1;
@@ -233,8 +234,7 @@ QueryTable::Runs QueryTable::runs(const Piece &piece) {
 }
 
 std::int64_t QueryTable::n_bytes() const {
-    return text_bytes + static_cast<std::int64_t>(slots.size() * sizeof(slots[0]) +
-                                                  ids.size() * sizeof(ids[0]));
+    return text_bytes + std::int64_t(index.n_bytes() + ids.size() * sizeof(ids[0]));
 }
 
 std::string_view QueryTable::keep(std::string_view id) {
@@ -252,20 +252,6 @@ std::string_view QueryTable::keep(std::string_view id) {
     next += id.size();
     room -= id.size();
     return kept;
-}
-
-std::size_t QueryTable::slot_of(std::string_view id) const {
-    const std::size_t mask = slots.size() - 1;  // a power of two
-    std::size_t slot = std::hash<std::string_view>()(id) & mask;
-    while (slots[slot] != empty && ids[slots[slot] - 1] != id) slot = (slot + 1) & mask;
-    return slot;
-}
-
-void QueryTable::grow() {
-    std::vector<std::uint32_t> larger(2 * slots.size(), empty);
-    slots.swap(larger);
-    for (std::size_t q = 0; q < ids.size(); ++q)
-        slots[slot_of(ids[q])] = static_cast<std::uint32_t>(q + 1);
 }
 
 }  // namespace linrank::svmlight

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hash_index.hpp"
+
 namespace linrank::trec {
 
 /// Words one after the other: word i is text[offsets[i], offsets[i+1]).
@@ -63,11 +65,10 @@ private:
     Kind kind;
     Table table;
     std::int64_t n_lines = 0;
-    std::vector<std::int64_t> slots;  // hash table of the query ids; -1: free
+    HashIndex<std::uint64_t> index;  // of the query ids
 
     std::optional<std::string> read_line(std::string_view line);
     std::int64_t query_of(std::string_view id);
-    void grow();
 };
 
 /// The rows of a file by (query, document).
@@ -85,9 +86,9 @@ private:
     std::span<const std::int64_t> query;
     Words documents;
     std::vector<std::uint64_t> hashes;  // by row
-    std::vector<std::int64_t> slots;
+    HashIndex<std::uint64_t> index;
 
-    std::size_t slot_of(std::int64_t query, std::string_view document, std::uint64_t hash) const;
+    std::int64_t find(std::int64_t query, std::string_view document, std::uint64_t hash) const;
 };
 
 /// Of the documents rows[offsets[q]..offsets[q+1]) of each query, the place of each in the order of
