@@ -13,7 +13,7 @@ auto scores(const BoundRows &rows, Doubles w, OptionalOrder order, int n_threads
     const Positions x(rows, order);
     // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
     // does, then in large pages. New memory takes longer than the products of short rows.
-    PageArray<double> out(x.size(), std::size_t(32) << 20);
+    PageArray<double> out(x.size(), 32 << 20);
     unlocked([&] { multiply(x.rows, x.order, span_of(w), writable(out), n_threads); });
     return to_numpy(std::move(out));
 }

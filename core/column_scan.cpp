@@ -21,7 +21,7 @@ struct Totals {
 };
 
 Totals count_rows(std::int64_t n_rows, std::span<const double> weight) {
-    if (weight.empty()) return {n_rows, 0, static_cast<double>(n_rows)};
+    if (weight.empty()) return {n_rows, 0, double(n_rows)};
     Totals totals;
     for (std::int64_t i = 0; i < n_rows; ++i) {
         totals.n_rows += weight[i] > 0.0;
@@ -130,7 +130,7 @@ public:
     Sums<Value, std::int64_t> column(std::int64_t j) const {
         const Value largest = low[j] > high[j] ? 0 : std::max(-low[j], high[j]);
         return {sum[j],  square[j], squares[j], 0.0, 0.0, low[j], high[j], std::max(largest, weightless[j]),
-                0,       static_cast<std::int64_t>(n_nonzero[j]), 0};
+                0,       std::int64_t(n_nonzero[j]), 0};
     }
 
     Check offsets, columns, values;

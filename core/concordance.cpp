@@ -13,7 +13,7 @@ namespace {
 
 Concordance concordance_of_query(std::span<const std::int32_t> levels,
                                  std::span<const double> scores, std::span<const double> weight) {
-    const auto n = static_cast<std::int64_t>(levels.size());
+    const auto n = std::int64_t(levels.size());
     std::vector<std::int64_t> by_score(n);
     std::iota(by_score.begin(), by_score.end(), std::int64_t{0});
     std::sort(by_score.begin(), by_score.end(), [&](std::int64_t a, std::int64_t b) {
@@ -52,8 +52,8 @@ Concordance weighted_concordance(std::span<const std::int64_t> offsets,
                                  std::span<const double> scores, std::span<const double> weight) {
     Concordance total;
     for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
-        const auto size = static_cast<std::size_t>(offsets[q + 1] - offsets[q]);
-        const auto first = static_cast<std::size_t>(offsets[q]);
+        const auto size = std::size_t(offsets[q + 1] - offsets[q]);
+        const auto first = std::size_t(offsets[q]);
         const Concordance part = concordance_of_query(
             levels.subspan(first, size), scores.subspan(first, size), weight.subspan(first, size));
         total.right += part.right;
@@ -84,7 +84,7 @@ struct Stratum {
     std::vector<double> sorted;  // the risks, ascending
 
     std::size_t place(std::size_t i) const {
-        return static_cast<std::size_t>(
+        return std::size_t(
             std::lower_bound(sorted.begin(), sorted.end(), risk[i]) - sorted.begin());
     }
 
@@ -140,8 +140,8 @@ CensoredCounts censored_concordance(std::span<const std::int64_t> offsets,
                                     std::span<const double> risk, double tolerance) {
     CensoredCounts counts;
     for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
-        const auto first = static_cast<std::size_t>(offsets[q]);
-        const auto size = static_cast<std::size_t>(offsets[q + 1]) - first;
+        const auto first = std::size_t(offsets[q]);
+        const auto size = std::size_t(offsets[q + 1]) - first;
         Stratum stratum{event.subspan(first, size), time.subspan(first, size),
                         risk.subspan(first, size), tolerance, {}};
         stratum.sorted.assign(stratum.risk.begin(), stratum.risk.end());

@@ -121,7 +121,7 @@ void map_rows(const Rows &rows, const Curves &curves, Value *out, int n_threads)
         for (std::int64_t c = 0; c < curves.size(); ++c) {
             evaluate(x, curves, c, begin, n, f);
             Value *cell = out + begin * curves.size() + c;
-            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = static_cast<Value>(f[i]);
+            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = Value(f[i]);
         }
     });
 }
@@ -148,7 +148,7 @@ void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, i
             if (curves.offsets[c + 1] > first)
                 search(curves.knots.subspan(first, curves.offsets[c + 1] - first), {values.data(), std::size_t(n)}, piece);
             std::uint8_t *cell = pieces + begin * curves.size() + c;
-            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = static_cast<std::uint8_t>(piece[i]);
+            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = std::uint8_t(piece[i]);
         }
     });
 }

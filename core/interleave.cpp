@@ -23,14 +23,14 @@ template <class Source, class Value>
 bool copy_values(const Source *x, std::int64_t n, Value *out, std::int64_t stride) {
     if constexpr (std::is_integral_v<Source>) {
         for (std::int64_t i = 0; i < n; ++i)
-            out[i * stride] = static_cast<Value>(static_cast<double>(x[i]));
+            out[i * stride] = Value(double(x[i]));
         return false;
     } else {
         // |v| <= largest fails for NaN as well.
         constexpr Value largest = std::numeric_limits<Value>::max();
         bool ordinary = true;
         for (std::int64_t i = 0; i < n; ++i) {
-            const auto v = static_cast<Value>(x[i]);
+            const auto v = Value(x[i]);
             out[i * stride] = v;
             ordinary &= std::abs(v) <= largest;
         }
@@ -77,7 +77,7 @@ void fill_tile(std::span<const TableColumn> columns, std::int64_t begin, std::in
 template <class Value>
 Specials interleave_columns(std::span<const TableColumn> columns, std::int64_t n_rows, Value *out,
                             std::int64_t stride, int n_threads) {
-    const auto n_columns = static_cast<std::int64_t>(columns.size());
+    const auto n_columns = std::int64_t(columns.size());
     const std::int64_t tiles_per_task = std::max<std::int64_t>(
         1, values_per_task / (rows_per_tile * std::max<std::int64_t>(1, n_columns)));
     const std::int64_t rows_per_task = tiles_per_task * rows_per_tile;

@@ -40,7 +40,7 @@ double mean_in_order(std::span<const double> values) {
         ++n;
     }
     if (n == 0) return std::numeric_limits<double>::quiet_NaN();
-    return (sum + lost) / static_cast<double>(n);
+    return (sum + lost) / double(n);
 }
 
 void count_rows(const RankedQuery &query, std::span<std::int64_t> out) {
@@ -54,7 +54,7 @@ void count_rows(const RankedQuery &query, std::span<std::int64_t> out) {
 
 MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> measures, Ties ties,
                               Counted counted, int n_threads) {
-    const auto n_queries = static_cast<std::size_t>(input.queries.n_queries());
+    const auto n_queries = std::size_t(input.queries.n_queries());
     const auto tables = discount_tables(measures, input.queries.offsets);
     MetricValues out;
     out.values.resize(measures.size() * n_queries);
@@ -64,14 +64,14 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
     if (counted.rows) out.rows.resize(6 * n_queries);
 
     const std::vector<std::int64_t> cuts = cut_queries(input.queries.offsets);
-    parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
         RankScratch scratch;
         FenwickTree<std::int64_t> higher;
         RankedQuery query;
-        const auto c = static_cast<std::size_t>(chunk);
+        const auto c = std::size_t(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
             rank_query(input, q, ties, scratch, query);
-            const auto at = static_cast<std::size_t>(q);
+            const auto at = std::size_t(q);
             const PairCounts counts = with_pairs ? pair_counts(query, higher) : PairCounts{};
             for (std::size_t m = 0; m < measures.size(); ++m)
                 out.values[m * n_queries + at] =
@@ -91,7 +91,7 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
 }
 
 PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &higher) {
-    const auto k = static_cast<std::size_t>(query.n_levels());
+    const auto k = std::size_t(query.n_levels());
     PairCounts counts;
     const std::int64_t n = query.n_rows();
     std::int64_t n_pairs = n * n;
@@ -104,14 +104,14 @@ PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &high
     for (const std::int32_t end : query.score_end) {
         std::int64_t equal = 0;
         for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = static_cast<std::size_t>(query.level[i]);
+            const auto r = std::size_t(query.level[i]);
             counts.discordant += higher.sum_below(std::int64_t(r));
             equal += here[r]++;  // pairs of the group in the same level
         }
         const std::int64_t size = end - begin;
         counts.tied += size * (size - 1) / 2 - equal;
         for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = static_cast<std::size_t>(query.level[i]);
+            const auto r = std::size_t(query.level[i]);
             here[r] = 0;
             higher.add(std::int64_t(r), 1);
         }

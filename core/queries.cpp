@@ -55,7 +55,7 @@ private:
 /// The ranks of equal labels are equal, so the order among them, and with it the number of
 /// threads, leaves no trace in the result.
 void sort_ranked(std::vector<Ranked> &rows, int n_threads) {
-    const auto n = static_cast<std::int64_t>(rows.size());
+    const auto n = std::int64_t(rows.size());
     if (n_threads <= 1 || n < min_parallel_sort) {
         std::sort(rows.begin(), rows.end());
         return;
@@ -89,17 +89,17 @@ std::int32_t rank_by_sort(const QueryLabels &label, std::int64_t begin, std::int
         if (k > 0 && rows[k - 1].label < rows[k].label) ++level;
         if (level >= std::numeric_limits<std::int32_t>::max())
             throw std::invalid_argument("a query has more than 2147483647 different labels");
-        levels[rows[k].position] = static_cast<std::int32_t>(level);
+        levels[rows[k].position] = std::int32_t(level);
     }
-    return static_cast<std::int32_t>(level + 1);
+    return std::int32_t(level + 1);
 }
 
 /// The whole numbers 0 .. 63 as a number of that size; -1 for any other label. Nearly all grades are
 /// such numbers.
 int grade_of(double label) {
     if (!(label >= 0.0 && label < 64.0)) return -1;
-    const int grade = static_cast<int>(label);
-    return static_cast<double>(grade) == label ? grade : -1;
+    const int grade = int(label);
+    return double(grade) == label ? grade : -1;
 }
 
 /// Levels of grades, by the set of those that occur: the level of one is how many are below it. 0 if
@@ -175,13 +175,13 @@ Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries)
     result.order.resize(codes.size());
     std::vector<std::int64_t> free(result.offsets.begin(), result.offsets.end() - 1);
     for (std::size_t i = 0; i < codes.size(); ++i)
-        result.order[free[codes[i]]++] = static_cast<std::int64_t>(i);
+        result.order[free[codes[i]]++] = std::int64_t(i);
     return result;
 }
 
 Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t> offsets,
                    std::span<const std::int64_t> order, int n_threads) {
-    const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
+    const auto n_queries = std::int64_t(offsets.size()) - 1;
     Levels result{std::vector<std::int32_t>(labels.size()), std::vector<std::int32_t>(n_queries)};
     const QueryLabels label{labels.data(), order.empty() ? nullptr : order.data()};
     const auto is_giant = [&](std::int64_t q) {
@@ -195,7 +195,7 @@ Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t>
     for (std::int64_t q = 0; q < n_queries; ++q)
         if (is_giant(q)) rank(q, n_threads);
     const auto bounds = cut_queries(offsets);
-    parallel_for(static_cast<std::int64_t>(bounds.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t chunk) {
         for (std::int64_t q = bounds[chunk]; q < bounds[chunk + 1]; ++q)
             if (!is_giant(q)) rank(q, 1);
     });

@@ -11,11 +11,11 @@ namespace linrank {
 namespace {
 
 std::int32_t size_of(const QueryView &queries, std::int64_t q) {
-    const auto at = static_cast<std::size_t>(q);
+    const auto at = std::size_t(q);
     const std::int64_t size = queries.offsets[at + 1] - queries.offsets[at];
     if (size > std::numeric_limits<std::int32_t>::max())
         throw std::invalid_argument("a query has more than 2147483647 rows");
-    return static_cast<std::int32_t>(size);
+    return std::int32_t(size);
 }
 
 /// The places of `n` positions from `begin` on, by descending score; equal scores keep their order.
@@ -42,11 +42,11 @@ void settle_ties(const RankInput &in, std::int64_t begin, Ties ties, std::int32_
 }
 
 void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, RankedQuery &out) {
-    const auto k = static_cast<std::size_t>(in.n_levels[q]);
+    const auto k = std::size_t(in.n_levels[q]);
     out.label.assign(k, 0.0);
     out.n_at.assign(k, 0);
     for (std::int64_t t = begin; t < begin + out.n_rows(); ++t) {
-        const auto level = static_cast<std::size_t>(in.levels[t]);
+        const auto level = std::size_t(in.levels[t]);
         out.label[level] = in.labels[in.queries.row(t)];
         ++out.n_at[level];
     }
@@ -58,7 +58,7 @@ void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scr
                 RankedQuery &out) {
     const std::int64_t begin = in.queries.offsets[q];
     const std::int32_t n_rows = size_of(in.queries, q);
-    const std::int32_t n = in.n_ranked.empty() ? n_rows : static_cast<std::int32_t>(in.n_ranked[q]);
+    const std::int32_t n = in.n_ranked.empty() ? n_rows : std::int32_t(in.n_ranked[q]);
     sort_places(in.queries, in.scores, begin, n, scratch);
     std::int32_t *order = scratch.order.data();
     const auto score = [&](std::int32_t rank) { return scratch.negative[order[rank]]; };
@@ -90,7 +90,7 @@ void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scr
 void ranks_within_queries(const QueryView &queries, std::span<const double> scores, int n_threads,
                           std::span<std::int64_t> ranks) {
     const std::vector<std::int64_t> cuts = cut_queries(queries.offsets);
-    parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
         RankScratch scratch;
         for (std::int64_t q = cuts[chunk]; q < cuts[chunk + 1]; ++q) {
             const std::int64_t begin = queries.offsets[q];

@@ -20,7 +20,7 @@ struct QueryView {
     std::span<const std::int64_t> offsets;
     std::span<const std::int64_t> order;
 
-    std::int64_t n_queries() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t row(std::int64_t t) const { return row_at(order, t); }
 };
@@ -36,8 +36,8 @@ struct RankedQuery {
     std::vector<double> label;            // label of each level, ascending
     std::vector<std::int32_t> n_at;       // rows in each level
     std::int32_t n_ranked = 0;            // rows on the list; those behind it were not retrieved
-    std::int32_t n_rows() const { return static_cast<std::int32_t>(level.size()); }
-    std::int32_t n_levels() const { return static_cast<std::int32_t>(label.size()); }
+    std::int32_t n_rows() const { return std::int32_t(level.size()); }
+    std::int32_t n_levels() const { return std::int32_t(label.size()); }
 };
 
 /// Memory of a ranking, kept between queries.

@@ -19,7 +19,7 @@ bool any_non_finite(const float *x, std::int64_t n) {
     for (std::int64_t k = 0; k < n; ++k) {
         std::uint32_t bits;
         std::memcpy(&bits, x + k, sizeof bits);
-        found |= static_cast<std::uint32_t>((bits & 0x7f800000u) == 0x7f800000u);
+        found |= std::uint32_t((bits & 0x7f800000u) == 0x7f800000u);
     }
     return found != 0;
 }
@@ -29,8 +29,8 @@ bool any_non_finite(const double *x, std::int64_t n) {
     for (std::int64_t k = 0; k < n; ++k) {
         std::uint64_t bits;
         std::memcpy(&bits, x + k, sizeof bits);
-        const auto high = static_cast<std::uint32_t>(bits >> 32);
-        found |= static_cast<std::uint32_t>((high & 0x7ff00000u) == 0x7ff00000u);
+        const auto high = std::uint32_t(bits >> 32);
+        found |= std::uint32_t((high & 0x7ff00000u) == 0x7ff00000u);
     }
     return found != 0;
 }
@@ -89,7 +89,7 @@ std::optional<Place> first_non_finite_in(const CsrRows<Value> &x, int n_threads)
     if (row == x.n_rows) return std::nullopt;
     const std::int64_t begin = x.offsets[row];
     const std::int64_t k = locate_non_finite(x.values + begin, x.offsets[row + 1] - begin);
-    return Place{row, static_cast<std::int64_t>(x.columns[begin + k])};
+    return Place{row, std::int64_t(x.columns[begin + k])};
 }
 
 template <class Value>
@@ -114,17 +114,17 @@ bool columns_increase_in(const CsrRows<Value> &x, int n_threads) {
 void check_csr(std::size_t n_values, std::span<const std::int32_t> columns, std::span<const std::int64_t> offsets,
                std::int64_t n_columns, std::int64_t n_checked) {
     if (columns.size() != n_values) throw std::invalid_argument("values and columns differ in length");
-    if (offsets.empty() || offsets.front() != 0 || offsets.back() > static_cast<std::int64_t>(n_values))
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() > std::int64_t(n_values))
         throw std::invalid_argument("row offsets do not match the values");
     // Beyond 2^48 sizes in bytes would overflow, and no vector of weights could be held.
     if (n_columns < 0 || n_columns > std::int64_t{1} << 48)
         throw std::invalid_argument("n_columns must lie in [0, 2^48], got " + std::to_string(n_columns));
-    if (n_checked < 0 || n_checked >= static_cast<std::int64_t>(offsets.size()))
+    if (n_checked < 0 || n_checked >= std::int64_t(offsets.size()))
         throw std::invalid_argument("n_checked must lie in [0, n_rows], got " + std::to_string(n_checked));
     const auto unchecked = offsets.subspan(n_checked);
     if (unchecked.front() < 0 || !std::is_sorted(unchecked.begin(), unchecked.end()))
         throw std::invalid_argument("row offsets decrease");
-    const auto first = static_cast<std::size_t>(unchecked.front());
+    const auto first = std::size_t(unchecked.front());
     for (const std::int32_t column : columns.subspan(first, offsets.back() - first))
         if (column < 0 || column >= n_columns)
             throw std::invalid_argument("a column index is out of range");

@@ -50,7 +50,7 @@ void divide_query(const View &rows, Order members, std::int64_t first, std::int6
         Value *at = out + first_entry(rows, row(t));
         for_each_entry(rows, row(t), [&](std::int64_t j, double x) {
             const double width = range.width(j, n_rows);
-            *at++ = width > 0.0 ? static_cast<Value>(x / width) : Value{0};
+            *at++ = width > 0.0 ? Value(x / width) : Value{0};
         });
     }
     for (std::int64_t t = 0; t < n_rows; ++t)
@@ -62,7 +62,7 @@ void divide_query(const View &rows, Order members, std::int64_t first, std::int6
 template <class Value>
 void divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
                            std::span<const std::int64_t> order, Value *out, int n_threads) {
-    const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
+    const auto n_queries = std::int64_t(offsets.size()) - 1;
     const std::int64_t n_tasks = std::min<std::int64_t>(n_queries, 4 * std::max(1, n_threads));
     const auto divide = [&](const auto &view) {
         using View = std::decay_t<decltype(view)>;

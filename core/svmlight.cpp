@@ -35,7 +35,7 @@ constexpr std::array<Expected, n_expected + 1> expected_texts() {
         std::uint64_t text = ':';
         std::int64_t length = 1;
         for (int rest = k; length == 1 || rest > 0; rest /= 10, ++length)
-            text = text << 8 | static_cast<std::uint64_t>('0' + rest % 10);
+            text = text << 8 | std::uint64_t('0' + rest % 10);
         text = text << 8 | ' ';
         ++length;
         table[k] = {text, (std::uint64_t{1} << (8 * length)) - 1, length};
@@ -57,7 +57,7 @@ class QueryNumbers {
 public:
     std::int32_t number(std::string_view id) {
         if (!distinct.empty() && id == distinct[last]) return last;
-        const auto [place, is_new] = numbers.try_emplace(id, static_cast<std::int32_t>(distinct.size()));
+        const auto [place, is_new] = numbers.try_emplace(id, std::int32_t(distinct.size()));
         if (is_new) distinct.push_back(id);
         return last = place->second;
     }
@@ -114,7 +114,7 @@ private:
     bool uniform = true;             // every row so far has all features lowest .. highest
 
     const char *line_end(const char *p) const {
-        return static_cast<const char *>(std::memchr(p, '\n', static_cast<std::size_t>(limit - p)));
+        return static_cast<const char *>(std::memchr(p, '\n', std::size_t(limit - p)));
     }
     const char *line(const char *p);
     const char *label(const char *p);
@@ -141,7 +141,7 @@ const char *Reader<Value>::line(const char *p) {
 
 template <class Value>
 const char *Reader<Value>::label(const char *p) {
-    const auto row = static_cast<std::size_t>(piece.n_rows);
+    const auto row = std::size_t(piece.n_rows);
     const auto number = [&](const char *from, const char *what) {
         double value = 0.0;
         const char *end = from;
@@ -181,7 +181,7 @@ const char *Reader<Value>::query(const char *p) {
         ++q;
     }
     if (q == token) fail(q, "expected a query id after 'qid:'");
-    scratch.queries[piece.n_rows] = queries.number({token, static_cast<std::size_t>(q - token)});
+    scratch.queries[piece.n_rows] = queries.number({token, std::size_t(q - token)});
     return q;
 }
 
@@ -207,8 +207,8 @@ const char *Reader<Value>::features(const char *p) {
         const char *const end = decimal::read_short(p + negative, value);
         if (end != nullptr && (*end | 0x20) != 'e') [[likely]] {
             // ±: signs are as good as random, so no branch.
-            const auto sign = static_cast<std::uint64_t>(negative) << 63;
-            values[n] = static_cast<Value>(std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) ^ sign));
+            const auto sign = std::uint64_t(negative) << 63;
+            values[n] = Value(std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) ^ sign));
             p = end;
         } else {
             p = long_value(p, feature, values[n]);
@@ -233,7 +233,7 @@ const char *Reader<Value>::next_feature(const char *p, std::int64_t last, std::i
     std::int64_t index;
     const char *end;
     if (n_digits > 0 && n_digits < 8) {
-        index = static_cast<std::int64_t>(decimal::digits_to_integer(word, n_digits));
+        index = std::int64_t(decimal::digits_to_integer(word, n_digits));
         end = start + n_digits;
     } else {
         index = 0;
@@ -242,7 +242,7 @@ const char *Reader<Value>::next_feature(const char *p, std::int64_t last, std::i
     }
     if (end == start || *end != ':' || index > max_feature || index <= last) [[unlikely]]
         fail_feature(start, last);
-    feature = static_cast<std::int32_t>(index);
+    feature = std::int32_t(index);
     return end + 1;
 }
 
@@ -252,7 +252,7 @@ const char *Reader<Value>::long_value(const char *p, std::int32_t feature, Value
     double number = 0.0;
     const char *end = p;
     auto outcome = decimal::read_number(end, number);
-    value = static_cast<Value>(number);
+    value = Value(number);
     if (std::isinf(value)) outcome = decimal::Outcome::overflow;
     if (outcome != decimal::Outcome::number) {
         const std::string what = "the value of feature " + std::to_string(feature);
@@ -270,10 +270,10 @@ const char *Reader<Value>::comment(const char *p) {
         const char *const from = skip_blanks(p + 1);
         const char *to = end;
         while (to > from && is_blank(to[-1])) --to;
-        std::memcpy(scratch.comments.data() + n_comment_bytes, from, static_cast<std::size_t>(to - from));
-        n_comment_bytes += static_cast<std::size_t>(to - from);
+        std::memcpy(scratch.comments.data() + n_comment_bytes, from, std::size_t(to - from));
+        n_comment_bytes += std::size_t(to - from);
     }
-    scratch.comment_ends[piece.n_rows - 1] = static_cast<std::int64_t>(n_comment_bytes);
+    scratch.comment_ends[piece.n_rows - 1] = std::int64_t(n_comment_bytes);
     return end + 1;
 }
 
@@ -281,7 +281,7 @@ const char *Reader<Value>::comment(const char *p) {
 template <class Value>
 void Reader<Value>::end_row(std::size_t first_entry, const char *from, const char *to) {
     const std::size_t count = n_entries - first_entry;
-    scratch.ends[piece.n_rows] = static_cast<std::int64_t>(n_entries);
+    scratch.ends[piece.n_rows] = std::int64_t(n_entries);
     if (count == 0) {
         uniform = false;
         ++piece.n_rows;
@@ -291,7 +291,7 @@ void Reader<Value>::end_row(std::size_t first_entry, const char *from, const cha
     first_feature = std::min(low, n_expected);
     // Indices increase, so the row has all from low to high exactly when it has that many.
     const bool same = piece.n_rows == 0 || (low == piece.lowest && high == piece.highest);
-    uniform = uniform && same && count == static_cast<std::size_t>(high - low) + 1;
+    uniform = uniform && same && count == std::size_t(high - low) + 1;
     if (low < range.lowest || high > range.highest) fail_range(from, range);
     if (piece.lowest < 0 || low < piece.lowest) piece.lowest = low;
     if (high > piece.highest) {
@@ -312,8 +312,8 @@ PageArray<T> first(const PageArray<T> &from, std::size_t n) {
 
 template <class Value>
 void Reader<Value>::finish() {
-    const auto rows = static_cast<std::size_t>(piece.n_rows);
-    piece.n_entries = static_cast<std::int64_t>(n_entries);
+    const auto rows = std::size_t(piece.n_rows);
+    piece.n_entries = std::int64_t(n_entries);
     piece.labels = first(scratch.labels, rows);
     if (weighted) piece.weights = first(scratch.weights, rows);
     if (piece.has_query) {
@@ -324,7 +324,7 @@ void Reader<Value>::finish() {
         piece.comments.text = first(scratch.comments, n_comment_bytes);
         piece.comments.ends = first(scratch.comment_ends, rows);
     }
-    const auto width = static_cast<std::uint64_t>(piece.highest - piece.lowest + 1);
+    const auto width = std::uint64_t(piece.highest - piece.lowest + 1);
     const bool dense = uniform || width * rows * sizeof(Value) <= n_entries * (sizeof(Value) + 4);
     piece.entries = dense && n_entries > 0 ? spread() : sparse();
 }
@@ -334,7 +334,7 @@ Entries<Value> Reader<Value>::sparse() const {
     Entries<Value> entries;
     entries.values = first(scratch.values, n_entries);
     entries.features = first(scratch.features, n_entries);
-    entries.ends = first(scratch.ends, static_cast<std::size_t>(piece.n_rows));
+    entries.ends = first(scratch.ends, std::size_t(piece.n_rows));
     return entries;
 }
 
@@ -347,16 +347,16 @@ Entries<Value> Reader<Value>::spread() const {
         entries.values = first(scratch.values, n_entries);
         return entries;
     }
-    const auto width = static_cast<std::size_t>(entries.width);
-    const auto size = width * static_cast<std::size_t>(piece.n_rows);
+    const auto width = std::size_t(entries.width);
+    const auto size = width * std::size_t(piece.n_rows);
     entries.values = PageArray<Value>(size);
     entries.present = PageArray<std::uint64_t>((size + 63) / 64);
     std::fill_n(entries.values.data(), size, Value{0});
     std::fill_n(entries.present.data(), entries.present.size(), std::uint64_t{0});
     std::size_t k = 0;
-    for (std::size_t row = 0; row < static_cast<std::size_t>(piece.n_rows); ++row)
-        for (; k < static_cast<std::size_t>(scratch.ends[row]); ++k) {
-            const std::size_t at = row * width + static_cast<std::size_t>(scratch.features[k] - piece.lowest);
+    for (std::size_t row = 0; row < std::size_t(piece.n_rows); ++row)
+        for (; k < std::size_t(scratch.ends[row]); ++k) {
+            const std::size_t at = row * width + std::size_t(scratch.features[k] - piece.lowest);
             entries.values[at] = scratch.values[k];
             entries.present[at / 64] |= std::uint64_t{1} << (at % 64);
         }

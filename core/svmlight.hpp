@@ -37,8 +37,8 @@ struct Strings {
     PageArray<std::int64_t> ends;
 
     std::string_view operator[](std::size_t i) const {
-        const auto from = static_cast<std::size_t>(i ? ends[i - 1] : 0);
-        return {text.data() + from, static_cast<std::size_t>(ends[i]) - from};
+        const auto from = std::size_t(i ? ends[i - 1] : 0);
+        return {text.data() + from, std::size_t(ends[i]) - from};
     }
 };
 
@@ -151,7 +151,7 @@ public:
     /// The runs of a piece; without ids, one run of query 0, whose id is empty.
     Runs runs(const Piece &piece);
 
-    std::int64_t size() const { return static_cast<std::int64_t>(ids.size()); }
+    std::int64_t size() const { return std::int64_t(ids.size()); }
     std::string_view operator[](std::int64_t number) const {
         return ids[number];
     }

@@ -69,7 +69,7 @@ std::optional<std::string> read_value(std::string_view word, const char *what, d
 }
 
 std::string wrong_columns(Kind kind, std::size_t n) {
-    const auto own = static_cast<std::size_t>(kind), other = 1 - own;
+    const auto own = std::size_t(kind), other = 1 - own;
     std::string message = "expected " + std::to_string(n_columns[own]) + " columns " + form[own] +
                           ", got " + std::to_string(n);
     if (n == n_columns[other])
@@ -86,7 +86,7 @@ std::uint64_t hash_of(std::int64_t query, std::string_view word) {
 
 void WordList::push(std::string_view word) {
     text.insert(text.end(), word.begin(), word.end());
-    offsets.push_back(static_cast<std::int64_t>(text.size()));
+    offsets.push_back(std::int64_t(text.size()));
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -173,18 +173,18 @@ std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
                                    int n_threads) {
     std::vector<std::int64_t> places(rows.size());
     const std::vector<std::int64_t> cuts = cut_queries(offsets);
-    parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
         std::vector<std::int64_t> order;
-        const auto c = static_cast<std::size_t>(chunk);
+        const auto c = std::size_t(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
-            const auto at = static_cast<std::size_t>(q);
+            const auto at = std::size_t(q);
             order.resize(offsets[at + 1] - offsets[at]);
             std::iota(order.begin(), order.end(), offsets[at]);
             std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
                 return documents[rows[a]] < documents[rows[b]];
             });
             for (std::size_t i = 0; i < order.size(); ++i)
-                places[order[i]] = static_cast<std::int64_t>(i);
+                places[order[i]] = std::int64_t(i);
         }
     });
     return places;

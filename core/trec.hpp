@@ -17,11 +17,11 @@ struct Words {
     std::span<const std::int64_t> offsets;
 
     std::string_view operator[](std::int64_t i) const {
-        const auto at = static_cast<std::size_t>(i);
-        const auto begin = static_cast<std::size_t>(offsets[at]);
-        return {text.data() + begin, static_cast<std::size_t>(offsets[at + 1]) - begin};
+        const auto at = std::size_t(i);
+        const auto begin = std::size_t(offsets[at]);
+        return {text.data() + begin, std::size_t(offsets[at + 1]) - begin};
     }
-    std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+    std::int64_t size() const { return std::int64_t(offsets.size()) - 1; }
 };
 
 struct WordList {
