@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "queries.hpp"
 #include "simd.hpp"
 
 namespace linrank {
@@ -37,27 +38,23 @@ void LayerState::place_rows() {
     above.assign(n, 0.0);
     if (!l.row_weight.empty()) u.resize(n);
     n_weighted.assign(cells.size(), 0);
-    first_place.assign(cells.size() + 1, 0);
     for (std::int64_t q = 0; q < l.n_queries(); ++q) {
         queries.push_back({l.offsets[q], l.offsets[q + 1], l.first_cell[q], l.n_levels[q]});
         for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
-            const auto cell = std::size_t(first_cell(q) + l.levels[t]);
-            ++first_place[cell + 1];
+            const std::int64_t cell = first_cell(q) + l.levels[t];
             cells[cell].weight += l.c(q) * l.u(t);
             if (l.u(t) > 0.0) ++n_weighted[cell];
             spots[t].query = std::int32_t(q);
         }
     }
-    for (std::size_t c = 0; c < cells.size(); ++c) first_place[c + 1] += first_place[c];
-    std::vector<std::int64_t> next(first_place.begin(), first_place.end() - 1);
-    for (std::size_t t = 0; t < n; ++t) {
-        const std::int64_t level = l.levels[t], cell = first_cell(spots[t].query) + level;
-        const auto place = std::size_t(next[cell]++);
+    first_place = counting_sort(l.n_rows(), l.n_cells(),
+                                [&](std::int64_t t) { return first_cell(spots[t].query) + l.levels[t]; },
+                                [&](std::int64_t t, std::int64_t place) {
         spots[t].place = std::int32_t(place);
         position_of[place] = std::int32_t(t);
-        rows[place] = {0.0, 0.0, level};
-        if (!u.empty()) u[place] = l.u(std::int64_t(t));
-    }
+        rows[place] = {0.0, 0.0, l.levels[t]};
+        if (!u.empty()) u[place] = l.u(t);
+    });
 }
 
 void LayerState::rebuild(std::int64_t q) {

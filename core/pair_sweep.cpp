@@ -1,5 +1,7 @@
 #include "pair_sweep.hpp"
 
+#include "queries.hpp"
+
 namespace linrank {
 namespace {
 
@@ -17,18 +19,13 @@ double absolute_sum(std::int64_t n, const double *s, const double *u) {
 }  // namespace
 
 std::vector<std::int32_t> level_order(const PairProblem &problem) {
-    std::vector<std::int32_t> order, next;
+    std::vector<std::int32_t> order;
     for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        const std::int64_t k = problem.n_levels[q], begin = problem.begin(q);
-        if (problem.adjacent || !sums_by_rank(problem.length(q), k)) continue;
+        const std::int64_t begin = problem.begin(q), n = problem.length(q), n_levels = problem.n_levels[q];
+        if (problem.adjacent || !sums_by_rank(n, n_levels)) continue;
         if (order.empty()) order.resize(problem.n_rows());
-        next.assign(k + 1, 0);
-        const std::int32_t *level = problem.levels.data() + begin;
-        const std::int32_t n = std::int32_t(problem.length(q));
-        for (std::int32_t i = 0; i < n; ++i) ++next[level[i] + 1];
-        for (std::int64_t r = 0; r < k; ++r) next[r + 1] += next[r];
-        for (std::int32_t i = 0; i < n; ++i)
-            order[begin + next[level[i]]++] = i;
+        counting_sort(n, n_levels, [&](std::int64_t i) { return problem.levels[begin + i]; },
+                      [&](std::int64_t i, std::int64_t place) { order[begin + place] = std::int32_t(i); });
     }
     return order;
 }

@@ -1,5 +1,7 @@
 #include "preferences.hpp"
 
+#include "queries.hpp"
+
 #include <cmath>
 #include <numeric>
 
@@ -18,40 +20,25 @@ void for_row_parts(const PreferenceList &list, std::int64_t n_parts, int n_threa
     });
 }
 
-/// `order` by ascending key in [0, n_keys), equal keys as they were: a counting sort.
-std::vector<std::int64_t> sorted(const std::vector<std::int64_t> &order,
-                                 std::span<const std::int64_t> key, std::int64_t n_keys) {
-    std::vector<std::int64_t> next(n_keys + 1), out(order.size());
-    for (const std::int64_t k : key) ++next[k + 1];
-    for (std::size_t k = 0; k < std::size_t(n_keys); ++k) next[k + 1] += next[k];
-    for (const std::int64_t t : order) out[next[key[t]]++] = t;
-    return out;
-}
-
 }  // namespace
 
 PreferenceList::PreferenceList(std::span<const std::int64_t> winners,
                                std::span<const std::int64_t> losers, std::span<const double> weight,
                                std::int64_t n_rows)
-    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()),
-      offsets_(std::size_t(n_rows) + 1), incident_(2 * winners.size()) {
-    std::vector<std::int64_t> order(winners.size());
-    std::iota(order.begin(), order.end(), 0);
-    order = sorted(sorted(order, losers, n_rows), winners, n_rows);
-    for (std::size_t t = 0; t < order.size(); ++t) {
-        const auto from = std::size_t(order[t]);
-        winners_[t] = winners[from];
-        losers_[t] = losers[from];
-        if (!weight.empty()) weight_[t] = weight[from];
-    }
-    for (const auto &side : {winners, losers})
-        for (const std::int64_t i : side) ++offsets_[i + 1];
-    for (std::size_t i = 0; i < std::size_t(n_rows); ++i) offsets_[i + 1] += offsets_[i];
-    std::vector<std::int64_t> next(offsets_.begin(), offsets_.end() - 1);
-    for (std::int64_t t = 0; t < n_pairs(); ++t) {
-        incident_[next[winner(t)]++] = 2 * t;
-        incident_[next[loser(t)]++] = 2 * t + 1;
-    }
+    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()), incident_(2 * winners.size()) {
+    std::vector<std::int64_t> by_loser(winners.size());
+    counting_sort(n_pairs(), n_rows, [&](std::int64_t t) { return losers[t]; },
+                  [&](std::int64_t t, std::int64_t place) { by_loser[place] = t; });
+    counting_sort(n_pairs(), n_rows, [&](std::int64_t k) { return winners[by_loser[k]]; },
+                  [&](std::int64_t k, std::int64_t place) {
+        const std::int64_t t = by_loser[k];
+        winners_[place] = winners[t];
+        losers_[place] = losers[t];
+        if (!weight.empty()) weight_[place] = weight[t];
+    });
+    offsets_ = counting_sort(2 * n_pairs(), n_rows,
+                             [&](std::int64_t entry) { return entry & 1 ? loser(entry >> 1) : winner(entry >> 1); },
+                             [&](std::int64_t entry, std::int64_t place) { incident_[place] = entry; });
 }
 
 std::vector<std::int64_t> PreferenceList::row_parts(std::int64_t n_parts) const {

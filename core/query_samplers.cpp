@@ -2,22 +2,19 @@
 
 #include <numeric>
 
+#include "queries.hpp"
+
 namespace linrank {
 
 namespace {
 
-/// Writes positions first .. end of query q to `out` in the order of their levels, within a level as they
-/// came; starts[r] .. starts[r+1) of them are those of level r.
-void sort_by_level(const LevelledQueries &queries, std::size_t q, std::span<std::int64_t> out,
-                   std::vector<std::int64_t> &starts) {
-    // One place ahead, so that filling a level leaves its start where the next one belongs.
-    starts.assign(queries.n_levels[q] + 2, 0);
-    const std::int64_t first = queries.offsets[q], end = queries.offsets[q + 1];
-    for (std::int64_t t = first; t < end; ++t) ++starts[queries.levels[t] + 2];
-    for (std::size_t r = 2; r < starts.size(); ++r) starts[r] += starts[r - 1];
-    for (std::int64_t t = first; t < end; ++t)
-        out[starts[queries.levels[t] + 1]++] = t;
-    starts.pop_back();
+/// Writes the positions of query q to `out` in the order of their levels, within a level as they came; returns
+/// where each level starts, and the end.
+std::vector<std::int64_t> sort_by_level(const LevelledQueries &queries, std::size_t q, std::span<std::int64_t> out) {
+    const std::int64_t begin = queries.offsets[q];
+    return counting_sort(std::int64_t(out.size()), queries.n_levels[q],
+                         [&](std::int64_t i) { return queries.levels[begin + i]; },
+                         [&](std::int64_t i, std::int64_t place) { out[place] = begin + i; });
 }
 
 /// Elements added one by one to an array of known capacity; what is not used is never touched.
@@ -77,12 +74,11 @@ struct GatheredCells {
 
 std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::span<const double> query_weight) {
     GatheredCells out(queries, 1);
-    std::vector<std::int64_t> starts;
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
         const auto first = std::int64_t(out.rows.n);
         const std::span<std::int64_t> rows = out.rows.extend(length(queries, q));
-        sort_by_level(queries, q, rows, starts);
+        const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
         to_rows(queries, rows);
         for (std::size_t r = 1; r + 1 < starts.size(); ++r) {
             const std::int64_t below = starts[r], n = starts[r + 1] - below;
@@ -98,12 +94,12 @@ std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::spa
                                         std::span<const double> row_weight) {
     GatheredCells out(queries, 2);
     Filled<double> weights(2 * queries.levels.size());
-    std::vector<std::int64_t> starts, restarts;
+    std::vector<std::int64_t> restarts;
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
         const auto losers = std::int64_t(out.rows.n), winners = losers + std::int64_t(length(queries, q));
         const std::span<std::int64_t> first = out.rows.extend(length(queries, q));
-        sort_by_level(queries, q, first, starts);
+        const std::vector<std::int64_t> starts = sort_by_level(queries, q, first);
         const std::span<double> u = weights.extend(first.size());
         for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[first[t]];
         to_rows(queries, first);
@@ -128,13 +124,12 @@ class QueryLevelSampler final : public PairSampler {
   public:
     QueryLevelSampler(const LevelledQueries &queries, std::span<const double> query_weight)
         : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
-        std::vector<std::int64_t> starts;
         std::vector<double> weights;
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!takes_part(queries, query_weight, q)) continue;
             const auto first = std::int64_t(rows_.n);
             const std::span<std::int64_t> rows = rows_.extend(length(queries, q));
-            sort_by_level(queries, q, rows, starts);
+            const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
             to_rows(queries, rows);
             if (std::adjacent_find(starts.begin(), starts.end()) != starts.end())
                 throw std::invalid_argument("a level has no rows to draw from");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "../fenwick.hpp"
+#include "../queries.hpp"
 #include "search_tree.hpp"
 
 namespace linrank::published {
@@ -257,15 +258,13 @@ void count_by_wavelet(const SortedQuery &query, std::span<const double> v, std::
 
 /// Places in ascending order of level: level r is places[begin[r]] .. places[begin[r + 1] - 1].
 struct ByLevel {
-    std::vector<std::size_t> places, begin;
+    std::vector<std::size_t> places;
+    std::vector<std::int64_t> begin;
 
-    explicit ByLevel(const SortedQuery &query)
-        : places(query.n_rows()), begin(std::size_t(query.n_levels) + 1) {
-        for (const std::int32_t level : query.level) ++begin[level + 1];
-        std::partial_sum(begin.begin(), begin.end(), begin.begin());
-        std::vector<std::size_t> next(begin.begin(), begin.end() - 1);
-        for (std::size_t i = 0; i < places.size(); ++i)
-            places[next[query.level[i]]++] = i;
+    explicit ByLevel(const SortedQuery &query) : places(query.n_rows()) {
+        begin = counting_sort(std::int64_t(places.size()), query.n_levels,
+                              [&](std::int64_t i) { return query.level[i]; },
+                              [&](std::int64_t i, std::int64_t place) { places[place] = i; });
     }
     std::span<const std::size_t> at(std::size_t level) const {
         return std::span(places).subspan(begin[level], begin[level + 1] - begin[level]);

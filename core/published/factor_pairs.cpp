@@ -1,33 +1,30 @@
 #include "factor_pairs.hpp"
 
+#include "../queries.hpp"
+
 namespace linrank::published {
 namespace {
 
 /// The rows of a query in ascending order of level: the losers of the pairs of by_level[s] are all before
 /// lower[s], so a loop over pairs neither looks at levels nor reads a list.
 struct LevelOrder {
-    std::vector<std::int32_t> by_level, lower, first;
+    std::vector<std::int32_t> by_level;
+    std::vector<std::int64_t> first, lower;
 
     void arrange(const PairProblem &pairs, std::int64_t q) {
         const std::int32_t *level = pairs.levels.data() + pairs.begin(q);
-        const std::size_t n = std::size_t(pairs.length(q));
-        first.assign(pairs.n_levels[q] + 1, 0);
-        for (std::size_t i = 0; i < n; ++i) ++first[level[i] + 1];
-        for (std::size_t r = 1; r < first.size(); ++r) first[r] += first[r - 1];
-        std::vector<std::int32_t> next(first.begin(), first.end() - 1);
+        const std::int64_t n = pairs.length(q);
         by_level.resize(n), lower.resize(n);
-        for (std::size_t i = 0; i < n; ++i) {
-            const std::size_t s = std::size_t(next[level[i]]++);
-            by_level[s] = std::int32_t(i);
-            lower[s] = first[level[i]];
-        }
+        first = counting_sort(n, pairs.n_levels[q], [&](std::int64_t i) { return level[i]; },
+                              [&](std::int64_t i, std::int64_t s) { by_level[s] = std::int32_t(i); });
+        for (std::int64_t s = 0; s < n; ++s) lower[s] = first[level[by_level[s]]];
     }
 
     /// visit(i, j) for every pair, rows counted from the beginning of the query.
     template <class Visit>
     void each_pair(const Visit &visit) const {
         for (std::size_t s = std::size_t(first[1]); s < by_level.size(); ++s)
-            for (std::int32_t r = 0; r < lower[s]; ++r)
+            for (std::int64_t r = 0; r < lower[s]; ++r)
                 visit(std::int64_t(by_level[s]), std::int64_t(by_level[r]));
     }
 };
