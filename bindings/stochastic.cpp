@@ -97,7 +97,7 @@ std::unique_ptr<PairSampler> cell_sampler(Integers rows, Integers winner_first, 
 }
 
 /// The rows that the positions name may be those of a larger matrix, so only their sign can be checked.
-LevelledQueries levelled_queries(const Integers &offsets, const OptionalOrder &order, const Levels32 &levels,
+LeveledQueries leveled_queries(const Integers &offsets, const OptionalOrder &order, const Levels32 &levels,
                                  const Levels32 &n_levels) {
     check_queries(offsets, levels, n_levels);
     require_length(order, std::int64_t(levels.shape(0)), "order");
@@ -106,14 +106,14 @@ LevelledQueries levelled_queries(const Integers &offsets, const OptionalOrder &o
     return {span_of(offsets), span_of(order), span_of(levels), span_of(n_levels)};
 }
 
-void check_query_weight(const Doubles &query_weight, const LevelledQueries &queries) {
+void check_query_weight(const Doubles &query_weight, const LeveledQueries &queries) {
     require_length(query_weight.shape(0), std::int64_t(queries.n_levels.size()), "query_weight");
     check_weights(span_of(query_weight), "query_weight");
 }
 
 std::unique_ptr<PairSampler> level_sampler(Integers offsets, OptionalOrder order, Levels32 levels, Levels32 n_levels,
                                            Doubles query_weight, OptionalDoubles row_weight) {
-    const LevelledQueries queries = levelled_queries(offsets, order, levels, n_levels);
+    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
     check_query_weight(query_weight, queries);
     require_length(row_weight, std::int64_t(levels.shape(0)), "row_weight");
     check_weights(span_of(row_weight), "row_weight");
@@ -122,14 +122,14 @@ std::unique_ptr<PairSampler> level_sampler(Integers offsets, OptionalOrder order
 
 std::unique_ptr<PairSampler> query_level_sampler(Integers offsets, OptionalOrder order, Levels32 levels,
                                                  Levels32 n_levels, Doubles query_weight) {
-    const LevelledQueries queries = levelled_queries(offsets, order, levels, n_levels);
+    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
     check_query_weight(query_weight, queries);
     return unlocked([&] { return make_query_level_sampler(queries, span_of(query_weight)); });
 }
 
 std::unique_ptr<PairSampler> rejection_sampler(Integers offsets, OptionalOrder order, Levels32 levels,
                                                Levels32 n_levels, std::optional<Vector<bool>> keep) {
-    const LevelledQueries queries = levelled_queries(offsets, order, levels, n_levels);
+    const LeveledQueries queries = leveled_queries(offsets, order, levels, n_levels);
     require_length(keep, std::int64_t(n_levels.shape(0)), "keep");
     return unlocked([&] { return make_rejection_sampler(queries, span_of(keep)); });
 }

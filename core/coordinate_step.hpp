@@ -64,7 +64,7 @@ struct CoordinateBound {
     }
 };
 
-/// The step that minimises the bound plus the penalty alpha·|w| or alpha·w², and by how much, at least, it
+/// The step that minimizes the bound plus the penalty alpha·|w| or alpha·w², and by how much, at least, it
 /// lowers loss and penalty.
 struct CoordinateStep {
     double step = 0, decrease = 0;
@@ -113,7 +113,7 @@ private:
 
 // A quadratic with an l1 penalty, small enough that its matrix is written down.
 
-/// Minimises g·(v - w) + ½(v - w)ᵀH(v - w) + alpha‖v‖₁ over v by coordinate descent from w, H symmetric and
+/// Minimizes g·(v - w) + ½(v - w)ᵀH(v - w) + alpha‖v‖₁ over v by coordinate descent from w, H symmetric and
 /// n × n, until no sweep lowers it by more than `enough`, or n_sweeps are done. A coordinate of no curvature
 /// stays.
 std::vector<double> sparse_quadratic(std::span<const double> H, std::span<const double> g,

@@ -33,7 +33,7 @@ double small_log(double y) { return y * (1.0 - y * (0.5 - y * (1.0 / 3.0 - y * (
 Coordinates::Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr<const Layering> layering,
                          std::vector<double> factors)
     : state_(std::move(layering)), columns_(std::move(columns)), factors_(std::move(factors)),
-      known_(std::size_t(n_columns(*columns_))) {
+      column_bounds_(std::size_t(n_columns(*columns_))) {
     const Layering &l = *state_.layering;
     for (std::int64_t q = 0; q < l.n_queries(); ++q) {
         largest_ = std::max(largest_, state_.n_layers(q));
@@ -74,7 +74,7 @@ void Coordinates::restart(std::span<const double> w) {
 
 /// The state of a column's later entries, which lies all over memory: with short queries, an entry would
 /// otherwise wait for one line of cache after the other.
-void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const {
+void Coordinates::prefetch_ahead(const std::int32_t *positions, std::int64_t n) const {
     // GCC takes a function that does nothing but prefetch for one without effect; the statement keeps it.
     asm volatile("");
     if (n > 24) __builtin_prefetch(state_.spots.data() + positions[24]);
@@ -94,7 +94,7 @@ void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const
 
 /// The same inside a query, which may be long.
 template <class Entries>
-void Coordinates::ask_ahead(const Entries &entries, std::int64_t k) const {
+void Coordinates::prefetch_ahead(const Entries &entries, std::int64_t k) const {
     if constexpr (requires { entries.positions; }) {
         asm volatile("");
         if (k + 16 >= entries.n) return;
@@ -112,7 +112,7 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
         std::int64_t k = storage.offsets[column];
         const std::int64_t end = storage.offsets[column + 1];
         while (k < end) {
-            ask_ahead(storage.positions.data() + k, end - k);
+            prefetch_ahead(storage.positions.data() + k, end - k);
             const std::int64_t q = state_.spots[storage.positions[k]].query;
             const std::int64_t last = state_.queries[q].end, begin = k;
             while (k < end && storage.positions[k] < last) ++k;
@@ -134,7 +134,7 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
 /// Adds a query to Σ_i ω_i ¼(range of x over i and all below it)², and to the largest range. A layer with
 /// fewer entries than rows holds zeros. Rows of weight 0 are absent.
 template <class Entries>
-void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scratch, Known &known) const {
+void Coordinates::add_to_column_bound(std::int64_t q, const Entries &entries, Scratch &scratch, ColumnBound &known) const {
     const std::int64_t K = state_.n_layers(q);
     const LayerState::Cell *cell = state_.cells_of(q);
     Extent *extent = scratch.extents.data();
@@ -177,12 +177,12 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
 }
 
 template <class Storage>
-void Coordinates::know(const Storage &storage, std::int64_t column, Scratch &scratch) {
-    Known known{0.0, 0.0, 0.0};
+void Coordinates::find_column_bound(const Storage &storage, std::int64_t column, Scratch &scratch) {
+    ColumnBound known{0.0, 0.0, 0.0};
     for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
-        add_known(q, entries, scratch, known);
+        add_to_column_bound(q, entries, scratch, known);
     });
-    known_[column] = known;
+    column_bounds_[column] = known;
 }
 
 /// A value amid those of a column in a query, if none of them is missing; else 0, which then is one of them.
@@ -207,7 +207,7 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
     std::fill_n(sums, state_.n_layers(q), Sums{});
     const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[q].n_rows());
     for (std::int64_t k = 0; k < entries.n; ++k) {
-        ask_ahead(entries, k);
+        prefetch_ahead(entries, k);
         const std::size_t p = state_.place_of(entries.position(k));
         const double x = entries.value(k) - origin;
         const LayerState::Row &row = state_.rows[p];
@@ -248,8 +248,8 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
 template <class Storage>
 CoordinateBound Coordinates::bound_of(const Storage &storage, std::int64_t column, Curvature curvature,
                                       Scratch &scratch) {
-    Known &known = known_[column];
-    if (known.bound < 0) know(storage, column, scratch);
+    ColumnBound &known = column_bounds_[column];
+    if (known.bound < 0) find_column_bound(storage, column, scratch);
     CoordinateBound out{0, 0, known.bound, known.range};
     if (!(known.bound > 0)) return out;
     for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
@@ -280,7 +280,7 @@ void Coordinates::move_query(std::int64_t q, const Entries &entries, double chan
         std::int64_t places[LayerState::block];
         double e[LayerState::block], above[LayerState::block];
         for (std::int64_t i = 0; i < n; ++i) {
-            ask_ahead(entries, first + i);
+            prefetch_ahead(entries, first + i);
             const std::size_t p = state_.place_of(entries.position(first + i));
             LayerState::Row &row = state_.rows[p];
             row.m += change * entries.value(first + i);

@@ -39,7 +39,7 @@ inline int leading_digits(std::uint64_t word) {
 /// The number written by the first n characters of `word`, all digits; 1 <= n <= 8.
 inline std::uint64_t digits_to_integer(std::uint64_t word, int n) {
     // Digits are moved to the high bytes and zeros fill the low ones: leading zeros of the number.
-    // Neighbours are then joined, first to pairs (base 100), then to fours, then to eight.
+    // Neighbors are then joined, first to pairs (base 100), then to fours, then to eight.
     std::uint64_t v = (word ^ 0x3030303030303030u) << (64 - 8 * n);
     v = (v & 0x00FF00FF00FF00FFu) * 10 + ((v >> 8) & 0x00FF00FF00FF00FFu);
     v = (v & 0x0000FFFF0000FFFFu) * 100 + ((v >> 16) & 0x0000FFFF0000FFFFu);

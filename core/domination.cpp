@@ -226,7 +226,8 @@ private:
                                               double &largest, double &weight) const {
         const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
         const double *own = point_.share_.data();
-        double *rho = point_.rho_.data(), *small = point_.gradient.data();  // e^{-|odds|}, until later
+        double *rho = point_.rho_.data();
+        double *e_odds = point_.gradient.data();  // e^{-|odds|}, in the memory of the gradient until that is found
         const RowView r = rows_;
         const double *scores = z_;
         double value = 0, odds_sum = 0, far = 0, all = 0;
@@ -243,7 +244,7 @@ private:
                 left = (odds > 0.0 ? 1.0 : x) / (1.0 + x);
             }
             rho[t] = left;
-            small[t] = x;
+            e_odds[t] = x;
             const double w = r.weight(t), mass = w * left;
             double *sums = risk + r.cell(t, 2);
             sums[0] += mass;
@@ -255,9 +256,9 @@ private:
         }
         largest = far;
         weight = all;
-        if (!r.u) value += r.c * sum_of_logs(last - first, small + first);
+        if (!r.u) value += r.c * sum_of_logs(last - first, e_odds + first);
         else
-            for (std::int64_t t = first; t < last; ++t) value += r.weight(t) * std::log1p(small[t]);
+            for (std::int64_t t = first; t < last; ++t) value += r.weight(t) * std::log1p(e_odds[t]);
         return {.value = value, .odds = odds_sum};
     }
     DominationSums find_gradient() {

@@ -10,12 +10,12 @@ namespace {
 // Queries that find their directions at the same β: enough to keep threads busy, few enough that they read
 // their rows from the cache when they finish, and that an epoch remains a sequence of many steps. The numbers
 // depend on the data only, and so does the result.
-constexpr std::int64_t kBatchBytes = 1 << 21;
-constexpr std::int64_t kBatchNumbers = 1 << 20;  // of all directions
-constexpr std::int64_t kBatchesPerEpoch = 64;
-constexpr std::int64_t kBytesWorthThreads = 1 << 19;
-constexpr int kSweeps = 4;            // over the steps of a batch, at most
-constexpr double kSettled = 1e-3;     // no step changed by more
+constexpr std::int64_t batch_bytes = 1 << 21;
+constexpr std::int64_t batch_numbers = 1 << 20;  // of all directions
+constexpr std::int64_t batches_per_epoch = 64;
+constexpr std::int64_t bytes_worth_threads = 1 << 19;
+constexpr int most_sweeps = 4;            // over the steps of a batch, at most
+constexpr double settled_change = 1e-3;     // no step changed by more
 
 double half_square(const std::vector<double> &w) {
     return 0.5 * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
@@ -119,7 +119,7 @@ void FactorDescent::batch(std::int64_t first, std::int64_t end, double momentum,
         bytes += rows_.bytes(order_[first + i]);
     }
     // A task a thread, each with a scratch of its own; which task takes a query has no part in the result.
-    const std::int64_t n_tasks = bytes < kBytesWorthThreads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
+    const std::int64_t n_tasks = bytes < bytes_worth_threads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
     if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(n_tasks);
     const auto each = [&](const auto &work) {
         parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
@@ -139,13 +139,13 @@ void FactorDescent::batch(std::int64_t first, std::int64_t end, double momentum,
 
 std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
     const auto n_queries = std::int64_t(order_.size());
-    const std::int64_t most = std::max<std::int64_t>(1, n_queries / kBatchesPerEpoch);
+    const std::int64_t most = std::max<std::int64_t>(1, n_queries / batches_per_epoch);
     std::int64_t bytes = 0, numbers = 0, end = first;
     for (; end < n_queries && end - first < most; ++end) {
         const std::int64_t q = order_[end];
         bytes += rows_.bytes(q);
         numbers += 3 * rows_.width(q);
-        if (end > first && (bytes > kBatchBytes || numbers > kBatchNumbers)) break;
+        if (end > first && (bytes > batch_bytes || numbers > batch_numbers)) break;
     }
     return end;
 }
@@ -202,7 +202,7 @@ double FactorDescent::best_step(const Direction &d) const {
 
 void FactorDescent::find_steps(std::span<Direction> batch) {
     double moved = 1.0;
-    for (int sweep = 0; sweep < kSweeps && moved > kSettled; ++sweep) {
+    for (int sweep = 0; sweep < most_sweeps && moved > settled_change; ++sweep) {
         moved = 0;
         for (Direction &d : batch) {
             const double t = d.step;

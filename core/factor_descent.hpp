@@ -155,7 +155,7 @@ public:
     double value() const;
     const std::vector<double> &factors() const { return accepted_; }
     const std::vector<double> &weights() const { return accepted_weights_; }
-    /// How much f falls within the feasible set by its linearisation, at most: 0 where V is stationary.
+    /// How much f falls within the feasible set by its linearization, at most: 0 where V is stationary.
     double linear_decrease(int n_threads) const;
 
     std::int64_t n_columns() const { return rows_.n_columns(); }

@@ -19,15 +19,15 @@ public:
     }
     void close(std::int64_t n_rows) {
         if constexpr (!std::is_same_v<T, double>)
-            if ((pending_ += n_rows) >= most_rows) pour();
+            if ((pending_ += n_rows) >= most_rows) add_to_total();
     }
     std::vector<double> take() {
-        if constexpr (!std::is_same_v<T, double>) pour();
+        if constexpr (!std::is_same_v<T, double>) add_to_total();
         return std::move(total_);
     }
 
 private:
-    void pour() {
+    void add_to_total() {
         for (std::size_t c = 0; c < total_.size(); ++c) {
             total_[c] += double(fast_[c]);
             fast_[c] = T(0);

@@ -31,7 +31,7 @@ std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PairPo
 /// With d_i the degree of row i, and γ⁺_i, γ⁻_i the sums of u_j x_j over the violators above and below
 /// it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is computed. With
 /// gains γ⁺_i = Σ u_j g_j x_j - g_i Σ u_j x_j, and γ⁻_i the same with the other sign: a cell of a tree
-/// holds both sums. Rows are centred per query, which changes nothing and saves float32 from large
+/// holds both sums. Rows are centered per query, which changes nothing and saves float32 from large
 /// offsets; the sums of a block are in the type of the data.
 ///
 /// The trees have a cell a level, and would be three times the rows where all labels of a query differ: then
@@ -50,7 +50,7 @@ public:
     void add(Order order, const PairPoint &point, std::int64_t q) {
         const PairProblem &problem = point.problem();
         const std::int64_t begin = problem.begin(q), n = problem.length(q);
-        const CentredRows<Storage> rows(storage_, order, begin, n);
+        const CenteredRows<Storage> rows(storage_, order, begin, n);
         const Windows w = point.windows(q);
         adjacent_ = w.adjacent;
         u_ = problem.row_weight.empty() ? nullptr : problem.row_weight.data() + begin;
@@ -75,7 +75,7 @@ private:
         return std::max<std::int64_t>(16, most_bytes_ / a_column / 16 * 16);
     }
     /// Columns [first_, last_) of the terms of all rows of a query.
-    void sweep(const CentredRows<Storage> &rows, const Windows &w, const PairPoint &point, std::int64_t q) {
+    void sweep(const CenteredRows<Storage> &rows, const Windows &w, const PairPoint &point, std::int64_t q) {
         const PairProblem &problem = point.problem();
         const std::int64_t k = w.n_levels, width = last_ - first_;
         cell_ = (g_ ? 2 : 1) * width;
@@ -108,26 +108,26 @@ private:
 
     void axpy(Real a, const Real *x, Real *y) const { kernels_.axpy(last_ - first_, a, x, y); }
     /// The rows of a query, if they fit the second-level cache.
-    void pack(const CentredRows<Storage> &rows, std::int64_t n) {
+    void pack(const CenteredRows<Storage> &rows, std::int64_t n) {
         is_packed_ = n * padded_ <= 1 << 18;
         if (!is_packed_) return;
         packed_.resize(n * padded_);
         for (std::int64_t i = 0; i < n; ++i) rows.unpack(i, 0, padded_, packed_.data() + i * padded_);
     }
     /// Columns [first_, last_) of row i less the mean; valid until the next call.
-    const Real *centred(const CentredRows<Storage> &rows, std::int64_t i) {
+    const Real *centered(const CenteredRows<Storage> &rows, std::int64_t i) {
         if (is_packed_) return packed_.data() + i * padded_ + first_;
         rows.unpack(i, first_, last_, x_.data());
         return x_.data();
     }
     double u(std::int64_t i) const { return u_ ? u_[i] : 1.0; }
-    /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbours count.
-    void sum_levels(const CentredRows<Storage> &rows, const Windows &w) {
+    /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbors count.
+    void sum_levels(const CenteredRows<Storage> &rows, const Windows &w) {
         const std::int64_t k = w.n_levels;
         below_.assign((k + 1) * cell_, Real(0));
         for (std::int64_t t = 0; t < w.n; ++t)
             if (w.level[t] < k - 1)
-                put(centred(rows, w.order[t]), w.order[t], Real(1),
+                put(centered(rows, w.order[t]), w.order[t], Real(1),
                     below_.data() + (w.level[t] + 1) * cell_);
         if (!adjacent_)
             for (std::int64_t r = 1; r < k; ++r)
@@ -144,23 +144,23 @@ private:
         axpy(g_ ? -factor * g : factor, cell, b);
         if (g_) axpy(factor, cell + (last_ - first_), b);
     }
-    void enter_above(const CentredRows<Storage> &rows, const Windows &w, std::int64_t &next,
+    void enter_above(const CenteredRows<Storage> &rows, const Windows &w, std::int64_t &next,
                      std::int64_t end, Real sign) {
         for (; next < end; ++next)
             if (w.level[next] > 0)  // nothing lies below level 0
                 insert(above_, rows, w.order[next], sign, w.n_levels - 1 - w.level[next], w.n_levels);
     }
-    void enter_passed(const CentredRows<Storage> &rows, const Windows &w, std::int64_t &next,
+    void enter_passed(const CenteredRows<Storage> &rows, const Windows &w, std::int64_t &next,
                       std::int64_t end, Real sign) {
         for (; next < end; ++next)
             if (w.level[next] < w.n_levels - 1)  // nothing lies above the highest level
                 insert(passed_, rows, w.order[next], sign, w.level[next], w.n_levels);
     }
-    // Fenwick trees of cells: node m holds the last (m & -m) of the first m slots. Where only neighbours
+    // Fenwick trees of cells: node m holds the last (m & -m) of the first m slots. Where only neighbors
     // count, node m is slot m - 1 itself.
-    void insert(std::vector<Real> &tree, const CentredRows<Storage> &rows, std::int64_t i, Real sign,
+    void insert(std::vector<Real> &tree, const CenteredRows<Storage> &rows, std::int64_t i, Real sign,
                 std::int64_t slot, std::int64_t n_slots) {
-        const Real *x = centred(rows, i);
+        const Real *x = centered(rows, i);
         if (adjacent_) return put(x, i, sign, tree.data() + (slot + 1) * cell_);
         for (std::int64_t m = slot + 1; m <= n_slots; m += m & -m)
             put(x, i, sign, tree.data() + m * cell_);

@@ -49,7 +49,7 @@ void mark_missing(const TableColumn &column, std::int64_t begin, std::int64_t n,
 }
 
 template <class Value>
-void look_at(const Value *out, std::int64_t n, std::int64_t stride, Specials &seen) {
+void find_specials(const Value *out, std::int64_t n, std::int64_t stride, Specials &seen) {
     for (std::int64_t i = 0; i < n; ++i) {
         seen.missing |= std::isnan(out[i * stride]);
         seen.infinite |= std::isinf(out[i * stride]);
@@ -68,7 +68,7 @@ void fill_tile(std::span<const TableColumn> columns, std::int64_t begin, std::in
             mark_missing(column, begin, n, to, stride);
             special = true;
         }
-        if (special) look_at(to, n, stride, seen);
+        if (special) find_specials(to, n, stride, seen);
     }
 }
 

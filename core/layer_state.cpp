@@ -58,7 +58,7 @@ void LayerState::place_rows() {
 }
 
 void LayerState::rebuild(std::int64_t q) {
-    settle_tops(q);
+    find_tops(q);
     const std::int64_t end = first_place[first_cell(q) + n_layers(q)];
     for (std::int64_t begin = first_place[first_cell(q)]; begin < end; begin += block) {
         const std::int64_t n = std::min(block, end - begin);
@@ -77,7 +77,7 @@ void LayerState::rebuild(std::int64_t q) {
 }
 
 /// What the exponentials of the query are to be relative to, and the factors between its layers.
-void LayerState::settle_tops(std::int64_t q) {
+void LayerState::find_tops(std::int64_t q) {
     const std::int64_t first = first_cell(q), K = n_layers(q);
     Cell *cell = cells_of(q);
     for (std::int64_t k = 0; k < K; ++k) {

@@ -90,7 +90,7 @@ public:
 
 private:
     void place_rows();
-    void settle_tops(std::int64_t q);
+    void find_tops(std::int64_t q);
 
     std::vector<double> table_;              // e^{top_κ + Δ(k,κ) - base_k}, K × K a query; empty without Δ
     std::vector<std::int64_t> first_table_;  // by query

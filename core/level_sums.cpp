@@ -33,7 +33,7 @@ void add_places(const Windows &q, const double *v, std::int64_t first, std::int6
     for (std::int64_t t = first; t < last; ++t) totals[q.level[t]] += sign * v[t];
 }
 
-// Pairs of neighbouring levels need no tree: running totals of the levels and one look at the next.
+// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next.
 // `totals` holds a number for each level and what the places before (or after) have left in it; row(t)
 // is where the number of place t stands in v and in the sums.
 template <class Row>
@@ -68,7 +68,7 @@ void adjacent_below(const Windows &q, const Row &row, const double *v, std::int6
     }
 }
 
-void sums_of_neighbours(const Windows &q, const double *v, double *above, double *below,
+void sums_of_neighbors(const Windows &q, const double *v, double *above, double *below,
                         std::vector<double> &totals) {
     const auto row = [&](std::int64_t t) { return q.order[t]; };
     std::fill_n(above, q.n, 0.0);
@@ -182,7 +182,7 @@ void level_sums(const Windows &q, int n_vectors, const double *v, double *above,
         double *up = above + k * n, *down = below + k * n;
         if (q.adjacent || !(by_table || sums_by_rank(n, q.n_levels))) {
             step = 1;
-            (q.adjacent ? sums_of_neighbours : sums_by_level)(q, in, up, down, scratch.tree);
+            (q.adjacent ? sums_of_neighbors : sums_by_level)(q, in, up, down, scratch.tree);
             continue;
         }
         step = std::min(2, n_vectors - k);

@@ -105,7 +105,7 @@ void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, doubl
 
 // After the first sums: the degrees, and of the slopes all but the second sums. The formulas are those of
 // sweep_margin; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes and nothing else.
-PairPoint::Moments PairPoint::settle_degrees(std::int64_t q, double margin, bool is_inner,
+PairPoint::Moments PairPoint::finish_degrees(std::int64_t q, double margin, bool is_inner,
                                              LongScratch &scratch, int n_threads) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
@@ -137,7 +137,7 @@ PairPoint::Moments PairPoint::settle_degrees(std::int64_t q, double margin, bool
 }
 
 // After the second sums: the slopes; returns sᵀ(AᵀA s - θ Aᵀe).
-double PairPoint::settle_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads) {
+double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
     const double c = problem_.c(q);
@@ -174,11 +174,11 @@ PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, E
     };
     weigh(nullptr);
     add_pair_sums(q, w, v, scratch.a.data(), scratch.b.data(), n_threads);
-    Moments m = settle_degrees(q, margin, is_inner, scratch, n_threads);
+    Moments m = finish_degrees(q, margin, is_inner, scratch, n_threads);
     if (loss_.kind == PairLoss::hinge) return m;
     weigh(scratch.s.data());
     add_pair_sums(q, w, v, scratch.a.data(), scratch.a.data(), n_threads);
-    m.squares = margin * m.slacks + settle_slopes(q, is_inner, scratch, n_threads);
+    m.squares = margin * m.slacks + finish_slopes(q, is_inner, scratch, n_threads);
     return m;
 }
 
@@ -206,9 +206,9 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
             double sum = 0;
             for (std::int64_t t = first; t < last; ++t) {
                 const std::size_t i = std::size_t(begin + order[t]);
-                const double centred = scratch.s[t] = z[i] - median;
+                const double centered = scratch.s[t] = z[i] - median;
                 level_[begin + t] = problem_.levels[i];
-                sum += problem_.u(std::int64_t(i)) * std::abs(centred);
+                sum += problem_.u(std::int64_t(i)) * std::abs(centered);
             }
             sums[part] = sum;
         });

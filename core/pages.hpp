@@ -22,7 +22,7 @@
 
 namespace linrank {
 
-/// An array of fixed size, not initialised. A page that was never written costs nothing, and freed
+/// An array of fixed size, not initialized. A page that was never written costs nothing, and freed
 /// memory goes back to the system at once: a general allocator may keep it, and then the pieces of a
 /// data set and the whole would be in memory together.
 template <class T>

@@ -106,10 +106,17 @@ Windows PairPoint::windows(std::int64_t q, const std::int32_t *upto,
                            const std::int32_t *from) const {
     const std::int64_t begin = problem_.begin(q);
     const bool has_places = !place_.empty();
-    return {std::int32_t(problem_.length(q)),
-            problem_.n_levels[q], problem_.adjacent, order_.data() + begin, level_.data() + begin, upto, from,
-            nullptr, nullptr, has_places ? place_.data() + begin : nullptr,
-            has_places ? problem_.by_level.data() + begin : nullptr};
+    return {.n = std::int32_t(problem_.length(q)),
+            .n_levels = problem_.n_levels[q],
+            .adjacent = problem_.adjacent,
+            .order = order_.data() + begin,
+            .level = level_.data() + begin,
+            .upto = upto,
+            .from = from,
+            .upto_inner = nullptr,
+            .from_inner = nullptr,
+            .place = has_places ? place_.data() + begin : nullptr,
+            .by_level = has_places ? problem_.by_level.data() + begin : nullptr};
 }
 
 Windows PairPoint::windows(std::int64_t q) const {

@@ -2,8 +2,8 @@
 //
 //   L(z) = Σ_q Σ_{(i,j): level_i > level_j} ω_ij l(1 - z_i + z_j),   ω_ij = c_q u_i u_j (g_i - g_j)
 //
-// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberised form, without the factor
-// g_i - g_j where there are no gains, or for pairs of neighbouring levels only,
+// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberized form, without the factor
+// g_i - g_j where there are no gains, or for pairs of neighboring levels only,
 // in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
 #pragma once
 #include <algorithm>
@@ -26,7 +26,7 @@ struct PairProblem {
     std::span<const double> query_weight;  // c, or empty for ones
     std::span<const std::int32_t> by_level;  // of level_order(), or empty
     std::span<const double> gain;  // g, the same for all rows of a level, or empty
-    bool adjacent = false;         // pairs of neighbouring levels only: level_i = level_j + 1
+    bool adjacent = false;         // pairs of neighboring levels only: level_i = level_j + 1
 
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
@@ -143,15 +143,15 @@ private:
     Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
     Moments sweep_margin_long(std::int64_t q, double margin, Ends ends, bool is_inner, double *v,
                               LongScratch &scratch, int n_threads);
-    Moments settle_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
+    Moments finish_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
                            int n_threads);
-    double settle_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
+    double finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
     void add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
                        int n_threads) const;
 
     PairProblem problem_;
     PairLoss loss_;
-    // Not initialised where a query has no pairs: nothing asks for it there. A point lives for one
+    // Not initialized where a query has no pairs: nothing asks for it there. A point lives for one
     // iteration, so most of the cost of memory is its first touch: large pages, where it is much.
     PageArray<std::int32_t> order_, level_, upto_, from_, upto_inner_, from_inner_, place_;
     PageArray<double> degree_;
@@ -159,7 +159,7 @@ private:
 
 // Sums of a vector over the pairs that each row violates, for one query.
 
-/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighbouring
+/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighboring
 /// levels.
 bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
 

@@ -11,8 +11,8 @@
 
 namespace linrank {
 
-/// Which position is preferred to which, by ascending winner, then loser: neighbours in the list look
-/// at neighbouring scores, which makes sweeps up to four times as fast as in a random order.
+/// Which position is preferred to which, by ascending winner, then loser: neighbors in the list look
+/// at neighboring scores, which makes sweeps up to four times as fast as in a random order.
 class PreferenceList {
 public:
     /// In any order; `weight` is empty for ones, winners and losers lie in [0, n_rows).

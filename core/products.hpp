@@ -134,11 +134,11 @@ struct RowRange<CsrRows<Value>> {
 /// The rows of one query less their mean, padded with zeros. It changes no difference of rows, and saves float32
 /// from large offsets.
 template <class Storage>
-class CentredRows {
+class CenteredRows {
     using Real = typename Storage::value_type;
 
 public:
-    CentredRows(const Storage &storage, Order order, std::int64_t first, std::int64_t n)
+    CenteredRows(const Storage &storage, Order order, std::int64_t first, std::int64_t n)
         : range_(storage, order, first, n), mean_(storage.n_columns) {
         const std::vector<double> share(n, 1.0 / double(n));
         range_.add(share.data(), mean_.data());

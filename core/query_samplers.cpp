@@ -10,7 +10,7 @@ namespace {
 
 /// Writes the positions of query q to `out` in the order of their levels, within a level as they came; returns
 /// where each level starts, and the end.
-std::vector<std::int64_t> sort_by_level(const LevelledQueries &queries, std::size_t q, std::span<std::int64_t> out) {
+std::vector<std::int64_t> sort_by_level(const LeveledQueries &queries, std::size_t q, std::span<std::int64_t> out) {
     const std::int64_t begin = queries.offsets[q];
     return counting_sort(std::int64_t(out.size()), queries.n_levels[q],
                          [&](std::int64_t i) { return queries.levels[begin + i]; },
@@ -33,22 +33,22 @@ struct Filled {
     std::span<const T> view() const { return {array.data(), n}; }
 };
 
-void to_rows(const LevelledQueries &queries, std::span<std::int64_t> positions) {
+void to_rows(const LeveledQueries &queries, std::span<std::int64_t> positions) {
     if (queries.order.empty()) return;
     for (std::int64_t &t : positions) t = queries.order[t];
 }
 
-std::size_t length(const LevelledQueries &queries, std::size_t q) {
+std::size_t length(const LeveledQueries &queries, std::size_t q) {
     return std::size_t(queries.offsets[q + 1] - queries.offsets[q]);
 }
 
-std::size_t total_levels(const LevelledQueries &queries) {
+std::size_t total_levels(const LeveledQueries &queries) {
     std::size_t total = 0;
     for (const std::int32_t n : queries.n_levels) total += std::size_t(n);
     return total;
 }
 
-bool takes_part(const LevelledQueries &queries, std::span<const double> query_weight, std::size_t q) {
+bool takes_part(const LeveledQueries &queries, std::span<const double> query_weight, std::size_t q) {
     return queries.n_levels[q] > 1 && query_weight[q] > 0.0;
 }
 
@@ -56,7 +56,7 @@ bool takes_part(const LevelledQueries &queries, std::span<const double> query_we
 
 /// The cells of all queries, as they are gathered; `copies` of every row.
 struct GatheredCells {
-    GatheredCells(const LevelledQueries &queries, std::size_t copies)
+    GatheredCells(const LeveledQueries &queries, std::size_t copies)
         : rows(copies * queries.levels.size()), cells(total_levels(queries)), weights(total_levels(queries)) {}
     Filled<std::int64_t> rows;
     Filled<Cell> cells;
@@ -72,7 +72,7 @@ struct GatheredCells {
     }
 };
 
-std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::span<const double> query_weight) {
+std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight) {
     GatheredCells out(queries, 1);
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
@@ -90,7 +90,7 @@ std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::spa
 
 /// With weights every row is there twice: among the losers, whose sums run over the whole query so that any
 /// prefix may be drawn from, and among the winners, whose sums start anew with each level.
-std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::span<const double> query_weight,
+std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight,
                                         std::span<const double> row_weight) {
     GatheredCells out(queries, 2);
     Filled<double> weights(2 * queries.levels.size());
@@ -122,7 +122,7 @@ std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::spa
 
 class QueryLevelSampler final : public PairSampler {
   public:
-    QueryLevelSampler(const LevelledQueries &queries, std::span<const double> query_weight)
+    QueryLevelSampler(const LeveledQueries &queries, std::span<const double> query_weight)
         : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
         std::vector<double> weights;
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
@@ -212,7 +212,7 @@ class QueryLevelSampler final : public PairSampler {
 
 class RejectionSampler final : public PairSampler {
   public:
-    RejectionSampler(const LevelledQueries &queries, std::span<const bool> keep)
+    RejectionSampler(const LeveledQueries &queries, std::span<const bool> keep)
         : places_(queries.levels.size()), rows_(queries.levels.size()) {
         if (queries.n_levels.size() > std::numeric_limits<std::uint32_t>::max())
             throw std::invalid_argument("sampling by rejection knows at most 2^32 - 1 queries");
@@ -255,18 +255,18 @@ class RejectionSampler final : public PairSampler {
 
 }  // namespace
 
-std::unique_ptr<PairSampler> make_level_sampler(const LevelledQueries &queries,
+std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries,
                                                 std::span<const double> query_weight,
                                                 std::span<const double> row_weight) {
     return row_weight.empty() ? sampler_of(queries, query_weight) : sampler_of(queries, query_weight, row_weight);
 }
 
-std::unique_ptr<PairSampler> make_query_level_sampler(const LevelledQueries &queries,
+std::unique_ptr<PairSampler> make_query_level_sampler(const LeveledQueries &queries,
                                                       std::span<const double> query_weight) {
     return std::make_unique<QueryLevelSampler>(queries, query_weight);
 }
 
-std::unique_ptr<PairSampler> make_rejection_sampler(const LevelledQueries &queries,
+std::unique_ptr<PairSampler> make_rejection_sampler(const LeveledQueries &queries,
                                                     std::span<const bool> keep) {
     return std::make_unique<RejectionSampler>(queries, keep);
 }

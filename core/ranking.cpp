@@ -28,7 +28,7 @@ void sort_places(const QueryView &queries, std::span<const double> scores, std::
 }
 
 /// The places [first, last) of equal scores, by the rule for ties.
-void settle_ties(const RankInput &in, std::int64_t begin, Ties ties, std::int32_t *first, std::int32_t *last) {
+void break_ties(const RankInput &in, std::int64_t begin, Ties ties, std::int32_t *first, std::int32_t *last) {
     const auto level = [&](std::int32_t place) { return in.levels[begin + place]; };
     const auto id = [&](std::int32_t place) {
         const std::int64_t row = in.queries.row(begin + place);
@@ -68,7 +68,7 @@ void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scr
     out.score_end.clear();
     for (std::int32_t first = 0, end = 0; first < n; first = end) {
         for (const double own = score(first); end < n && score(end) == own;) ++end;
-        if (end - first > 1) settle_ties(in, begin, ties, order + first, order + end);
+        if (end - first > 1) break_ties(in, begin, ties, order + first, order + end);
         out.score_end.push_back(end);
     }
     if (ties == Ties::average) {

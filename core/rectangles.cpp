@@ -11,7 +11,7 @@ namespace linrank {
 
 namespace {
 
-constexpr std::int64_t kMostEntries = std::int64_t(1) << 60;  // their bytes are a number as well
+constexpr std::int64_t most_entries = std::int64_t(1) << 60;  // their bytes are a number as well
 
 /// The rows of one rectangle, its scores by column, and the part of a buffer that belongs to it.
 struct Block {
@@ -96,7 +96,7 @@ Rectangles make_rectangles(std::span<const std::int64_t> offsets, std::span<cons
         const std::int64_t n_columns = std::int64_t(made.lower.size()) - made.first_column.back();
         made.first_row.push_back(std::int64_t(made.upper.size()));
         made.first_column.push_back(std::int64_t(made.lower.size()));
-        if (n_columns > 0 && n_rows > (kMostEntries - made.offsets.back()) / n_columns)
+        if (n_columns > 0 && n_rows > (most_entries - made.offsets.back()) / n_columns)
             throw std::invalid_argument("the rectangles have more than 2^60 entries: choose fewer queries");
         made.offsets.push_back(made.offsets.back() + n_rows * n_columns);
     }
@@ -117,15 +117,15 @@ ProximalLoss proximal_loss(const Rectangles &at, std::span<const double> z, std:
         double value = 0.0;
         std::int64_t n_inside = 0;
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *centre = block.row(y, r), bound = block.row_bound(r);
+            const double *center = block.row(y, r), bound = block.row_bound(r);
             const double slack = 1.0 - z[block.upper(r)];
             double sum = 0.0, part = 0.0;
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
                 const double xi = slack + below[c], largest = bound * bounds[c];
-                const double free = centre[c] + xi * inverse, a = clip(free, largest);
+                const double free = center[c] + xi * inverse, a = clip(free, largest);
                 sum += a;
                 columns[c] += a;
-                part += a * (xi + weight * (centre[c] - 0.5 * a));  // >= 0, as 0 may be chosen
+                part += a * (xi + weight * (center[c] - 0.5 * a));  // >= 0, as 0 may be chosen
                 n_inside += free > 0.0 && free < largest;
             }
             rows[r] = -sum;
@@ -153,11 +153,11 @@ std::vector<double> proximal_curvature(const Rectangles &at, std::span<const dou
         std::vector<double> rows(block.n_rows()), columns(below.size(), 0.0);
         const double *bounds = block.column_bound();
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *centre = block.row(y, r), bound = block.row_bound(r);
+            const double *center = block.row(y, r), bound = block.row_bound(r);
             const double slack = 1.0 - z[block.upper(r)], own = v[block.upper(r)];
             double sum = 0.0;
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
-                const double free = centre[c] + (slack + below[c]) * inverse;
+                const double free = center[c] + (slack + below[c]) * inverse;
                 const bool is_inside = free > 0.0 && free < bound * bounds[c];
                 const double moved = is_inside ? own - v_below[c] : 0.0;
                 sum += moved;
@@ -179,11 +179,11 @@ void proximal_point(const Rectangles &at, std::span<const double> z, std::span<c
         const std::vector<double> below = block.of_columns(z);
         const double *bounds = block.column_bound();
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *centre = block.row(y, r), bound = block.row_bound(r);
+            const double *center = block.row(y, r), bound = block.row_bound(r);
             const double slack = 1.0 - z[block.upper(r)];
             double *out = block.row(alpha, r);
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c)
-                out[c] = clip(centre[c] + (slack + below[c]) * inverse, bound * bounds[c]);
+                out[c] = clip(center[c] + (slack + below[c]) * inverse, bound * bounds[c]);
             std::fill(out + block.n_pairs(r), out + block.n_columns(), 0.0);
         }
     });

@@ -13,7 +13,7 @@ namespace linrank {
 namespace {
 
 // All exponent bits set: NaN or infinity. On integers the compiler may reorder the "or" and so
-// vectorise the loop, which it may not do for a sum of floats.
+// vectorize the loop, which it may not do for a sum of floats.
 bool any_non_finite(const float *x, std::int64_t n) {
     std::uint32_t found = 0;
     for (std::int64_t k = 0; k < n; ++k) {

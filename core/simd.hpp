@@ -44,7 +44,7 @@ struct ColumnSums {
 struct Windows {
     std::int32_t n;
     std::int32_t n_levels;
-    bool adjacent;                 // only neighbouring levels make pairs; the kernels here ignore it
+    bool adjacent;                 // only neighboring levels make pairs; the kernels here ignore it
     const std::int32_t *order;     // row at each place
     const std::int32_t *level;     // level of the row at each place
     const std::int32_t *upto;
@@ -165,7 +165,7 @@ inline constexpr std::int64_t longest_ranked = 32768;
 
 /// Where the nodes of a radix-16 tree over levels lie in one array.
 ///
-/// Depth 0 has a slot for each level, depth d one for each group of 16^d levels; sixteen neighbouring
+/// Depth 0 has a slot for each level, depth d one for each group of 16^d levels; sixteen neighboring
 /// slots are a node. Slots of a depth are padded to whole nodes.
 struct RadixTree {
     int depth = 0;

@@ -143,7 +143,7 @@ std::int64_t taken_of_first(const std::uint64_t *a, std::int64_t n_a, const std:
 }
 
 /// The rows of the places [first, last) of sorted keys, and those that are equal as floats by their doubles.
-void settle(const ByScore &before, const std::uint64_t *keys, std::int64_t first, std::int64_t last,
+void order_equal_floats(const ByScore &before, const std::uint64_t *keys, std::int64_t first, std::int64_t last,
             std::int32_t *order) {
     for (std::int64_t end; first < last; first = end) {
         const std::uint64_t score = keys[first] >> 32;
@@ -191,7 +191,7 @@ void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *or
         return std::upper_bound(source + t, source + n, source[t - 1] | 0xffffffffu) - source;
     };
     parallel_for(n_runs, n_threads, [&](std::int64_t p) {
-        settle(ByScore{scores}, source, part(p), part(p + 1), order);
+        order_equal_floats(ByScore{scores}, source, part(p), part(p + 1), order);
     });
 }
 

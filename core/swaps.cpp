@@ -184,7 +184,7 @@ void degrees_of(const SwapPoint &point, std::int64_t q, std::vector<double> &deg
 ///
 /// With d the degrees and h the curvatures, XᵀΛX = Σ_i d_i x_i x_iᵀ - Σ_t (x_t y_tᵀ + y_t x_tᵀ) over the first
 /// rows t, y_t = Σ_{j > t} h_tj x_j: a sum of as many outer products as there are rows, and two for each first
-/// row, where the sum over pairs would take depth times as many. Rows are centred by query, which changes
+/// row, where the sum over pairs would take depth times as many. Rows are centered by query, which changes
 /// nothing and saves float32 from large offsets.
 template <class Storage>
 class SwapGram {
@@ -203,7 +203,7 @@ public:
         const std::int64_t depth = std::min<std::int64_t>(p.depth[q], n);
         if (depth == 0) return;
         degrees_of(point, q, degree_, bent_);
-        const CentredRows<Storage> rows(storage_, order, begin, n);
+        const CenteredRows<Storage> rows(storage_, order, begin, n);
         bent_.resize(slab_rows * piece_rows);
         for (std::int64_t slab = 0; slab < depth; slab += slab_rows)
             add_slab(rows, point, begin, slab, std::min(slab + slab_rows, depth), n);
@@ -213,7 +213,7 @@ private:
     static constexpr std::int64_t slab_rows = 64;
 
     /// The first rows [slab, end) with all rows after them; with the first slab, the term of the degrees.
-    void add_slab(const CentredRows<Storage> &rows, const SwapPoint &point, std::int64_t begin, std::int64_t slab,
+    void add_slab(const CenteredRows<Storage> &rows, const SwapPoint &point, std::int64_t begin, std::int64_t slab,
                   std::int64_t end, std::int64_t n) {
         std::fill(y_.begin(), y_.end(), Real(0));
         for (std::int64_t first = slab; first < n; first += piece_rows) {

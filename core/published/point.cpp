@@ -21,7 +21,7 @@ PublishedPoint::PublishedPoint(const PairProblem &problem, std::span<const doubl
 
 void PublishedPoint::sort(std::int64_t q, std::span<const double> z) {
     const std::int64_t begin = problem_.begin(q), end = problem_.begin(q + 1);
-    // Centred scores: Σ ω ξ² is computed by expansion, which cancels when scores have an offset.
+    // Centered scores: Σ ω ξ² is computed by expansion, which cancels when scores have an offset.
     const double mean = std::accumulate(z.begin() + begin, z.begin() + end, 0.0) / double(end - begin);
     std::vector<double> s(z.begin() + begin, z.begin() + end);
     for (double &score : s) score -= mean;

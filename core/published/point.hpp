@@ -35,7 +35,7 @@ private:
     PairProblem problem_;
     Count count_;
     std::vector<std::int64_t> order_;   // position at each place; the rest is by place, too
-    std::vector<double> z_, degree_;    // centred score; c u (l⁺ + l⁻)
+    std::vector<double> z_, degree_;    // centered score; c u (l⁺ + l⁻)
     std::vector<std::int32_t> level_;
 };
 

@@ -73,7 +73,7 @@ void add_all(const DenseBlock<Value> &x, const double *weight, const ColumnSums<
     for (std::int64_t t = 0; t < x.n_rows;) {
         // The block that follows is on its way while this one is summed.
         const char *ahead = reinterpret_cast<const char *>(x.row(t + x.n_rows));
-        for (std::int64_t byte = 0; byte < together * row_bytes; byte += 64) ask_for(ahead + byte);
+        for (std::int64_t byte = 0; byte < together * row_bytes; byte += 64) prefetch_line(ahead + byte);
         const double *w = has_weights ? weight + t : nullptr;
         bool is_full = t + together <= x.n_rows;
         for (int r = 0; has_weights && is_full && r < together; ++r) is_full = w[r] > 0.0;

@@ -14,7 +14,7 @@ inline void prefetch(const DenseBlock<Value> &x, std::int64_t t) {
     for (std::int64_t r = t + 8; r < t + 12; ++r) {
         const char *row = reinterpret_cast<const char *>(x.row(r));
         for (std::int64_t byte = 0; byte < x.n_columns * std::int64_t(sizeof(Value)); byte += 64)
-            ask_for(row + byte);
+            prefetch_line(row + byte);
     }
 }
 

@@ -34,7 +34,7 @@ void rescale(const DescentBatch &batch, std::int64_t width, int lane, double fac
 }
 
 /// Whether a has strayed so far from 1 that it has to be taken into v.
-inline bool strays(const Learner &m) { return !(m.a > 0x1p-16 && m.a < 0x1p16); }
+inline bool must_fold(const Learner &m) { return !(m.a > 0x1p-16 && m.a < 0x1p16); }
 
 /// w = a v becomes w = v.
 inline void fold(const DescentBatch &batch, std::int64_t width, int lane) {
@@ -82,7 +82,7 @@ void descend(const Storage &rows, const DescentBatch &batch) {
         }
         if (rule == Algorithm::pegasos) project(m);
         if constexpr (tracks_norm(known)) {
-            if (strays(m)) {
+            if (must_fold(m)) {
                 batch.learners[0] = m;
                 fold(batch, 1, 0);
                 m = batch.learners[0];
@@ -151,7 +151,7 @@ void descend_mixed(const Storage &rows, const DescentBatch &batch) {
             Learner &m = batch.learners[lane];
             m.square += grown[lane];
             if (m.algorithm == Algorithm::pegasos) project(m);
-            if (strays(m)) fold(batch, lanes, lane);
+            if (must_fold(m)) fold(batch, lanes, lane);
             if (batch.z) count_iterate(m, batch.average, m.scale());
         }
     }
@@ -207,7 +207,7 @@ struct HingeLanes {
         K += weight * a / (strength * t);
         total += weight;
     }
-    bool stray() const { return any(active & ~((a > 0x1p-16) & (a < 0x1p16))); }
+    bool must_fold() const { return any(active & ~((a > 0x1p-16) & (a < 0x1p16))); }
 
     static bool any(I64x8 mask) {
         std::int64_t sum = 0;
@@ -229,10 +229,10 @@ void descend_hinge(const Storage &rows, const DescentBatch &batch) {
             models.square += x.add_tracked(delta, dot);
         }
         models.project();
-        if (models.stray()) {
+        if (models.must_fold()) {
             models.store(batch);
             for (int lane = 0; lane < batch.n_models; ++lane)
-                if (strays(batch.learners[lane])) fold(batch, lanes, lane);
+                if (must_fold(batch.learners[lane])) fold(batch, lanes, lane);
             models.load(batch);
         }
         if (batch.z) models.count_iterate(batch.average);

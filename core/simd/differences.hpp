@@ -1,6 +1,6 @@
 // Differences of two rows, x = x_winner - x_loser: ⟨v, x⟩, ‖x‖² and v += δ x.
 //
-// A model alone is vectorised over the columns, several are vectorised over the models: then a sparse
+// A model alone is vectorized over the columns, several are vectorized over the models: then a sparse
 // entry meets one cache line with its weight in all of them. The difference is taken in the type of the
 // rows, everything else in double; of sparse rows it is never formed.
 #pragma once
@@ -19,8 +19,8 @@ namespace {
 template <class Value>
 LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
     constexpr std::int64_t line = 64 / std::int64_t(sizeof(Value));
-    for (std::int64_t c = 0; c < n; c += line) ask_for(row + c);
-    if (n > 0) ask_for(row + n - 1);
+    for (std::int64_t c = 0; c < n; c += line) prefetch_line(row + c);
+    if (n > 0) prefetch_line(row + n - 1);
 }
 
 /// The rows of dense pairs.
@@ -177,8 +177,8 @@ class SparseDifference {
         : rows_(rows), v_(batch.v), z_(batch.z), scratch_(batch.scratch) {}
 
     LINRANK_INLINE void prefetch_far(RowPair pair) const {
-        ask_for(rows_.offsets + pair.winner);
-        ask_for(rows_.offsets + pair.loser);
+        prefetch_line(rows_.offsets + pair.winner);
+        prefetch_line(rows_.offsets + pair.loser);
     }
     LINRANK_INLINE void prefetch(RowPair pair) const { prefetch_row(pair.winner), prefetch_row(pair.loser); }
 

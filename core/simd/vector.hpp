@@ -83,7 +83,7 @@ inline F64x8 either(I64x8 mask, F64x8 x, F64x8 y) {
 
 /// Asks for the cache line of an address. GCC takes a function that does nothing but this for one without
 /// effect and drops the calls of it; the empty statement keeps them.
-[[gnu::always_inline]] inline void ask_for(const void *address) {
+[[gnu::always_inline]] inline void prefetch_line(const void *address) {
     __builtin_prefetch(address);
     asm volatile("");
 }

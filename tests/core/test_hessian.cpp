@@ -172,7 +172,7 @@ void a_square_too_large_for_any_memory_is_refused() {
     CHECK(is_refused);
 }
 
-/// A query whose centred rows exceed the cache is unpacked row by row; few levels and many.
+/// A query whose centered rows exceed the cache is unpacked row by row; few levels and many.
 void an_unpacked_query_equals_the_definition(Rng &rng) {
     for (const std::int64_t n_labels : {3, 600}) {
         Problem problem;

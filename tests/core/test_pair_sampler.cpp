@@ -88,7 +88,7 @@ struct Case {
     std::vector<std::int32_t> levels, n_levels;
     std::vector<double> c, u;
 
-    LevelledQueries view() const { return {offsets, order, levels, n_levels}; }
+    LeveledQueries view() const { return {offsets, order, levels, n_levels}; }
 };
 
 Case draw_case(Rng &rng) {
