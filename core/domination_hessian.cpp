@@ -25,7 +25,18 @@ struct RowTerms {
     double sum() const { return pulled + own; }
 };
 
-}  // namespace
+/// By layer of one query: the mean row a_κ of the layer, weighted by π, and the mean row x̄_k of all
+/// lower layers, weighted as in Z_k.
+struct LayerMeans {
+    std::int64_t n;
+    std::vector<double> own, below;
+
+    template <class Storage>
+    LayerMeans(const Storage &storage, Order order, const DominationPoint &point, std::int64_t q,
+               int n_threads);
+    const double *of(std::size_t k) const { return own.data() + k * std::size_t(n); }
+    const double *under(std::size_t k) const { return below.data() + k * std::size_t(n); }
+};
 
 template <class Storage>
 LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoint &point,
@@ -51,85 +62,114 @@ LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoin
     point.shares().average_below(q, own.data(), below.data(), n);
 }
 
+/// XᵀHX with H = ∇²L(z), as a sum of squares but for a few vectors a layer.
+///
+/// p_i, the softmax of row i of layer k over itself and the rows below, has the covariance
+/// ρ_i Cov(Z_k) + ρ_i (1 - ρ_i) (x_i - x̄_k)(x_i - x̄_k)ᵀ. Summed over i with b_i = ω_i ρ_i (1 - ρ_i), and
+/// Cov(Z_k) taken apart into layers, row j of layer κ gets
+///
+///   π_j T_κ (x_j - a_κ)² + b_j (x_j - x̄_κ)² = d_j (x_j - μ_j)² + (π_j T_κ b_j / d_j) (a_κ - x̄_κ)²
+///
+/// with squares for outer products, d_j = π_j T_κ + b_j and μ_j the mean of a_κ and x̄_κ weighted so.
+/// What is between layers, Σ_κ T_κ a_κ a_κᵀ - Σ_k R_k x̄_k x̄_kᵀ, is summed in double: there alone is a
+/// difference. Nothing depends on the offset of a query.
 template <class Storage>
-void DominationGram<Storage>::open() {
-    if (!product.empty()) return;
-    product.assign(padded_ * padded_, 0.0);
-    a_.assign(block_rows * padded_, Real(0));
-    b_ = a_;
-    la_.assign(block_layers * padded_, 0.0);
-    lb_ = la_;
-    x_.resize(n_);
-}
+class DominationGram {
+    using Real = typename Storage::value_type;
 
-template <class Storage>
-void DominationGram<Storage>::add_rows(const LayerMeans &means, std::int64_t q, std::int64_t first,
-                                       std::int64_t last) {
-    open();
-    const RowRange<Storage> rows(storage_, order_, first, last - first);
-    for (std::int64_t t = first; t < last; ++t) {
-        const RowTerms terms(point_, q, t);
-        const double d = terms.sum();
-        if (!(d > 0.0)) continue;
-        const auto k = std::size_t(point_.layering().levels[t]);
-        const double of_layer = terms.pulled / d, of_lower = terms.own / d;
-        const double *mean = means.of(k), *under = means.under(k);
-        Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
-        rows.unpack(t - first, x_.data());
-        for (std::int64_t c = 0; c < n_; ++c) {
-            const double x = x_[c] - (of_layer * mean[c] + of_lower * under[c]);
-            a[c] = Real(x);
-            b[c] = Real(d * x);
+public:
+    DominationGram(const Storage &storage, Order order, const DominationPoint &point)
+        : storage_(storage), order_(order), point_(point), n_(storage.n_columns),
+          padded_((n_ + 15) / 16 * 16) {}
+
+    std::vector<double> product;  // on and above the diagonal, padded; empty if nothing was added
+
+    /// The positions [first, last) of query q.
+    void add_rows(const LayerMeans &means, std::int64_t q, std::int64_t first, std::int64_t last) {
+        open();
+        const RowRange<Storage> rows(storage_, order_, first, last - first);
+        for (std::int64_t t = first; t < last; ++t) {
+            const RowTerms terms(point_, q, t);
+            const double d = terms.sum();
+            if (!(d > 0.0)) continue;
+            const auto k = std::size_t(point_.layering().levels[t]);
+            const double of_layer = terms.pulled / d, of_lower = terms.own / d;
+            const double *mean = means.of(k), *under = means.under(k);
+            Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
+            rows.unpack(t - first, x_.data());
+            for (std::int64_t c = 0; c < n_; ++c) {
+                const double x = x_[c] - (of_layer * mean[c] + of_lower * under[c]);
+                a[c] = Real(x);
+                b[c] = Real(d * x);
+            }
+            if (++filled_ == block_rows) flush();
         }
-        if (++filled_ == block_rows) flush();
     }
-}
-
-template <class Storage>
-void DominationGram<Storage>::add_layers(const LayerMeans &means, std::int64_t q) {
-    open();
-    const Layering &l = point_.layering();
-    const auto n_layers = std::size_t(l.n_levels[q]);
-    const auto cell = std::size_t(l.first_cell[q]);
-    coupling_.assign(n_layers, 0.0);
-    for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
-        const RowTerms terms(point_, q, t);
-        if (terms.own > 0.0)
-            coupling_[l.levels[t]] += terms.pulled * (terms.own / terms.sum());
+    /// Every other term of query q but those that add_rows found.
+    void add_layers(const LayerMeans &means, std::int64_t q) {
+        open();
+        const Layering &l = point_.layering();
+        const auto n_layers = std::size_t(l.n_levels[q]);
+        const auto cell = std::size_t(l.first_cell[q]);
+        coupling_.assign(n_layers, 0.0);
+        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
+            const RowTerms terms(point_, q, t);
+            if (terms.own > 0.0)
+                coupling_[l.levels[t]] += terms.pulled * (terms.own / terms.sum());
+        }
+        const double *origin = means.under(n_layers - 1);
+        for (std::size_t k = 0; k < n_layers; ++k) {
+            add_square(coupling_[k], means.of(k), means.under(k));
+            add_square(point_.pull()[cell + k], means.of(k), origin);
+            add_square(-point_.risk()[cell + k], means.under(k), origin);
+        }
     }
-    const double *origin = means.under(n_layers - 1);
-    for (std::size_t k = 0; k < n_layers; ++k) {
-        add_square(coupling_[k], means.of(k), means.under(k));
-        add_square(point_.pull()[cell + k], means.of(k), origin);
-        add_square(-point_.risk()[cell + k], means.under(k), origin);
+    void flush() {
+        if (product.empty()) return;
+        simd().of<Real>().add_cross_product(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
+        filled_ = 0;
+        flush_layers();
     }
-}
 
-/// product += factor (x - origin)(x - origin)ᵀ.
-template <class Storage>
-void DominationGram<Storage>::add_square(double factor, const double *x, const double *origin) {
-    if (factor == 0.0 || x == origin) return;
-    double *a = la_.data() + filled_layers_ * padded_, *b = lb_.data() + filled_layers_ * padded_;
-    for (std::int64_t c = 0; c < n_; ++c) {
-        a[c] = x[c] - origin[c];
-        b[c] = factor * a[c];
+private:
+    static constexpr std::int64_t block_rows = 96, block_layers = 16;
+
+    void open() {
+        if (!product.empty()) return;
+        product.assign(padded_ * padded_, 0.0);
+        a_.assign(block_rows * padded_, Real(0));
+        b_ = a_;
+        la_.assign(block_layers * padded_, 0.0);
+        lb_ = la_;
+        x_.resize(n_);
     }
-    if (++filled_layers_ == block_layers) flush_layers();
-}
+    /// product += factor (x - origin)(x - origin)ᵀ.
+    void add_square(double factor, const double *x, const double *origin) {
+        if (factor == 0.0 || x == origin) return;
+        double *a = la_.data() + filled_layers_ * padded_, *b = lb_.data() + filled_layers_ * padded_;
+        for (std::int64_t c = 0; c < n_; ++c) {
+            a[c] = x[c] - origin[c];
+            b[c] = factor * a[c];
+        }
+        if (++filled_layers_ == block_layers) flush_layers();
+    }
+    void flush_layers() {
+        simd().of<double>().add_cross_product(filled_layers_, padded_, 0, padded_, la_.data(), lb_.data(), product.data());
+        filled_layers_ = 0;
+    }
 
-template <class Storage>
-void DominationGram<Storage>::flush_layers() {
-    simd().of<double>().add_cross_product(filled_layers_, padded_, 0, padded_, la_.data(), lb_.data(), product.data());
-    filled_layers_ = 0;
-}
+    const Storage &storage_;
+    const Order order_;
+    const DominationPoint &point_;
+    const std::int64_t n_, padded_;
+    std::vector<Real> a_, b_;       // rows of the block at hand, and the same times d
+    std::vector<double> la_, lb_;   // the same for vectors of layers
+    std::vector<double> x_;
+    std::vector<double> coupling_;  // by layer: Σ π_j T_κ b_j / d_j
+    std::int64_t filled_ = 0, filled_layers_ = 0;
+};
 
-template <class Storage>
-void DominationGram<Storage>::flush() {
-    if (product.empty()) return;
-    simd().of<Real>().add_cross_product(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-    filled_ = 0;
-    flush_layers();
-}
+}  // namespace
 
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const DominationPoint &point,
                                    int n_threads) {
