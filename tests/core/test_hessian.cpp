@@ -78,15 +78,15 @@ void check_narrow_sweeps(const Storage &storage, Order order, const PairPoint &p
         wide.add(order, point, q);
         narrow.add(order, point, q);
     }
-    wide.flush();
-    narrow.flush();
+    wide.product.flush();
+    narrow.product.flush();
     const std::int64_t padded = (storage.n_columns + 15) / 16 * 16;
     double size = 1.0;
-    for (const double entry : wide.product) size = std::max(size, std::abs(entry));
+    for (const double entry : wide.product.sum) size = std::max(size, std::abs(entry));
     for (std::int64_t r = 0; r < padded; ++r)
         for (std::int64_t c = r; c < padded; ++c) {
             const auto at = std::size_t(r * padded + c);
-            CHECK(std::abs(wide.product[at] - narrow.product[at]) <= tolerance * size);
+            CHECK(std::abs(wide.product.sum[at] - narrow.product.sum[at]) <= tolerance * size);
         }
 }
 
