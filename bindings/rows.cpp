@@ -6,7 +6,6 @@
 #include "column_scan.hpp"
 #include "interleave.hpp"
 #include "rows.hpp"
-#include "scaling.hpp"
 
 namespace {
 

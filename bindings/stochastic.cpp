@@ -8,7 +8,6 @@
 #include "arrays.hpp"
 #include "descent.hpp"
 #include "exclusive.hpp"
-#include "query_samplers.hpp"
 #include "stream_index.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "measures.hpp"
+#include "metrics.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "query_samplers.hpp"
+#include "pair_sampler.hpp"
 
 #include <numeric>
 

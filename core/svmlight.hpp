@@ -4,7 +4,6 @@
 // the pieces are then laid out one after another in arrays of the caller. Which blocks were cut has
 // no influence on the result.
 #pragma once
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>

@@ -1,11 +1,9 @@
 // TREC files: judgements `qid iteration docid relevance` and runs `qid Q0 docid rank score tag`.
 #pragma once
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "hash_index.hpp"
 

@@ -8,7 +8,6 @@
 
 #include "pair_sampler.hpp"
 #include "check.hpp"
-#include "query_samplers.hpp"
 
 using namespace linrank;
 using namespace linrank_test;
