@@ -1,78 +1,247 @@
-// The domination loss at given scores.
+// The domination loss at given scores, and coordinate descent for it.
+#include "coordinates.hpp"
 #include "domination.hpp"
-
-#include "bound_layering.hpp"
 #include "domination_hessian.hpp"
-#include "module.hpp"
+#include "exclusive.hpp"
+#include "points.hpp"
+#include "coordinate_step.hpp"
 
 namespace {
 
-struct BoundDomination {
-    std::shared_ptr<DominationPoint> point;
-    std::shared_ptr<const Layering> layering;  // what the point looks at
+// ---- layers, margins and weights --------------------------------------------------------------
+
+/// Owns all of its arrays: nothing that Python may write to is looked at later.
+struct BoundLayering {
+    std::shared_ptr<const Layering> layering;
 };
 
-BoundDomination domination_point(const BoundLayering &layering, Vector<double> z, int n_threads) {
+std::vector<double> finite_copy(const OptionalDoubles &a, std::int64_t n, const char *name) {
+    require_length(a, n, name);
+    std::vector<double> copy = own_copy(a);
+    check_finite(copy, name);
+    return copy;
+}
+
+std::vector<double> weights_copy(const OptionalDoubles &a, std::int64_t n, const char *name) {
+    require_length(a, n, name);
+    std::vector<double> copy = own_copy(a);
+    check_weights(copy, name);
+    return copy;
+}
+
+std::vector<std::int64_t> first_cells(std::span<const std::int32_t> n_levels) {
+    std::vector<std::int64_t> first(n_levels.size() + 1, 0);
+    for (std::size_t q = 0; q < n_levels.size(); ++q) first[q + 1] = first[q] + n_levels[q];
+    return first;
+}
+
+BoundLayering layering(Integers offsets, Levels32 levels, Levels32 n_levels, OptionalDoubles shift,
+                       OptionalDoubles row_weight, OptionalDoubles query_weight, OptionalDoubles table,
+                       std::int64_t n_grades, std::optional<Levels32> grades) {
+    check_queries(offsets, levels, n_levels);
+    auto made = std::make_shared<Layering>();
+    made->offsets = own_copy(offsets);
+    made->levels = own_copy(levels);
+    made->n_levels = own_copy(n_levels);
+    made->first_cell = first_cells(made->n_levels);
+    made->shift = finite_copy(shift, made->n_rows(), "shift");
+    made->row_weight = weights_copy(row_weight, made->n_rows(), "row_weight");
+    made->query_weight = weights_copy(query_weight, made->n_queries(), "query_weight");
+    if (!table) return {std::move(made)};
+    if (n_grades < 1 || n_grades > INT32_MAX) throw std::invalid_argument("n_grades is out of range");
+    if (!grades) throw std::invalid_argument("a table of margins needs grades");
+    require_length(grades, made->n_cells(), "grades");
+    made->grades = own_copy(grades);
+    for (const std::int32_t grade : made->grades)
+        if (grade < 0 || grade >= n_grades) throw std::invalid_argument("a grade is out of range");
+    made->table = finite_copy(table, n_grades * n_grades, "table");
+    made->n_grades = n_grades;
+    return {std::move(made)};
+}
+
+// ---- the loss at given scores -----------------------------------------------------------------
+
+DominationPoint domination_point(const BoundLayering &layering, Doubles z, int n_threads) {
     require_length(z.shape(0), layering.layering->n_rows(), "z");
-    return {unlocked([&] {
-        return std::make_shared<DominationPoint>(*layering.layering, span_of(z), n_threads);
-    }), layering.layering};
+    return unlocked([&] { return DominationPoint(*layering.layering, span_of(z), n_threads); });
 }
 
-/// A NumPy view of something by position that keeps its point alive.
-template <class Get>
-auto view(const Get &get) {
-    return [get](nb::handle_t<BoundDomination> self) {
-        const std::span<const double> a = get(*nb::cast<const BoundDomination &>(self).point);
-        return nb::ndarray<nb::numpy, const double, nb::ndim<1>>(a.data(), {a.size()}, self);
-    };
+auto multiply(const DominationPoint &point, Doubles v, int n_threads) {
+    require_length(v.shape(0), point.layering().n_rows(), "v");
+    PageArray<double> out(v.shape(0), PageArray<double>::huge);
+    unlocked([&] { point.multiply(span_of(v), writable(out), n_threads); });
+    return to_numpy(std::move(out));
 }
 
-using Explicit = std::vector<double> (*)(const Rows &, Order, const DominationPoint &, int);
+double dual(const DominationPoint &point, double t, int n_threads) {
+    if (!(t >= 0.0 && t <= 1.0)) throw std::invalid_argument("t must lie in [0, 1], got " + std::to_string(t));
+    return unlocked([&] { return point.dual(t, n_threads); });
+}
 
-/// A function of rows and point, whose result is flat.
-auto bound(Explicit function) {
-    return [function](const BoundRows &rows, OptionalOrder order, const BoundDomination &point,
-                      int n_threads) {
-        const Positions x(rows, order);
-        require_length(point.point->gradient.size(), x.size(), "the point");
-        return to_numpy(unlocked([&] { return function(x.rows, x.order, *point.point, n_threads); }));
-    };
+void bind_point(nb::module_ &m) {
+    nb::class_<DominationPoint> point(m, "DominationPoint", "The domination loss at given scores.");
+    point.def_ro("value", &DominationPoint::value);
+    point.def_ro("slope", &DominationPoint::slope, "The gradient times the scores.");
+    point.def_ro("total_curvature", &DominationPoint::total_curvature);
+    point.def_ro("value_error", &DominationPoint::value_error);
+    point.def_ro("slope_error", &DominationPoint::slope_error);
+    point.def_ro("gradient_error", &DominationPoint::gradient_error);
+    point.def_prop_ro("gradient", [](nb::handle_t<DominationPoint> self) {
+        return view_of(self, nb::cast<const DominationPoint &>(self).gradient);
+    });
+    point.def_prop_ro("rho", [](nb::handle_t<DominationPoint> self) {
+        return view_of(self, nb::cast<const DominationPoint &>(self).rho());
+    });
+    def(point, "multiply", &multiply, {"v", "n_threads"});
+    def(point, "dual", &dual, {"t", "n_threads"});
+    def(m, "domination_point", &domination_point, {"layering", "z", "n_threads"}, nb::keep_alive<0, 1>());
+    bind_hessian<DominationPoint>(m, "domination_hessian_matrix", "domination_hessian_diagonal",
+                                  "The diagonal of H.");
+}
+
+// ---- columns ----------------------------------------------------------------------------------
+
+struct BoundColumns {
+    std::shared_ptr<const Columns> columns;
+};
+
+/// A copy: another thread of Python may write to the array once the GIL is let go of.
+std::vector<std::int64_t> checked_features(const Integers &features, std::int64_t n_features) {
+    std::vector<std::int64_t> copy = own_copy(features);
+    for (const std::int64_t r : copy)
+        if (r < 0 || r >= n_features) throw std::invalid_argument("features names one that does not exist");
+    return copy;
+}
+
+std::vector<std::int64_t> increasing_features(const Integers &features, std::int64_t n_features) {
+    std::vector<std::int64_t> copy = checked_features(features, n_features);
+    if (std::ranges::adjacent_find(copy, std::greater_equal()) != copy.end())
+        throw std::invalid_argument("features must increase");
+    return copy;
+}
+
+/// Some columns as rows by position: a dense matrix, one row after the other, or (values, columns, offsets).
+nb::object take(const BoundColumns &self, Integers features) {
+    const std::vector<std::int64_t> wanted = increasing_features(features, n_columns(*self.columns));
+    return std::visit([&](const auto &storage) -> nb::object {
+        auto rows = unlocked([&] { return narrow_rows(storage, wanted); });
+        if constexpr (requires { rows.offsets; })
+            return nb::cast(to_tuple(std::move(rows.values), std::move(rows.columns), std::move(rows.offsets)));
+        else
+            return nb::cast(to_numpy(std::move(rows)));
+    }, *self.columns);
+}
+
+auto products(const BoundColumns &self, Integers wanted, Doubles r, int n_threads) {
+    const std::vector<std::int64_t> features = checked_features(wanted, n_columns(*self.columns));
+    require_length(r.shape(0), n_rows(*self.columns), "r");
+    return to_numpy(unlocked([&] { return column_products(*self.columns, features, span_of(r), n_threads); }));
+}
+
+BoundColumns columns(const BoundRows &rows, OptionalOrder order, int n_threads) {
+    const Positions x(rows, order);
+    return {unlocked([&] { return std::make_shared<const Columns>(columns_of(x.rows, x.order, n_threads)); })};
+}
+
+// ---- coordinate descent -----------------------------------------------------------------------
+
+using BoundCoordinates = Exclusive<Coordinates>;
+
+Penalty penalty_of(const std::string &name, double alpha) {
+    if (!(alpha >= 0.0)) throw std::invalid_argument("alpha must be >= 0");
+    return choose<Penalty>("penalty", name, {{"none", Penalty::none}, {"l1", Penalty::l1}, {"l2", Penalty::l2}});
+}
+
+Curvature curvature_of(const std::string &name) {
+    return choose<Curvature>("curvature", name, {{"local", Curvature::local}, {"range", Curvature::range},
+        {"paper", Curvature::paper}});
+}
+
+BoundCoordinates coordinates(const BoundColumns &columns, const BoundLayering &layering, OptionalDoubles factors) {
+    require_length(std::size_t(layering.layering->n_rows()), n_rows(*columns.columns), "layering");
+    require_length(factors, n_columns(*columns.columns), "factors");
+    std::vector<double> scale = own_copy(factors);
+    return unlocked([&] {
+        return BoundCoordinates(Coordinates(columns.columns, layering.layering, std::move(scale)), "Coordinates");
+    });
+}
+
+nb::tuple sweep(BoundCoordinates &self, Writable<double> w, Integers features, const std::string &penalty, double alpha,
+                const std::string &curvature) {
+    const auto state = self.use();
+    require_length(w.shape(0), state->n_features(), "w");
+    const std::vector<std::int64_t> moved = checked_features(features, state->n_features());
+    const Penalty kind = penalty_of(penalty, alpha);
+    const Curvature bound = curvature_of(curvature);
+    const Sweep done = unlocked([&] { return state->sweep(writable(w), moved, kind, alpha, bound); });
+    return nb::make_tuple(done.decrease, done.n_moved);
+}
+
+auto measure(BoundCoordinates &self, Integers features, const std::string &curvature, int n_threads) {
+    const auto state = self.use();
+    // Threads fill in what is known of a column: no two may have the same one.
+    const std::vector<std::int64_t> measured = increasing_features(features, state->n_features());
+    const Curvature bound = curvature_of(curvature);
+    std::vector<CoordinateBound> found(measured.size());
+    unlocked([&] { state->measure(measured, bound, found, n_threads); });
+    return member_arrays(found, &CoordinateBound::gradient, &CoordinateBound::hessian, &CoordinateBound::bound,
+                         &CoordinateBound::range);
+}
+
+void restart(BoundCoordinates &self, Doubles w) {
+    const auto state = self.use();
+    require_length(w.shape(0), state->n_features(), "w");
+    unlocked([&] { state->restart(span_of(w)); });
+}
+
+/// (step, decrease) of each: what `sweep` would do with these bounds.
+auto coordinate_steps(Doubles gradient, Doubles hessian, Doubles bound, Doubles range, Doubles w,
+                           const std::string &penalty, double alpha) {
+    const auto n = std::int64_t(w.shape(0));
+    require_length(gradient.shape(0), n, "gradient");
+    require_length(hessian.shape(0), n, "hessian");
+    require_length(bound.shape(0), n, "bound");
+    require_length(range.shape(0), n, "range");
+    const Penalty kind = penalty_of(penalty, alpha);
+    std::vector<CoordinateStep> steps;
+    for (std::size_t i = 0; i < w.shape(0); ++i)
+        steps.push_back(CoordinateStep({gradient(i), hessian(i), bound(i), range(i)}, w(i), kind, alpha));
+    return member_arrays(steps, &CoordinateStep::step, &CoordinateStep::decrease);
+}
+
+auto minimize_quadratic(Doubles hessian, Doubles gradient, Doubles w, double alpha, double enough,
+                        std::int64_t n_sweeps) {
+    const auto n = std::int64_t(w.shape(0));
+    check_square(hessian, n, "hessian");
+    require_length(gradient.shape(0), n, "gradient");
+    if (!(alpha >= 0.0)) throw std::invalid_argument("alpha must be >= 0");
+    return to_numpy(unlocked([&] {
+        return sparse_quadratic(span_of(hessian), span_of(gradient), span_of(w), alpha, enough, n_sweeps);
+    }));
+}
+
+void bind_coordinates(nb::module_ &m) {
+    nb::class_<BoundColumns> matrix(m, "Columns", "A matrix by columns, a copy.");
+    matrix.def_prop_ro("n_rows", [](const BoundColumns &c) { return n_rows(*c.columns); });
+    def(matrix, "take", &take, {"features"});
+    def(matrix, "products", &products, {"wanted", "r", "n_threads"});
+    def(m, "columns", &columns, {"rows", "order", "n_threads"});
+    nb::class_<BoundCoordinates> state(m, "Coordinates", "The domination loss, ready to move along columns.");
+    def(state, "sweep", &sweep, {"w", "features", "penalty", "alpha", "curvature"});
+    def(state, "measure", &measure, {"features", "curvature", "n_threads"});
+    def(state, "restart", &restart, {"w"});
+    state.def("scores", [](BoundCoordinates &self) { return to_numpy(self.use()->scores()); });
+    def(m, "coordinates", &coordinates, {"columns", "layering", "factors"});
+    def(m, "sparse_quadratic", &minimize_quadratic, {"hessian", "gradient", "w", "alpha", "enough", "n_sweeps"});
+    def(m, "coordinate_steps", &coordinate_steps, {"gradient", "hessian", "bound", "range", "w", "penalty", "alpha"});
 }
 
 }  // namespace
 
 void bind_domination(nb::module_ &m) {
-    using Point = DominationPoint;
-    nb::class_<BoundDomination>(m, "DominationPoint", "The domination loss at given scores.")
-        .def_prop_ro("value", [](const BoundDomination &p) { return p.point->value; })
-        .def_prop_ro("slope", [](const BoundDomination &p) { return p.point->slope; },
-                     "The gradient times the scores.")
-        .def_prop_ro("total_curvature",
-                     [](const BoundDomination &p) { return p.point->total_curvature; })
-        .def_prop_ro("gradient", view([](const Point &p) { return p.gradient.view(); }))
-        .def_prop_ro("value_error", [](const BoundDomination &p) { return p.point->value_error; })
-        .def_prop_ro("slope_error", [](const BoundDomination &p) { return p.point->slope_error; })
-        .def_prop_ro("gradient_error",
-                     [](const BoundDomination &p) { return p.point->gradient_error; })
-        .def_prop_ro("rho", view([](const Point &p) { return p.rho(); }))
-        .def("multiply", [](const BoundDomination &p, Vector<double> v, int n_threads) {
-            require_length(v.shape(0), p.layering->n_rows(), "v");
-            PageArray<double> out(v.shape(0), PageArray<double>::huge);
-            unlocked([&] { p.point->multiply(span_of(v), {out.data(), out.size()}, n_threads); });
-            return to_numpy(std::move(out));
-        }, nb::arg("v").noconvert(), nb::arg("n_threads"))
-        .def("dual", [](const BoundDomination &p, double t, int n_threads) {
-            if (!(t >= 0.0 && t <= 1.0))
-                throw std::invalid_argument("t must lie in [0, 1], got " + std::to_string(t));
-            return unlocked([&] { return p.point->dual(t, n_threads); });
-        }, nb::arg("t"), nb::arg("n_threads"));
-    m.def("domination_hessian_matrix", bound(hessian_matrix), nb::arg("rows"),
-          nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
-          "H in full, flattened.");
-    m.def("domination_hessian_diagonal", bound(hessian_diagonal), nb::arg("rows"),
-          nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
-          "The diagonal of H.");
-    m.def("domination_point", &domination_point, nb::arg("layering"), nb::arg("z").noconvert(),
-          nb::arg("n_threads"));
+    nb::class_<BoundLayering>(m, "Layering", "Layers, margins and weights of a domination loss.");
+    def(m, "layering", &layering, {"offsets", "levels", "n_levels", "shift", "row_weight", "query_weight", "table",
+                                   "n_grades", "grades"});
+    bind_point(m);
+    bind_coordinates(m);
 }

@@ -13,15 +13,16 @@
 template <class T>
 class Exclusive {
   public:
-    explicit Exclusive(T &&object) : object_(std::move(object)) {}
-    Exclusive(Exclusive &&other) : object_(std::move(other.object_)) {}
+    /// `name` is what messages call it.
+    Exclusive(T &&object, const char *name) : object_(std::move(object)), name_(name) {}
+    Exclusive(Exclusive &&other) : object_(std::move(other.object_)), name_(other.name_) {}
 
     /// The object, for as long as this lives.
     class Use {
       public:
-        Use(Exclusive &owner, const char *name) : owner_(owner) {
+        explicit Use(Exclusive &owner) : owner_(owner) {
             if (owner.in_use_.exchange(true, std::memory_order_acquire))
-                throw std::runtime_error(std::string("this ") + name + " is in use by another thread; "
+                throw std::runtime_error(std::string("this ") + owner.name_ + " is in use by another thread; "
                                          "give each thread one of its own, or a lock to all of them");
         }
         ~Use() { owner_.in_use_.store(false, std::memory_order_release); }
@@ -34,8 +35,10 @@ class Exclusive {
       private:
         Exclusive &owner_;
     };
+    Use use() { return Use(*this); }
 
   private:
     T object_;
+    const char *name_;
     std::atomic<bool> in_use_{false};
 };

@@ -1,21 +1,12 @@
 // Metrics and ranks.
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include "arrays.hpp"
-#include "censored.hpp"
 #include "concordance.hpp"
 #include "metrics.hpp"
-#include "module.hpp"
 #include "ranking.hpp"
 
 namespace {
 
-std::tuple<double, double, double> concordance(Vector<std::int64_t> offsets,
-                                               Vector<std::int32_t> levels, Vector<double> scores,
-                                               Vector<double> weight) {
+auto concordance(Integers offsets, Levels32 levels, Doubles scores, Doubles weight) {
     const std::size_t n_rows = levels.shape(0);
     check_offsets(span_of(offsets), n_rows);
     const std::vector<double> own = checked_scores(scores, n_rows);
@@ -23,11 +14,10 @@ std::tuple<double, double, double> concordance(Vector<std::int64_t> offsets,
     for (const std::int32_t level : span_of(levels))
         if (level < 0 || std::size_t(level) >= n_rows)
             throw std::invalid_argument("a level is out of range");
-    const Concordance result = unlocked([&] {
-        return weighted_concordance(span_of(offsets), span_of(levels), own,
-                                    span_of(weight));
+    const Concordance found = unlocked([&] {
+        return weighted_concordance(span_of(offsets), span_of(levels), own, span_of(weight));
     });
-    return {result.right, result.wrong, result.tied};
+    return std::make_tuple(found.right, found.wrong, found.tied);
 }
 
 /// A list holds rows of its query only.
@@ -38,47 +28,46 @@ void check_ranked(std::span<const std::int64_t> n_ranked, std::span<const std::i
             throw std::invalid_argument("a query has more ranked rows than rows");
 }
 
-std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> censored_concordance_of(
-    Vector<std::int64_t> offsets, Vector<bool> event, Vector<double> time, Vector<double> risk,
-    double tolerance) {
+auto censored_concordance_of(Integers offsets, Vector<bool> event, Doubles time, Doubles risk, double tolerance) {
     check_offsets(span_of(offsets), time.shape(0));
     const std::vector<double> risks = checked_scores(risk, time.shape(0)), times = without_nan(time, "a time");
     require_length(event.shape(0), std::int64_t(time.shape(0)), "event");
     const CensoredCounts counts = unlocked([&] {
-        return censored_concordance(span_of(offsets), span_of(event), times, risks,
-                                    tolerance);
+        return censored_concordance(span_of(offsets), span_of(event), times, risks, tolerance);
     });
-    return {counts.concordant, counts.discordant, counts.tied, counts.tied_time};
+    return std::make_tuple(counts.concordant, counts.discordant, counts.tied, counts.tied_time);
 }
 
-auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<std::int64_t> offsets,
-                         OptionalOrder order, Vector<std::int32_t> levels,
-                         Vector<std::int32_t> n_levels, std::optional<Vector<std::int64_t>> docid,
-                         std::optional<Vector<std::int64_t>> n_ranked,
-                         const std::vector<Measure> &measures, Ties ties, bool with_pairs,
-                         bool with_rows, int n_threads) {
+auto evaluate_queries_of(Doubles labels, Doubles scores, Integers offsets, OptionalOrder order, Levels32 levels,
+                         Levels32 n_levels, std::optional<Integers> docid, std::optional<Integers> n_ranked,
+                         const std::vector<Measure> &measures, Ties ties, bool with_pairs, bool with_rows,
+                         int n_threads) {
     const std::size_t n_rows = labels.shape(0);
     const QueryView queries = checked_queries(offsets, order, n_rows);
     const std::vector<double> own = checked_scores(scores, n_rows);
-    if (docid) require_length(docid->shape(0), std::int64_t(n_rows), "docid");
+    require_length(docid, std::int64_t(n_rows), "docid");
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     if (n_ranked) check_ranked(span_of(*n_ranked), span_of(offsets));
     const RankInput input{queries,           span_of(labels), own,              span_of(levels),
                           span_of(n_levels), span_of(docid),  span_of(n_ranked)};
-    const Counted counted{with_pairs, with_rows};
-    MetricValues result =
-        unlocked([&] { return evaluate_queries(input, measures, ties, counted, n_threads); });
-    return std::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
-                           to_numpy(std::move(result.pairs)), to_numpy(std::move(result.rows)));
+    MetricValues found = unlocked([&] {
+        return evaluate_queries(input, measures, ties, {with_pairs, with_rows}, n_threads);
+    });
+    return to_tuple(std::move(found.values), std::move(found.means), std::move(found.pairs), std::move(found.rows));
 }
 
-auto ranks_within_queries_of(Vector<double> scores, Vector<std::int64_t> offsets,
-                             OptionalOrder order, int n_threads) {
+auto ranks_within_queries_of(Doubles scores, Integers offsets, OptionalOrder order, int n_threads) {
     const QueryView queries = checked_queries(offsets, order, scores.shape(0));
     const std::vector<double> own = checked_scores(scores, scores.shape(0));
     std::vector<std::int64_t> ranks(scores.shape(0));
     unlocked([&] { ranks_within_queries(queries, own, n_threads, ranks); });
     return to_numpy(std::move(ranks));
+}
+
+Measure new_measure(Kind kind, std::int64_t k, Gain gain, Discount discount, double relevant_from, double y_max,
+                    double empty, bool short_is_zero, bool reachable, bool step_precision, double persistence) {
+    if (k < 0) throw std::invalid_argument("k must be >= 0");
+    return {kind, k, gain, discount, relevant_from, y_max, empty, short_is_zero, reachable, step_precision, persistence};
 }
 
 void bind_measure(nb::module_ &m) {
@@ -104,41 +93,23 @@ void bind_measure(nb::module_ &m) {
         .value("success", Kind::success)
         .value("kendall_tau", Kind::kendall_tau);
     nb::class_<Measure>(m, "Measure", "A measure with every convention decided.")
-        .def("__init__",
-             [](Measure *self, Kind kind, std::int64_t k, Gain gain, Discount discount,
-                double relevant_from, double y_max, double empty, bool short_is_zero,
-                bool reachable, bool step_precision, double persistence) {
-                 if (k < 0) throw std::invalid_argument("k must be >= 0");
-                 new (self) Measure{kind,  k,     gain,          discount,  relevant_from,
-                                    y_max, empty, short_is_zero, reachable, step_precision,
-                                    persistence};
-             },
-             nb::kw_only(), nb::arg("kind"), nb::arg("k"), nb::arg("gain"), nb::arg("discount"),
-             nb::arg("relevant_from"), nb::arg("y_max"), nb::arg("empty"),
-             nb::arg("short_is_zero"), nb::arg("reachable"), nb::arg("step_precision"),
-             nb::arg("persistence"));
+        .def(nb::new_(&new_measure), nb::kw_only(), nb::arg("kind"), nb::arg("k"), nb::arg("gain"),
+             nb::arg("discount"), nb::arg("relevant_from"), nb::arg("y_max"), nb::arg("empty"),
+             nb::arg("short_is_zero"), nb::arg("reachable"), nb::arg("step_precision"), nb::arg("persistence"));
 }
 
 }  // namespace
 
 void bind_metrics(nb::module_ &m) {
     bind_measure(m);
-    m.def("evaluate_queries", &evaluate_queries_of, nb::arg("labels").noconvert(),
-          nb::arg("scores").noconvert(), nb::arg("offsets").noconvert(),
-          nb::arg("order").noconvert().none(), nb::arg("levels").noconvert(),
-          nb::arg("n_levels").noconvert(), nb::arg("docid").noconvert().none(),
-          nb::arg("n_ranked").noconvert().none(),
-          nb::arg("measures"), nb::arg("ties"), nb::arg("with_pairs"), nb::arg("with_rows"),
-          nb::arg("n_threads") = 1,
-          "(values by measure and query, means, pair counts, row counts by query), each flat.");
-    m.def("ranks_within_queries", &ranks_within_queries_of, nb::arg("scores").noconvert(),
-          nb::arg("offsets").noconvert(), nb::arg("order").noconvert().none(),
-          nb::arg("n_threads") = 1, "Rank of each row in its query, from 1.");
-    m.def("weighted_concordance", &concordance, nb::arg("offsets").noconvert(),
-          nb::arg("levels").noconvert(), nb::arg("scores").noconvert(),
-          nb::arg("weight").noconvert(),
-          "Total weight of the pairs in the right order, in the wrong one, and tied.");
-    m.def("censored_concordance", &censored_concordance_of, nb::arg("offsets").noconvert(),
-          nb::arg("event").noconvert(), nb::arg("time").noconvert(), nb::arg("risk").noconvert(),
-          nb::arg("tolerance"), "Comparable pairs: concordant, discordant, tied in risk, in time.");
+    def(m, "evaluate_queries", &evaluate_queries_of,
+        {"labels", "scores", "offsets", "order", "levels", "n_levels", "docid", "n_ranked", "measures", "ties",
+         "with_pairs", "with_rows"}, nb::arg("n_threads") = 1,
+        "(values by measure and query, means, pair counts, row counts by query), each flat.");
+    def(m, "ranks_within_queries", &ranks_within_queries_of, {"scores", "offsets", "order"}, nb::arg("n_threads") = 1,
+        "Rank of each row in its query, from 1.");
+    def(m, "weighted_concordance", &concordance, {"offsets", "levels", "scores", "weight"},
+        "Total weight of the pairs in the right order, in the wrong one, and tied.");
+    def(m, "censored_concordance", &censored_concordance_of, {"offsets", "event", "time", "risk", "tolerance"},
+        "Comparable pairs: concordant, discordant, tied in risk, in time.");
 }

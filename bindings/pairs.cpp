@@ -1,29 +1,83 @@
-// Pair losses over queries.
-#include <nanobind/stl/string.h>
+// Pair losses at given scores: over all pairs of queries, over listed preferences, over the pairs of a ranking,
+// and as the literature counts them.
+#include <sstream>
 
-#include "module.hpp"
+#include "hessian.hpp"
 #include "points.hpp"
-#include "simd.hpp"
+#include "preferences.hpp"
+#include "published/point.hpp"
+#include "swaps.hpp"
 
 namespace {
 
-BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
-                          Vector<std::int32_t> n_levels, std::optional<Vector<double>> row_weight,
-                          std::optional<Vector<double>> query_weight,
-                          std::optional<Vector<double>> gain, bool adjacent) {
-    check_offsets(span_of(offsets), levels.shape(0));
-    check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
-    const auto n = std::int64_t(levels.shape(0)), n_queries = std::int64_t(n_levels.shape(0));
-    if (row_weight) require_length(row_weight->shape(0), n, "row_weight");
-    if (query_weight) require_length(query_weight->shape(0), n_queries, "query_weight");
-    if (gain) require_length(gain->shape(0), n, "gain");
-    for (std::size_t q = 0; q < n_levels.shape(0); ++q) {
-        const std::int64_t length = offsets(q + 1) - offsets(q);
-        if (length > INT32_MAX) throw std::invalid_argument("a query has more than 2^31 - 1 rows");
+PairLoss pair_loss(const std::string &name, double epsilon) {
+    const auto kind = choose<PairLoss::Kind>("loss", name, {{"squared_hinge", PairLoss::squared_hinge},
+        {"hinge", PairLoss::hinge}, {"huber", PairLoss::huber}});
+    // Sums over a band are differences divided by ε: below, they would be nothing but rounding.
+    if (kind == PairLoss::huber && !(epsilon >= 1e-10 && epsilon <= 1.0)) {
+        std::ostringstream message;
+        message << "epsilon must lie in [1e-10, 1], got " << epsilon;
+        throw std::invalid_argument(message.str());
     }
+    return {kind, epsilon};
+}
+
+// ---- what all points have in common -----------------------------------------------------------
+
+template <class Point>
+nb::class_<Point> point_class(nb::module_ &m, const char *name, const char *text) {
+    nb::class_<Point> c(m, name, text);
+    c.def_ro("value", &Point::value);
+    c.def_ro("sum_of_slacks", &Point::sum_of_slacks);
+    c.def_ro("n_violations", &Point::n_violations);
+    c.def_prop_ro("gradient", [](nb::handle_t<Point> self) {
+        return view_of(self, nb::cast<const Point &>(self).gradient);
+    });
+    return c;
+}
+
+/// Its curvature, and how far rounding may have taken the numbers.
+template <class Point>
+void bind_curved(nb::class_<Point> &c) {
+    c.def_ro("inner_slacks", &Point::inner_slacks);
+    c.def_ro("total_curvature", &Point::total_curvature);
+    c.def_ro("value_error", &Point::value_error);
+    c.def_ro("slacks_error", &Point::slacks_error);
+    c.def_ro("dual_error", &Point::dual_error);
+    c.def_ro("gradient_error", &Point::gradient_error);
+    def(c, "multiply", [](const Point &point, Doubles v, int n_threads) {
+        require_length(v.shape(0), std::int64_t(point.gradient.size()), "v");
+        std::vector<double> out(v.shape(0));
+        unlocked([&] { point.multiply(span_of(v), out, n_threads); });
+        return to_numpy(std::move(out));
+    }, {"v", "n_threads"});
+}
+
+/// The same on one thread.
+template <class Point>
+void bind_multiply(nb::class_<Point> &c) {
+    def(c, "multiply", [](const Point &point, Doubles v) {
+        require_length(v.shape(0), std::int64_t(point.gradient.size()), "v");
+        std::vector<double> out(v.shape(0));
+        unlocked([&] { point.multiply(span_of(v), out); });
+        return to_numpy(std::move(out));
+    }, {"v"});
+}
+
+// ---- all pairs of queries ---------------------------------------------------------------------
+
+BoundProblem pair_problem(Integers offsets, Levels32 levels, Levels32 n_levels, OptionalDoubles row_weight,
+                          OptionalDoubles query_weight, OptionalDoubles gain, bool adjacent) {
+    check_queries(offsets, levels, n_levels);
+    require_length(row_weight, std::int64_t(levels.shape(0)), "row_weight");
+    require_length(query_weight, std::int64_t(n_levels.shape(0)), "query_weight");
+    require_length(gain, std::int64_t(levels.shape(0)), "gain");
+    for (std::size_t q = 0; q < n_levels.shape(0); ++q)
+        if (offsets(q + 1) - offsets(q) > INT32_MAX)
+            throw std::invalid_argument("a query has more than 2^31 - 1 rows");
     BoundProblem bound;
-    bound.offsets.assign(offsets.data(), offsets.data() + offsets.shape(0));
-    bound.n_levels.assign(n_levels.data(), n_levels.data() + n_levels.shape(0));
+    bound.offsets = own_copy(offsets);
+    bound.n_levels = own_copy(n_levels);
     bound.keep_alive = nb::make_tuple(levels, row_weight, query_weight, gain);
     bound.problem = {bound.offsets, span_of(levels), bound.n_levels, span_of(row_weight),
                      span_of(query_weight), {}, span_of(gain), adjacent};
@@ -32,37 +86,155 @@ BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> lev
     return bound;
 }
 
+PairPoint pair_point(const BoundProblem &problem, const std::string &loss, double epsilon, Doubles z,
+                     const PairPoint *near, int n_threads) {
+    const PairProblem &pairs = problem.checked(z);
+    if (near && near->problem().offsets.data() != pairs.offsets.data())
+        throw std::invalid_argument("near is a point of another problem");
+    const PairLoss kind = pair_loss(loss, epsilon);
+    return unlocked([&] { return PairPoint(pairs, kind, span_of(z), near, n_threads); });
+}
+
+auto hessian_product_of(const BoundRows &rows, OptionalOrder order, const PairPoint &point, Doubles v, int n_threads) {
+    const Positions x(rows, order);
+    require_length(point.gradient.size(), x.size(), "the point");
+    require_length(v.shape(0), n_columns(rows.rows), "v");
+    std::vector<double> out(v.shape(0));
+    PageArray<double> image(point.gradient.size(), PageArray<double>::huge);
+    unlocked([&] { hessian_product(x.rows, x.order, point, span_of(v), out, writable(image), n_threads); });
+    return to_tuple(std::move(out), std::move(image));
+}
+
+void bind_queries(nb::module_ &m) {
+    nb::class_<BoundProblem>(m, "PairProblem", "Queries, levels and weights of a pair loss.");
+    def(m, "pair_problem", &pair_problem,
+        {"offsets", "levels", "n_levels", "row_weight", "query_weight", "gain", "adjacent"});
+    auto point = point_class<PairPoint>(m, "PairPoint", "A pair loss at given scores.");
+    bind_curved(point);
+    def(m, "pair_point", &pair_point, {"problem", "loss", "epsilon", "z", "near", "n_threads"},
+        nb::keep_alive<0, 1>());
+    def(m, "hessian_product", &hessian_product_of, {"rows", "order", "point", "v", "n_threads"},
+        "(H v, X v) in one pass over the rows.");
+    bind_hessian<PairPoint>(m, "hessian_matrix", "hessian_diagonal", "An estimate of the diagonal of H.");
+}
+
+// ---- pairs listed one by one ------------------------------------------------------------------
+
+PreferenceList preference_list(Integers winners, Integers losers, OptionalDoubles weight, std::int64_t n_rows) {
+    const auto n = std::int64_t(winners.shape(0));
+    require_length(losers.shape(0), n, "losers");
+    require_length(weight, n, "weight");
+    if (n_rows < 0) throw std::invalid_argument("n_rows is negative");
+    for (const auto &side : {span_of(winners), span_of(losers)})
+        for (const std::int64_t i : side)
+            if (i < 0 || i >= n_rows)
+                throw std::invalid_argument("a preference names a row that does not exist");
+    return unlocked([&] { return PreferenceList(span_of(winners), span_of(losers), span_of(weight), n_rows); });
+}
+
+PreferencePoint preference_point(const PreferenceList &list, const std::string &loss, double epsilon, Doubles z,
+                                 int n_threads) {
+    require_length(z.shape(0), list.n_rows(), "z");
+    const PairLoss kind = pair_loss(loss, epsilon);
+    return unlocked([&] { return PreferencePoint(list, kind, span_of(z), n_threads); });
+}
+
+void bind_preferences(nb::module_ &m) {
+    nb::class_<PreferenceList>(m, "PreferenceList", "Preferences by winner, loser and weight.");
+    def(m, "preference_list", &preference_list, {"winners", "losers", "weight", "n_rows"});
+    auto point = point_class<PreferencePoint>(m, "PreferencePoint", "Loss of listed preferences at given scores.");
+    bind_curved(point);
+    def(m, "preference_point", &preference_point, {"list", "loss", "epsilon", "z", "n_threads"},
+        nb::keep_alive<0, 1>());
+    bind_hessian<PreferencePoint>(m, "preference_hessian_matrix", "preference_hessian_diagonal",
+                                  "The diagonal of H.");
+}
+
+// ---- pairs of a ranking -----------------------------------------------------------------------
+
+struct BoundSwaps {
+    std::shared_ptr<const SwapProblem> problem;
+};
+
+/// Copies of all arrays: what is checked stays as it was.
+BoundSwaps swap_problem(Integers offsets, Levels32 depth, Doubles gain, Doubles first, Doubles second, Doubles factor,
+                        OptionalDoubles weight) {
+    const auto n_rows = std::int64_t(gain.shape(0));
+    require_length(first.shape(0), n_rows, "first");
+    require_length(second.shape(0), n_rows, "second");
+    require_length(factor.shape(0), n_rows, "factor");
+    require_length(weight, n_rows, "weight");
+    SwapProblem problem{own_copy(offsets), own_copy(depth), own_copy(gain), own_copy(first), own_copy(second),
+                        own_copy(factor), own_copy(weight)};
+    check_offsets(problem.offsets, std::size_t(n_rows));
+    require_length(problem.depth.size(), problem.n_queries(), "depth");
+    for (std::int64_t q = 0; q < problem.n_queries(); ++q)
+        if (problem.depth[q] < 0 || problem.depth[q] > problem.length(q))
+            throw std::invalid_argument("a depth is not within its query");
+    return {std::make_shared<const SwapProblem>(std::move(problem))};
+}
+
+SwapPoint swap_point(const BoundSwaps &swaps, const std::string &loss, double epsilon, Doubles z, int n_threads) {
+    require_length(z.shape(0), swaps.problem->n_rows(), "z");
+    const PairLoss kind = pair_loss(loss, epsilon);
+    return unlocked([&] { return SwapPoint(swaps.problem, kind, span_of(z), n_threads); });
+}
+
+void bind_swaps(nb::module_ &m) {
+    nb::class_<BoundSwaps>(m, "SwapProblem", "Gains and places of the rows of a ranking.");
+    def(m, "swap_problem", &swap_problem, {"offsets", "depth", "gain", "first", "second", "factor", "weight"});
+    def(m, "swap_totals", [](const BoundSwaps &swaps) {
+        SwapTotals totals = unlocked([&] { return swap_totals(*swaps.problem); });
+        return to_tuple(std::move(totals.weight), std::move(totals.n_pairs));
+    }, {"problem"}, "Sum of the weights of each query, and how many of its pairs have one.");
+    auto point = point_class<SwapPoint>(m, "SwapPoint", "Loss of the pairs of a ranking at given scores.");
+    bind_curved(point);
+    def(m, "swap_point", &swap_point, {"problem", "loss", "epsilon", "z", "n_threads"});
+    bind_hessian<SwapPoint>(m, "swap_hessian_matrix", "swap_hessian_diagonal", "The diagonal of H.");
+}
+
+// ---- the literature ---------------------------------------------------------------------------
+
+using published::ExplicitPairs, published::ExplicitPairsPoint, published::PublishedPoint;
+
+PublishedPoint published_point(const BoundProblem &problem, Doubles z, const std::string &counting) {
+    const PairProblem &pairs = problem.checked(z);
+    check_published(pairs);
+    const published::Count count = published::counting(counting);
+    return unlocked([&] { return PublishedPoint(pairs, span_of(z), count); });
+}
+
+ExplicitPairs explicit_pairs(const BoundProblem &problem) {
+    check_published(problem.problem);
+    return unlocked([&] { return ExplicitPairs(problem.problem); });
+}
+
+ExplicitPairsPoint explicit_pairs_point(const ExplicitPairs &pairs, Doubles z) {
+    require_length(z.shape(0), pairs.problem.n_rows(), "z");
+    return unlocked([&] { return ExplicitPairsPoint(pairs, span_of(z)); });
+}
+
+void bind_published(nb::module_ &m) {
+    auto point = point_class<PublishedPoint>(m, "PublishedPoint",
+                                             "Pair loss at given scores by a published way of counting.");
+    bind_multiply(point);
+    point.def_prop_ro("hinge_gradient", [](nb::handle_t<PublishedPoint> self) {
+        return view_of(self, nb::cast<const PublishedPoint &>(self).hinge_gradient);
+    }, "A sub-gradient of sum_of_slacks.");
+    def(m, "published_point", &published_point, {"problem", "z", "counting"}, nb::keep_alive<0, 1>());
+    nb::class_<ExplicitPairs>(m, "ExplicitPairs", "All pairs of a problem, written down.")
+        .def("__len__", [](const ExplicitPairs &list) { return list.pairs.size(); });
+    def(m, "explicit_pairs", &explicit_pairs, {"problem"}, nb::keep_alive<0, 1>());
+    auto explicit_point = point_class<ExplicitPairsPoint>(m, "ExplicitPairsPoint", "Squared hinge over explicit pairs.");
+    bind_multiply(explicit_point);
+    def(m, "explicit_pairs_point", &explicit_pairs_point, {"pairs", "z"}, nb::keep_alive<0, 1>());
+}
+
 }  // namespace
 
 void bind_pairs(nb::module_ &m) {
-    nb::class_<BoundProblem>(m, "PairProblem", "Queries, levels and weights of a pair loss.");
-    m.def("pair_problem", &pair_problem, nb::arg("offsets").noconvert(),
-          nb::arg("levels").noconvert(), nb::arg("n_levels").noconvert(),
-          nb::arg("row_weight").noconvert().none(), nb::arg("query_weight").noconvert().none(),
-          nb::arg("gain").noconvert().none(), nb::arg("adjacent"));
-
-    auto point = nb::class_<BoundPoint>(m, "PairPoint", "A pair loss at given scores.");
-    bind_point(point);
-    bind_errors(point);
-    point.def_prop_ro("inner_slacks", [](const BoundPoint &p) { return p.point->inner_slacks; });
-    point.def_prop_ro("total_curvature",
-                      [](const BoundPoint &p) { return p.point->total_curvature; });
-    point.def("multiply", [](const BoundPoint &p, Vector<double> v, int n_threads) {
-        require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
-        std::vector<double> out(v.shape(0));
-        unlocked([&] { p.point->multiply(span_of(v), out, n_threads); });
-        return to_numpy(std::move(out));
-    }, nb::arg("v").noconvert(), nb::arg("n_threads"));
-    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, const std::string &loss,
-                           double epsilon, Vector<double> z, const BoundPoint *near, int n_threads) {
-        if (near && !near->problem.is(problem))
-            throw std::invalid_argument("near is a point of another problem");
-        const PairPoint *guess = near ? near->point.get() : nullptr;
-        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).checked(z);
-        const PairLoss kind = pair_loss(loss, epsilon);
-        return BoundPoint{unlocked([&] {
-            return std::make_shared<PairPoint>(pairs, kind, span_of(z), guess, n_threads);
-        }), nb::borrow(problem)};
-    }, nb::arg("problem"), nb::arg("loss"), nb::arg("epsilon"), nb::arg("z").noconvert(),
-       nb::arg("near").none(), nb::arg("n_threads"));
+    bind_queries(m);
+    bind_preferences(m);
+    bind_swaps(m);
+    bind_published(m);
 }

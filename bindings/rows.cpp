@@ -1,11 +1,11 @@
-// Matrices: views of NumPy arrays, checked once.
-#include <nanobind/stl/optional.h>
+// Matrices, checked once; their columns, scanned, scaled and gathered from tables; queries and levels.
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
 
 #include "arrays.hpp"
-#include "module.hpp"
-#include "row_checks.hpp"
+#include "checksum.hpp"
+#include "column_scan.hpp"
+#include "interleave.hpp"
+#include "rows.hpp"
 
 namespace {
 
@@ -14,49 +14,181 @@ BoundRows dense_rows(Matrix<Value> x) {
     // NumPy gives arrays without elements strides of 0.
     if (x.shape(0) > 0 && x.shape(1) > 1 && x.stride(1) != 1)
         throw std::invalid_argument("rows must be contiguous");
-    const auto n_rows = static_cast<std::int64_t>(x.shape(0));
-    const auto n_columns = static_cast<std::int64_t>(x.shape(1));
+    const auto n_rows = std::int64_t(x.shape(0)), n_columns = std::int64_t(x.shape(1));
     const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
     return {DenseRows<Value>{x.data(), stride, n_rows, n_columns}, nb::cast(x)};
 }
 
 template <class Value>
-BoundRows csr_rows(Vector<Value> values, Vector<std::int32_t> columns, Vector<std::int64_t> offsets,
-                   std::int64_t n_columns, std::int64_t n_checked) {
-    unlocked([&] {
-        check_csr(values.shape(0), span_of(columns), span_of(offsets), n_columns, n_checked);
-    });
-    const auto n_rows = static_cast<std::int64_t>(offsets.shape(0)) - 1;
+BoundRows csr_rows(Vector<Value> values, Vector<std::int32_t> columns, Integers offsets, std::int64_t n_columns,
+                   std::int64_t n_checked) {
+    unlocked([&] { check_csr(values.shape(0), span_of(columns), span_of(offsets), n_columns, n_checked); });
+    const auto n_rows = std::int64_t(offsets.shape(0)) - 1;
     return {CsrRows<Value>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
             nb::make_tuple(values, columns, offsets)};
+}
+
+template <class Value>
+void bind_rows_of(nb::module_ &m) {
+    def(m, "dense_rows", &dense_rows<Value>, {"x"});
+    def(m, "csr_rows", &csr_rows<Value>, {"values", "columns", "offsets", "n_columns"}, nb::arg("n_checked") = 0,
+        "n_checked: rows at the start that an earlier view has checked, and nobody has changed.");
+}
+
+// ---- columns ----------------------------------------------------------------------------------
+
+/// What the scan found, by the names of ColumnScan.
+nb::dict scan(const BoundRows &x, OptionalDoubles weight, int n_threads) {
+    require_length(weight, n_rows(x.rows), "weight");
+    ColumnScan found = unlocked([&] { return scan_columns(x.rows, span_of(weight), n_threads); });
+    nb::dict out;
+    out["mean"] = to_numpy(std::move(found.mean));
+    out["variance"] = to_numpy(std::move(found.variance));
+    out["low"] = to_numpy(std::move(found.low));
+    out["high"] = to_numpy(std::move(found.high));
+    out["norms"] = to_numpy(std::move(found.norms));
+    out["largest"] = to_numpy(std::move(found.largest));
+    out["n_nonzero"] = to_numpy(std::move(found.n_nonzero));
+    out["n_missing"] = to_numpy(std::move(found.n_missing));
+    out["checksum"] = found.checksum;
+    return out;
+}
+
+/// What lies outside of a range, by the names of ColumnStrays.
+nb::dict strays(const BoundRows &x, Doubles floor, Doubles ceiling, int n_threads) {
+    require_length(floor.shape(0), n_columns(x.rows), "floor");
+    require_length(ceiling.shape(0), n_columns(x.rows), "ceiling");
+    ColumnStrays found = unlocked([&] { return find_strays(x.rows, span_of(floor), span_of(ceiling), n_threads); });
+    nb::dict out;
+    out["n_outside"] = to_numpy(std::move(found.n_outside));
+    out["excess"] = to_numpy(std::move(found.excess));
+    out["worst"] = to_numpy(std::move(found.worst));
+    out["worst_row"] = to_numpy(std::move(found.worst_row));
+    out["first_missing"] = to_numpy(std::move(found.first_missing));
+    return out;
+}
+
+nb::object scale_queries(const BoundRows &x, Integers offsets, OptionalOrder order, int n_threads) {
+    const QueryView queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
+    return std::visit([&]<class Storage>(const Storage &view) {
+        using Value = typename Storage::value_type;
+        std::int64_t n_entries = view.n_rows * view.n_columns;
+        if constexpr (requires { view.offsets; }) n_entries = view.offsets[view.n_rows];
+        std::vector<Value> out(n_entries);
+        unlocked([&] {
+            divide_by_query_range<Value>(x.rows, queries.offsets, queries.order, out.data(), n_threads);
+        });
+        return nb::cast(to_numpy(std::move(out)));
+    }, x.rows);
+}
+
+// ---- columns of tables, as Arrow lays them out --------------------------------------------------
+
+using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bits = Vector<std::uint8_t>;
+
+template <class... Types>
+TableColumn::Values typed(const AnyVector &column, std::variant<const Types *...>) {
+    TableColumn::Values values;
+    const bool known = ((column.dtype() == nb::dtype<Types>() &&
+                         (values = static_cast<const Types *>(column.data()), true)) || ...);
+    if (!known) throw std::invalid_argument("a column is of a type that is no plain number");
+    return values;
+}
+
+template <class Value>
+std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid, Integers first_bit,
+                                  nb::ndarray<Value, nb::ndim<2>, nb::device::cpu> out, int n_threads) {
+    const auto n_rows = std::int64_t(out.shape(0)), n_columns = std::int64_t(out.shape(1));
+    require_length(nb::len(columns), n_columns, "columns");
+    require_length(nb::len(valid), n_columns, "valid");
+    require_length(first_bit.shape(0), n_columns, "first_bit");
+    if (n_rows > 0 && n_columns > 1 && out.stride(1) != 1)
+        throw std::invalid_argument("rows must be contiguous");
+    std::vector<AnyVector> held;  // the arrays live as long as the copying
+    std::vector<Bits> bits;
+    std::vector<TableColumn> parts;
+    for (std::size_t j = 0; j < out.shape(1); ++j) {
+        held.push_back(nb::cast<AnyVector>(columns[j], false));
+        require_length(held.back().shape(0), n_rows, "a column");
+        TableColumn part{typed(held.back(), TableColumn::Values()), nullptr, first_bit(j)};
+        if (!valid[j].is_none()) {
+            bits.push_back(nb::cast<Bits>(valid[j], false));
+            const auto n_bits = 8 * std::int64_t(bits.back().shape(0));
+            if (part.first_bit < 0 || n_rows > n_bits || part.first_bit > n_bits - n_rows)
+                throw std::invalid_argument("a validity bitmap is too short");
+            part.valid = bits.back().data();
+        }
+        parts.push_back(part);
+    }
+    const std::int64_t stride = n_rows > 1 ? out.stride(0) : n_columns;
+    const Specials seen = unlocked([&] {
+        return interleave_columns<Value>(parts, n_rows, out.data(), stride, n_threads);
+    });
+    return {seen.missing, seen.infinite};
+}
+
+template <class Value>
+void bind_interleave(nb::module_ &m) {
+    def(m, "interleave_columns", &interleave<Value>, {"columns", "valid", "first_bit", "out"}, nb::arg("n_threads") = 1,
+        "Columns into the rows of `out`, NaN where a bit of `valid` is 0: whether any is NaN, "
+        "and whether any is infinite.");
+}
+
+// ---- queries ----------------------------------------------------------------------------------
+
+auto factorise_ids(Integers ids) {
+    Codes found = unlocked([&] { return factorise(span_of(ids)); });
+    return to_tuple(std::move(found.codes), std::move(found.first));
+}
+
+auto group_rows_of(Integers codes, std::int64_t n_queries) {
+    if (n_queries < 0) throw std::invalid_argument("n_queries must be >= 0");
+    Grouping found = unlocked([&] { return group_rows(span_of(codes), n_queries); });
+    return std::make_tuple(to_numpy(std::move(found.order)), to_numpy(std::move(found.offsets)), found.is_identity);
+}
+
+auto rank_levels_of(Doubles labels, Integers offsets, OptionalOrder order, int n_threads) {
+    const QueryView queries = checked_queries(offsets, order, labels.shape(0));
+    const std::vector<double> own = without_nan(labels, "a label");
+    Levels found = unlocked([&] { return rank_levels(own, queries.offsets, queries.order, n_threads); });
+    return to_tuple(std::move(found.levels), std::move(found.n_levels));
+}
+
+auto count_pairs_of(Levels32 levels, Integers offsets, Levels32 n_levels) {
+    check_queries(offsets, levels, n_levels);
+    return to_numpy(unlocked([&] { return count_pairs(span_of(levels), span_of(offsets), span_of(n_levels)); }));
 }
 
 }  // namespace
 
 void bind_rows(nb::module_ &m) {
     nb::class_<BoundRows>(m, "Rows", "A view of a row-major matrix, dense or CSR.")
-        .def_prop_ro("shape", [](const BoundRows &r) {
-            return nb::make_tuple(n_rows(r.rows), n_columns(r.rows));
-        });
-    m.def("dense_rows", &dense_rows<float>, nb::arg("x").noconvert());
-    m.def("dense_rows", &dense_rows<double>, nb::arg("x").noconvert());
-    const auto csr = [&](auto function) {
-        m.def("csr_rows", function, nb::arg("values").noconvert(), nb::arg("columns").noconvert(),
-              nb::arg("offsets").noconvert(), nb::arg("n_columns"), nb::arg("n_checked") = 0,
-              "n_checked: rows at the start that an earlier view has checked, and nobody has changed.");
-    };
-    csr(&csr_rows<float>);
-    csr(&csr_rows<double>);
-    m.def("first_non_finite",
-          [](const BoundRows &rows, int n_threads) {
-              return unlocked([&] { return first_non_finite(rows.rows, n_threads); });
-          },
-          nb::arg("rows"), nb::arg("n_threads") = 1,
-          "(row, column) of the first NaN or infinity, or None.");
-    m.def("columns_increase",
-          [](const BoundRows &rows, int n_threads) {
-              return unlocked([&] { return columns_increase(rows.rows, n_threads); });
-          },
-          nb::arg("rows"), nb::arg("n_threads") = 1,
-          "Whether the column indices of every row increase strictly.");
+        .def_prop_ro("shape", [](const BoundRows &r) { return nb::make_tuple(n_rows(r.rows), n_columns(r.rows)); });
+    bind_rows_of<float>(m);
+    bind_rows_of<double>(m);
+    def(m, "first_non_finite", [](const BoundRows &rows, int n_threads) {
+        return unlocked([&] { return first_non_finite(rows.rows, n_threads); });
+    }, {"rows"}, nb::arg("n_threads") = 1, "(row, column) of the first NaN or infinity, or None.");
+    def(m, "columns_increase", [](const BoundRows &rows, int n_threads) {
+        return unlocked([&] { return columns_increase(rows.rows, n_threads); });
+    }, {"rows"}, nb::arg("n_threads") = 1, "Whether the column indices of every row increase strictly.");
+    def(m, "scan_columns", &scan, {"rows", "weight", "n_threads"},
+        "Moments, ranges, norms and counts of every column, absent entries being 0, and the checksum of the rows.");
+    def(m, "find_strays", &strays, {"rows", "floor", "ceiling", "n_threads"},
+        "Values of every column below its floor, above its ceiling, or missing.");
+    def(m, "scale_queries", &scale_queries, {"rows", "offsets", "order", "n_threads"},
+        "The stored entries, each divided by the range of its column within its query.");
+    bind_interleave<float>(m);
+    bind_interleave<double>(m);
+    def(m, "crc32c", [](Vector<std::uint8_t> bytes, std::uint32_t before) {
+        return unlocked([&] { return crc32c(span_of(bytes), before); });
+    }, {"bytes"}, nb::arg("before") = 0, "CRC-32C of the bytes, which continues that of what came before.");
+    def(m, "factorise", &factorise_ids, {"ids"},
+        "(codes, first): ids numbered by first appearance, and the row of each first appearance.");
+    def(m, "group_rows", &group_rows_of, {"codes", "n_queries"},
+        "(order, offsets, is_identity): a stable counting sort; order is empty if the identity.");
+    def(m, "rank_levels", &rank_levels_of, {"labels", "offsets", "order"}, nb::arg("n_threads") = 1,
+        "(levels, n_levels): dense ranks of the labels of each query.");
+    def(m, "count_pairs", &count_pairs_of, {"levels", "offsets", "n_levels"}, "Pairs (i above j) of each query.");
 }

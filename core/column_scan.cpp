@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
 
 #include "checksum.hpp"
 #include "parallel.hpp"
-#include "row_range.hpp"
+#include "products.hpp"
 #include "simd.hpp"
 
 namespace linrank {
+
 namespace {
 
 /// Rows of weight 0 are absent from moments: n_rows and weight count the others.
@@ -21,7 +23,7 @@ struct Totals {
 };
 
 Totals count_rows(std::int64_t n_rows, std::span<const double> weight) {
-    if (weight.empty()) return {n_rows, 0, static_cast<double>(n_rows)};
+    if (weight.empty()) return {n_rows, 0, double(n_rows)};
     Totals totals;
     for (std::int64_t i = 0; i < n_rows; ++i) {
         totals.n_rows += weight[i] > 0.0;
@@ -123,15 +125,14 @@ public:
             else for (std::int64_t t = 0; t < n; ++t) values.add(first + t * rows.stride, width);
             const DenseBlock<Value> x{rows.values, rows.stride, width, nullptr, b, n};
             const double *w = weight.empty() ? nullptr : weight.data() + b;
-            if constexpr (std::is_same_v<Value, float>) kernels().add_columns_f32(x, w, sums);
-            else kernels().add_columns_f64(x, w, sums);
+            simd().of<Value>().add_columns(x, w, sums);
         }
     }
 
     Sums<Value, std::int64_t> column(std::int64_t j) const {
         const Value largest = low[j] > high[j] ? 0 : std::max(-low[j], high[j]);
         return {sum[j],  square[j], squares[j], 0.0, 0.0, low[j], high[j], std::max(largest, weightless[j]),
-                0,       static_cast<std::int64_t>(n_nonzero[j]), 0};
+                0,       std::int64_t(n_nonzero[j]), 0};
     }
 
     Check offsets, columns, values;
@@ -253,18 +254,12 @@ ColumnScan scan_chunks(const Storage &rows, std::span<const double> weight, cons
 /// var x = E(x - p)² - (E x - p)² for every p. With p the value of one of the rows, cancellation is
 /// harmless in a single pass: var x >= (w_p / Σw)(p - E x)², so at most a factor Σw / w_p of the
 /// precision is lost. The heaviest row makes that at most n_rows.
-template <class Value>
-std::vector<double> values_of_row(const DenseRows<Value> &rows, std::int64_t i) {
-    if (rows.n_rows == 0) return std::vector<double>(rows.n_columns);
-    return {rows.values + i * rows.stride, rows.values + i * rows.stride + rows.n_columns};
-}
-
-template <class Value>
-std::vector<double> values_of_row(const CsrRows<Value> &rows, std::int64_t i) {
+/// A value that CSR rows leave out, or lack, is 0.
+template <class Storage>
+std::vector<double> values_of_row(const Storage &rows, std::int64_t i) {
     std::vector<double> values(rows.n_columns);
     if (rows.n_rows == 0) return values;
-    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-        values[rows.columns[k]] = rows.values[k] == rows.values[k] ? rows.values[k] : 0;
+    for_each_entry(rows, i, [&](std::int64_t c, double x) { values[c] = std::isnan(x) && requires { rows.offsets; } ? 0 : x; });
     return values;
 }
 
@@ -325,7 +320,7 @@ ColumnStrays find_strays_in(const Storage &rows, std::span<const double> floor, 
         std::vector<Strays> &found = chunks[c];
         found.resize(rows.n_columns);
         for (std::int64_t i = rows.n_rows * c / n_chunks; i < rows.n_rows * (c + 1) / n_chunks; ++i)
-            for_each_entry(rows, i, [&](std::size_t j, double x) { found[j].add(x, i, floor[j], ceiling[j]); });
+            for_each_entry(rows, i, [&](std::int64_t j, double x) { found[j].add(x, i, floor[j], ceiling[j]); });
     });
     ColumnStrays out;
     for (std::int64_t j = 0; j < rows.n_columns; ++j) {
@@ -352,5 +347,84 @@ ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::s
 ColumnScan scan_columns(const Rows &rows, std::span<const double> weight, int n_threads) {
     return std::visit([&](const auto &view) { return scan_rows(view, weight, n_threads); }, rows);
 }
+
+namespace {
+
+/// The range of every column over the rows of one query; all zero between uses.
+class QueryRange {
+public:
+    explicit QueryRange(std::int64_t n_columns)
+        : count(n_columns), minimum(n_columns), maximum(n_columns) {}
+
+    void add(std::int64_t j, double x) {
+        minimum[j] = count[j] == 0 ? x : std::min(minimum[j], x);
+        maximum[j] = count[j] == 0 ? x : std::max(maximum[j], x);
+        ++count[j];
+    }
+
+    /// max - min, where a column seen in fewer than n_rows rows is 0 in the others.
+    double width(std::int64_t j, std::int64_t n_rows) const {
+        const bool gap = count[j] < n_rows;
+        const double low = gap ? std::min(minimum[j], 0.0) : minimum[j];
+        const double high = gap ? std::max(maximum[j], 0.0) : maximum[j];
+        if (std::isinf(high - low))
+            throw std::invalid_argument("a feature spans more than the largest number");
+        return high - low;
+    }
+
+    void forget(std::int64_t j) { count[j] = 0; }
+
+private:
+    std::vector<std::int64_t> count;
+    std::vector<double> minimum, maximum;
+};
+
+template <class View, class Value>
+void divide_query(const View &rows, Order members, std::int64_t first, std::int64_t n_rows, QueryRange &range,
+                  Value *out) {
+    const auto row = [&](std::int64_t t) { return members.empty() ? first + t : members[t]; };
+    for (std::int64_t t = 0; t < n_rows; ++t)
+        for_each_entry(rows, row(t), [&](std::int64_t j, double x) { range.add(j, x); });
+    for (std::int64_t t = 0; t < n_rows; ++t) {
+        Value *at = out + first_entry(rows, row(t));
+        for_each_entry(rows, row(t), [&](std::int64_t j, double x) {
+            const double width = range.width(j, n_rows);
+            *at++ = width > 0.0 ? Value(x / width) : Value{0};
+        });
+    }
+    for (std::int64_t t = 0; t < n_rows; ++t)
+        for_each_entry(rows, row(t), [&](std::int64_t j, double) { range.forget(j); });
+}
+
+}  // namespace
+
+template <class Value>
+void divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
+                           std::span<const std::int64_t> order, Value *out, int n_threads) {
+    const auto n_queries = std::int64_t(offsets.size()) - 1;
+    const std::int64_t n_tasks = std::min<std::int64_t>(n_queries, 4 * std::max(1, n_threads));
+    const auto divide = [&](const auto &view) {
+        using View = std::decay_t<decltype(view)>;
+        if constexpr (std::is_same_v<typename View::value_type, Value>) {
+            parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
+                QueryRange range(view.n_columns);
+                const std::int64_t end = n_queries * (task + 1) / n_tasks;
+                for (std::int64_t q = n_queries * task / n_tasks; q < end; ++q) {
+                    const std::int64_t size = offsets[q + 1] - offsets[q];
+                    const auto members = order.empty() ? order : order.subspan(offsets[q], size);
+                    divide_query(view, members, offsets[q], size, range, out);
+                }
+            });
+        } else {
+            throw std::invalid_argument("the output must have the type of the rows");
+        }
+    };
+    std::visit(divide, rows);
+}
+
+template void divide_by_query_range<float>(const Rows &, std::span<const std::int64_t>,
+                                           std::span<const std::int64_t>, float *, int);
+template void divide_by_query_range<double>(const Rows &, std::span<const std::int64_t>,
+                                            std::span<const std::int64_t>, double *, int);
 
 }  // namespace linrank

@@ -1,7 +1,5 @@
 // All that is asked of a matrix before training, found in one pass over its rows.
 #pragma once
-#include <cstdint>
-#include <span>
 #include <vector>
 
 #include "rows.hpp"
@@ -37,5 +35,16 @@ struct ColumnStrays {
 /// Looks for values below floor[j] or above ceiling[j]; the number of threads does not matter.
 ColumnStrays find_strays(const Rows &rows, std::span<const double> floor, std::span<const double> ceiling,
                          int n_threads);
+
+// Features divided by their range within a query.
+
+/// Writes x_ij / (max_q x_j - min_q x_j), where q is the query of row i; 0 where the range is 0.
+///
+/// Query q is the rows order[t] (or t where `order` is empty) for t in [offsets[q], offsets[q+1]).
+/// `out` has the layout of the stored entries: n_rows x n_columns without gaps for dense rows, one
+/// number per stored entry for CSR.
+template <class Value>
+void divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
+                           std::span<const std::int64_t> order, Value *out, int n_threads);
 
 }  // namespace linrank

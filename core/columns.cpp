@@ -1,23 +1,15 @@
 #include "columns.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
-#include <utility>
-
-#include "parallel.hpp"
 
 namespace linrank {
 namespace {
 
-std::int64_t row_of(Order order, std::int64_t t) {
-    return order.empty() ? t : order[std::size_t(t)];
-}
-
 template <class Value>
 Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int n_threads) {
     const std::int64_t m = rows.n_columns;
-    DenseColumns<Value> out{std::vector<Value>(std::size_t(n * m)), n, m};
+    DenseColumns<Value> out{std::vector<Value>(n * m), n, m};
     // Blocks of rows that stay in cache while every column takes its share of them.
     constexpr std::int64_t block = 64;
     parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
@@ -25,7 +17,7 @@ Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int
         for (std::int64_t c = 0; c < m; ++c) {
             Value *column = out.values.data() + c * n;
             for (std::int64_t t = begin; t < end; ++t)
-                column[t] = rows.values[row_of(order, t) * rows.stride + c];
+                column[t] = rows.values[row_at(order, t) * rows.stride + c];
         }
     });
     return out;
@@ -34,22 +26,21 @@ Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int
 template <class Value>
 Columns transpose(const CsrRows<Value> &rows, Order order, std::int64_t n, int) {
     const std::int64_t m = rows.n_columns;
-    CscColumns<Value> out{std::vector<std::int64_t>(std::size_t(m + 1), 0), {}, {}, n, m};
-    const auto for_each_entry = [&](const auto &body) {
-        for (std::int64_t t = 0; t < n; ++t) {
-            const std::int64_t i = row_of(order, t);
-            for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-                if (rows.values[k] != Value(0)) body(t, std::size_t(rows.columns[k]), rows.values[k]);
-        }
+    CscColumns<Value> out{std::vector<std::int64_t>(m + 1, 0), {}, {}, n, m};
+    const auto for_each_nonzero = [&](const auto &body) {
+        for (std::int64_t t = 0; t < n; ++t)
+            for_each_entry(rows, row_at(order, t), [&](std::int64_t c, Value x) {
+                if (x != Value(0)) body(t, c, x);
+            });
     };
-    for_each_entry([&](std::int64_t, std::size_t c, Value) { ++out.offsets[c + 1]; });
-    for (std::size_t c = 0; c < std::size_t(m); ++c) out.offsets[c + 1] += out.offsets[c];
-    out.positions.resize(std::size_t(out.offsets.back()));
-    out.values.resize(std::size_t(out.offsets.back()));
+    for_each_nonzero([&](std::int64_t, std::int64_t c, Value) { ++out.offsets[c + 1]; });
+    for (std::int64_t c = 0; c < m; ++c) out.offsets[c + 1] += out.offsets[c];
+    out.positions.resize(out.offsets.back());
+    out.values.resize(out.offsets.back());
     std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
-    for_each_entry([&](std::int64_t t, std::size_t c, Value x) {
+    for_each_nonzero([&](std::int64_t t, std::int64_t c, Value x) {
         if (next[c] == out.offsets[c + 1]) return;  // it was 0 when counted: somebody writes to the values
-        const auto k = std::size_t(next[c]++);
+        const std::int64_t k = next[c]++;
         out.positions[k] = std::int32_t(t);
         out.values[k] = x;
     });
@@ -69,7 +60,7 @@ double product(const CscColumns<Value> &columns, std::size_t c, std::span<const 
     double sum = 0.0;
     const auto end = std::size_t(columns.offsets[c + 1]);
     for (auto k = std::size_t(columns.offsets[c]); k < end; ++k)
-        sum += double(columns.values[k]) * r[std::size_t(columns.positions[k])];
+        sum += double(columns.values[k]) * r[columns.positions[k]];
     return sum;
 }
 
@@ -84,14 +75,14 @@ std::vector<double> column_products(const Columns &columns, std::span<const std:
         parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
             const std::int64_t end = std::min(n, (b + 1) * block);
             for (std::int64_t i = b * block; i < end; ++i)
-                out[std::size_t(i)] = product(x, std::size_t(wanted[std::size_t(i)]), r);
+                out[i] = product(x, std::size_t(wanted[i]), r);
         });
     }, columns);
     return out;
 }
 
 Columns columns_of(const Rows &rows, Order order, int n_threads) {
-    const std::int64_t n = order.empty() ? n_rows(rows) : std::int64_t(order.size());
+    const std::int64_t n = n_positions(rows, order);
     if (n > INT32_MAX)
         throw std::invalid_argument("columns of " + std::to_string(n) +
                                     " rows: at most 2^31 - 1 can be told apart");
@@ -101,20 +92,19 @@ Columns columns_of(const Rows &rows, Order order, int n_threads) {
 template <class Value>
 NarrowRows<Value> narrow_rows(const CscColumns<Value> &columns, std::span<const std::int64_t> features) {
     NarrowRows<Value> out;
-    out.offsets.assign(std::size_t(columns.n_rows) + 1, 0);
+    out.offsets.assign(columns.n_rows + 1, 0);
     const auto entries = [&](std::int64_t c) {
-        return std::pair{std::size_t(columns.offsets[std::size_t(c)]),
-                         std::size_t(columns.offsets[std::size_t(c) + 1])};
+        return std::pair{std::size_t(columns.offsets[c]), std::size_t(columns.offsets[c + 1])};
     };
     for (const std::int64_t c : features)
-        for (auto [k, end] = entries(c); k < end; ++k) ++out.offsets[std::size_t(columns.positions[k]) + 1];
+        for (auto [k, end] = entries(c); k < end; ++k) ++out.offsets[columns.positions[k] + 1];
     for (std::size_t i = 1; i < out.offsets.size(); ++i) out.offsets[i] += out.offsets[i - 1];
-    out.values.resize(std::size_t(out.offsets.back()));
-    out.columns.resize(std::size_t(out.offsets.back()));
+    out.values.resize(out.offsets.back());
+    out.columns.resize(out.offsets.back());
     std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
     for (std::size_t number = 0; number < features.size(); ++number)
         for (auto [k, end] = entries(features[number]); k < end; ++k) {
-            const auto at = std::size_t(next[std::size_t(columns.positions[k])]++);
+            const auto at = std::size_t(next[columns.positions[k]]++);
             out.values[at] = columns.values[k];
             out.columns[at] = std::int32_t(number);
         }

@@ -1,12 +1,7 @@
 // A matrix by columns: what a method that moves one weight at a time reads.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <variant>
-#include <vector>
 
 #include "products.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 

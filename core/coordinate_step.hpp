@@ -2,6 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 namespace linrank {
 
@@ -61,7 +64,7 @@ struct CoordinateBound {
     }
 };
 
-/// The step that minimises the bound plus the penalty alpha·|w| or alpha·w², and by how much, at least, it
+/// The step that minimizes the bound plus the penalty alpha·|w| or alpha·w², and by how much, at least, it
 /// lowers loss and penalty.
 struct CoordinateStep {
     double step = 0, decrease = 0;
@@ -107,5 +110,14 @@ private:
         return sign * b.reach(beyond);
     }
 };
+
+// A quadratic with an l1 penalty, small enough that its matrix is written down.
+
+/// Minimizes g·(v - w) + ½(v - w)ᵀH(v - w) + alpha‖v‖₁ over v by coordinate descent from w, H symmetric and
+/// n × n, until no sweep lowers it by more than `enough`, or n_sweeps are done. A coordinate of no curvature
+/// stays.
+std::vector<double> sparse_quadratic(std::span<const double> H, std::span<const double> g,
+                                     std::span<const double> w, double alpha, double enough,
+                                     std::int64_t n_sweeps);
 
 }  // namespace linrank

@@ -1,11 +1,5 @@
 #include "coordinates.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "parallel.hpp"
-
 namespace linrank {
 namespace {
 
@@ -39,15 +33,15 @@ double small_log(double y) { return y * (1.0 - y * (0.5 - y * (1.0 / 3.0 - y * (
 Coordinates::Coordinates(std::shared_ptr<const Columns> columns, std::shared_ptr<const Layering> layering,
                          std::vector<double> factors)
     : state_(std::move(layering)), columns_(std::move(columns)), factors_(std::move(factors)),
-      known_(std::size_t(n_columns(*columns_))) {
+      column_bounds_(std::size_t(n_columns(*columns_))) {
     const Layering &l = *state_.layering;
     for (std::int64_t q = 0; q < l.n_queries(); ++q) {
         largest_ = std::max(largest_, state_.n_layers(q));
         for (std::int64_t k = 1; k < state_.n_layers(q); ++k) total_weight_ += state_.cells_of(q)[k].weight;
     }
-    scratch_.sums.resize(std::size_t(largest_));
-    scratch_.extents.resize(std::size_t(largest_));
-    restart(std::vector<double>(std::size_t(n_features()), 0.0));
+    scratch_.sums.resize(largest_);
+    scratch_.extents.resize(largest_);
+    restart(std::vector<double>(n_features(), 0.0));
 }
 
 std::vector<double> Coordinates::scores() const {
@@ -62,7 +56,7 @@ void Coordinates::restart(std::span<const double> w) {
         state_.rows[p].m = -state_.layering->s(state_.position_of[p]);
     std::visit([&](const auto &storage) {
         for (std::int64_t c = 0; c < n_features(); ++c) {
-            const double change = w[std::size_t(c)] * factor(c);
+            const double change = w[c] * factor(c);
             if (change == 0.0) continue;
             for_each_query(storage, c, [&](std::int64_t, const auto &entries) {
                 for (std::int64_t k = 0; k < entries.n; ++k)
@@ -80,19 +74,18 @@ void Coordinates::restart(std::span<const double> w) {
 
 /// The state of a column's later entries, which lies all over memory: with short queries, an entry would
 /// otherwise wait for one line of cache after the other.
-void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const {
+void Coordinates::prefetch_ahead(const std::int32_t *positions, std::int64_t n) const {
     // GCC takes a function that does nothing but prefetch for one without effect; the statement keeps it.
     asm volatile("");
     if (n > 24) __builtin_prefetch(state_.spots.data() + positions[24]);
     if (n > 16) {
-        const LayerState::Spot spot = state_.spots[std::size_t(positions[16])];
+        const LayerState::Spot spot = state_.spots[positions[16]];
         __builtin_prefetch(state_.rows.data() + spot.place);
         __builtin_prefetch(state_.above.data() + spot.place);
         __builtin_prefetch(state_.queries.data() + spot.query);
     }
     if (n <= 8) return;
-    const LayerState::Query &query =
-        state_.queries[std::size_t(state_.spots[std::size_t(positions[8])].query)];
+    const LayerState::Query &query = state_.queries[state_.spots[positions[8]].query];
     const auto *cell = reinterpret_cast<const char *>(state_.cells.data() + query.first_cell);
     constexpr std::int64_t lines = sizeof(LayerState::Cell) / 64;  // of cache, a layer
     const std::int64_t n_lines = lines * std::min<std::int64_t>(query.n_layers, 4);
@@ -101,7 +94,7 @@ void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const
 
 /// The same inside a query, which may be long.
 template <class Entries>
-void Coordinates::ask_ahead(const Entries &entries, std::int64_t k) const {
+void Coordinates::prefetch_ahead(const Entries &entries, std::int64_t k) const {
     if constexpr (requires { entries.positions; }) {
         asm volatile("");
         if (k + 16 >= entries.n) return;
@@ -116,13 +109,13 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
     const Layering &l = *state_.layering;
     if constexpr (requires { storage.positions; }) {
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
-        std::int64_t k = storage.offsets[std::size_t(column)];
-        const std::int64_t end = storage.offsets[std::size_t(column) + 1];
+        std::int64_t k = storage.offsets[column];
+        const std::int64_t end = storage.offsets[column + 1];
         while (k < end) {
-            ask_ahead(storage.positions.data() + k, end - k);
-            const std::int64_t q = state_.spots[std::size_t(storage.positions[std::size_t(k)])].query;
-            const std::int64_t last = state_.queries[std::size_t(q)].end, begin = k;
-            while (k < end && storage.positions[std::size_t(k)] < last) ++k;
+            prefetch_ahead(storage.positions.data() + k, end - k);
+            const std::int64_t q = state_.spots[storage.positions[k]].query;
+            const std::int64_t last = state_.queries[q].end, begin = k;
+            while (k < end && storage.positions[k] < last) ++k;
             if (state_.n_layers(q) > 1)
                 body(q, SparseEntries<Value>{storage.positions.data() + begin, storage.values.data() + begin,
                                              k - begin});
@@ -131,9 +124,9 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
         using Value = typename std::decay_t<decltype(storage.values)>::value_type;
         const Value *values = storage.values.data() + column * storage.n_rows;
         for (std::int64_t q = 0; q < l.n_queries(); ++q) {
-            const std::int64_t begin = l.offsets[std::size_t(q)];
+            const std::int64_t begin = l.offsets[q];
             if (state_.n_layers(q) > 1)
-                body(q, DenseEntries<Value>{begin, values + begin, l.offsets[std::size_t(q) + 1] - begin});
+                body(q, DenseEntries<Value>{begin, values + begin, l.offsets[q + 1] - begin});
         }
     }
 }
@@ -141,7 +134,7 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
 /// Adds a query to Σ_i ω_i ¼(range of x over i and all below it)², and to the largest range. A layer with
 /// fewer entries than rows holds zeros. Rows of weight 0 are absent.
 template <class Entries>
-void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scratch, Known &known) const {
+void Coordinates::add_to_column_bound(std::int64_t q, const Entries &entries, Scratch &scratch, ColumnBound &known) const {
     const std::int64_t K = state_.n_layers(q);
     const LayerState::Cell *cell = state_.cells_of(q);
     Extent *extent = scratch.extents.data();
@@ -160,7 +153,7 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
     double low = infinity, high = -infinity;  // of the layers below
     for (std::int64_t k = 0; k < K; ++k) {
         Extent &own = extent[k];
-        const bool has_zeros = own.n < state_.n_weighted[std::size_t(cell + k - state_.cells.data())];
+        const bool has_zeros = own.n < state_.n_weighted[cell + k - state_.cells.data()];
         const double all_low = std::min(low, has_zeros ? std::min(own.low, 0.0) : own.low);
         const double all_high = std::max(high, has_zeros ? std::max(own.high, 0.0) : own.high);
         if (k > 0 && has_zeros) {
@@ -184,12 +177,12 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
 }
 
 template <class Storage>
-void Coordinates::know(const Storage &storage, std::int64_t column, Scratch &scratch) {
-    Known known{0.0, 0.0, 0.0};
+void Coordinates::find_column_bound(const Storage &storage, std::int64_t column, Scratch &scratch) {
+    ColumnBound known{0.0, 0.0, 0.0};
     for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
-        add_known(q, entries, scratch, known);
+        add_to_column_bound(q, entries, scratch, known);
     });
-    known_[std::size_t(column)] = known;
+    column_bounds_[column] = known;
 }
 
 /// A value amid those of a column in a query, if none of them is missing; else 0, which then is one of them.
@@ -212,9 +205,9 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
     const LayerState::Cell *cell = state_.cells_of(q);
     Sums *sums = scratch.sums.data();
     std::fill_n(sums, state_.n_layers(q), Sums{});
-    const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[std::size_t(q)].n_rows());
+    const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[q].n_rows());
     for (std::int64_t k = 0; k < entries.n; ++k) {
-        ask_ahead(entries, k);
+        prefetch_ahead(entries, k);
         const std::size_t p = state_.place_of(entries.position(k));
         const double x = entries.value(k) - origin;
         const LayerState::Row &row = state_.rows[p];
@@ -255,8 +248,8 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
 template <class Storage>
 CoordinateBound Coordinates::bound_of(const Storage &storage, std::int64_t column, Curvature curvature,
                                       Scratch &scratch) {
-    Known &known = known_[std::size_t(column)];
-    if (known.bound < 0) know(storage, column, scratch);
+    ColumnBound &known = column_bounds_[column];
+    if (known.bound < 0) find_column_bound(storage, column, scratch);
     CoordinateBound out{0, 0, known.bound, known.range};
     if (!(known.bound > 0)) return out;
     for_each_query(storage, column, [&](std::int64_t q, const auto &entries) {
@@ -279,7 +272,7 @@ void Coordinates::move_query(std::int64_t q, const Entries &entries, double chan
     LayerState::Cell *cell = state_.cells_of(q);
     const std::int64_t K = state_.n_layers(q);
     // Where a column has most of the rows, summing afresh costs no more than keeping up.
-    const bool is_dense = 2 * entries.n >= state_.queries[std::size_t(q)].n_rows();
+    const bool is_dense = 2 * entries.n >= state_.queries[q].n_rows();
     const double c = state_.layering->c(q);
     bool must_rebuild = false;
     for (std::int64_t first = 0; first < entries.n; first += LayerState::block) {
@@ -287,7 +280,7 @@ void Coordinates::move_query(std::int64_t q, const Entries &entries, double chan
         std::int64_t places[LayerState::block];
         double e[LayerState::block], above[LayerState::block];
         for (std::int64_t i = 0; i < n; ++i) {
-            ask_ahead(entries, first + i);
+            prefetch_ahead(entries, first + i);
             const std::size_t p = state_.place_of(entries.position(first + i));
             LayerState::Row &row = state_.rows[p];
             row.m += change * entries.value(first + i);
@@ -342,7 +335,7 @@ Sweep Coordinates::sweep_columns(const Storage &storage, std::span<double> w,
     Sweep done;
     for (const std::int64_t r : features) {
         const CoordinateBound bound = bound_of(storage, r, curvature, scratch_);
-        double &weight = w[std::size_t(r)];
+        double &weight = w[r];
         const CoordinateStep step(bound, weight, penalty, alpha);
         if (step.step == 0.0) continue;
         move(storage, r, factor(r) * step.step);
@@ -368,10 +361,9 @@ void Coordinates::measure(std::span<const std::int64_t> features, Curvature curv
     const auto n = std::int64_t(features.size());
     std::visit([&](const auto &storage) {
         parallel_for((n + share - 1) / share, n_threads, [&](std::int64_t b) {
-            Scratch scratch{std::vector<Sums>(std::size_t(largest_)),
-                            std::vector<Extent>(std::size_t(largest_))};
+            Scratch scratch{std::vector<Sums>(largest_), std::vector<Extent>(largest_)};
             for (std::int64_t i = b * share; i < std::min(n, (b + 1) * share); ++i)
-                out[std::size_t(i)] = bound_of(storage, features[std::size_t(i)], curvature, scratch);
+                out[i] = bound_of(storage, features[i], curvature, scratch);
         });
     }, *columns_);
 }

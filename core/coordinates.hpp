@@ -1,9 +1,5 @@
 // Coordinate descent for the domination loss: the state of all queries, and sweeps over columns.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "columns.hpp"
 #include "coordinate_step.hpp"
@@ -63,7 +59,7 @@ private:
         std::vector<Sums> sums;
         std::vector<Extent> extents;
     };
-    struct Known {  // of a column, computed when it is first asked for
+    struct ColumnBound {  // of a column, computed when it is first asked for
         double bound = -1, range = 0, largest = 0;
     };
 
@@ -73,9 +69,9 @@ private:
     template <class Storage>
     CoordinateBound bound_of(const Storage &, std::int64_t column, Curvature, Scratch &);
     template <class Storage>
-    void know(const Storage &, std::int64_t column, Scratch &);
+    void find_column_bound(const Storage &, std::int64_t column, Scratch &);
     template <class Entries>
-    void add_known(std::int64_t q, const Entries &, Scratch &, Known &) const;
+    void add_to_column_bound(std::int64_t q, const Entries &, Scratch &, ColumnBound &) const;
     template <class Entries>
     void add_slope(std::int64_t q, const Entries &, Scratch &, CoordinateBound &) const;
     template <class Storage>
@@ -85,16 +81,16 @@ private:
     template <class Storage, class Body>
     void for_each_query(const Storage &, std::int64_t column, const Body &) const;
 
-    void ask_ahead(const std::int32_t *positions, std::int64_t n) const;
+    void prefetch_ahead(const std::int32_t *positions, std::int64_t n) const;
     template <class Entries>
-    void ask_ahead(const Entries &entries, std::int64_t k) const;
+    void prefetch_ahead(const Entries &entries, std::int64_t k) const;
 
-    double factor(std::int64_t c) const { return factors_.empty() ? 1.0 : factors_[std::size_t(c)]; }
+    double factor(std::int64_t c) const { return factors_.empty() ? 1.0 : factors_[c]; }
 
     LayerState state_;
     std::shared_ptr<const Columns> columns_;
     std::vector<double> factors_;
-    std::vector<Known> known_;
+    std::vector<ColumnBound> column_bounds_;
     Scratch scratch_;
     double total_weight_ = 0;  // Σ ω over the dominating rows
     std::int64_t largest_ = 0;  // layers of a query

@@ -1,10 +1,7 @@
 #include "curves.hpp"
 
-#include <algorithm>
 #include <array>
-#include <vector>
-
-#include "parallel.hpp"
+#include <stdexcept>
 
 namespace linrank {
 
@@ -62,13 +59,16 @@ void evaluate(const DenseRows<Value> &rows, const Curves &curves, std::int64_t c
     }
 }
 
-/// body(begin, n) for every block of rows.
+/// body(x, begin, n) for every block of the rows x, which are dense.
 template <class Body>
-void for_each_block(std::int64_t n_rows, int n_threads, const Body &body) {
-    const std::int64_t n_blocks = (n_rows + block_rows - 1) / block_rows;
-    parallel_for(n_blocks, n_threads, [&](std::int64_t b) {
-        body(b * block_rows, std::min(block_rows, n_rows - b * block_rows));
-    });
+void for_each_block(const Rows &rows, int n_threads, const Body &body) {
+    std::visit([&](const auto &x) {
+        if constexpr (requires { x.stride; })
+            parallel_for((x.n_rows + block_rows - 1) / block_rows, n_threads, [&](std::int64_t b) {
+                body(x, b * block_rows, std::min(block_rows, x.n_rows - b * block_rows));
+            });
+        else throw std::invalid_argument("curves take dense rows");
+    }, rows);
 }
 
 struct Piece {
@@ -90,77 +90,70 @@ std::vector<Piece> pieces_of(const Curves &curves) {
 
 /// body(c, at, n, value, piece) for blocks of positions [first, last) and all functions: value(k) and piece(k) are
 /// those of position at + k, k < n.
-template <class Value, class Body>
-void for_each_function(const DenseRows<Value> &rows, Order order, const Curves &curves,
-                       const std::uint8_t *pieces, std::int64_t first, std::int64_t last, const Body &body) {
-    const std::int64_t width = curves.size();
-    std::array<const Value *, block_rows> cells;
-    std::array<const std::uint8_t *, block_rows> codes;
-    for (std::int64_t at = first; at < last; at += block_rows) {
-        const std::int64_t n = std::min(block_rows, last - at);
-        for (std::int64_t k = 0; k < n; ++k) {
-            const std::int64_t i = order.empty() ? at + k : order[std::size_t(at + k)];
-            cells[k] = rows.values + i * rows.stride;
-            codes[k] = pieces + i * width;
+template <class Body>
+void for_each_function(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+                       std::int64_t first, std::int64_t last, const Body &body) {
+    std::visit([&]<class Storage>(const Storage &x) {
+        if constexpr (requires { x.stride; }) {
+            std::array<const typename Storage::value_type *, block_rows> cells;
+            std::array<const std::uint8_t *, block_rows> codes;
+            for (std::int64_t at = first; at < last; at += block_rows) {
+                const std::int64_t n = std::min(block_rows, last - at);
+                for (std::int64_t k = 0; k < n; ++k) {
+                    const std::int64_t i = row_at(order, at + k);
+                    cells[k] = x.values + i * x.stride;
+                    codes[k] = pieces + i * curves.size();
+                }
+                for (std::int64_t c = 0; c < curves.size(); ++c)
+                    body(c, at, n, [&, feature = curves.feature[c]](std::int64_t k) -> double { return cells[k][feature]; },
+                         [&](std::int64_t k) -> std::int64_t { return codes[k][c]; });
+            }
         }
-        for (std::int64_t c = 0; c < width; ++c) {
-            const std::int64_t feature = curves.feature[c];
-            body(c, at, n, [&](std::int64_t k) -> double { return cells[k][feature]; },
-                 [&](std::int64_t k) -> std::int64_t { return codes[k][c]; });
-        }
-    }
-}
-
-template <class Value>
-std::int64_t n_positions(const DenseRows<Value> &rows, Order order) {
-    return order.empty() ? rows.n_rows : std::int64_t(order.size());
+    }, rows);
 }
 
 }  // namespace
 
 template <class Value>
-void map_rows(const DenseRows<Value> &rows, const Curves &curves, Value *out, int n_threads) {
-    for_each_block(rows.n_rows, n_threads, [&](std::int64_t begin, std::int64_t n) {
+void map_rows(const Rows &rows, const Curves &curves, Value *out, int n_threads) {
+    for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
         Block f;
         for (std::int64_t c = 0; c < curves.size(); ++c) {
-            evaluate(rows, curves, c, begin, n, f);
+            evaluate(x, curves, c, begin, n, f);
             Value *cell = out + begin * curves.size() + c;
-            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = static_cast<Value>(f[i]);
+            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = Value(f[i]);
         }
     });
 }
 
-template <class Value>
-void sum_curves(const DenseRows<Value> &rows, const Curves &curves, double *out, int n_threads) {
-    for_each_block(rows.n_rows, n_threads, [&](std::int64_t begin, std::int64_t n) {
+void sum_curves(const Rows &rows, const Curves &curves, double *out, int n_threads) {
+    for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
         Block f;
         std::fill_n(out + begin, n, 0.0);
         for (std::int64_t c = 0; c < curves.size(); ++c) {
-            evaluate(rows, curves, c, begin, n, f);
+            evaluate(x, curves, c, begin, n, f);
             for (std::int64_t i = 0; i < n; ++i) out[begin + i] += f[i];
         }
     });
 }
 
-template <class Value>
-void find_pieces(const DenseRows<Value> &rows, const Curves &curves, std::uint8_t *pieces, int n_threads) {
-    for_each_block(rows.n_rows, n_threads, [&](std::int64_t begin, std::int64_t n) {
-        Block x;
+void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, int n_threads) {
+    for_each_block(rows, n_threads, [&](const auto &x, std::int64_t begin, std::int64_t n) {
+        Block values;
         Places piece;
         for (std::int64_t c = 0; c < curves.size(); ++c) {
             const std::int64_t first = curves.offsets[c];
-            take(rows, curves.feature[c], begin, n, x);
+            take(x, curves.feature[c], begin, n, values);
             piece.fill(0);
             if (curves.offsets[c + 1] > first)
-                search(curves.knots.subspan(first, curves.offsets[c + 1] - first), {x.data(), std::size_t(n)}, piece);
+                search(curves.knots.subspan(first, curves.offsets[c + 1] - first), {values.data(), std::size_t(n)}, piece);
             std::uint8_t *cell = pieces + begin * curves.size() + c;
-            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = static_cast<std::uint8_t>(piece[i]);
+            for (std::int64_t i = 0; i < n; ++i) cell[i * curves.size()] = std::uint8_t(piece[i]);
         }
     });
 }
 
-template <class Value>
-void sum_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+void sum_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
                 std::span<const double> lines, std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 64);
     const std::vector<Piece> table = pieces_of(curves);
@@ -181,15 +174,14 @@ void sum_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves,
     });
 }
 
-template <class Value>
-void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
                 std::span<const double> r, std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 16);
     const std::vector<Piece> table = pieces_of(curves);
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_tasks));
+    std::vector<std::vector<double>> parts(n_tasks);
     parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
         const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
-        auto &part = parts[std::size_t(task)];
+        auto &part = parts[task];
         part.assign(out.size(), 0.0);
         double *sums = part.data(), *moments = sums + table.size(), *lines = moments + table.size();
         for_each_function(rows, order, curves, pieces, first, last,
@@ -197,11 +189,11 @@ void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves,
             const std::int64_t own = curves.offsets[c] + c;
             double line = 0.0;
             for (std::int64_t k = 0; k < n_now; ++k) {
-                const double x = value(k), slope = r[std::size_t(at + k)];
+                const double x = value(k), slope = r[at + k];
                 const std::int64_t p = own + piece(k);
                 line += slope * x;
                 sums[p] += slope;
-                moments[p] += slope * (x - table[std::size_t(p)].origin);
+                moments[p] += slope * (x - table[p].origin);
             }
             lines[c] += line;
         });
@@ -209,19 +201,7 @@ void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves,
     reduce(parts, out, n_threads);
 }
 
-template void map_rows(const DenseRows<float> &, const Curves &, float *, int);
-template void map_rows(const DenseRows<double> &, const Curves &, double *, int);
-template void sum_curves(const DenseRows<float> &, const Curves &, double *, int);
-template void sum_curves(const DenseRows<double> &, const Curves &, double *, int);
-template void find_pieces(const DenseRows<float> &, const Curves &, std::uint8_t *, int);
-template void find_pieces(const DenseRows<double> &, const Curves &, std::uint8_t *, int);
-template void sum_pieces(const DenseRows<float> &, Order, const Curves &, const std::uint8_t *, std::span<const double>,
-                         std::span<double>, int);
-template void sum_pieces(const DenseRows<double> &, Order, const Curves &, const std::uint8_t *,
-                         std::span<const double>, std::span<double>, int);
-template void add_pieces(const DenseRows<float> &, Order, const Curves &, const std::uint8_t *, std::span<const double>,
-                         std::span<double>, int);
-template void add_pieces(const DenseRows<double> &, Order, const Curves &, const std::uint8_t *,
-                         std::span<const double>, std::span<double>, int);
+template void map_rows(const Rows &, const Curves &, float *, int);
+template void map_rows(const Rows &, const Curves &, double *, int);
 
 }  // namespace linrank

@@ -3,11 +3,8 @@
 // A product with the columns of all rows needs no matrix of them: with the piece that every value lies in, one byte
 // each, it is a sum over the pieces.
 #pragma once
-#include <cstdint>
-#include <span>
 
 #include "products.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 
@@ -25,27 +22,25 @@ struct Curves {
     std::int64_t size() const { return std::int64_t(feature.size()); }
 };
 
+// Rows are dense: std::invalid_argument for others.
+
 /// out[i * curves.size() + c] = f_c(x_i), in double and rounded once. NaN stays NaN.
 template <class Value>
-void map_rows(const DenseRows<Value> &rows, const Curves &curves, Value *out, int n_threads);
+void map_rows(const Rows &rows, const Curves &curves, Value *out, int n_threads);
 
 /// out[i] = Σ_c f_c(x_i), added in the order of the functions.
-template <class Value>
-void sum_curves(const DenseRows<Value> &rows, const Curves &curves, double *out, int n_threads);
+void sum_curves(const Rows &rows, const Curves &curves, double *out, int n_threads);
 
 /// pieces[i * curves.size() + c] = #{t_b < x_i} of function c, which has fewer than 256 knots.
-template <class Value>
-void find_pieces(const DenseRows<Value> &rows, const Curves &curves, std::uint8_t *pieces, int n_threads);
+void find_pieces(const Rows &rows, const Curves &curves, std::uint8_t *pieces, int n_threads);
 
 /// out[t] = Σ_c f_c(x) + lines[c] x of row(t), whose pieces are known.
-template <class Value>
-void sum_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+void sum_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
                 std::span<const double> lines, std::span<double> out, int n_threads);
 
 /// The transpose: for every piece Σ r and, behind these, Σ r (x - t) over the positions in it, and for every
 /// function Σ r x. The same bits for any number of threads.
-template <class Value>
-void add_pieces(const DenseRows<Value> &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
+void add_pieces(const Rows &rows, Order order, const Curves &curves, const std::uint8_t *pieces,
                 std::span<const double> r, std::span<double> out, int n_threads);
 
 }  // namespace linrank

@@ -39,7 +39,7 @@ inline int leading_digits(std::uint64_t word) {
 /// The number written by the first n characters of `word`, all digits; 1 <= n <= 8.
 inline std::uint64_t digits_to_integer(std::uint64_t word, int n) {
     // Digits are moved to the high bytes and zeros fill the low ones: leading zeros of the number.
-    // Neighbours are then joined, first to pairs (base 100), then to fours, then to eight.
+    // Neighbors are then joined, first to pairs (base 100), then to fours, then to eight.
     std::uint64_t v = (word ^ 0x3030303030303030u) << (64 - 8 * n);
     v = (v & 0x00FF00FF00FF00FFu) * 10 + ((v >> 8) & 0x00FF00FF00FF00FFu);
     v = (v & 0x0000FFFF0000FFFFu) * 100 + ((v >> 16) & 0x0000FFFF0000FFFFu);
@@ -52,7 +52,7 @@ template <class T, T base, int count>
 constexpr std::array<T, count> powers() {
     std::array<T, count> table{};
     T power = 1;
-    for (int k = 0; k < count; ++k, power *= base) table[static_cast<std::size_t>(k)] = power;
+    for (int k = 0; k < count; ++k, power *= base) table[k] = power;
     return table;
 }
 inline constexpr auto power_of_5 = powers<std::uint64_t, 5, max_power + 1>();
@@ -65,7 +65,7 @@ inline constexpr std::array<double, 23> exact_power_of_10{
 /// q·2^e for q >= 2^62 whose lowest bit is set when the true value is not exactly q: the conversion
 /// then rounds the true value, since that bit is far below the half-way bit. The result is normal.
 inline double round_sticky(std::uint64_t q, int e) {
-    return static_cast<double>(q) * std::bit_cast<double>(static_cast<std::uint64_t>(1023 + e) << 52);
+    return double(q) * std::bit_cast<double>(std::uint64_t(1023 + e) << 52);
 }
 
 /// m·10^e10, exactly rounded, for m > 0 and |e10| <= max_power.
@@ -74,27 +74,26 @@ inline double scale_exactly(std::uint64_t m, int e10) {
     const int k = e10 < 0 ? -e10 : e10;
     if (m <= (std::uint64_t{1} << 53) && k <= 22) {
         // Both operands are exact, so the one operation rounds once.
-        const double power = exact_power_of_10[static_cast<std::size_t>(k)];
-        return e10 < 0 ? static_cast<double>(m) / power : static_cast<double>(m) * power;
+        const double power = exact_power_of_10[k];
+        return e10 < 0 ? double(m) / power : double(m) * power;
     }
-    const std::uint64_t five = power_of_5[static_cast<std::size_t>(k)];
+    const std::uint64_t five = power_of_5[k];
     if (e10 < 0) {
         // m / (5^k 2^k): with M = m·2^a and D = 5^k·2^b in [2^63, 2^64) the quotient M·2^63 / D is in
         // (2^62, 2^64); the remainder only says whether something is left below its last bit.
         const int a = std::countl_zero(m), b = std::countl_zero(five);
         const Wide numerator = static_cast<Wide>(m << a) << 63;
         const std::uint64_t divisor = five << b;
-        const auto q = static_cast<std::uint64_t>(numerator / divisor);
+        const auto q = std::uint64_t(numerator / divisor);
         const bool rest = numerator != static_cast<Wide>(q) * divisor;
         return round_sticky(q | (rest ? 1 : 0), b - a - 63 - k);
     }
     const Wide product = static_cast<Wide>(m) * five;
-    const auto high = static_cast<std::uint64_t>(product >> 64);
-    const int shift = high ? std::countl_zero(high)
-                           : 64 + std::countl_zero(static_cast<std::uint64_t>(product));
+    const auto high = std::uint64_t(product >> 64);
+    const int shift = high ? std::countl_zero(high) : 64 + std::countl_zero(std::uint64_t(product));
     const Wide top = product << shift;
-    const bool rest = static_cast<std::uint64_t>(top) != 0;
-    return round_sticky(static_cast<std::uint64_t>(top >> 64) | (rest ? 1 : 0), 64 - shift + k);
+    const bool rest = std::uint64_t(top) != 0;
+    return round_sticky(std::uint64_t(top >> 64) | (rest ? 1 : 0), 64 - shift + k);
 }
 
 enum class Outcome { number, not_a_number, overflow };
@@ -118,7 +117,7 @@ struct Digits {
             const std::uint64_t word = load_word(p);
             const int n = leading_digits(word);
             if (n == 0) break;
-            mantissa = mantissa * power_of_10[static_cast<std::size_t>(n)] + digits_to_integer(word, n);
+            mantissa = mantissa * power_of_10[n] + digits_to_integer(word, n);
             n_significant += n;
             exponent += step * n;
             p += n;
@@ -126,7 +125,7 @@ struct Digits {
         for (; is_digit(*p); ++p) {
             const int digit = *p - '0';
             if (n_significant < 19) {
-                mantissa = mantissa * 10 + static_cast<std::uint64_t>(digit);
+                mantissa = mantissa * 10 + std::uint64_t(digit);
                 ++n_significant;
                 exponent += step;
             } else {
@@ -170,7 +169,7 @@ inline Outcome read_number(const char *&p, double &value) {
     if (digits.mantissa == 0) {
         magnitude = 0.0;
     } else if (!digits.inexact && std::abs(digits.exponent) <= max_power) {
-        magnitude = scale_exactly(digits.mantissa, static_cast<int>(digits.exponent));
+        magnitude = scale_exactly(digits.mantissa, int(digits.exponent));
     } else {
         // More than 19 digits or an extreme exponent: rare, left to the exact library routine.
         const auto result = std::from_chars(first, q, magnitude);
@@ -189,10 +188,9 @@ inline const char *read_short(const char *p, double &value) {
     const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
     // c is a digit when c - '0' + 128, as a signed byte, is below -128 + 10.
     const __m128i moved = _mm_add_epi8(text, _mm_set1_epi8(128 - '0'));
-    const auto digit = static_cast<std::uint32_t>(
+    const auto digit = std::uint32_t(
         _mm_movemask_epi8(_mm_cmplt_epi8(moved, _mm_set1_epi8(-128 + 10))));
-    const auto dot = static_cast<std::uint32_t>(
-        _mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('.'))));
+    const auto dot = std::uint32_t(_mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('.'))));
     const int length = std::countr_one(digit | (dot & -dot));  // with the first point, if it is ours
     const int n_before = std::countr_one(digit);
     const int n_digits = length - (length > n_before);
@@ -201,9 +199,9 @@ inline const char *read_short(const char *p, double &value) {
     // a point nothing of p + 1 is kept. Whether there is one is not to be guessed: no branch.
     const std::uint64_t left = (std::uint64_t{1} << (8 * n_before)) - 1;
     const std::uint64_t word = (load_word(p) & left) | (load_word(p + 1) & ~left);
-    const auto mantissa = static_cast<std::int32_t>(digits_to_integer(word, n_digits));
+    const auto mantissa = std::int32_t(digits_to_integer(word, n_digits));
     // Integer and power are exact, so the division rounds once.
-    value = mantissa / exact_power_of_10[static_cast<std::size_t>(n_digits - n_before)];
+    value = mantissa / exact_power_of_10[n_digits - n_before];
     return p + length;
 #else
     const char *end = p;

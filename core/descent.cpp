@@ -1,9 +1,5 @@
 #include "descent.hpp"
 
-#include <algorithm>
-#include <array>
-#include <variant>
-
 #include "parallel.hpp"
 #include "simd.hpp"
 
@@ -48,7 +44,7 @@ void Descent::grow(std::int64_t n_columns) {
 void Descent::measure(Group &group) const {
     const double *v = group.v.data();
     if (group.width == 1) {
-        group.learners[0].square = kernels().dot_vectors(n_columns_, v, v);
+        group.learners[0].square = simd().dot_vectors(n_columns_, v, v);
         return;
     }
     std::array<double, lanes> sums{};
@@ -71,12 +67,14 @@ void Descent::advance(Group &group, const Rows &rows, std::span<const RowPair> p
         batch.pairs = pairs.data() + done;
         batch.n_known = n_known - std::int64_t(done);
         batch.n_pairs = std::min(std::int64_t(pairs.size() - done), until);
-        std::visit(
-            [&]<class Storage>(const Storage &stored) {
-                const DescentKernel<Storage> &kernel = kernels().descent;
+        std::visit([&]<class Storage>(const Storage &stored) {
+            const auto &kernels = simd().of<typename Storage::value_type>();
+            const auto run = [&](const DescentKernel<Storage> &kernel) {
                 (group.width == 1 ? kernel.one : kernel.lanes)(stored, batch);
-            },
-            rows);
+            };
+            if constexpr (requires { stored.offsets; }) run(kernels.sparse);
+            else run(kernels.dense);
+        }, rows);
         if (batch.n_pairs == until) measure(group);
         done += std::size_t(batch.n_pairs);
     }
@@ -97,8 +95,7 @@ void Descent::run(const Rows &rows, const PairSampler &sampler, Random &random, 
         std::int64_t n = draw(0, pairs.data());
         for (std::int64_t done = 0; n > 0;) {
             const std::int64_t n_next = draw(done + n, pairs.data() + n);
-            advance(groups_[std::size_t(g)], rows, {pairs.data(), std::size_t(n)}, n + n_next,
-                    n_steps_ + done);
+            advance(groups_[g], rows, {pairs.data(), std::size_t(n)}, n + n_next, n_steps_ + done);
             std::copy_n(pairs.data() + n, n_next, pairs.data());
             done += n;
             n = n_next;
@@ -110,13 +107,13 @@ void Descent::run(const Rows &rows, const PairSampler &sampler, Random &random, 
 
 void Descent::step(const Rows &rows, std::span<const RowPair> pairs, int n_threads) {
     parallel_for(std::int64_t(groups_.size()), n_threads, [&](std::int64_t g) {
-        advance(groups_[std::size_t(g)], rows, pairs, std::int64_t(pairs.size()), n_steps_);
+        advance(groups_[g], rows, pairs, std::int64_t(pairs.size()), n_steps_);
     });
     n_steps_ += std::int64_t(pairs.size());
 }
 
 const Learner &Descent::learner(std::int64_t model) const {
-    return group_of(model).learners[std::size_t(model % lanes)];
+    return group_of(model).learners[model % lanes];
 }
 
 void Descent::weights(std::int64_t model, std::span<double> out) const {
@@ -130,9 +127,9 @@ void Descent::weights(std::int64_t model, std::span<double> out) const {
 Descent::Vectors Descent::vectors(std::int64_t model) const {
     const Group &group = group_of(model);
     const auto column = [&](const LargeVector<double> &numbers) {
-        std::vector<double> out(std::size_t(numbers.empty() ? 0 : n_columns_));
+        std::vector<double> out(numbers.empty() ? 0 : n_columns_);
         for (std::size_t c = 0; c < out.size(); ++c)
-            out[c] = numbers[c * std::size_t(group.width) + std::size_t(model % lanes)];
+            out[c] = numbers[c * group.width + (model % lanes)];
         return out;
     };
     return {column(group.v), column(group.z)};
@@ -140,10 +137,10 @@ Descent::Vectors Descent::vectors(std::int64_t model) const {
 
 void Descent::restore(std::int64_t model, const Learner &learner, const Vectors &vectors) {
     Group &group = group_of(model);
-    group.learners[std::size_t(model % lanes)] = learner;
+    group.learners[model % lanes] = learner;
     const auto fill = [&](LargeVector<double> &numbers, const std::vector<double> &from) {
         for (std::size_t c = 0; c < from.size(); ++c)
-            numbers[c * std::size_t(group.width) + std::size_t(model % lanes)] = from[c];
+            numbers[c * group.width + (model % lanes)] = from[c];
     };
     fill(group.v, vectors.v);
     if (!group.z.empty()) fill(group.z, vectors.z);

@@ -1,13 +1,8 @@
 // Stochastic pairwise descent: learners that take a step on one pair of rows after another.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "learner.hpp"
-#include "pages.hpp"
 #include "pair_sampler.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 
@@ -59,8 +54,8 @@ class Descent {
         LargeVector<double> v, z, scratch;  // aligned to 64 bytes, in whole lines of eight
     };
 
-    Group &group_of(std::int64_t model) { return groups_[std::size_t(model / lanes)]; }
-    const Group &group_of(std::int64_t model) const { return groups_[std::size_t(model / lanes)]; }
+    Group &group_of(std::int64_t model) { return groups_[model / lanes]; }
+    const Group &group_of(std::int64_t model) const { return groups_[model / lanes]; }
     void resize(Group &group, std::int64_t n_columns) const;
     /// Steps on pairs, behind which others are known, n_known in all.
     void advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,

@@ -2,13 +2,373 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "domination_sweep.hpp"
-#include "parallel.hpp"
+#include "simd.hpp"
 
 namespace linrank {
+
 namespace {
+
+constexpr std::int64_t rows_of_part = 1 << 15;
+constexpr std::int64_t most_parts = 64;
+// Quotients of numbers between these are as good as one exponential.
+constexpr double least = 1e-280, most = 1e280;
+
+/// Parts of a query, whose sums by layer shall not take more memory than its rows.
+std::int64_t parts_of(std::int64_t n_rows, std::int64_t n_layers) {
+    const std::int64_t n = std::min(most_parts, n_rows / rows_of_part);
+    return std::max<std::int64_t>(1, std::min(n, n_rows / std::max<std::int64_t>(1, n_layers)));
+}
+
+/// Σ log(1 + x) over x in [0, 1], with a logarithm for hundreds of them: 1 + y is the product of many
+/// 1 + x, kept as y so that small ones lose nothing.
+double sum_of_logs(std::int64_t n, const double *x) {
+    double total = 0, y[4] = {0.0, 0.0, 0.0, 0.0};
+    for (std::int64_t i = 0; i < n;) {
+        const std::int64_t last = std::min(n, i + 1024);
+        for (; i + 4 <= last; i += 4)
+            for (int lane = 0; lane < 4; ++lane) y[lane] += x[i + lane] + x[i + lane] * y[lane];
+        for (; i < last; ++i) y[0] += x[i] + x[i] * y[0];
+        // Another 256 of a lane at most double it 256 times: below 1e147, and two lanes below 1e294.
+        if (i < n && std::max(std::max(y[0], y[1]), std::max(y[2], y[3])) < 1e70) continue;
+        for (int lane : {0, 2}) {
+            total += std::log1p(y[lane] + y[lane + 1] + y[lane] * y[lane + 1]);
+            y[lane] = y[lane + 1] = 0.0;
+        }
+    }
+    return total;
+}
+
+struct DominationSums {
+    double value = 0;  // L
+    double slope = 0;  // ∇L·z
+    double odds = 0;   // Σ ω ρ (log Z - m)
+    double trace = 0;  // of ∇²L
+    // Bounds of rounding: of L, of ∇L·z, and of ∇L (2-norm, squared).
+    double value_error = 0, slope_error = 0, squared_error = 0;
+
+    DominationSums &operator+=(const DominationSums &other) {
+        value += other.value;
+        slope += other.slope;
+        odds += other.odds;
+        trace += other.trace;
+        value_error += other.value_error;
+        slope_error += other.slope_error;
+        squared_error += other.squared_error;
+        return *this;
+    }
+};
+
+/// Sums by layer, of one thread: their memory serves many queries.
+struct LayerScratch {
+    std::vector<double> peak, mass;        // max m, Σ u e^{m - peak}
+    std::vector<double> log_below, below;  // log Z, Z e^{-peak}; of a product the mean below
+    std::vector<double> sums, other;
+    double largest = 0, weight = 0, slope_size = 0;  // max |m|, Σ ω, Σ (|parts of ∇L|·|z|)
+};
+
+/// What loops over the rows of a query look at: as a local copy, which no store to an array can touch.
+struct RowView {
+    const std::int32_t *levels;
+    const double *u;  // by position, null for ones
+    const double *s;  // by position, null for zeros
+    double c;
+    std::int64_t n_layers, last_lane;
+    double origin = 0;  // of the scores: the loss sees differences only, and an offset would cost digits
+
+    std::size_t level(std::int64_t t) const { return std::size_t(levels[t]); }
+    double m(const double *z, std::int64_t t) const {
+        return s ? (z[t] - origin) - s[t] : z[t] - origin;
+    }
+    /// ω.
+    double weight(std::int64_t t) const { return u ? c * u[t] : c; }
+    bool is_void(std::int64_t t) const { return u && !(u[t] > 0.0); }
+    /// The cell of position t; see QueryParts::gather.
+    std::int64_t cell(std::int64_t t, int n_sums) const {
+        return (t & last_lane) * n_sums * n_layers + levels[t];
+    }
+};
+
+/// The rows of a query in parts, each of which adds to sums by layer of its own: one part for all but
+/// long queries, whose parts the threads share.
+class QueryParts {
+public:
+    QueryParts(const Layering &l, std::int64_t q, int n_threads, LayerScratch &scratch)
+        : q_(q), begin_(l.offsets[q]), end_(l.offsets[q + 1]),
+        n_layers_(l.n_levels[q]), n_parts_(parts_of(end_ - begin_, n_layers_)), n_threads_(n_threads),
+        rows_{l.levels.data(), l.row_weight.empty() ? nullptr : l.row_weight.data(),
+        l.shift.empty() ? nullptr : l.shift.data(), l.c(q), n_layers_, n_layers_ <= 16 ? 3 : 0},
+        cell_(std::size_t(l.first_cell[q])), scratch_(scratch) {}
+
+protected:
+    /// Calls body(part, first, last) with ranges of positions.
+    template <class Body>
+    void for_each_part(const Body &body) const {
+        const std::int64_t n = end_ - begin_;
+        parallel_for(n_parts_, n_threads_, [&](std::int64_t k) {
+            body(k, begin_ + n * k / n_parts_, begin_ + n * (k + 1) / n_parts_);
+        });
+    }
+    /// Calls body(first, last, cells), where cells hold n_sums numbers by layer one after the other, all
+    /// `start`, several times over: position t adds to RowView::cell, for sums into the same cell row by row
+    /// would wait for each other; leaves those of all parts in out, joined by join(total, part) in the order of the parts.
+    template <class Body, class Join>
+    void gather(std::vector<double> &out, int n_sums, double start, const Body &body,
+                            const Join &join) const {
+        const std::size_t size = std::size_t(n_sums * n_layers_);
+        const std::size_t lanes = std::size_t(rows_.last_lane + 1);
+        out.assign(size * lanes * n_parts_, start);
+        for_each_part([&](std::int64_t k, std::int64_t first, std::int64_t last) {
+            body(first, last, out.data() + std::size_t(k) * size * lanes);
+        });
+        for (std::size_t k = 1; k < lanes * std::size_t(n_parts_); ++k)
+            for (std::size_t c = 0; c < size; ++c) out[c] = join(out[c], out[k * size + c]);
+        out.resize(size);
+    }
+    template <class Body>
+    void sum(std::vector<double> &out, int n_sums, const Body &body) const {
+        gather(out, n_sums, 0.0, body, [](double a, double b) { return a + b; });
+    }
+
+    /// The part that begins at position `first`.
+    std::size_t part_of(std::int64_t first) const {
+        return std::size_t(((first - begin_ + 1) * n_parts_ - 1) / (end_ - begin_));
+    }
+    bool is_void() const { return n_layers_ < 2; }
+    const std::int64_t q_, begin_, end_, n_layers_, n_parts_;
+    const int n_threads_;
+    RowView rows_;
+    const std::size_t cell_;  // of layer 0
+    LayerScratch &scratch_;
+};
+
+}  // namespace
+
+/// Fills what a point keeps of a query.
+class DominationSweep : QueryParts {
+public:
+    DominationSweep(DominationPoint &point, std::int64_t q, int n_threads,
+        LayerScratch &scratch)
+        : QueryParts(point.layering_, q, n_threads, scratch), point_(point) {}
+    DominationSums evaluate(const double *z) {
+        z_ = z;
+        if (is_void()) {
+            for (PageArray<double> *a : {&point_.gradient, &point_.share_, &point_.rho_})
+                std::fill(a->data() + begin_, a->data() + end_, 0.0);
+            return {};
+        }
+        rows_.origin = z[begin_];
+        find_peaks();
+        find_masses();
+        DominationSums sums = find_risks();
+        sums += find_gradient();
+        bound_rounding(sums);
+        return sums;
+    }
+
+private:
+    void find_peaks() {
+        const auto body = [&](std::int64_t first, std::int64_t last, double *peak) {
+            const RowView r = rows_;
+            const double *z = z_;
+            for (std::int64_t t = first; t < last; ++t)
+                if (!r.is_void(t)) peak[r.cell(t, 1)] = std::max(peak[r.cell(t, 1)], r.m(z, t));
+        };
+        gather(scratch_.peak, 1, nothing, body, [](double a, double b) { return std::max(a, b); });
+    }
+    void find_masses() {
+        double *share = point_.share_.data();
+        const std::vector<double> &peak = scratch_.peak, &mass_of = scratch_.mass;
+        sum(scratch_.mass, 1, [&](std::int64_t first, std::int64_t last, double *mass) {
+            const RowView r = rows_;
+            const double *z = z_, *top = peak.data();
+            for (std::int64_t t = first; t < last; ++t)  // a row without weight may lie above the peak
+                share[t] = r.is_void(t) ? nothing : r.m(z, t) - top[r.level(t)];
+            simd().exp_vector(last - first, share + first);
+            for (std::int64_t t = first; t < last; ++t)
+                mass[r.cell(t, 1)] += r.u ? r.u[t] * share[t] : share[t];
+        });
+        double *log_mass = point_.shares_.log_mass(q_);
+        for (std::size_t k = 0; k < mass_of.size(); ++k)
+            log_mass[k] = mass_of[k] > 0.0 ? peak[k] + std::log(mass_of[k]) : nothing;
+        point_.shares_.update(q_);
+    }
+    DominationSums find_risks() {
+        const std::size_t n = std::size_t(n_layers_);
+        // log Z is to be finite, so that odds are; Z e^{-peak} is compared with the e^{m - peak} of a row.
+        std::vector<double> &log_below = scratch_.log_below, &below = scratch_.below;
+        log_below.resize(n);
+        below.resize(n);
+        for (std::size_t k = 0; k < n; ++k) {
+            const double peak = scratch_.peak[k];
+            log_below[k] = std::max(point_.shares_.log_below(q_)[k], -1e300);
+            below[k] = peak == nothing ? 0.0 : std::exp(log_below[k] - peak);
+        }
+        std::vector<double> &risks = scratch_.sums;
+        DominationSums of_part[most_parts], total;
+        double largest_of_part[most_parts], weight_of_part[most_parts];
+        sum(risks, 2, [&](std::int64_t first, std::int64_t last, double *risk) {
+            const std::size_t part = part_of(first);
+            of_part[part] = add_risks(first, last, risk, largest_of_part[part], weight_of_part[part]);
+        });
+        scratch_.largest = scratch_.weight = 0;
+        for (std::int64_t k = 0; k < n_parts_; ++k) {
+            scratch_.largest = std::max(scratch_.largest, largest_of_part[k]);
+            scratch_.weight += weight_of_part[k];
+        }
+        std::copy_n(risks.data(), n, point_.risk_.data() + cell_);
+        std::copy_n(risks.data() + n, n, point_.square_risk_.data() + cell_);
+        for (std::int64_t k = 0; k < n_parts_; ++k) total += of_part[k];
+        for (std::size_t k = 0; k < n; ++k) total.trace += 2.0 * risks[k] - risks[n + k];
+        return total;
+    }
+    DominationSums add_risks(std::int64_t first, std::int64_t last, double *risk,
+                                              double &largest, double &weight) const {
+        const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
+        const double *own = point_.share_.data();
+        double *rho = point_.rho_.data();
+        double *e_odds = point_.gradient.data();  // e^{-|odds|}, in the memory of the gradient until that is found
+        const RowView r = rows_;
+        const double *scores = z_;
+        double value = 0, odds_sum = 0, far = 0, all = 0;
+        for (std::int64_t t = first; t < last; ++t) {
+            const std::size_t k = r.level(t);
+            const double m = r.m(scores, t);
+            const double z = below[k], mine = own[t], odds = log_below[k] - m;
+            double x, left;
+            if (mine > least && z < most) [[likely]] {
+                left = z / (z + mine);
+                x = std::min(z, mine) / std::max(z, mine);
+            } else {
+                x = std::exp(-std::abs(odds));
+                left = (odds > 0.0 ? 1.0 : x) / (1.0 + x);
+            }
+            rho[t] = left;
+            e_odds[t] = x;
+            const double w = r.weight(t), mass = w * left;
+            double *sums = risk + r.cell(t, 2);
+            sums[0] += mass;
+            sums[r.n_layers] += mass * left;
+            value += w * std::max(odds, 0.0);
+            odds_sum += mass * odds;
+            far = std::max(far, std::abs(m));
+            all += w;
+        }
+        largest = far;
+        weight = all;
+        if (!r.u) value += r.c * sum_of_logs(last - first, e_odds + first);
+        else
+            for (std::int64_t t = first; t < last; ++t) value += r.weight(t) * std::log1p(e_odds[t]);
+        return {.value = value, .odds = odds_sum};
+    }
+    DominationSums find_gradient() {
+        double *share = point_.share_.data(), *gradient = point_.gradient.data();
+        const double *rho = point_.rho_.data();
+        double *pull = point_.pull_.data() + cell_;
+        point_.shares_.sum_above(q_, point_.risk_.data() + cell_, pull);
+        std::vector<double> &scale = scratch_.mass, &squares = scratch_.sums, &below = scratch_.below;
+        for (double &mass : scale) mass = mass > 0.0 ? 1.0 / mass : 0.0;
+        // The gradient sums to 0, so that the slope does not depend on the origin of z.
+        double slope_of_part[most_parts], size_of_part[most_parts];
+        sum(squares, 1, [&](std::int64_t first, std::int64_t last, double *square) {
+            const RowView r = rows_;
+            const double *z = z_, *factor = scale.data();
+            double slope = 0, size = 0;
+            for (std::int64_t t = first; t < last; ++t) {
+                const std::size_t k = r.level(t);
+                const double part = share[t] * (r.u ? r.u[t] * factor[k] : factor[k]);
+                const double c = part * pull[k] - r.weight(t) * rho[t];
+                share[t] = part;
+                gradient[t] = c;
+                slope += c * (z[t] - r.origin);
+                size += (part * pull[k] + r.weight(t) * rho[t]) * std::abs(z[t] - r.origin);
+                square[r.cell(t, 1)] += part * part;
+            }
+            slope_of_part[part_of(first)] = slope;
+            size_of_part[part_of(first)] = size;
+        });
+        point_.shares_.average_below_squared(q_, squares.data(), below.data());
+        DominationSums total;
+        scratch_.slope_size = 0;
+        for (std::int64_t k = 0; k < n_parts_; ++k) {
+            total.slope += slope_of_part[k];
+            scratch_.slope_size += size_of_part[k];
+        }
+        for (std::size_t k = 0; k < below.size(); ++k)
+            total.trace -= point_.square_risk_[cell_ + k] * below[k];
+        return total;
+    }
+    // With μ the unit roundoff, e^m is off by some μ(1 + |m|) of itself, sums of n of them by nμ more, and so
+    // are the odds log Z - m by K = μ(n + 32 + 8 max(|m|, |log Z|)), in all; ρ and the shares are off by a few K
+    // of themselves, each loss log(1 + e^odds) by a few K, and the sums over the rows by nμ.
+    void bound_rounding(DominationSums &sums) const {
+        double largest = scratch_.largest, risk = 0;
+        for (std::size_t k = 1; k < std::size_t(n_layers_); ++k) {
+            const double log_below = std::abs(scratch_.log_below[k]);
+            if (log_below < 1e300) largest = std::max(largest, log_below);
+            risk += point_.risk_[cell_ + k];
+        }
+        const double K = 0x1p-53 * (double(end_ - begin_) + 32.0 + 8.0 * largest);
+        const double of_gradient = 16.0 * K * risk;  // ∇L = π T - ω ρ, where Σ π T = Σ ω ρ
+        sums.value_error = 4.0 * K * (scratch_.weight + sums.value);
+        sums.slope_error = 20.0 * K * scratch_.slope_size;
+        sums.squared_error = of_gradient * of_gradient;
+    }
+
+    DominationPoint &point_;
+    const double *z_ = nullptr;
+};
+
+namespace {
+
+/// ∇²L·v of one query.
+///
+/// With v̄_k the mean of v over the lower layers, weighted as in Z_k, row i expects
+/// e_i = (1 - ρ_i) v_i + ρ_i v̄_k, and
+///
+///   (∇²L·v)_j = π_j (T_κ v_j - Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i e_i) + ω_j ρ_j (1 - ρ_j)(v_j - v̄_κ).
+class DominationProduct : QueryParts {
+public:
+    DominationProduct(const DominationPoint &point, std::int64_t q, int n_threads,
+        LayerScratch &scratch)
+        : QueryParts(point.layering(), q, n_threads, scratch), point_(point) {}
+    void multiply(const double *v, double *out) const {
+        if (is_void()) return std::fill(out + begin_, out + end_, 0.0);
+        const double *share = point_.share().data(), *rho = point_.rho().data();
+        const std::size_t n = std::size_t(n_layers_);
+        const double origin = v[begin_];  // ∇²L·1 = 0
+        std::vector<double> &sums = scratch_.sums, &below = scratch_.below, &drawn = scratch_.other;
+        sum(sums, 2, [&](std::int64_t first, std::int64_t last, double *mean) {
+            const RowView r = rows_;
+            for (std::int64_t t = first; t < last; ++t) {
+                const double x = v[t] - origin;
+                double *cells = mean + r.cell(t, 2);
+                cells[0] += share[t] * x;
+                cells[r.n_layers] += r.weight(t) * rho[t] * (1.0 - rho[t]) * x;
+            }
+        });
+        below.resize(n);
+        drawn.resize(n);
+        point_.shares().average_below(q_, sums.data(), below.data());
+        double *expected = sums.data() + n;  // Σ ω ρ e
+        for (std::size_t k = 0; k < n; ++k) expected[k] += point_.square_risk()[cell_ + k] * below[k];
+        point_.shares().sum_above(q_, expected, drawn.data());
+        const double *pull = point_.pull().data() + cell_;
+        for_each_part([&](std::int64_t, std::int64_t first, std::int64_t last) {
+            const RowView r = rows_;
+            const double *mean = below.data(), *away = drawn.data();
+            for (std::int64_t t = first; t < last; ++t) {
+                const std::size_t k = r.level(t);
+                const double x = v[t] - origin;
+                out[t] = share[t] * (pull[k] * x - away[k]) +
+                         r.weight(t) * rho[t] * (1.0 - rho[t]) * (x - mean[k]);
+            }
+        });
+    }
+
+private:
+    const DominationPoint &point_;
+};
 
 constexpr std::int64_t n_chunks = 64;
 
@@ -22,7 +382,7 @@ double entropy(double x) {
 template <class Body>
 void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Body &body) {
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-        const QueryChunk &chunk = chunks[std::size_t(c)];
+        const QueryChunk &chunk = chunks[c];
         if (chunk.is_long) return;
         LayerScratch scratch;
         for (std::int64_t q = chunk.first; q < chunk.last; ++q) body(c, q, 1, scratch);
@@ -42,7 +402,7 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
     std::vector<DominationSums> sums(chunks.size());
     for_each_query(chunks, n_threads,
                    [&](std::int64_t c, std::int64_t q, int threads, LayerScratch &scratch) {
-        sums[std::size_t(c)] += DominationSweep(*this, q, threads, scratch).evaluate(z.data());
+        sums[c] += DominationSweep(*this, q, threads, scratch).evaluate(z.data());
     });
     DominationSums total;
     for (const DominationSums &s : sums) total += s;
@@ -72,12 +432,12 @@ double DominationPoint::dual(double t, int n_threads) const {
     std::vector<double> sums(chunks.size());
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
         double sum = 0;
-        for (std::int64_t q = chunks[std::size_t(c)].first; q < chunks[std::size_t(c)].last; ++q)
-            for (std::int64_t i = layering_.offsets[std::size_t(q)];
-                 i < layering_.offsets[std::size_t(q) + 1]; ++i)
-                if (rho_[std::size_t(i)] != 0.0)
-                    sum += layering_.c(q) * layering_.u(i) * entropy(t * rho_[std::size_t(i)]);
-        sums[std::size_t(c)] = sum;
+        for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q)
+            for (std::int64_t i = layering_.offsets[q];
+                 i < layering_.offsets[q + 1]; ++i)
+                if (rho_[i] != 0.0)
+                    sum += layering_.c(q) * layering_.u(i) * entropy(t * rho_[i]);
+        sums[c] = sum;
     });
     double total = t * linear_;
     for (const double sum : sums) total += sum;

@@ -1,10 +1,6 @@
 // The domination loss at given scores: value, gradient, curvature and a bound from its dual.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
-#include "layer_shares.hpp"
 #include "layering.hpp"
 #include "pages.hpp"
 

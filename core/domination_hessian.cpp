@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include "domination_gram.hpp"
-
 namespace linrank {
+
 namespace {
 
 constexpr std::int64_t parts_of_long = 16;
@@ -18,32 +17,43 @@ struct RowTerms {
 
     RowTerms(const DominationPoint &point, std::int64_t q, std::int64_t t) {
         const Layering &l = point.layering();
-        const auto cell = std::size_t(l.first_cell[std::size_t(q)] + l.levels[std::size_t(t)]);
-        const double rho = point.rho()[std::size_t(t)];
-        pulled = point.share()[std::size_t(t)] * point.pull()[cell];
+        const auto cell = std::size_t(l.first_cell[q] + l.levels[t]);
+        const double rho = point.rho()[t];
+        pulled = point.share()[t] * point.pull()[cell];
         own = l.c(q) * l.u(t) * rho * (1.0 - rho);
     }
     double sum() const { return pulled + own; }
 };
 
-}  // namespace
+/// By layer of one query: the mean row a_κ of the layer, weighted by π, and the mean row x̄_k of all
+/// lower layers, weighted as in Z_k.
+struct LayerMeans {
+    std::int64_t n;
+    std::vector<double> own, below;
+
+    template <class Storage>
+    LayerMeans(const Storage &storage, Order order, const DominationPoint &point, std::int64_t q,
+               int n_threads);
+    const double *of(std::size_t k) const { return own.data() + k * std::size_t(n); }
+    const double *under(std::size_t k) const { return below.data() + k * std::size_t(n); }
+};
 
 template <class Storage>
 LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoint &point,
                        std::int64_t q, int n_threads)
     : n(storage.n_columns) {
     const Layering &l = point.layering();
-    const std::int64_t begin = l.offsets[std::size_t(q)], length = l.offsets[std::size_t(q) + 1] - begin;
-    const auto size = l.n_levels[std::size_t(q)] * n;
+    const std::int64_t begin = l.offsets[q], length = l.offsets[q + 1] - begin;
+    const auto size = l.n_levels[q] * n;
     const std::int64_t fitting = std::max<std::int64_t>(1, most_mean_cells / std::max<std::int64_t>(1, size));
     const std::int64_t n_parts = length >= 1 << 16 ? std::min(parts_of_long, fitting) : 1;
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
+    std::vector<std::vector<double>> parts(n_parts);
     parallel_for(n_parts, n_threads, [&](std::int64_t p) {
-        std::vector<double> &sums = parts[std::size_t(p)];
-        sums.assign(std::size_t(size), 0.0);
+        std::vector<double> &sums = parts[p];
+        sums.assign(size, 0.0);
         for (std::int64_t t = begin + length * p / n_parts; t < begin + length * (p + 1) / n_parts; ++t)
             RowRange<Storage>(storage, order, t, 1)
-                .add(point.share().data() + t, sums.data() + l.levels[std::size_t(t)] * n);
+                .add(point.share().data() + t, sums.data() + l.levels[t] * n);
     });
     own = std::move(parts[0]);
     for (std::size_t p = 1; p < parts.size(); ++p)
@@ -52,88 +62,114 @@ LayerMeans::LayerMeans(const Storage &storage, Order order, const DominationPoin
     point.shares().average_below(q, own.data(), below.data(), n);
 }
 
+/// XᵀHX with H = ∇²L(z), as a sum of squares but for a few vectors a layer.
+///
+/// p_i, the softmax of row i of layer k over itself and the rows below, has the covariance
+/// ρ_i Cov(Z_k) + ρ_i (1 - ρ_i) (x_i - x̄_k)(x_i - x̄_k)ᵀ. Summed over i with b_i = ω_i ρ_i (1 - ρ_i), and
+/// Cov(Z_k) taken apart into layers, row j of layer κ gets
+///
+///   π_j T_κ (x_j - a_κ)² + b_j (x_j - x̄_κ)² = d_j (x_j - μ_j)² + (π_j T_κ b_j / d_j) (a_κ - x̄_κ)²
+///
+/// with squares for outer products, d_j = π_j T_κ + b_j and μ_j the mean of a_κ and x̄_κ weighted so.
+/// What is between layers, Σ_κ T_κ a_κ a_κᵀ - Σ_k R_k x̄_k x̄_kᵀ, is summed in double: there alone is a
+/// difference. Nothing depends on the offset of a query.
 template <class Storage>
-void DominationGram<Storage>::open() {
-    if (!product.empty()) return;
-    product.assign(std::size_t(padded_ * padded_), 0.0);
-    a_.assign(std::size_t(block_rows * padded_), Real(0));
-    b_ = a_;
-    la_.assign(std::size_t(block_layers * padded_), 0.0);
-    lb_ = la_;
-    x_.resize(std::size_t(n_));
-}
+class DominationGram {
+    using Real = typename Storage::value_type;
 
-template <class Storage>
-void DominationGram<Storage>::add_rows(const LayerMeans &means, std::int64_t q, std::int64_t first,
-                                       std::int64_t last) {
-    open();
-    const RowRange<Storage> rows(storage_, order_, first, last - first);
-    for (std::int64_t t = first; t < last; ++t) {
-        const RowTerms terms(point_, q, t);
-        const double d = terms.sum();
-        if (!(d > 0.0)) continue;
-        const auto k = std::size_t(point_.layering().levels[std::size_t(t)]);
-        const double of_layer = terms.pulled / d, of_lower = terms.own / d;
-        const double *mean = means.of(k), *under = means.under(k);
-        Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
-        rows.unpack(t - first, x_.data());
-        for (std::int64_t c = 0; c < n_; ++c) {
-            const double x = x_[std::size_t(c)] - (of_layer * mean[c] + of_lower * under[c]);
-            a[c] = Real(x);
-            b[c] = Real(d * x);
+public:
+    DominationGram(const Storage &storage, Order order, const DominationPoint &point)
+        : storage_(storage), order_(order), point_(point), n_(storage.n_columns),
+          padded_((n_ + 15) / 16 * 16) {}
+
+    std::vector<double> product;  // on and above the diagonal, padded; empty if nothing was added
+
+    /// The positions [first, last) of query q.
+    void add_rows(const LayerMeans &means, std::int64_t q, std::int64_t first, std::int64_t last) {
+        open();
+        const RowRange<Storage> rows(storage_, order_, first, last - first);
+        for (std::int64_t t = first; t < last; ++t) {
+            const RowTerms terms(point_, q, t);
+            const double d = terms.sum();
+            if (!(d > 0.0)) continue;
+            const auto k = std::size_t(point_.layering().levels[t]);
+            const double of_layer = terms.pulled / d, of_lower = terms.own / d;
+            const double *mean = means.of(k), *under = means.under(k);
+            Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
+            rows.unpack(t - first, x_.data());
+            for (std::int64_t c = 0; c < n_; ++c) {
+                const double x = x_[c] - (of_layer * mean[c] + of_lower * under[c]);
+                a[c] = Real(x);
+                b[c] = Real(d * x);
+            }
+            if (++filled_ == block_rows) flush();
         }
-        if (++filled_ == block_rows) flush();
     }
-}
-
-template <class Storage>
-void DominationGram<Storage>::add_layers(const LayerMeans &means, std::int64_t q) {
-    open();
-    const Layering &l = point_.layering();
-    const auto n_layers = std::size_t(l.n_levels[std::size_t(q)]);
-    const auto cell = std::size_t(l.first_cell[std::size_t(q)]);
-    coupling_.assign(n_layers, 0.0);
-    for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
-        const RowTerms terms(point_, q, t);
-        if (terms.own > 0.0)
-            coupling_[std::size_t(l.levels[std::size_t(t)])] += terms.pulled * (terms.own / terms.sum());
+    /// Every other term of query q but those that add_rows found.
+    void add_layers(const LayerMeans &means, std::int64_t q) {
+        open();
+        const Layering &l = point_.layering();
+        const auto n_layers = std::size_t(l.n_levels[q]);
+        const auto cell = std::size_t(l.first_cell[q]);
+        coupling_.assign(n_layers, 0.0);
+        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
+            const RowTerms terms(point_, q, t);
+            if (terms.own > 0.0)
+                coupling_[l.levels[t]] += terms.pulled * (terms.own / terms.sum());
+        }
+        const double *origin = means.under(n_layers - 1);
+        for (std::size_t k = 0; k < n_layers; ++k) {
+            add_square(coupling_[k], means.of(k), means.under(k));
+            add_square(point_.pull()[cell + k], means.of(k), origin);
+            add_square(-point_.risk()[cell + k], means.under(k), origin);
+        }
     }
-    const double *origin = means.under(n_layers - 1);
-    for (std::size_t k = 0; k < n_layers; ++k) {
-        add_square(coupling_[k], means.of(k), means.under(k));
-        add_square(point_.pull()[cell + k], means.of(k), origin);
-        add_square(-point_.risk()[cell + k], means.under(k), origin);
+    void flush() {
+        if (product.empty()) return;
+        simd().of<Real>().add_cross_product(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
+        filled_ = 0;
+        flush_layers();
     }
-}
 
-/// product += factor (x - origin)(x - origin)ᵀ.
-template <class Storage>
-void DominationGram<Storage>::add_square(double factor, const double *x, const double *origin) {
-    if (factor == 0.0 || x == origin) return;
-    double *a = la_.data() + filled_layers_ * padded_, *b = lb_.data() + filled_layers_ * padded_;
-    for (std::int64_t c = 0; c < n_; ++c) {
-        a[c] = x[c] - origin[c];
-        b[c] = factor * a[c];
+private:
+    static constexpr std::int64_t block_rows = 96, block_layers = 16;
+
+    void open() {
+        if (!product.empty()) return;
+        product.assign(padded_ * padded_, 0.0);
+        a_.assign(block_rows * padded_, Real(0));
+        b_ = a_;
+        la_.assign(block_layers * padded_, 0.0);
+        lb_ = la_;
+        x_.resize(n_);
     }
-    if (++filled_layers_ == block_layers) flush_layers();
-}
+    /// product += factor (x - origin)(x - origin)ᵀ.
+    void add_square(double factor, const double *x, const double *origin) {
+        if (factor == 0.0 || x == origin) return;
+        double *a = la_.data() + filled_layers_ * padded_, *b = lb_.data() + filled_layers_ * padded_;
+        for (std::int64_t c = 0; c < n_; ++c) {
+            a[c] = x[c] - origin[c];
+            b[c] = factor * a[c];
+        }
+        if (++filled_layers_ == block_layers) flush_layers();
+    }
+    void flush_layers() {
+        simd().of<double>().add_cross_product(filled_layers_, padded_, 0, padded_, la_.data(), lb_.data(), product.data());
+        filled_layers_ = 0;
+    }
 
-template <class Storage>
-void DominationGram<Storage>::flush_layers() {
-    kernels().add_cross_product_f64(filled_layers_, padded_, 0, padded_, la_.data(), lb_.data(), product.data());
-    filled_layers_ = 0;
-}
+    const Storage &storage_;
+    const Order order_;
+    const DominationPoint &point_;
+    const std::int64_t n_, padded_;
+    std::vector<Real> a_, b_;       // rows of the block at hand, and the same times d
+    std::vector<double> la_, lb_;   // the same for vectors of layers
+    std::vector<double> x_;
+    std::vector<double> coupling_;  // by layer: Σ π_j T_κ b_j / d_j
+    std::int64_t filled_ = 0, filled_layers_ = 0;
+};
 
-template <class Storage>
-void DominationGram<Storage>::flush() {
-    if (product.empty()) return;
-    if constexpr (std::is_same_v<Real, float>)
-        kernels().add_cross_product_f32(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-    else
-        kernels().add_cross_product_f64(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-    filled_ = 0;
-    flush_layers();
-}
+}  // namespace
 
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const DominationPoint &point,
                                    int n_threads) {
@@ -143,25 +179,24 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Dominati
     std::vector<std::vector<double>> parts;
     std::visit([&]<class Storage>(const Storage &storage) {
         const std::int64_t n = std::max(square.n_parts(), std::int64_t(chunks.size()));
-        std::vector<DominationGram<Storage>> grams(std::size_t(n), {storage, order, point});
+        std::vector<DominationGram<Storage>> grams(n, {storage, order, point});
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-            if (chunks[std::size_t(c)].is_long) return;
-            for (std::int64_t q = chunks[std::size_t(c)].first; q < chunks[std::size_t(c)].last; ++q) {
-                if (l.n_levels[std::size_t(q)] < 2) continue;
+            if (chunks[c].is_long) return;
+            for (std::int64_t q = chunks[c].first; q < chunks[c].last; ++q) {
+                if (l.n_levels[q] < 2) continue;
                 const LayerMeans means(storage, order, point, q, 1);
-                DominationGram<Storage> &gram = grams[std::size_t(c)];
-                gram.add_rows(means, q, l.offsets[std::size_t(q)], l.offsets[std::size_t(q) + 1]);
+                DominationGram<Storage> &gram = grams[c];
+                gram.add_rows(means, q, l.offsets[q], l.offsets[q + 1]);
                 gram.add_layers(means, q);
             }
         });
         for (const QueryChunk &chunk : chunks) {
             if (!chunk.is_long) continue;
             const LayerMeans means(storage, order, point, chunk.first, n_threads);
-            const std::int64_t begin = l.offsets[std::size_t(chunk.first)];
-            const std::int64_t length = l.offsets[std::size_t(chunk.first) + 1] - begin;
+            const std::int64_t begin = l.offsets[chunk.first];
+            const std::int64_t length = l.offsets[chunk.first + 1] - begin;
             parallel_for(n, n_threads, [&](std::int64_t k) {
-                grams[std::size_t(k)].add_rows(means, chunk.first, begin + length * k / n,
-                                               begin + length * (k + 1) / n);
+                grams[k].add_rows(means, chunk.first, begin + length * k / n, begin + length * (k + 1) / n);
             });
             grams[0].add_layers(means, chunk.first);
         }
@@ -188,12 +223,12 @@ public:
 
     void add(std::int64_t q) {
         const Layering &l = point_.layering();
-        n_layers_ = l.n_levels[std::size_t(q)];
+        n_layers_ = l.n_levels[q];
         if (n_layers_ < 2) return;
         is_exact_ = n_layers_ <= most_layers;
         width_ = is_exact_ ? 2 * std::size_t(n_layers_) : 1;
         double total = 0;
-        for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t)
+        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t)
             total += add_row(q, t);
         for (std::size_t s = 0; s < columns_.size(); ++s) {
             const auto c = std::size_t(columns_[s]);
@@ -210,32 +245,32 @@ private:
     double add_row(std::int64_t q, std::int64_t t) {
         const Layering &l = point_.layering();
         const RowTerms terms(point_, q, t);
-        const double d = terms.sum(), share = point_.share()[std::size_t(t)];
-        const auto k = std::size_t(l.levels[std::size_t(t)]);
-        const std::int64_t first = l.offsets[std::size_t(q)];
+        const double d = terms.sum(), share = point_.share()[t];
+        const auto k = std::size_t(l.levels[t]);
+        const std::int64_t first = l.offsets[q];
         if (!(d > 0.0) && !(share > 0.0)) return 0.0;
         // Dense rows by their difference to one of the query: an offset of a column costs no digits.
         const auto value = [&](std::int64_t c, double x) {
-            if constexpr (std::is_same_v<Storage, DenseRows<typename Storage::value_type>>)
-                return x - double(storage_.values[row(first) * storage_.stride + c]);
+            if constexpr (requires { storage_.stride; })
+                return x - double(storage_.values[row_at(order_, first) * storage_.stride + c]);
             else return static_cast<void>(c), x;
         };
-        for_each_entry(storage_, row(t), [&](std::int64_t c, double entry) {
+        for_each_entry(storage_, row_at(order_, t), [&](std::int64_t c, double entry) {
             const double x = value(c, entry);
             if (x == 0.0) return;
             double *sums = sums_of(c);
-            out[std::size_t(c)] += d * x * x;
+            out[c] += d * x * x;
             if (!is_exact_) {
                 sums[0] += d * x;
                 return;
             }
             sums[k] += share * x;
-            sums[std::size_t(n_layers_) + k] += terms.own * x;
+            sums[n_layers_ + k] += terms.own * x;
         });
         return d;
     }
     double *sums_of(std::int64_t c) {
-        std::int64_t &slot = slot_[std::size_t(c)];
+        std::int64_t &slot = slot_[c];
         if (slot < 0) {
             slot = std::int64_t(columns_.size());
             columns_.push_back(c);
@@ -245,15 +280,14 @@ private:
     }
     double mixed(std::int64_t q, std::size_t s) {
         const double *mean = sums_.data() + s * width_, *own = mean + n_layers_;
-        const double *square = point_.square_risk().data() + point_.layering().first_cell[std::size_t(q)];
-        below_.resize(std::size_t(n_layers_));
+        const double *square = point_.square_risk().data() + point_.layering().first_cell[q];
+        below_.resize(n_layers_);
         point_.shares().average_below(q, mean, below_.data());
         double sum = 0;
         for (std::size_t k = 0; k < below_.size(); ++k)
             sum += (2.0 * own[k] + square[k] * below_[k]) * below_[k];
         return sum;
     }
-    std::int64_t row(std::int64_t t) const { return order_.empty() ? t : order_[std::size_t(t)]; }
 
     const Storage &storage_;
     const Order order_;
@@ -270,19 +304,11 @@ private:
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const DominationPoint &point,
                                      int n_threads) {
     const std::vector<QueryChunk> chunks = point.layering().chunks(n_accumulators(rows));
-    std::vector<std::vector<double>> parts(chunks.size());
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
-            DiagonalSums<Storage> sums(storage, order, point);
-            for (std::int64_t q = chunks[std::size_t(c)].first; q < chunks[std::size_t(c)].last; ++q)
-                sums.add(q);
-            parts[std::size_t(c)] = std::move(sums.out);
-        });
-    }, rows);
-    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
-    reduce(parts, out, n_threads);
-    for (double &d : out) d = std::max(d, 0.0);  // cancellation may leave less than nothing
-    return out;
+    return sum_diagonal(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+        DiagonalSums sums(storage, order, point);
+        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q) sums.add(q);
+        return std::move(sums.out);
+    });
 }
 
 }  // namespace linrank

@@ -1,6 +1,5 @@
 // Xᵀ∇²L(z)X of the domination loss: as a matrix, as a diagonal.
 #pragma once
-#include <vector>
 
 #include "domination.hpp"
 #include "products.hpp"

@@ -1,26 +1,21 @@
 #include "factor_descent.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <stdexcept>
-#include <utility>
-
-#include "parallel.hpp"
-#include "quartic.hpp"
 
 namespace linrank {
+
 namespace {
 
 // Queries that find their directions at the same β: enough to keep threads busy, few enough that they read
 // their rows from the cache when they finish, and that an epoch remains a sequence of many steps. The numbers
 // depend on the data only, and so does the result.
-constexpr std::int64_t kBatchBytes = 1 << 21;
-constexpr std::int64_t kBatchNumbers = 1 << 20;  // of all directions
-constexpr std::int64_t kBatchesPerEpoch = 64;
-constexpr std::int64_t kBytesWorthThreads = 1 << 19;
-constexpr int kSweeps = 4;            // over the steps of a batch, at most
-constexpr double kSettled = 1e-3;     // no step changed by more
+constexpr std::int64_t batch_bytes = 1 << 21;
+constexpr std::int64_t batch_numbers = 1 << 20;  // of all directions
+constexpr std::int64_t batches_per_epoch = 64;
+constexpr std::int64_t bytes_worth_threads = 1 << 19;
+constexpr int most_sweeps = 4;            // over the steps of a batch, at most
+constexpr double settled_change = 1e-3;     // no step changed by more
 
 double half_square(const std::vector<double> &w) {
     return 0.5 * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
@@ -37,7 +32,7 @@ FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<
     std::vector<double> local;
     for (std::int64_t q = 0; q < rows_.n_queries(); ++q) {
         double *v = at(accepted_, q);
-        if (problem_.n_levels[std::size_t(q)] < 2) {  // no pair: its factors mean nothing
+        if (problem_.n_levels[q] < 2) {  // no pair: its factors mean nothing
             std::fill_n(v, rows_.n_rows(q) * problem_.n_factors, 0.0);
             continue;
         }
@@ -52,14 +47,14 @@ FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<
 FactorQuery FactorDescent::query(std::int64_t q) const {
     const auto first = std::size_t(rows_.first(q)), n = std::size_t(rows_.n_rows(q));
     return {std::span(problem_.levels).subspan(first, n), std::span(problem_.bound).subspan(first, n),
-            problem_.n_levels[std::size_t(q)], problem_.n_factors};
+            problem_.n_levels[q], problem_.n_factors};
 }
 
 double FactorDescent::weights_of(std::int64_t q, const double *factors, std::vector<double> &local,
                                  Scratch &s) const {
     const FactorQuery here = query(q);
     s.v.compute(here, factors);
-    s.coefficients.assign(std::size_t(here.n_rows()), 0.0);
+    s.coefficients.assign(here.n_rows(), 0.0);
     add_coefficients(here, factors, s.v, s.coefficients.data());
     rows_.combine(q, s.coefficients, local);
     return pair_sum(here, s.v, s.v);
@@ -117,26 +112,26 @@ double FactorDescent::epoch(double momentum, int n_threads) {
 
 void FactorDescent::batch(std::int64_t first, std::int64_t end, double momentum, int n_threads) {
     const std::int64_t n = end - first;
-    if (std::int64_t(directions_.size()) < n) directions_.resize(std::size_t(n));
+    if (std::int64_t(directions_.size()) < n) directions_.resize(n);
     std::int64_t bytes = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-        directions_[std::size_t(i)].query = order_[std::size_t(first + i)];
-        bytes += rows_.bytes(order_[std::size_t(first + i)]);
+        directions_[i].query = order_[first + i];
+        bytes += rows_.bytes(order_[first + i]);
     }
     // A task a thread, each with a scratch of its own; which task takes a query has no part in the result.
-    const std::int64_t n_tasks = bytes < kBytesWorthThreads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
-    if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(std::size_t(n_tasks));
+    const std::int64_t n_tasks = bytes < bytes_worth_threads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
+    if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(n_tasks);
     const auto each = [&](const auto &work) {
         parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
             for (std::int64_t i = task; i < n; i += n_tasks)
-                work(directions_[std::size_t(i)], scratch_[std::size_t(task)]);
+                work(directions_[i], scratch_[task]);
         });
     };
     each([&](Direction &d, Scratch &s) { find_direction(d, s); });
     find_steps({directions_.data(), std::size_t(n)});
     each([&](Direction &d, Scratch &s) { finish(d, momentum, s); });
     for (std::int64_t i = 0; i < n; ++i) {
-        const Direction &d = directions_[std::size_t(i)];
+        const Direction &d = directions_[i];
         rows_.scatter(d.query, d.next, next_weights_);
         next_sum_ += d.sum_next;
     }
@@ -144,13 +139,13 @@ void FactorDescent::batch(std::int64_t first, std::int64_t end, double momentum,
 
 std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
     const auto n_queries = std::int64_t(order_.size());
-    const std::int64_t most = std::max<std::int64_t>(1, n_queries / kBatchesPerEpoch);
+    const std::int64_t most = std::max<std::int64_t>(1, n_queries / batches_per_epoch);
     std::int64_t bytes = 0, numbers = 0, end = first;
     for (; end < n_queries && end - first < most; ++end) {
-        const std::int64_t q = order_[std::size_t(end)];
+        const std::int64_t q = order_[end];
         bytes += rows_.bytes(q);
         numbers += 3 * rows_.width(q);
-        if (end > first && (bytes > kBatchBytes || numbers > kBatchNumbers)) break;
+        if (end > first && (bytes > batch_bytes || numbers > batch_numbers)) break;
     }
     return end;
 }
@@ -162,24 +157,24 @@ void FactorDescent::find_direction(Direction &d, Scratch &s) {
     double *w = at(reached_, d.query);  // the direction, until the step is known
     rows_.scores(d.query, weights_, s.local, s.t);
     s.v.compute(here, v);
-    s.gradient.resize(std::size_t(n * K));
+    s.gradient.resize(n * K);
     factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
     double steepest = 0;
     for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < K && here.bound[std::size_t(i)] > 0; ++k)
-            steepest = std::max(steepest, std::abs(s.gradient[std::size_t(i * K + k)]));
+        for (std::int64_t k = 0; k < K && here.bound[i] > 0; ++k)
+            steepest = std::max(steepest, std::abs(s.gradient[i * K + k]));
     for (std::int64_t i = 0; i < n; ++i) {
         // Where the gradient is 0 or all but 0 the quotient has no value, and infinity times 0 none either.
-        const double quotient = here.bound[std::size_t(i)] / steepest;
+        const double quotient = here.bound[i] / steepest;
         const double step = std::isfinite(quotient) ? quotient : 0.0;
         for (std::int64_t k = 0; k < K; ++k)
-            w[i * K + k] = v[i * K + k] - step * s.gradient[std::size_t(i * K + k)];
+            w[i * K + k] = v[i * K + k] - step * s.gradient[i * K + k];
     }
     project(here, problem_.constraint, w);
     for (std::int64_t e = 0; e < n * K; ++e) w[e] -= v[e];
 
     s.w.compute(here, w);
-    s.coefficients.assign(std::size_t(n), 0.0);
+    s.coefficients.assign(n, 0.0);
     add_coefficients(here, w, s.v, s.coefficients.data());
     add_coefficients(here, v, s.w, s.coefficients.data());
     rows_.combine(d.query, s.coefficients, d.first);
@@ -207,7 +202,7 @@ double FactorDescent::best_step(const Direction &d) const {
 
 void FactorDescent::find_steps(std::span<Direction> batch) {
     double moved = 1.0;
-    for (int sweep = 0; sweep < kSweeps && moved > kSettled; ++sweep) {
+    for (int sweep = 0; sweep < most_sweeps && moved > settled_change; ++sweep) {
         moved = 0;
         for (Direction &d : batch) {
             const double t = d.step;
@@ -240,17 +235,112 @@ double FactorDescent::linear_decrease(int n_threads) const {
     parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
         Scratch s;
         for (std::int64_t i = task; i < n_queries; i += n_tasks) {
-            const std::int64_t q = order_[std::size_t(i)];
+            const std::int64_t q = order_[i];
             const FactorQuery here = query(q);
             const double *v = accepted_.data() + rows_.first(q) * here.n_factors;
             rows_.scores(q, accepted_weights_, s.local, s.t);
             s.v.compute(here, v);
-            s.gradient.resize(std::size_t(here.n_rows() * here.n_factors));
+            s.gradient.resize(here.n_rows() * here.n_factors);
             factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
-            by_query[std::size_t(i)] = linrank::linear_decrease(here, problem_.constraint, v, s.gradient.data());
+            by_query[i] = linrank::linear_decrease(here, problem_.constraint, v, s.gradient.data());
         }
     });
     return std::accumulate(by_query.begin(), by_query.end(), 0.0);
+}
+
+void LevelTotals::compute(const FactorQuery &query, const double *values, const double *weight) {
+    const std::int64_t K = n_factors_ = query.n_factors, n_levels = query.n_levels;
+    for (auto *sums : {&of_, &below_, &difference_}) sums->assign(std::size_t(n_levels * K), 0.0);
+    all_.assign(K, 0.0);
+    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+        double *total = of_.data() + query.levels[i] * K;
+        const double factor = weight ? weight[i] : 1.0;
+        for (std::int64_t k = 0; k < K; ++k) total[k] += factor * values[i * K + k];
+    }
+    for (std::int64_t r = 0; r < n_levels; ++r)
+        for (std::int64_t k = 0; k < K; ++k) {
+            below_[r * K + k] = all_[k];
+            all_[k] += of_[r * K + k];
+        }
+    std::vector<double> &above = scratch_;  // summed from the top: nothing cancels
+    above.assign(K, 0.0);
+    for (std::int64_t r = n_levels - 1; r >= 0; --r)
+        for (std::int64_t k = 0; k < K; ++k) {
+            const auto at = std::size_t(r * K + k);
+            difference_[at] = below_[at] - above[k];
+            above[k] += of_[at];
+        }
+}
+
+double pair_sum(const FactorQuery &query, const LevelTotals &a, const LevelTotals &b) {
+    double sum = 0;
+    for (std::int64_t r = 1; r < query.n_levels; ++r) {
+        const double *upper = a.of(r), *lower = b.below(r);
+        for (std::int64_t k = 0; k < query.n_factors; ++k) sum += upper[k] * lower[k];
+    }
+    return sum;
+}
+
+void add_coefficients(const FactorQuery &query, const double *a, const LevelTotals &b, double *out) {
+    const std::int64_t K = query.n_factors;
+    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+        const double *s = b.difference(query.levels[i]);
+        double sum = 0;
+        for (std::int64_t k = 0; k < K; ++k) sum += a[i * K + k] * s[k];
+        out[i] += sum;
+    }
+}
+
+void project(const FactorQuery &query, Constraint constraint, double *factors) {
+    const std::int64_t K = query.n_factors;
+    const double per_component = 1.0 / std::sqrt(double(K));
+    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+        double *v = factors + i * K;
+        const double b = query.bound[i];
+        if (constraint == Constraint::box) {
+            const double largest = b * per_component;
+            for (std::int64_t k = 0; k < K; ++k) v[k] = std::min(std::max(v[k], 0.0), largest);
+            continue;
+        }
+        double square = 0;
+        for (std::int64_t k = 0; k < K; ++k) {
+            v[k] = std::max(v[k], 0.0);
+            square += v[k] * v[k];
+        }
+        if (square <= b * b) continue;
+        const double factor = b / std::sqrt(square);
+        for (std::int64_t k = 0; k < K; ++k) v[k] *= factor;
+    }
+}
+
+void factor_gradient(const FactorQuery &query, const double *factors, const double *t, const LevelTotals &v,
+                     LevelTotals &tv, double *out) {
+    const std::int64_t K = query.n_factors;
+    tv.compute(query, factors, t);
+    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+        const std::int64_t r = query.levels[i];
+        const double *S = v.difference(r), *T = tv.difference(r), *own = v.of(r), *all = v.all();
+        for (std::int64_t k = 0; k < K; ++k) out[i * K + k] = t[i] * S[k] - T[k] - (all[k] - own[k]);
+    }
+}
+
+double linear_decrease(const FactorQuery &query, Constraint constraint, const double *factors,
+                       const double *gradient) {
+    const std::int64_t K = query.n_factors;
+    const double per_component = 1.0 / std::sqrt(double(K));
+    double sum = 0;
+    for (std::int64_t i = 0; i < query.n_rows(); ++i) {
+        const double *v = factors + i * K, *g = gradient + i * K;
+        const double b = query.bound[i];
+        double here = 0, fall = 0;  // <g, v>, and the largest <-g, v'> over feasible v'
+        for (std::int64_t k = 0; k < K; ++k) {
+            here += g[k] * v[k];
+            const double down = std::max(-g[k], 0.0);
+            fall += constraint == Constraint::box ? b * per_component * down : down * down;
+        }
+        sum += here + (constraint == Constraint::box ? fall : b * std::sqrt(fall));
+    }
+    return sum;
 }
 
 }  // namespace linrank

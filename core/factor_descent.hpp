@@ -1,14 +1,120 @@
 // Block descent for duals of low rank: a step a query, each to the lowest point of its line.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <cmath>
 
-#include "factors.hpp"
 #include "query_rows.hpp"
 #include "random.hpp"
 
 namespace linrank {
+
+// Duals of low rank, α_ij = <v_i, v_j> over the pairs of one query, by sums over levels: never a pair.
+
+/// Where the factors of a row may lie, beside v >= 0: every component at most b/√K, or the norm at most b.
+enum class Constraint { box, ball };
+
+/// The rows of one query: their levels, and the b_i that bound their factors.
+struct FactorQuery {
+    std::span<const std::int32_t> levels;
+    std::span<const double> bound;
+    std::int64_t n_levels;
+    std::int64_t n_factors;  // K
+
+    std::int64_t n_rows() const { return std::int64_t(levels.size()); }
+};
+
+/// Sums of K numbers a row over the rows of each level, and over those below it less those above it.
+class LevelTotals {
+public:
+    /// Of values[i*K .. i*K + K) times weight[i]; an empty weight stands for ones.
+    void compute(const FactorQuery &query, const double *values, const double *weight = nullptr);
+
+    const double *of(std::int64_t level) const { return of_.data() + level * n_factors_; }
+    const double *below(std::int64_t level) const { return below_.data() + level * n_factors_; }
+    /// Σ_below - Σ_above.
+    const double *difference(std::int64_t level) const { return difference_.data() + level * n_factors_; }
+    const double *all() const { return all_.data(); }
+
+private:
+    std::int64_t n_factors_ = 0;
+    std::vector<double> of_, below_, difference_, all_, scratch_;
+};
+
+/// Σ over pairs (i above j) of <a_i, b_j>, from the totals of both.
+double pair_sum(const FactorQuery &query, const LevelTotals &a, const LevelTotals &b);
+
+/// out[i] = <a_i, Σ_below b - Σ_above b>: what the pairs <a_i, b_j> add to the coefficient of row i.
+void add_coefficients(const FactorQuery &query, const double *a, const LevelTotals &b, double *out);
+
+/// The nearest point of the feasible set, row by row.
+void project(const FactorQuery &query, Constraint constraint, double *factors);
+
+/// The gradient of f(V) = ½‖β‖² - Σ <v_i, v_j>, with t = Xβ:
+///
+///   ∂f/∂v_i = t_i S_i - T_i - (Σ_below v + Σ_above v),   S = Σ_below v - Σ_above v,  T = Σ_below t v - Σ_above t v.
+void factor_gradient(const FactorQuery &query, const double *factors, const double *t, const LevelTotals &v,
+                     LevelTotals &tv, double *out);
+
+/// How much a linear function with this gradient can fall within the feasible set: Σ max <g_i, v_i - v>.
+double linear_decrease(const FactorQuery &query, Constraint constraint, const double *factors,
+                       const double *gradient);
+
+// The lowest point of a polynomial of degree four on [0, 1].
+
+/// q(t) = a t + b t² + c t³ + d t⁴.
+struct Quartic {
+    double a, b, c, d;
+
+    double operator()(double t) const { return t * (a + t * (b + t * (c + t * d))); }
+    double slope(double t) const { return a + t * (2 * b + t * (3 * c + t * 4 * d)); }
+    double curvature(double t) const { return 2 * b + t * (6 * c + t * 12 * d); }
+};
+
+/// Where the slope changes from negative to positive inside (low, high), given that it is monotone there:
+/// Newton's method, by halves where a step would leave the bracket.
+inline double crossing(const Quartic &q, double low, double high) {
+    double t = 0.5 * (low + high);
+    for (int i = 0; i < 60 && low < high; ++i) {
+        const double slope = q.slope(t);
+        (slope < 0 ? low : high) = t;
+        const double next = t - slope / q.curvature(t);
+        const double last = t;
+        t = next > low && next < high ? next : 0.5 * (low + high);
+        if (std::abs(t - last) <= 1e-15) break;
+    }
+    return t;
+}
+
+/// The t in [0, 1] with the least q(t); 0 where none is below q(0) = 0.
+///
+/// The slope is a cubic: between the two points where its own derivative, 2b + 6c t + 12d t², vanishes it is
+/// monotone, so that each of at most three intervals holds at most one local minimum.
+inline double lowest_in_unit(const Quartic &q) {
+    double cuts[4] = {0.0, 1.0, 1.0, 1.0};
+    int n = 1;
+    const auto cut = [&](double t) {
+        if (t > 0.0 && t < 1.0) cuts[n++] = t;
+    };
+    const double root = 9 * q.c * q.c - 24 * q.b * q.d;
+    if (q.d != 0.0 && root > 0.0) {
+        // Of the two equal forms of each root the one in which nothing cancels.
+        const double s = -(3 * q.c + std::copysign(std::sqrt(root), q.c));
+        cut(s / (12 * q.d));
+        if (s != 0.0) cut(2 * q.b / s);
+        if (n == 3 && cuts[1] > cuts[2]) std::swap(cuts[1], cuts[2]);
+    } else if (q.d == 0.0 && q.c != 0.0) {
+        cut(-q.b / (3 * q.c));
+    }
+    cuts[n] = 1.0;
+    double best = 0.0, least = 0.0;
+    const auto consider = [&](double t) {
+        if (const double value = q(t); value < least) best = t, least = value;
+    };
+    for (int i = 0; i < n; ++i)
+        if (q.slope(cuts[i]) < 0.0 && q.slope(cuts[i + 1]) > 0.0)
+            consider(crossing(q, cuts[i], cuts[i + 1]));
+    consider(1.0);
+    return best;
+}
 
 /// Levels and bounds by position, and where the factors may lie.
 struct FactorProblem {
@@ -49,7 +155,7 @@ public:
     double value() const;
     const std::vector<double> &factors() const { return accepted_; }
     const std::vector<double> &weights() const { return accepted_weights_; }
-    /// How much f falls within the feasible set by its linearisation, at most: 0 where V is stationary.
+    /// How much f falls within the feasible set by its linearization, at most: 0 where V is stationary.
     double linear_decrease(int n_threads) const;
 
     std::int64_t n_columns() const { return rows_.n_columns(); }

@@ -12,7 +12,7 @@ template <class Number>
 class FenwickTree {
 public:
     explicit FenwickTree(std::int64_t n = 0) { reset(n); }
-    void reset(std::int64_t n) { nodes_.assign(std::size_t(n) + 1, Number(0)); }
+    void reset(std::int64_t n) { nodes_.assign(n + 1, Number(0)); }
 
     void add(std::int64_t place, Number number) {
         for (auto m = std::size_t(place) + 1; m < nodes_.size(); m += m & (~m + 1)) nodes_[m] += number;

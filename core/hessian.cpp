@@ -1,12 +1,7 @@
 #include "hessian.hpp"
 
-#include <algorithm>
-
-#include "gram_accumulator.hpp"
-#include "parallel.hpp"
-#include "row_range.hpp"
-
 namespace linrank {
+
 namespace {
 
 /// Totals in the fast type, poured into a total in double before their rounding counts.
@@ -24,15 +19,15 @@ public:
     }
     void close(std::int64_t n_rows) {
         if constexpr (!std::is_same_v<T, double>)
-            if ((pending_ += n_rows) >= most_rows) pour();
+            if ((pending_ += n_rows) >= most_rows) add_to_total();
     }
     std::vector<double> take() {
-        if constexpr (!std::is_same_v<T, double>) pour();
+        if constexpr (!std::is_same_v<T, double>) add_to_total();
         return std::move(total_);
     }
 
 private:
-    void pour() {
+    void add_to_total() {
         for (std::size_t c = 0; c < total_.size(); ++c) {
             total_[c] += double(fast_[c]);
             fast_[c] = T(0);
@@ -61,7 +56,7 @@ std::vector<double> chunk_product(const Storage &storage, Order order, const Pai
         }
         const RowRange<Storage> rows(storage, order, begin, n);
         double *z = image.data() + begin;
-        u.resize(std::size_t(n));
+        u.resize(n);
         rows.dot(v.data(), z);
         point.multiply(q, z, u.data(), scratch);
         for (std::int64_t first = 0, last; first < n; first = last) {
@@ -80,7 +75,7 @@ std::vector<double> long_product(const Storage &storage, Order order, const Pair
                                  std::int64_t q, std::span<const double> v, std::span<double> image,
                                  std::int64_t n_parts, int n_threads) {
     const std::int64_t begin = point.problem().begin(q), n = point.problem().length(q);
-    PageArray<double> u(static_cast<std::size_t>(n), PageArray<double>::huge);
+    PageArray<double> u(n, PageArray<double>::huge);
     const auto part = [&](std::int64_t k) {
         const std::int64_t first = n * k / n_parts, last = n * (k + 1) / n_parts;
         return std::pair(first, RowRange<Storage>(storage, order, begin + first, last - first));
@@ -90,11 +85,11 @@ std::vector<double> long_product(const Storage &storage, Order order, const Pair
         rows.dot(v.data(), image.data() + begin + first);
     });
     point.multiply_long(q, image.data() + begin, u.data(), n_threads);
-    std::vector<std::vector<double>> totals(static_cast<std::size_t>(n_parts));
+    std::vector<std::vector<double>> totals(n_parts);
     parallel_for(n_parts, n_threads, [&](std::int64_t k) {
         const auto [first, rows] = part(k);
-        totals[std::size_t(k)].assign(v.size(), 0.0);
-        rows.add(u.data() + first, totals[std::size_t(k)].data());
+        totals[k].assign(v.size(), 0.0);
+        rows.add(u.data() + first, totals[k].data());
     });
     std::vector<double> out(v.size());
     reduce(totals, out, n_threads);
@@ -111,9 +106,9 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
     std::vector<std::vector<double>> totals(chunks.size());
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-            const QueryChunk &chunk = chunks[std::size_t(k)];
+            const QueryChunk &chunk = chunks[k];
             if (chunk.is_long) return;
-            totals[std::size_t(k)] = chunk_product(storage, order, point, chunk, v, image);
+            totals[k] = chunk_product(storage, order, point, chunk, v, image);
         });
         for (std::size_t k = 0; k < chunks.size(); ++k)
             if (chunks[k].is_long)
@@ -126,83 +121,50 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoint &point,
                                    int n_threads) {
     const PaddedSquare square(n_columns(rows));
-    const std::vector<QueryChunk> chunks = point.problem().chunks(square.n_parts());
-    std::vector<std::vector<double>> parts(chunks.size());
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-            GramAccumulator<Storage> gram(storage);
-            for (std::int64_t q = chunks[std::size_t(k)].first; q < chunks[std::size_t(k)].last; ++q)
-                if (point.problem().has_pairs(q)) gram.add(order, point, q);
-            gram.flush();
-            parts[std::size_t(k)] = std::move(gram.product);
-        });
-    }, rows);
-    return square.sum(parts, point.curvature(), n_threads);
-}
-
-namespace {
-
-/// Calls visit(column, value) for the entries of position t that are stored.
-template <class Value, class Visit>
-void for_each_entry(const RowRange<DenseRows<Value>> &rows, std::int64_t t, const Visit &visit) {
-    for (std::int64_t c = 0; c < rows.block.n_columns; ++c) visit(c, double(rows.block.row(t)[c]));
-}
-template <class Value, class Visit>
-void for_each_entry(const RowRange<CsrRows<Value>> &rows, std::int64_t t, const Visit &visit) {
-    const std::int64_t i = rows.row(t);
-    for (std::int64_t k = rows.rows.offsets[i]; k < rows.rows.offsets[i + 1]; ++k)
-        visit(std::int64_t(rows.rows.columns[k]), double(rows.rows.values[k]));
-}
-
-template <class Storage>
-std::vector<double> chunk_diagonal(const Storage &storage, Order order, const PairPoint &point,
-                                   const QueryChunk &chunk) {
     const PairProblem &problem = point.problem();
-    std::vector<double> out(std::size_t(storage.n_columns)), first_moment(out.size());
-    std::vector<std::int64_t> touched;
-    const double curve = point.curvature();
-    for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
-        if (!problem.has_pairs(q)) continue;
-        const RowRange<Storage> rows(storage, order, problem.begin(q), problem.length(q));
-        double total_degree = 0;
-        for (std::int64_t t = 0; t < problem.length(q); ++t) {
-            const double degree = point.degree(q)[t];
-            // Of a band, rounding may leave a little less than nothing; with none of that the estimate
-            // is not negative, and never divided by 0.
-            if (!(degree > 0.0)) continue;
-            total_degree += degree;
-            for_each_entry(rows, t, [&](std::int64_t c, double x) {
-                if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows
-                if (first_moment[std::size_t(c)] == 0.0) touched.push_back(c);
-                first_moment[std::size_t(c)] += degree * x;
-                out[std::size_t(c)] += curve * degree * x * x;
-            });
-        }
-        for (const std::int64_t c : touched) {
-            double &moment = first_moment[std::size_t(c)];
-            out[std::size_t(c)] -= curve * moment * moment / total_degree;
-            moment = 0.0;
-        }
-        touched.clear();
-    }
-    return out;
+    const std::vector<QueryChunk> chunks = problem.chunks(square.n_parts());
+    return square.sum(parts_of(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+        GramAccumulator gram(storage);
+        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q)
+            if (problem.has_pairs(q)) gram.add(order, point, q);
+        gram.product.flush();
+        return std::move(gram.product.sum);
+    }), point.curvature(), n_threads);
 }
-
-}  // namespace
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PairPoint &point,
                                      int n_threads) {
-    const std::vector<QueryChunk> chunks = point.problem().chunks(n_accumulators(rows));
-    std::vector<std::vector<double>> parts(chunks.size());
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-            parts[std::size_t(k)] = chunk_diagonal(storage, order, point, chunks[std::size_t(k)]);
-        });
-    }, rows);
-    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
-    reduce(parts, out, n_threads);
-    for (double &d : out) d = std::max(d, 0.0);
-    return out;
+    const PairProblem &problem = point.problem();
+    const std::vector<QueryChunk> chunks = problem.chunks(n_accumulators(rows));
+    const double curve = point.curvature();
+    return sum_diagonal(rows, std::int64_t(chunks.size()), n_threads, [&](const auto &storage, std::int64_t k) {
+        std::vector<double> out(storage.n_columns), first_moment(out.size());
+        std::vector<std::int64_t> touched;
+        for (std::int64_t q = chunks[k].first; q < chunks[k].last; ++q) {
+            if (!problem.has_pairs(q)) continue;
+            double total_degree = 0;
+            for (std::int64_t t = 0; t < problem.length(q); ++t) {
+                const double degree = point.degree(q)[t];
+                // Of a band, rounding may leave a little less than nothing; with none of that the estimate
+                // is not negative, and never divided by 0.
+                if (!(degree > 0.0)) continue;
+                total_degree += degree;
+                for_each_entry(storage, row_at(order, problem.begin(q) + t), [&](std::int64_t c, double x) {
+                    if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows
+                    if (first_moment[c] == 0.0) touched.push_back(c);
+                    first_moment[c] += degree * x;
+                    out[c] += curve * degree * x * x;
+                });
+            }
+            for (const std::int64_t c : touched) {
+                double &moment = first_moment[c];
+                out[c] -= curve * moment * moment / total_degree;
+                moment = 0.0;
+            }
+            touched.clear();
+        }
+        return out;
+    });
 }
 
 }  // namespace linrank

@@ -1,7 +1,5 @@
 // Xᵀ ∇²L(z) X: as a product, as a matrix, as a diagonal.
 #pragma once
-#include <span>
-#include <vector>
 
 #include "pair_sweep.hpp"
 #include "products.hpp"
@@ -25,5 +23,163 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoin
 /// non-zeros, exact when the violated pairs do have that form; for preconditioning only.
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PairPoint &point,
                                      int n_threads);
+
+// The explicit Hessian of the pair loss, gathered query by query.
+
+/// XᵀAᵀAX, one query at a time, gathered in blocks of rows for add_cross_product.
+///
+/// With d_i the degree of row i, and γ⁺_i, γ⁻_i the sums of u_j x_j over the violators above and below
+/// it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is computed. With
+/// gains γ⁺_i = Σ u_j g_j x_j - g_i Σ u_j x_j, and γ⁻_i the same with the other sign: a cell of a tree
+/// holds both sums. Rows are centered per query, which changes nothing and saves float32 from large
+/// offsets; the sums of a block are in the type of the data.
+///
+/// The trees have a cell a level, and would be three times the rows where all labels of a query differ: then
+/// only as many columns are swept at a time as keep them within `most_bytes`, 16 at least.
+template <class Storage>
+class GramAccumulator {
+    using Real = typename Storage::value_type;
+
+public:
+    explicit GramAccumulator(const Storage &storage, std::int64_t most_bytes = std::int64_t(1) << 24)
+        : product(padded(storage.n_columns)), storage_(storage), padded_(padded(storage.n_columns)), x_(padded_),
+          last_(padded_), most_bytes_(most_bytes) {}
+
+    CrossProduct<Real> product;  // XᵀAᵀAX
+
+    void add(Order order, const PairPoint &point, std::int64_t q) {
+        const PairProblem &problem = point.problem();
+        const std::int64_t begin = problem.begin(q), n = problem.length(q);
+        const CenteredRows<Storage> rows(storage_, order, begin, n);
+        const Windows w = point.windows(q);
+        adjacent_ = w.adjacent;
+        u_ = problem.row_weight.empty() ? nullptr : problem.row_weight.data() + begin;
+        g_ = problem.gain.empty() ? nullptr : problem.gain.data() + begin;
+        pack(rows, n);
+        const std::int64_t n_swept = columns_at_a_time(w.n_levels);
+        if (n_swept >= padded_) return sweep(rows, w, point, q);
+        for (first_ = 0; first_ < padded_; first_ = last_) {
+            last_ = std::min(first_ + n_swept, padded_);
+            product.set_columns(first_, last_);
+            sweep(rows, w, point, q);
+        }
+        first_ = 0;
+        product.set_columns(first_, last_);
+    }
+
+private:
+    static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+    std::int64_t columns_at_a_time(std::int64_t n_levels) const {
+        const std::int64_t a_column = 3 * (n_levels + 1) * (g_ ? 2 : 1) * std::int64_t(sizeof(Real));
+        return std::max<std::int64_t>(16, most_bytes_ / a_column / 16 * 16);
+    }
+    /// Columns [first_, last_) of the terms of all rows of a query.
+    void sweep(const CenteredRows<Storage> &rows, const Windows &w, const PairPoint &point, std::int64_t q) {
+        const PairProblem &problem = point.problem();
+        const std::int64_t k = w.n_levels, width = last_ - first_;
+        cell_ = (g_ ? 2 : 1) * width;
+        if (!w.from_inner) sum_levels(rows, w);
+        above_.assign((k + 1) * cell_, Real(0));
+        passed_.assign((k + 1) * cell_, Real(0));
+        std::int64_t n_above = 0, n_left = 0, n_passed = 0, n_reached = 0;
+        for (std::int64_t t = 0; t < w.n; ++t) {
+            const std::int64_t i = w.order[t], level = w.level[t];
+            enter_above(rows, w, n_above, w.upto[t], Real(1));
+            enter_passed(rows, w, n_passed, w.from[t], Real(1));
+            if (w.upto_inner) enter_above(rows, w, n_left, w.upto_inner[t], Real(-1));
+            // A band of lower rows lies between the passed ones of its two ends.
+            if (w.from_inner) enter_passed(rows, w, n_reached, w.from_inner[t], Real(-1));
+            const double degree = point.degree(q)[i];
+            if (degree == 0.0) continue;
+            Real *a = product.a(), *b = product.b();
+            const Real weight = Real(problem.c(q) * u(i)), g = g_ ? Real(g_[i]) : Real(0);
+            if (is_packed_) std::copy_n(packed_.data() + i * padded_, last_, a);
+            else rows.unpack(i, 0, last_, a);
+            for (std::int64_t c = 0; c < width; ++c) b[c] = Real(degree) * a[first_ + c];
+            const Real down = g_ ? -weight : weight;  // |g_j - g_i| below is g_i - g_j
+            add_prefix(above_, k - 1 - level, -weight, g, b);
+            // γ⁻ = all rows of lower levels, less those that lie before the window.
+            if (!w.from_inner) add_cell(below_.data() + level * cell_, -down, g, b);
+            add_prefix(passed_, level, down, g, b);
+            product.add();
+        }
+    }
+
+    void axpy(Real a, const Real *x, Real *y) const { kernels_.axpy(last_ - first_, a, x, y); }
+    /// The rows of a query, if they fit the second-level cache.
+    void pack(const CenteredRows<Storage> &rows, std::int64_t n) {
+        is_packed_ = n * padded_ <= 1 << 18;
+        if (!is_packed_) return;
+        packed_.resize(n * padded_);
+        for (std::int64_t i = 0; i < n; ++i) rows.unpack(i, 0, padded_, packed_.data() + i * padded_);
+    }
+    /// Columns [first_, last_) of row i less the mean; valid until the next call.
+    const Real *centered(const CenteredRows<Storage> &rows, std::int64_t i) {
+        if (is_packed_) return packed_.data() + i * padded_ + first_;
+        rows.unpack(i, first_, last_, x_.data());
+        return x_.data();
+    }
+    double u(std::int64_t i) const { return u_ ? u_[i] : 1.0; }
+    /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbors count.
+    void sum_levels(const CenteredRows<Storage> &rows, const Windows &w) {
+        const std::int64_t k = w.n_levels;
+        below_.assign((k + 1) * cell_, Real(0));
+        for (std::int64_t t = 0; t < w.n; ++t)
+            if (w.level[t] < k - 1)
+                put(centered(rows, w.order[t]), w.order[t], Real(1),
+                    below_.data() + (w.level[t] + 1) * cell_);
+        if (!adjacent_)
+            for (std::int64_t r = 1; r < k; ++r)
+                for (std::int64_t c = 0; c < cell_; c += last_ - first_)
+                    axpy(Real(1), below_.data() + (r - 1) * cell_ + c, below_.data() + r * cell_ + c);
+    }
+    /// Adds sign·(u x, u g x) of row i to a cell.
+    void put(const Real *x, std::int64_t i, Real sign, Real *cell) {
+        axpy(sign * Real(u(i)), x, cell);
+        if (g_) axpy(sign * Real(u(i) * g_[i]), x, cell + (last_ - first_));
+    }
+    /// b += factor·Σ u x, or with gains factor·(Σ u g x - g Σ u x).
+    void add_cell(const Real *cell, Real factor, Real g, Real *b) {
+        axpy(g_ ? -factor * g : factor, cell, b);
+        if (g_) axpy(factor, cell + (last_ - first_), b);
+    }
+    void enter_above(const CenteredRows<Storage> &rows, const Windows &w, std::int64_t &next,
+                     std::int64_t end, Real sign) {
+        for (; next < end; ++next)
+            if (w.level[next] > 0)  // nothing lies below level 0
+                insert(above_, rows, w.order[next], sign, w.n_levels - 1 - w.level[next], w.n_levels);
+    }
+    void enter_passed(const CenteredRows<Storage> &rows, const Windows &w, std::int64_t &next,
+                      std::int64_t end, Real sign) {
+        for (; next < end; ++next)
+            if (w.level[next] < w.n_levels - 1)  // nothing lies above the highest level
+                insert(passed_, rows, w.order[next], sign, w.level[next], w.n_levels);
+    }
+    // Fenwick trees of cells: node m holds the last (m & -m) of the first m slots. Where only neighbors
+    // count, node m is slot m - 1 itself.
+    void insert(std::vector<Real> &tree, const CenteredRows<Storage> &rows, std::int64_t i, Real sign,
+                std::int64_t slot, std::int64_t n_slots) {
+        const Real *x = centered(rows, i);
+        if (adjacent_) return put(x, i, sign, tree.data() + (slot + 1) * cell_);
+        for (std::int64_t m = slot + 1; m <= n_slots; m += m & -m)
+            put(x, i, sign, tree.data() + m * cell_);
+    }
+    void add_prefix(const std::vector<Real> &tree, std::int64_t slot, Real factor, Real g, Real *b) {
+        if (adjacent_) return slot > 0 ? add_cell(tree.data() + slot * cell_, factor, g, b) : void();
+        for (std::int64_t m = slot; m > 0; m -= m & -m)
+            add_cell(tree.data() + m * cell_, factor, g, b);
+    }
+
+    const RowKernels<Real> &kernels_ = simd().of<Real>();
+    Storage storage_;
+    std::int64_t padded_, cell_ = 0;
+    bool adjacent_ = false;
+    const double *u_ = nullptr, *g_ = nullptr;  // of the query at hand; null for ones, for no gains
+    std::vector<Real> x_, packed_, above_, passed_, below_;
+    bool is_packed_ = false;
+    std::int64_t first_ = 0, last_;  // the columns that are swept
+    std::int64_t most_bytes_;
+};
 
 }  // namespace linrank

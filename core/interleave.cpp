@@ -23,14 +23,14 @@ template <class Source, class Value>
 bool copy_values(const Source *x, std::int64_t n, Value *out, std::int64_t stride) {
     if constexpr (std::is_integral_v<Source>) {
         for (std::int64_t i = 0; i < n; ++i)
-            out[i * stride] = static_cast<Value>(static_cast<double>(x[i]));
+            out[i * stride] = Value(double(x[i]));
         return false;
     } else {
         // |v| <= largest fails for NaN as well.
         constexpr Value largest = std::numeric_limits<Value>::max();
         bool ordinary = true;
         for (std::int64_t i = 0; i < n; ++i) {
-            const auto v = static_cast<Value>(x[i]);
+            const auto v = Value(x[i]);
             out[i * stride] = v;
             ordinary &= std::abs(v) <= largest;
         }
@@ -49,7 +49,7 @@ void mark_missing(const TableColumn &column, std::int64_t begin, std::int64_t n,
 }
 
 template <class Value>
-void look_at(const Value *out, std::int64_t n, std::int64_t stride, Specials &seen) {
+void find_specials(const Value *out, std::int64_t n, std::int64_t stride, Specials &seen) {
     for (std::int64_t i = 0; i < n; ++i) {
         seen.missing |= std::isnan(out[i * stride]);
         seen.infinite |= std::isinf(out[i * stride]);
@@ -68,7 +68,7 @@ void fill_tile(std::span<const TableColumn> columns, std::int64_t begin, std::in
             mark_missing(column, begin, n, to, stride);
             special = true;
         }
-        if (special) look_at(to, n, stride, seen);
+        if (special) find_specials(to, n, stride, seen);
     }
 }
 
@@ -77,21 +77,20 @@ void fill_tile(std::span<const TableColumn> columns, std::int64_t begin, std::in
 template <class Value>
 Specials interleave_columns(std::span<const TableColumn> columns, std::int64_t n_rows, Value *out,
                             std::int64_t stride, int n_threads) {
-    const auto n_columns = static_cast<std::int64_t>(columns.size());
+    const auto n_columns = std::int64_t(columns.size());
     const std::int64_t tiles_per_task = std::max<std::int64_t>(
         1, values_per_task / (rows_per_tile * std::max<std::int64_t>(1, n_columns)));
     const std::int64_t rows_per_task = tiles_per_task * rows_per_tile;
     const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
-    std::vector<Specials> seen(static_cast<std::size_t>(n_tasks));
+    std::vector<Specials> seen(n_tasks);
     parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](std::int64_t task) {
         const std::int64_t last = std::min((task + 1) * rows_per_task, n_rows);
         for (std::int64_t i = task * rows_per_task; i < last; i += rows_per_tile)
             for (std::int64_t j = 0; j < n_columns; j += columns_per_tile)
-                fill_tile(columns.subspan(static_cast<std::size_t>(j),
-                                          static_cast<std::size_t>(
-                                              std::min(columns_per_tile, n_columns - j))),
-                          i, std::min(rows_per_tile, last - i), out + i * stride + j, stride,
-                          seen[static_cast<std::size_t>(task)]);
+                fill_tile(columns.subspan(j,
+                                          
+                                              std::min(columns_per_tile, n_columns - j)),
+                          i, std::min(rows_per_tile, last - i), out + i * stride + j, stride, seen[task]);
     });
     Specials all;
     for (const Specials &part : seen) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "queries.hpp"
 #include "simd.hpp"
 
 namespace linrank {
@@ -19,10 +19,10 @@ LayerState::LayerState(std::shared_ptr<const Layering> layers) : layering(std::m
     place_rows();
     const Layering &l = *layering;
     if (!l.table.empty()) {
-        first_table_.assign(std::size_t(l.n_queries()) + 1, 0);
+        first_table_.assign(l.n_queries() + 1, 0);
         for (std::int64_t q = 0; q < l.n_queries(); ++q)
-            first_table_[std::size_t(q) + 1] = first_table_[std::size_t(q)] + n_layers(q) * n_layers(q);
-        table_.resize(std::size_t(first_table_.back()));
+            first_table_[q + 1] = first_table_[q] + n_layers(q) * n_layers(q);
+        table_.resize(first_table_.back());
     }
 }
 
@@ -30,7 +30,7 @@ LayerState::LayerState(std::shared_ptr<const Layering> layers) : layering(std::m
 void LayerState::place_rows() {
     const Layering &l = *layering;
     const auto n = std::size_t(l.n_rows());
-    cells.assign(std::size_t(l.n_cells()), Cell{});
+    cells.assign(l.n_cells(), Cell{});
     for (Cell &cell : cells) cell.base = -infinity;  // the lowest layers keep it
     spots.resize(n);
     position_of.resize(n);
@@ -38,40 +38,35 @@ void LayerState::place_rows() {
     above.assign(n, 0.0);
     if (!l.row_weight.empty()) u.resize(n);
     n_weighted.assign(cells.size(), 0);
-    first_place.assign(cells.size() + 1, 0);
     for (std::int64_t q = 0; q < l.n_queries(); ++q) {
-        queries.push_back({l.offsets[std::size_t(q)], l.offsets[std::size_t(q) + 1],
-                            l.first_cell[std::size_t(q)], l.n_levels[std::size_t(q)]});
-        for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
-            const auto cell = std::size_t(first_cell(q) + l.levels[std::size_t(t)]);
-            ++first_place[cell + 1];
+        queries.push_back({l.offsets[q], l.offsets[q + 1], l.first_cell[q], l.n_levels[q]});
+        for (std::int64_t t = l.offsets[q]; t < l.offsets[q + 1]; ++t) {
+            const std::int64_t cell = first_cell(q) + l.levels[t];
             cells[cell].weight += l.c(q) * l.u(t);
             if (l.u(t) > 0.0) ++n_weighted[cell];
-            spots[std::size_t(t)].query = std::int32_t(q);
+            spots[t].query = std::int32_t(q);
         }
     }
-    for (std::size_t c = 0; c < cells.size(); ++c) first_place[c + 1] += first_place[c];
-    std::vector<std::int64_t> next(first_place.begin(), first_place.end() - 1);
-    for (std::size_t t = 0; t < n; ++t) {
-        const std::int64_t level = l.levels[t], cell = first_cell(spots[t].query) + level;
-        const auto place = std::size_t(next[std::size_t(cell)]++);
+    first_place = counting_sort(l.n_rows(), l.n_cells(),
+                                [&](std::int64_t t) { return first_cell(spots[t].query) + l.levels[t]; },
+                                [&](std::int64_t t, std::int64_t place) {
         spots[t].place = std::int32_t(place);
         position_of[place] = std::int32_t(t);
-        rows[place] = {0.0, 0.0, level};
-        if (!u.empty()) u[place] = l.u(std::int64_t(t));
-    }
+        rows[place] = {0.0, 0.0, l.levels[t]};
+        if (!u.empty()) u[place] = l.u(t);
+    });
 }
 
 void LayerState::rebuild(std::int64_t q) {
-    settle_tops(q);
-    const std::int64_t end = first_place[std::size_t(first_cell(q) + n_layers(q))];
-    for (std::int64_t begin = first_place[std::size_t(first_cell(q))]; begin < end; begin += block) {
+    find_tops(q);
+    const std::int64_t end = first_place[first_cell(q) + n_layers(q)];
+    for (std::int64_t begin = first_place[first_cell(q)]; begin < end; begin += block) {
         const std::int64_t n = std::min(block, end - begin);
         std::int64_t places[block];
         double e[block];
         for (std::int64_t i = 0; i < n; ++i) places[i] = begin + i;
         exponentials(q, places, n, e, above.data() + begin);
-        for (std::int64_t i = 0; i < n; ++i) rows[std::size_t(begin + i)].e = e[i];
+        for (std::int64_t i = 0; i < n; ++i) rows[begin + i].e = e[i];
     }
     for (std::int64_t k = 0; k + 1 < n_layers(q); ++k) {
         sum_layer(q, k);
@@ -82,14 +77,14 @@ void LayerState::rebuild(std::int64_t q) {
 }
 
 /// What the exponentials of the query are to be relative to, and the factors between its layers.
-void LayerState::settle_tops(std::int64_t q) {
+void LayerState::find_tops(std::int64_t q) {
     const std::int64_t first = first_cell(q), K = n_layers(q);
     Cell *cell = cells_of(q);
     for (std::int64_t k = 0; k < K; ++k) {
         double top = -infinity;  // of rows that weigh something; the others are in no sum
-        for (std::int64_t p = first_place[std::size_t(first + k)]; p < first_place[std::size_t(first + k) + 1];
+        for (std::int64_t p = first_place[first + k]; p < first_place[first + k + 1];
              ++p)
-            if (u.empty() || u[std::size_t(p)] > 0.0) top = std::max(top, rows[std::size_t(p)].m);
+            if (u.empty() || u[p] > 0.0) top = std::max(top, rows[p].m);
         cell[k].top = top;
     }
     const auto relative = [](double a, double b) { return a == -infinity ? 0.0 : std::exp(a - b); };
@@ -101,7 +96,7 @@ void LayerState::settle_tops(std::int64_t q) {
         }
         return;
     }
-    double *table = table_.data() + first_table_[std::size_t(q)];
+    double *table = table_.data() + first_table_[q];
     for (std::int64_t k = 1; k < K; ++k) {
         cell[k].base = -infinity;
         for (std::int64_t j = 0; j < k; ++j)
@@ -126,16 +121,16 @@ void LayerState::exponentials(std::int64_t q, const std::int64_t *places, std::i
         // Capped, a row far above all below it has ρ = 1e-300 in place of less.
         above[i] = own.base == -infinity ? 0.0 : std::min(row.m - own.base, largest_exponent);
     }
-    kernels().exp_vector(n, e);
-    kernels().exp_vector(n, above);
+    simd().exp_vector(n, e);
+    simd().exp_vector(n, above);
     if (u.empty()) return;
-    for (std::int64_t i = 0; i < n; ++i) e[i] *= u[std::size_t(places[i])];
+    for (std::int64_t i = 0; i < n; ++i) e[i] *= u[places[i]];
 }
 
 void LayerState::sum_layer(std::int64_t q, std::int64_t k) {
     const auto c = std::size_t(first_cell(q) + k);
     double sum = 0;
-    for (std::int64_t p = first_place[c]; p < first_place[c + 1]; ++p) sum += rows[std::size_t(p)].e;
+    for (std::int64_t p = first_place[c]; p < first_place[c + 1]; ++p) sum += rows[p].e;
     cells[c].sum = sum;
 }
 
@@ -148,11 +143,11 @@ void LayerState::update_Z(std::int64_t q) {
 /// R and its derivatives at the present Z: with v = ρ(1-ρ), dρ/dlogZ = v and dv/dlogZ = v(1-2ρ).
 void LayerState::expand(std::int64_t q, std::int64_t k) {
     const std::int64_t c = first_cell(q) + k;
-    Cell &cell = cells[std::size_t(c)];
+    Cell &cell = cells[c];
     const double Z = cell.Z, *qs = above.data();
     double r0 = 0, r1 = 0, r2 = 0;
-    for (std::int64_t p = first_place[std::size_t(c)]; p < first_place[std::size_t(c) + 1]; ++p) {
-        const double rho = Z / (Z + qs[p]), weight = u.empty() ? 1.0 : u[std::size_t(p)];
+    for (std::int64_t p = first_place[c]; p < first_place[c + 1]; ++p) {
+        const double rho = Z / (Z + qs[p]), weight = u.empty() ? 1.0 : u[p];
         const double v = weight * rho * (1.0 - rho);
         r0 += weight * rho;
         r1 += v;

@@ -1,8 +1,6 @@
 // The domination loss at some scores, kept while they move: the sums of every layer of every query.
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "layering.hpp"
 #include "pages.hpp"
@@ -69,12 +67,12 @@ public:
     void accumulate(std::int64_t q, const Own &own, const Set &set) const;
 
     double omega(std::int64_t q, std::int64_t place) const {
-        return layering->c(q) * (u.empty() ? 1.0 : u[std::size_t(place)]);
+        return layering->c(q) * (u.empty() ? 1.0 : u[place]);
     }
-    std::int64_t n_layers(std::int64_t q) const { return queries[std::size_t(q)].n_layers; }
-    std::int64_t first_cell(std::int64_t q) const { return queries[std::size_t(q)].first_cell; }
+    std::int64_t n_layers(std::int64_t q) const { return queries[q].n_layers; }
+    std::int64_t first_cell(std::int64_t q) const { return queries[q].first_cell; }
     std::size_t place_of(std::int64_t position) const {
-        return std::size_t(spots[std::size_t(position)].place);
+        return std::size_t(spots[position].place);
     }
     Cell *cells_of(std::int64_t q) { return cells.data() + first_cell(q); }
     const Cell *cells_of(std::int64_t q) const { return cells.data() + first_cell(q); }
@@ -92,7 +90,7 @@ public:
 
 private:
     void place_rows();
-    void settle_tops(std::int64_t q);
+    void find_tops(std::int64_t q);
 
     std::vector<double> table_;              // e^{top_κ + Δ(k,κ) - base_k}, K × K a query; empty without Δ
     std::vector<std::int64_t> first_table_;  // by query
@@ -110,7 +108,7 @@ void LayerState::accumulate(std::int64_t q, const Own &own, const Set &set) cons
         }
         return;
     }
-    const double *table = table_.data() + first_table_[std::size_t(q)];
+    const double *table = table_.data() + first_table_[q];
     for (std::int64_t k = 1; k < K; ++k) {
         auto sum = own(0) * table[k * K];
         for (std::int64_t j = 1; j < k; ++j) sum = sum + own(j) * table[k * K + j];

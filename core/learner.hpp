@@ -1,8 +1,7 @@
 // What a stochastic learner remembers beside its vectors.
 #pragma once
-#include <cstdint>
 
-#include "row_pair.hpp"
+#include "rows.hpp"
 
 namespace linrank {
 

@@ -1,10 +1,9 @@
-#include "level_sums.hpp"
+#include "pair_sweep.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "parallel.hpp"
-#include "radix_tree.hpp"
 
 namespace linrank {
 namespace {
@@ -34,7 +33,7 @@ void add_places(const Windows &q, const double *v, std::int64_t first, std::int6
     for (std::int64_t t = first; t < last; ++t) totals[q.level[t]] += sign * v[t];
 }
 
-// Pairs of neighbouring levels need no tree: running totals of the levels and one look at the next.
+// Pairs of neighboring levels need no tree: running totals of the levels and one look at the next.
 // `totals` holds a number for each level and what the places before (or after) have left in it; row(t)
 // is where the number of place t stands in v and in the sums.
 template <class Row>
@@ -69,12 +68,12 @@ void adjacent_below(const Windows &q, const Row &row, const double *v, std::int6
     }
 }
 
-void sums_of_neighbours(const Windows &q, const double *v, double *above, double *below,
+void sums_of_neighbors(const Windows &q, const double *v, double *above, double *below,
                         std::vector<double> &totals) {
     const auto row = [&](std::int64_t t) { return q.order[t]; };
     std::fill_n(above, q.n, 0.0);
     std::fill_n(below, q.n, 0.0);
-    totals.assign(std::size_t(q.n_levels), 0.0);
+    totals.assign(q.n_levels, 0.0);
     adjacent_above(q, row, v, 0, q.n, totals.data(), above);
     std::fill(totals.begin(), totals.end(), 0.0);
     adjacent_below(q, row, v, 0, q.n, totals.data(), 1.0, below);
@@ -87,9 +86,9 @@ void sums_by_level(const Windows &q, const double *v, double *above, double *bel
     scratch.assign(3 * n + size, 0.0);
     double *by_place = scratch.data(), *up = by_place + n, *down = up + n, *tree = down + n;
     for (std::size_t t = 0; t < n; ++t) by_place[t] = v[q.order[t]];
-    kernels().radix_above(q, by_place, 0, q.n, tree, up);
+    simd().radix_above(q, by_place, 0, q.n, tree, up);
     std::fill_n(tree, size, 0.0);
-    kernels().radix_below(q, by_place, 0, q.n, tree, 1.0, down);
+    simd().radix_below(q, by_place, 0, q.n, tree, 1.0, down);
     for (std::size_t t = 0; t < n; ++t) {
         above[q.order[t]] = up[t];
         below[q.order[t]] = down[t];
@@ -102,7 +101,7 @@ public:
     // The totals of all pieces take pieces × levels numbers: at most four a row, whatever the labels.
     explicit Pieces(const Windows &q)
         : q_(q), n_(std::clamp<std::int64_t>(4 * std::int64_t(q.n) / q.n_levels, 1, 16)),
-          layout_(q.n_levels), totals_(std::size_t(n_ * layout_.size), PageArray<double>::huge) {}
+          layout_(q.n_levels), totals_(n_ * layout_.size, PageArray<double>::huge) {}
 
     void add_above(const double *v, double *above, int n_threads) {
         insert(v, q_.upto, q_.upto_inner, [](const std::int32_t *ends, std::int64_t t) {
@@ -111,7 +110,7 @@ public:
         scan(false, n_threads);
         sweep(true, n_threads, [&](std::int64_t first, std::int64_t last, double *totals) {
             if (q_.adjacent) adjacent_above(q_, by_place, v, first, last, totals, above);
-            else kernels().radix_above(q_, v, first, last, totals, above);
+            else simd().radix_above(q_, v, first, last, totals, above);
         });
     }
 
@@ -122,7 +121,7 @@ public:
         scan(true, n_threads);
         sweep(false, n_threads, [&](std::int64_t first, std::int64_t last, double *totals) {
             if (q_.adjacent) adjacent_below(q_, by_place, v, first, last, totals, sign, below);
-            else kernels().radix_below(q_, v, first, last, totals, sign, below);
+            else simd().radix_below(q_, v, first, last, totals, sign, below);
         });
     }
 
@@ -176,25 +175,19 @@ bool sums_by_rank(std::int64_t n, std::int64_t n_levels) {
 
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch) {
-    const Kernels &kernel = kernels();
     const std::int64_t n = q.n;
     const bool by_table = q.n_levels <= prefix_table_levels && n <= longest_table;
     for (int k = 0, step; k < n_vectors; k += step) {
         const double *in = v + k * n;
         double *up = above + k * n, *down = below + k * n;
-        step = std::min(2, n_vectors - k);
         if (q.adjacent || !(by_table || sums_by_rank(n, q.n_levels))) {
             step = 1;
-            (q.adjacent ? sums_of_neighbours : sums_by_level)(q, in, up, down, scratch.tree);
-        } else if (by_table) {
-            scratch.tree.resize(std::size_t(8 * step * (n + 1)));
-            const auto sums = step == 2 ? kernel.prefix_table_two : kernel.prefix_table;
-            sums(q, in, up, down, scratch.tree.data());
-        } else {
-            scratch.tree.resize(std::size_t(step * (n + 1 + RadixTree(n + 1).size)));
-            const auto sums = step == 2 ? kernel.ranked_sums_two : kernel.ranked_sums;
-            sums(q, in, up, down, scratch.tree.data());
+            (q.adjacent ? sums_of_neighbors : sums_by_level)(q, in, up, down, scratch.tree);
+            continue;
         }
+        step = std::min(2, n_vectors - k);
+        scratch.tree.resize(step * (by_table ? 8 * (n + 1) : n + 1 + RadixTree(n + 1).size));
+        (by_table ? simd().prefix_table : simd().ranked_sums)[step - 1](q, in, up, down, scratch.tree.data());
     }
 }
 

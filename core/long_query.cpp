@@ -1,13 +1,12 @@
 // Queries that leave the cache. All vectors are by place, so that the sweeps run through memory in order;
 // only the first gather and the last scatter jump. Every loop is cut into the same parts whatever the
 // number of threads, and sums are reduced in the order of the parts.
-#include "long_query.hpp"
+#include "pair_sweep.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "level_sums.hpp"
 #include "parallel.hpp"
 
 namespace linrank {
@@ -26,7 +25,7 @@ void for_parts(std::int64_t n, int n_threads, const Body &body) {
 template <class Part>
 struct PartialSums {
     std::array<Part, n_parts> parts{};
-    Part &operator[](std::int64_t part) { return parts[std::size_t(part)]; }
+    Part &operator[](std::int64_t part) { return parts[part]; }
 };
 
 double mean_of(const double *z, std::int64_t n, int n_threads) {
@@ -42,7 +41,7 @@ double mean_of(const double *z, std::int64_t n, int n_threads) {
 }
 
 PageArray<double> vector_of(std::int64_t n) {
-    return PageArray<double>(std::size_t(n), PageArray<double>::huge);
+    return PageArray<double>(n, PageArray<double>::huge);
 }
 
 }  // namespace
@@ -55,17 +54,17 @@ void find_windows_parallel(const double *s, std::int64_t n, double margin, std::
     std::array<std::int64_t, n_parts + 1> starts{};
     for (std::int64_t part = 1; part <= n_parts; ++part) {
         const std::int64_t first = n * part / n_parts;
-        std::int64_t low = starts[std::size_t(part - 1)], high = first == 0 ? low : n;
+        std::int64_t low = starts[part - 1], high = first == 0 ? low : n;
         while (low < high) {
             const std::int64_t middle = (low + high) / 2;
             if (is_violated(middle, s[first - 1])) low = middle + 1;
             else high = middle;
         }
-        starts[std::size_t(part)] = low;
+        starts[part] = low;
     }
     for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
-        std::int64_t end = starts[std::size_t(part)];
-        const std::int64_t next = starts[std::size_t(part + 1)];
+        std::int64_t end = starts[part];
+        const std::int64_t next = starts[part + 1];
         for (std::int64_t t = first; t < last; ++t) {
             while (end < next && is_violated(end, s[t])) from[end++] = std::int32_t(t);
             upto[t] = std::int32_t(end);
@@ -106,7 +105,7 @@ void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, doubl
 
 // After the first sums: the degrees, and of the slopes all but the second sums. The formulas are those of
 // sweep_margin; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes and nothing else.
-PairPoint::Moments PairPoint::settle_degrees(std::int64_t q, double margin, bool is_inner,
+PairPoint::Moments PairPoint::finish_degrees(std::int64_t q, double margin, bool is_inner,
                                              LongScratch &scratch, int n_threads) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
@@ -117,17 +116,17 @@ PairPoint::Moments PairPoint::settle_degrees(std::int64_t q, double margin, bool
         Moments sum;
         for (std::int64_t t = first; t < last; ++t) {
             const std::int64_t i = begin + order[t];
-            const double s = scratch.s[std::size_t(t)], weight = c * problem_.u(i);
-            const double l_above = weight * scratch.a[std::size_t(t)];
-            const double l_below = weight * scratch.b[std::size_t(t)];
+            const double s = scratch.s[t], weight = c * problem_.u(i);
+            const double l_above = weight * scratch.a[t];
+            const double l_below = weight * scratch.b[t];
             const double balance = l_below - l_above, degree = l_above + l_below;
-            double &degree_i = degree_[std::size_t(i)];
+            double &degree_i = degree_[i];
             degree_i = is_inner ? degree_i - degree : degree;
-            if (is_hinge) gradient[std::size_t(i)] = -balance;
-            else scratch.b[std::size_t(t)] = degree * s - margin * balance;
+            if (is_hinge) gradient[i] = -balance;
+            else scratch.b[t] = degree * s - margin * balance;
             sum.violations += l_above;
             sum.slacks += margin * l_above - balance * s;
-            scratch.a[std::size_t(t)] = degree;  // which is not needed any more
+            scratch.a[t] = degree;  // which is not needed any more
         }
         sum.add_rows(last - first, scratch.s.data() + first, scratch.a.data() + first);
         sums[part] = sum;
@@ -138,7 +137,7 @@ PairPoint::Moments PairPoint::settle_degrees(std::int64_t q, double margin, bool
 }
 
 // After the second sums: the slopes; returns sᵀ(AᵀA s - θ Aᵀe).
-double PairPoint::settle_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads) {
+double PairPoint::finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const std::int32_t *order = this->order(q);
     const double c = problem_.c(q);
@@ -149,10 +148,10 @@ double PairPoint::settle_slopes(std::int64_t q, bool is_inner, LongScratch &scra
         double sum = 0;
         for (std::int64_t t = first; t < last; ++t) {
             const std::int64_t i = begin + order[t];
-            const double half = scratch.b[std::size_t(t)] - c * problem_.u(i) * scratch.a[std::size_t(t)];
-            double &slope_i = gradient[std::size_t(i)];
+            const double half = scratch.b[t] - c * problem_.u(i) * scratch.a[t];
+            double &slope_i = gradient[i];
             slope_i = is_inner ? slope_i - scale * half : scale * half;
-            sum += half * scratch.s[std::size_t(t)];
+            sum += half * scratch.s[t];
         }
         sums[part] = sum;
     });
@@ -175,11 +174,11 @@ PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, E
     };
     weigh(nullptr);
     add_pair_sums(q, w, v, scratch.a.data(), scratch.b.data(), n_threads);
-    Moments m = settle_degrees(q, margin, is_inner, scratch, n_threads);
+    Moments m = finish_degrees(q, margin, is_inner, scratch, n_threads);
     if (loss_.kind == PairLoss::hinge) return m;
     weigh(scratch.s.data());
     add_pair_sums(q, w, v, scratch.a.data(), scratch.a.data(), n_threads);
-    m.squares = margin * m.slacks + settle_slopes(q, is_inner, scratch, n_threads);
+    m.squares = margin * m.slacks + finish_slopes(q, is_inner, scratch, n_threads);
     return m;
 }
 
@@ -194,22 +193,22 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
         const auto sort_about = [&](double origin) {
             for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
                 for (std::int64_t i = first; i < last; ++i)
-                    s[std::size_t(i)] = z[std::size_t(begin + i)] - origin;
+                    s[i] = z[begin + i] - origin;
             });
             sort_scores_parallel(s.data(), n, order, n_threads);
         };
         const double mean = mean_of(z.data() + begin, n, n_threads);
         sort_about(mean);
-        const double median = std::isfinite(mean) ? z[std::size_t(begin + order[n / 2])] : mean;
+        const double median = std::isfinite(mean) ? z[begin + order[n / 2]] : mean;
         if (std::abs(mean - median) > far_away) sort_about(median);
         PartialSums<double> sums;
         for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
             double sum = 0;
             for (std::int64_t t = first; t < last; ++t) {
                 const std::size_t i = std::size_t(begin + order[t]);
-                const double centred = scratch.s[std::size_t(t)] = z[i] - median;
-                level_[std::size_t(begin + t)] = problem_.levels[i];
-                sum += problem_.u(std::int64_t(i)) * std::abs(centred);
+                const double centered = scratch.s[t] = z[i] - median;
+                level_[begin + t] = problem_.levels[i];
+                sum += problem_.u(std::int64_t(i)) * std::abs(centered);
             }
             sums[part] = sum;
         });
@@ -243,7 +242,7 @@ void PairPoint::multiply_long(std::int64_t q, const double *v, double *out, int 
     for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
         for (std::int64_t t = first; t < last; ++t) {
             const std::int64_t i = order[t];
-            out[i] = curve * degree[i] * v[i] - scale * problem_.u(begin + i) * sums[std::size_t(t)];
+            out[i] = curve * degree[i] * v[i] - scale * problem_.u(begin + i) * sums[t];
         }
     });
 }

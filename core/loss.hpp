@@ -15,7 +15,7 @@ struct PairLoss {
     double epsilon = 1.0;
 };
 
-/// l, l' and (generalised) l'' at one slack.
+/// l, l' and (generalized) l'' at one slack.
 struct LossOfPair { double value, slope, curvature; };
 
 inline LossOfPair loss_of_pair(PairLoss loss, double slack) {

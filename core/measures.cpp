@@ -1,4 +1,4 @@
-#include "measures.hpp"
+#include "metrics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -37,10 +37,10 @@ std::int64_t reach_of(const Measure &m, const RankedQuery &query) {
 double mean_of(const RankedQuery &query, std::span<const double> value, std::int32_t begin,
                std::int32_t end) {
     if (end == begin + 1)
-        return value[static_cast<std::size_t>(query.level[static_cast<std::size_t>(begin)])];
+        return value[query.level[begin]];
     double sum = 0.0;
     for (std::int32_t i = begin; i < end; ++i)
-        sum += value[static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)])];
+        sum += value[query.level[i]];
     return sum / (end - begin);
 }
 
@@ -63,12 +63,12 @@ std::vector<double> gains(const Measure &m, const RankedQuery &query) {
 /// of tied rows is their mean gain at each of their ranks.
 std::vector<double> running_dcg(const RankedQuery &query, std::span<const double> gain,
                                 std::span<const double> discount, std::int64_t depth) {
-    std::vector<double> dcg(static_cast<std::size_t>(depth));
+    std::vector<double> dcg(depth);
     double sum = 0.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double mean = mean_of(query, gain, begin, end);
         for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i)
-            dcg[static_cast<std::size_t>(i)] = sum += mean * discount[static_cast<std::size_t>(i)];
+            dcg[i] = sum += mean * discount[i];
     });
     return dcg;
 }
@@ -76,7 +76,7 @@ std::vector<double> running_dcg(const RankedQuery &query, std::span<const double
 /// The same of the best order: levels from the top down.
 std::vector<double> running_ideal(const RankedQuery &query, std::span<const double> gain,
                                   std::span<const double> discount, std::int64_t depth) {
-    std::vector<double> dcg(static_cast<std::size_t>(depth));
+    std::vector<double> dcg(depth);
     double sum = 0.0;
     std::size_t i = 0;
     for (std::size_t r = gain.size(); r-- > 0;)
@@ -96,7 +96,7 @@ double ndcg(const Measure &m, const RankedQuery &query, std::span<const double> 
     if (m.kind == Kind::ndcg) return dcg.back() / ideal.back();
     double sum = 0.0;
     for (std::size_t i = 0; i < dcg.size(); ++i) sum += dcg[i] / ideal[i];
-    return sum / static_cast<double>(ideal.size());
+    return sum / double(ideal.size());
 }
 
 // ---- relevant or not --------------------------------------------------------------------------
@@ -117,7 +117,7 @@ struct Relevance {
 double expected_hits(const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
     double hits = 0.0;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
-        const auto taken = static_cast<double>(std::min<std::int64_t>(end, depth) - begin);
+        const auto taken = double(std::min<std::int64_t>(end, depth) - begin);
         hits += mean_of(query, rel.flag, begin, end) * taken;
     });
     return hits;
@@ -127,13 +127,13 @@ double precision(const Measure &m, const RankedQuery &query) {
     const Relevance rel(m, query);
     if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
     const std::int64_t divisor = m.k > 0 && !m.reachable ? m.k : reach_of(m, query);
-    return expected_hits(query, rel, depth_of(m, query)) / static_cast<double>(divisor);
+    return expected_hits(query, rel, depth_of(m, query)) / double(divisor);
 }
 
 double recall(const Measure &m, const RankedQuery &query) {
     const Relevance rel(m, query);
     if (rel.n == 0) return m.empty;
-    return expected_hits(query, rel, depth_of(m, query)) / static_cast<double>(rel.n);
+    return expected_hits(query, rel, depth_of(m, query)) / double(rel.n);
 }
 
 /// Σ over the relevant rows of (relevant rows down to it)/rank, over the number of relevant rows.
@@ -159,14 +159,13 @@ double average_precision(const Measure &m, const RankedQuery &query) {
         const double hits = share * size;
         const double slope = size > 1.0 ? (hits - 1.0) / (size - 1.0) : 0.0;
         for (std::int64_t i = begin; share > 0.0 && i < std::min<std::int64_t>(end, depth); ++i) {
-            const double down = above + 1.0 + static_cast<double>(i - begin) * slope;
-            sum += m.step_precision ? share * (above + hits) / end
-                                    : share * down / static_cast<double>(i + 1);
+            const double down = above + 1.0 + double(i - begin) * slope;
+            sum += m.step_precision ? share * (above + hits) / end : share * down / double(i + 1);
         }
         above += hits;
     });
     const std::int64_t divisor = m.reachable ? std::min(rel.n, reach_of(m, query)) : rel.n;
-    return sum / static_cast<double>(divisor);
+    return sum / double(divisor);
 }
 
 /// E[1/rank of the first relevant row]: in the first group with r > 0 of its g rows relevant, it
@@ -182,8 +181,8 @@ double reciprocal_rank(const Measure &m, const RankedQuery &query) {
         if (!(hits > 0.0)) return true;
         double none_yet = 1.0;
         for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i) {
-            const double left = static_cast<double>(end - i);
-            value += none_yet * (hits / left) / static_cast<double>(i + 1);
+            const double left = double(end - i);
+            value += none_yet * (hits / left) / double(i + 1);
             none_yet *= std::max(0.0, left - hits) / left;
         }
         return false;
@@ -217,7 +216,7 @@ double success(const Measure &m, const RankedQuery &query) {
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
         const double hits = std::round(mean_of(query, rel.flag, begin, end) * (end - begin));
         for (std::int64_t i = begin; hits > 0.0 && i < std::min<std::int64_t>(end, depth); ++i) {
-            const double left = static_cast<double>(end - i);
+            const double left = double(end - i);
             none_yet *= std::max(0.0, left - hits) / left;
         }
     });
@@ -231,15 +230,15 @@ double success(const Measure &m, const RankedQuery &query) {
 /// survive_j ← (1 - j/i) survive_j + (j/i)(1 - R_i) survive_{j-1}. O(rows · depth).
 void mean_survival(const RankedQuery &query, std::span<const double> stop, std::int32_t begin,
                    std::int32_t end, std::int64_t depth, std::vector<double> &survive) {
-    survive.assign(static_cast<std::size_t>(depth) + 1, 0.0);
+    survive.assign(depth + 1, 0.0);
     survive[0] = 1.0;
     for (std::int32_t i = begin; i < end; ++i) {
         const double count = i - begin + 1;
-        const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+        const auto r = std::size_t(query.level[i]);
         const auto top = std::min<std::int64_t>(depth, i - begin + 1);
         for (std::int64_t j = top; j > 0; --j) {
-            const auto at = static_cast<std::size_t>(j);
-            const double part = static_cast<double>(j) / count;
+            const auto at = std::size_t(j);
+            const double part = double(j) / count;
             survive[at] = (1.0 - part) * survive[at] + part * (1.0 - stop[r]) * survive[at - 1];
         }
     }
@@ -250,7 +249,7 @@ void mean_survival(const RankedQuery &query, std::span<const double> stop, std::
 /// otherwise take 10^12 steps.
 std::int64_t looked_at(double chance) {
     if (chance >= 1.0) return 1;
-    return static_cast<std::int64_t>(std::min(1e15, std::ceil(-41.5 / std::log1p(-chance))));
+    return std::int64_t(std::min(1e15, std::ceil(-41.5 / std::log1p(-chance))));
 }
 
 /// Σ_i (1/i) R_i Π_{t<i} (1 - R_t) = Σ_i (1/i)(survival before i - survival after i).
@@ -275,8 +274,8 @@ double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
             std::min(std::min<std::int64_t>(end, depth) - begin, looked_at(chance));
         mean_survival(query, stop, begin, end, taken, survive);
         for (std::int64_t j = 0; j < taken; ++j) {
-            const auto at = static_cast<std::size_t>(j);
-            value += looking * (survive[at] - survive[at + 1]) / static_cast<double>(begin + j + 1);
+            const auto at = std::size_t(j);
+            value += looking * (survive[at] - survive[at + 1]) / double(begin + j + 1);
         }
         looking *= survive.back();
     });
@@ -294,14 +293,13 @@ double auc(const Measure &m, const RankedQuery &query) {
     for_each_group(query.score_end, query.n_rows(), [&](std::int32_t begin, std::int32_t end) {
         std::int64_t hits = 0;
         for (std::int32_t i = begin; i < end; ++i) {
-            const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+            const auto r = std::size_t(query.level[i]);
             hits += rel.flag[r] > 0.0 ? 1 : 0;
         }
         twice += (end - begin - hits) * (2 * relevant_above + hits);
         relevant_above += hits;
     });
-    return 0.5 * static_cast<double>(twice) /
-           (static_cast<double>(rel.n) * static_cast<double>(n_other));
+    return 0.5 * double(twice) / (double(rel.n) * double(n_other));
 }
 
 // ---- Kendall's tau ----------------------------------------------------------------------------
@@ -316,8 +314,8 @@ double kendall_tau(const RankedQuery &query, const PairCounts &pairs) {
     const std::int64_t by_label = pairs.concordant + pairs.discordant + pairs.tied;
     if (by_score == 0 || by_label == 0) return skipped;
     // Two roots: the product of two numbers of pairs may be beyond 64 bits.
-    return static_cast<double>(pairs.concordant - pairs.discordant) /
-           std::sqrt(static_cast<double>(by_label)) / std::sqrt(static_cast<double>(by_score));
+    return double(pairs.concordant - pairs.discordant) /
+           std::sqrt(double(by_label)) / std::sqrt(double(by_score));
 }
 
 }  // namespace
@@ -325,9 +323,9 @@ double kendall_tau(const RankedQuery &query, const PairCounts &pairs) {
 bool needs_pairs(const Measure &m) { return m.kind == Kind::kendall_tau; }
 
 std::vector<double> discounts(Discount kind, std::int64_t n) {
-    std::vector<double> d(static_cast<std::size_t>(n));
+    std::vector<double> d(n);
     for (std::size_t i = 0; i < d.size(); ++i) {
-        const double rank = static_cast<double>(i) + 1.0;
+        const double rank = double(i) + 1.0;
         d[i] = 1.0 / std::log2(kind == Discount::letor ? std::max(2.0, rank) : rank + 1.0);
     }
     return d;
@@ -337,7 +335,7 @@ double scaled_gain(double y, double y_max) {
     // Whole grades below the width of a double: both powers and their difference are exact.
     if (y == std::floor(y) && y_max == std::floor(y_max) && y_max <= 52.0) {
         // Beyond ±2000 a power is 0 or infinite, and may be too large for an int.
-        const auto power = [](double e) { return std::ldexp(1.0, static_cast<int>(std::clamp(e, -2000.0, 2000.0))); };
+        const auto power = [](double e) { return std::ldexp(1.0, int(std::clamp(e, -2000.0, 2000.0))); };
         return power(y - y_max) - power(-y_max);
     }
     // 2^(y - y_max) (1 - 2^-y): no cancellation for small y.

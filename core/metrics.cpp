@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "parallel.hpp"
-#include "partition.hpp"
 
 namespace linrank {
+
 namespace {
 
 bool discounted(const Measure &m) { return m.kind == Kind::ndcg || m.kind == Kind::mean_ndcg; }
@@ -22,7 +22,7 @@ std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> meas
     std::array<std::int64_t, 2> depth{};
     for (const Measure &m : measures) {
         if (!discounted(m)) continue;
-        auto &d = depth[static_cast<std::size_t>(m.discount)];
+        auto &d = depth[int(m.discount)];
         d = std::max(d, m.k > 0 ? std::min(m.k, longest) : longest);
     }
     return {discounts(Discount::standard, depth[0]), discounts(Discount::letor, depth[1])};
@@ -40,7 +40,7 @@ double mean_in_order(std::span<const double> values) {
         ++n;
     }
     if (n == 0) return std::numeric_limits<double>::quiet_NaN();
-    return (sum + lost) / static_cast<double>(n);
+    return (sum + lost) / double(n);
 }
 
 void count_rows(const RankedQuery &query, std::span<std::int64_t> out) {
@@ -54,7 +54,7 @@ void count_rows(const RankedQuery &query, std::span<std::int64_t> out) {
 
 MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> measures, Ties ties,
                               Counted counted, int n_threads) {
-    const auto n_queries = static_cast<std::size_t>(input.queries.n_queries());
+    const auto n_queries = std::size_t(input.queries.n_queries());
     const auto tables = discount_tables(measures, input.queries.offsets);
     MetricValues out;
     out.values.resize(measures.size() * n_queries);
@@ -64,19 +64,19 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
     if (counted.rows) out.rows.resize(6 * n_queries);
 
     const std::vector<std::int64_t> cuts = cut_queries(input.queries.offsets);
-    parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
         RankScratch scratch;
         FenwickTree<std::int64_t> higher;
         RankedQuery query;
-        const auto c = static_cast<std::size_t>(chunk);
+        const auto c = std::size_t(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
             rank_query(input, q, ties, scratch, query);
-            const auto at = static_cast<std::size_t>(q);
+            const auto at = std::size_t(q);
             const PairCounts counts = with_pairs ? pair_counts(query, higher) : PairCounts{};
             for (std::size_t m = 0; m < measures.size(); ++m)
                 out.values[m * n_queries + at] =
                     measure_query(measures[m], query,
-                                  tables[static_cast<std::size_t>(measures[m].discount)], counts);
+                                  tables[int(measures[m].discount)], counts);
             if (counted.pairs) {
                 out.pairs[3 * at] = counts.concordant;
                 out.pairs[3 * at + 1] = counts.discordant;
@@ -86,9 +86,80 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
         }
     });
     for (std::size_t m = 0; m < measures.size(); ++m)
-        out.means.push_back(
-            mean_in_order(std::span(out.values).subspan(m * n_queries, n_queries)));
+        out.means.push_back(mean_in_order(std::span(out.values).subspan(m * n_queries, n_queries)));
     return out;
+}
+
+PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &higher) {
+    const auto k = std::size_t(query.n_levels());
+    PairCounts counts;
+    const std::int64_t n = query.n_rows();
+    std::int64_t n_pairs = n * n;
+    for (const std::int64_t c : query.n_at) n_pairs -= c * c;
+    n_pairs /= 2;
+    // The rows with higher scores, by level: a row is in the wrong order with those of a lower level.
+    higher.reset(query.n_levels());
+    std::vector<std::int64_t> here(k, 0);
+    std::int32_t begin = 0;
+    for (const std::int32_t end : query.score_end) {
+        std::int64_t equal = 0;
+        for (std::int32_t i = begin; i < end; ++i) {
+            const auto r = std::size_t(query.level[i]);
+            counts.discordant += higher.sum_below(std::int64_t(r));
+            equal += here[r]++;  // pairs of the group in the same level
+        }
+        const std::int64_t size = end - begin;
+        counts.tied += size * (size - 1) / 2 - equal;
+        for (std::int32_t i = begin; i < end; ++i) {
+            const auto r = std::size_t(query.level[i]);
+            here[r] = 0;
+            higher.add(std::int64_t(r), 1);
+        }
+        begin = end;
+    }
+    counts.concordant = n_pairs - counts.discordant - counts.tied;
+    return counts;
+}
+
+RowCounts dominating_counts(const RankedQuery &query) {
+    RowCounts counts;
+    counts.total = query.n_rows() - (query.n_at.empty() ? 0 : query.n_at.front());
+    // From the top score down: `lowest` is the least level of the rows above this group of equal
+    // scores, so that max_{D(i)} f_j > f_i exactly when the row's own level is larger.
+    std::int32_t lowest = query.n_levels(), begin = 0;
+    for (const std::int32_t end : query.score_end) {
+        std::int32_t here = lowest;
+        for (std::int32_t i = begin; i < end; ++i)
+            here = std::min(here, query.level[i]);
+        for (std::int32_t i = begin; i < end; ++i) {
+            const std::int32_t level = query.level[i];
+            counts.wrong += level > lowest;
+            counts.tied += level <= lowest && level > here;
+        }
+        lowest = here;
+        begin = end;
+    }
+    return counts;
+}
+
+RowCounts dominated_counts(const RankedQuery &query) {
+    RowCounts counts;
+    counts.total = query.n_rows() - (query.n_at.empty() ? 0 : query.n_at.back());
+    // The same from the bottom score up: `highest` is the largest level of the rows below.
+    std::int32_t highest = -1;
+    for (std::size_t g = query.score_end.size(); g-- > 0;) {
+        const std::int32_t begin = g == 0 ? 0 : query.score_end[g - 1], end = query.score_end[g];
+        std::int32_t here = highest;
+        for (std::int32_t i = begin; i < end; ++i)
+            here = std::max(here, query.level[i]);
+        for (std::int32_t i = begin; i < end; ++i) {
+            const std::int32_t level = query.level[i];
+            counts.wrong += level < highest;
+            counts.tied += level >= highest && level < here;
+        }
+        highest = here;
+    }
+    return counts;
 }
 
 }  // namespace linrank

@@ -1,12 +1,60 @@
-// Measures of all queries at once: one sort per query, chunks of queries over threads.
+// Measures of one ranked query, straight from their formulas.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "measures.hpp"
+#include "fenwick.hpp"
+#include "ranking.hpp"
 
 namespace linrank {
+
+enum class Kind {
+    ndcg, mean_ndcg, average_precision, precision, recall, reciprocal_rank, err, auc, rbp, success, kendall_tau,
+};
+enum class Gain { exponential, linear };   // 2^y - 1, y
+enum class Discount { standard, letor };   // 1/log2(i+1), 1/log2(max(2, i)); ranks i = 1, 2, ...
+
+/// A measure with every convention decided.
+struct Measure {
+    Kind kind;
+    std::int64_t k = 0;                  // cutoff; 0: the whole list
+    Gain gain = Gain::exponential;
+    Discount discount = Discount::standard;
+    double relevant_from = 1.0;          // a row is relevant when its label reaches this
+    double y_max = 0.0;                  // of ERR: the highest grade there is
+    double empty = 0.0;                  // value of 0/0: no relevant row; NaN: the query is left out
+    bool short_is_zero = false;          // NDCG@k of a query with fewer than k rows is 0 (LETOR)
+    bool reachable = false;         // AP@k divides by min(k, #relevant), P@k by min(k, rows)
+    bool step_precision = false;         // AP of tied rows from the precision after all of them
+    double persistence = 0.8;            // of RBP: the chance to look at the next row
+};
+
+/// discount[i] of rank i + 1, for i < n.
+std::vector<double> discounts(Discount kind, std::int64_t n);
+
+/// 2^(y - y_max) - 2^(-y_max), 0 <= y <= y_max: the gain 2^y - 1 scaled so that no label overflows.
+double scaled_gain(double y, double y_max);
+
+/// Of the pairs with different labels: scores in the right order, in the wrong order, equal.
+struct PairCounts {
+    std::int64_t concordant = 0, discordant = 0, tied = 0;
+};
+PairCounts pair_counts(const RankedQuery &query, FenwickTree<std::int64_t> &higher);
+
+/// Whether the measure is a function of the pair counts.
+bool needs_pairs(const Measure &measure);
+
+/// Value of the measure; NaN where the query does not take part in the mean. `pairs` are those of the
+/// query if the measure needs them.
+double measure_query(const Measure &measure, const RankedQuery &query,
+                     std::span<const double> discount, const PairCounts &pairs);
+
+/// Of the rows that some row is to stand below (or above): those with one of these strictly on the
+/// wrong side, and those that have none there but one with an equal score. O(rows) after the sort.
+struct RowCounts {
+    std::int64_t total = 0, wrong = 0, tied = 0;
+};
+RowCounts dominating_counts(const RankedQuery &query);  // i with D(i) not empty: max_{D(i)} f_j against f_i
+RowCounts dominated_counts(const RankedQuery &query);   // j with i above it: min_i f_i against f_j
+
+// Measures of all queries at once: one sort per query, chunks of queries over threads.
 
 /// What is counted beside the measures.
 struct Counted {

@@ -22,7 +22,7 @@
 
 namespace linrank {
 
-/// An array of fixed size, not initialised. A page that was never written costs nothing, and freed
+/// An array of fixed size, not initialized. A page that was never written costs nothing, and freed
 /// memory goes back to the system at once: a general allocator may keep it, and then the pieces of a
 /// data set and the whole would be in memory together.
 template <class T>
@@ -34,7 +34,7 @@ public:
     /// `smallest` is the number of bytes from which on pages are mapped.
     explicit PageArray(std::size_t n, std::size_t smallest = small) : length(n) {
         if (n == 0) return;
-        if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
+        if (n > std::size_t(-1) / 2 / sizeof(T)) throw std::bad_alloc();
         mapped = bytes_to_map(n, smallest);
         start = static_cast<T *>(mapped ? map(mapped) : std::malloc(n * sizeof(T)));
         if (start == nullptr) throw std::bad_alloc();
@@ -114,7 +114,7 @@ struct LargePages {
     LargePages(const LargePages<Other> &) {}
 
     T *allocate(std::size_t n) {
-        if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
+        if (n > std::size_t(-1) / 2 / sizeof(T)) throw std::bad_alloc();
         const std::size_t alignment = n * sizeof(T) >= page ? page : line;
         const std::size_t bytes = (n * sizeof(T) + alignment - 1) / alignment * alignment;
         void *p = std::aligned_alloc(alignment, bytes);

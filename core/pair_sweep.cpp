@@ -1,7 +1,6 @@
 #include "pair_sweep.hpp"
 
-#include "level_sums.hpp"
-#include "parallel.hpp"
+#include "queries.hpp"
 
 namespace linrank {
 namespace {
@@ -20,18 +19,13 @@ double absolute_sum(std::int64_t n, const double *s, const double *u) {
 }  // namespace
 
 std::vector<std::int32_t> level_order(const PairProblem &problem) {
-    std::vector<std::int32_t> order, next;
+    std::vector<std::int32_t> order;
     for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        const std::int64_t k = problem.n_levels[std::size_t(q)], begin = problem.begin(q);
-        if (problem.adjacent || !sums_by_rank(problem.length(q), k)) continue;
-        if (order.empty()) order.resize(std::size_t(problem.n_rows()));
-        next.assign(std::size_t(k + 1), 0);
-        const std::int32_t *level = problem.levels.data() + begin;
-        const std::int32_t n = std::int32_t(problem.length(q));
-        for (std::int32_t i = 0; i < n; ++i) ++next[std::size_t(level[i] + 1)];
-        for (std::int64_t r = 0; r < k; ++r) next[std::size_t(r + 1)] += next[std::size_t(r)];
-        for (std::int32_t i = 0; i < n; ++i)
-            order[std::size_t(begin + next[std::size_t(level[i])]++)] = i;
+        const std::int64_t begin = problem.begin(q), n = problem.length(q), n_levels = problem.n_levels[q];
+        if (problem.adjacent || !sums_by_rank(n, n_levels)) continue;
+        if (order.empty()) order.resize(problem.n_rows());
+        counting_sort(n, n_levels, [&](std::int64_t i) { return problem.levels[begin + i]; },
+                      [&](std::int64_t i, std::int64_t place) { order[begin + place] = std::int32_t(i); });
     }
     return order;
 }
@@ -60,7 +54,7 @@ void PairPoint::Moments::operator+=(const Moments &other) {
 
 PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
                      const PairPoint *near, int n_threads)
-    : gradient(z.size(), PageArray<double>::huge), problem_(problem), loss_(loss),
+    : LossPoint(z.size()), problem_(problem), loss_(loss),
       order_(z.size(), PageArray<double>::huge), level_(z.size(), PageArray<double>::huge),
       upto_(z.size(), PageArray<double>::huge), from_(z.size(), PageArray<double>::huge),
       upto_inner_(loss.kind == PairLoss::huber ? z.size() : 0, PageArray<double>::huge),
@@ -70,12 +64,12 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::vector<Sums> sums(chunks.size());
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-        const QueryChunk &chunk = chunks[std::size_t(k)];
+        const QueryChunk &chunk = chunks[k];
         if (chunk.is_long) return;
         SweepScratch scratch;
         for (std::int64_t q = chunk.first; q < chunk.last; ++q)
             if (problem_.has_pairs(q))
-                sums[std::size_t(k)] += evaluate(q, z, near, scratch);
+                sums[k] += evaluate(q, z, near, scratch);
             else
                 std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
     });
@@ -112,17 +106,17 @@ Windows PairPoint::windows(std::int64_t q, const std::int32_t *upto,
                            const std::int32_t *from) const {
     const std::int64_t begin = problem_.begin(q);
     const bool has_places = !place_.empty();
-    return {std::int32_t(problem_.length(q)),
-            problem_.n_levels[std::size_t(q)],
-            problem_.adjacent,
-            order_.data() + begin,
-            level_.data() + begin,
-            upto,
-            from,
-            nullptr,
-            nullptr,
-            has_places ? place_.data() + begin : nullptr,
-            has_places ? problem_.by_level.data() + begin : nullptr};
+    return {.n = std::int32_t(problem_.length(q)),
+            .n_levels = problem_.n_levels[q],
+            .adjacent = problem_.adjacent,
+            .order = order_.data() + begin,
+            .level = level_.data() + begin,
+            .upto = upto,
+            .from = from,
+            .upto_inner = nullptr,
+            .from_inner = nullptr,
+            .place = has_places ? place_.data() + begin : nullptr,
+            .by_level = has_places ? problem_.by_level.data() + begin : nullptr};
 }
 
 Windows PairPoint::windows(std::int64_t q) const {
@@ -143,9 +137,9 @@ void PairPoint::sort(std::int64_t q, const double *z, const PairPoint *near, Swe
     std::int32_t *order = order_.data() + begin;
     const std::int32_t *level = problem_.levels.data() + begin;
     std::vector<double> &s = scratch.s;
-    s.resize(std::size_t(n));
+    s.resize(n);
     const auto subtract = [&](double origin) {
-        for (std::int64_t i = 0; i < n; ++i) s[std::size_t(i)] = z[i] - origin;
+        for (std::int64_t i = 0; i < n; ++i) s[i] = z[i] - origin;
     };
     double mean = 0;
     for (std::int64_t i = 0; i < n; ++i) mean += z[i];
@@ -157,13 +151,13 @@ void PairPoint::sort(std::int64_t q, const double *z, const PairPoint *near, Swe
         subtract(median);
         if (std::abs(mean - median) > far_away) sort_scores(s.data(), n, order, order, scratch.sort);
     }
-    const double largest = std::max(std::abs(s[std::size_t(order[0])]), std::abs(s[std::size_t(order[n - 1])]));
+    const double largest = std::max(std::abs(s[order[0]]), std::abs(s[order[n - 1]]));
     scratch.sum = absolute_sum(n, s.data(), u_of(q));
     scratch.grid = put_on_grid(n, largest, s.data());
-    for (std::int64_t t = 0; t < n; ++t) level_[std::size_t(begin + t)] = level[order[t]];
+    for (std::int64_t t = 0; t < n; ++t) level_[begin + t] = level[order[t]];
     if (!place_.empty())
         for (std::int64_t t = 0; t < n; ++t)
-            place_[std::size_t(begin + order[t])] = std::int32_t(t);
+            place_[begin + order[t]] = std::int32_t(t);
 }
 
 // Slopes of a band are differences of sums over two windows, divided by ε: of the rounding of these sums, 1/ε
@@ -204,14 +198,14 @@ void PairPoint::weigh(std::int64_t q, const double *v, double *out) const {
     for (std::int64_t i = 0; i < n; ++i) out[i] = v ? problem_.u(begin + i) * v[i] : problem_.u(begin + i);
     if (!problem_.gain.empty())
         for (std::int64_t i = 0; i < n; ++i)
-            out[n + i] = problem_.gain[std::size_t(begin + i)] * out[i];
+            out[n + i] = problem_.gain[begin + i] * out[i];
 }
 
 // Σ_j u_j |g_j - g_i| v_j from sums of u v and of u g v: gains are ordered as the levels are, so with
 // sign = +1 above row i and -1 below it, |g_j - g_i| = sign (g_j - g_i). Without gains the sum of u v.
 double PairPoint::combined(std::int64_t i, std::int64_t n, const double *sums, double sign) const {
     if (problem_.gain.empty()) return *sums;
-    return sign * (sums[n] - problem_.gain[std::size_t(i)] * *sums);
+    return sign * (sums[n] - problem_.gain[i] * *sums);
 }
 
 // With μ the unit roundoff, sums over a window are differences of two running sums of at most n terms:
@@ -235,7 +229,7 @@ PairPoint::Errors PairPoint::errors_of(std::int64_t q, const Moments &m, double 
     double weight = 0, gain = problem_.gain.empty() ? 1.0 : 0.0;
     for (std::int64_t i = begin; i < begin + n; ++i) {
         weight += problem_.u(i);
-        if (!problem_.gain.empty()) gain = std::max(gain, 2.0 * std::abs(problem_.gain[std::size_t(i)]));
+        if (!problem_.gain.empty()) gain = std::max(gain, 2.0 * std::abs(problem_.gain[i]));
     }
     const double loose = c * gain * weight, near = c * gain * sum;
     Errors error{unit * m.spread, 0, unit * m.square_spread, 0};
@@ -288,7 +282,7 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends e
     const double c = problem_.c(q);
     Moments total;
     for (std::int64_t i = 0; i < n; ++i) {
-        const double s = scratch.s[std::size_t(i)], u = problem_.u(begin + i);
+        const double s = scratch.s[i], u = problem_.u(begin + i);
         const double l_above = combined(begin + i, n, above + i, 1.0);
         const double l_below = combined(begin + i, n, below + i, -1.0);
         const double g_above = combined(begin + i, n, above + width * n + i, 1.0);
@@ -296,7 +290,7 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends e
         const double laplacian = (l_above + l_below) * s - (g_above + g_below);
         const double balance = l_below - l_above, degree = c * u * (l_above + l_below);
         const double slope = is_hinge ? -balance : 2.0 * (laplacian - margin * balance);
-        double &degree_i = degree_[std::size_t(begin + i)], &slope_i = gradient[std::size_t(begin + i)];
+        double &degree_i = degree_[begin + i], &slope_i = gradient[begin + i];
         degree_i = is_inner ? degree_i - degree : degree;
         slope_i = is_inner ? slope_i - slope : is_huber ? slope : c * u * slope;
         const double curl = laplacian - 2.0 * margin * balance;
@@ -309,8 +303,8 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends e
     }
     if (is_on_grid) {  // u = 1, and all but these two sums is exact
         const double *s = scratch.s.data(), p = total.violations;
-        total.slacks = margin * p + kernels().dot_twice(n, below, s);
-        total.squares = margin * margin * p + kernels().dot_twice(n, below + n, s);
+        total.slacks = margin * p + simd().dot_twice(n, below, s);
+        total.squares = margin * margin * p + simd().dot_twice(n, below + n, s);
     }
     for (double *sum : {&total.violations, &total.slacks, &total.squares}) *sum *= c;
     total.add_rows(n, scratch.s.data(), above);
@@ -357,7 +351,7 @@ PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, c
     const double inner_margin = 1.0 - loss_.epsilon, scale = problem_.c(q) * 0.5 / loss_.epsilon;
     const Moments inside = sweep_margin(q, inner_margin, inner(q), true, scratch);
     for (std::int64_t i = begin; i < begin + n; ++i)
-        gradient[std::size_t(i)] *= scale * problem_.u(i);
+        gradient[i] *= scale * problem_.u(i);
     return summary(m, errors(m, 1.0), inside, errors(inside, inner_margin));
 }
 
@@ -376,14 +370,10 @@ PairPoint::Sums PairPoint::summary(const Moments &m, const Errors &error, const 
     const double least = std::max(0.0, slacks - loss_.epsilon * m.violations);
     const double half = 0.5 / loss_.epsilon;
     return {std::max(least, half * (m.squares - inside.squares)),
-            slacks,
-            std::max(0.0, inside.slacks),
-            m.violations,
-            m.violations - inside.violations,
+            slacks, std::max(0.0, inside.slacks), m.violations, m.violations - inside.violations,
             // No loss of a pair is steeper than the hinge: moving the scores costs no more than of slacks.
             half * (error.squares + inner_error.squares) + error.slacks,
-            error.slacks,
-            error.duals + inner_error.duals,
+            error.slacks, error.duals + inner_error.duals,
             2.0 * half * half * (error.slopes + inner_error.slopes)};
 }
 
@@ -422,7 +412,7 @@ void PairPoint::multiply(std::span<const double> v, std::span<double> out, int n
     const std::vector<QueryChunk> chunks = problem_.chunks(64);
     std::fill(out.begin(), out.end(), 0.0);
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
-        const QueryChunk &chunk = chunks[std::size_t(k)];
+        const QueryChunk &chunk = chunks[k];
         if (chunk.is_long) return;
         SweepScratch scratch;
         for (std::int64_t q = chunk.first; q < chunk.last; ++q)

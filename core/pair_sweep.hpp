@@ -2,20 +2,16 @@
 //
 //   L(z) = Σ_q Σ_{(i,j): level_i > level_j} ω_ij l(1 - z_i + z_j),   ω_ij = c_q u_i u_j (g_i - g_j)
 //
-// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberised form, without the factor
-// g_i - g_j where there are no gains, or for pairs of neighbouring levels only,
+// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberized form, without the factor
+// g_i - g_j where there are no gains, or for pairs of neighboring levels only,
 // in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
-#include "loss.hpp"
-#include "pages.hpp"
-#include "partition.hpp"
+#include "loss_point.hpp"
+#include "parallel.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
 
@@ -30,19 +26,19 @@ struct PairProblem {
     std::span<const double> query_weight;  // c, or empty for ones
     std::span<const std::int32_t> by_level;  // of level_order(), or empty
     std::span<const double> gain;  // g, the same for all rows of a level, or empty
-    bool adjacent = false;         // pairs of neighbouring levels only: level_i = level_j + 1
+    bool adjacent = false;         // pairs of neighboring levels only: level_i = level_j + 1
 
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
-    std::int64_t begin(std::int64_t q) const { return offsets[std::size_t(q)]; }
+    std::int64_t begin(std::int64_t q) const { return offsets[q]; }
     std::int64_t length(std::int64_t q) const { return begin(q + 1) - begin(q); }
     std::vector<QueryChunk> chunks(std::int64_t n_target) const {
         return chunk_queries(offsets, n_levels, n_target);
     }
-    bool has_pairs(std::int64_t q) const { return n_levels[std::size_t(q)] > 1; }
-    double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[std::size_t(i)]; }
+    bool has_pairs(std::int64_t q) const { return n_levels[q] > 1; }
+    double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[i]; }
     double c(std::int64_t q) const {
-        return query_weight.empty() ? 1.0 : query_weight[std::size_t(q)];
+        return query_weight.empty() ? 1.0 : query_weight[q];
     }
 };
 
@@ -63,24 +59,11 @@ struct SweepScratch {
 };
 
 /// The loss at one vector of scores.
-class PairPoint {
+class PairPoint : public LossPoint {
 public:
     /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
     PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
               const PairPoint *near, int n_threads);
-
-    double value = 0;          // L
-    double sum_of_slacks = 0;  // Σ ω max(0, ξ)
-    double inner_slacks = 0;   // Σ ω max(0, ξ - ε) of huber, else 0
-    double n_violations = 0;   // Σ ω over the pairs with ξ > 0
-    double total_curvature = 0;  // Σ ω l''(ξ)
-    PageArray<double> gradient;
-    // How far rounding may have taken these from their exact values at the scores as they are given; and
-    // both sums of slacks, n_violations and the gradient, from those of a point of the dual.
-    double value_error = 0;
-    double slacks_error = 0;    // of sum_of_slacks
-    double dual_error = 0;      // of the sums
-    double gradient_error = 0;  // 2-norm
 
     /// l'' where it is not 0.
     double curvature() const {
@@ -160,18 +143,42 @@ private:
     Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
     Moments sweep_margin_long(std::int64_t q, double margin, Ends ends, bool is_inner, double *v,
                               LongScratch &scratch, int n_threads);
-    Moments settle_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
+    Moments finish_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
                            int n_threads);
-    double settle_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
+    double finish_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
     void add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
                        int n_threads) const;
 
     PairProblem problem_;
     PairLoss loss_;
-    // Not initialised where a query has no pairs: nothing asks for it there. A point lives for one
+    // Not initialized where a query has no pairs: nothing asks for it there. A point lives for one
     // iteration, so most of the cost of memory is its first touch: large pages, where it is much.
     PageArray<std::int32_t> order_, level_, upto_, from_, upto_inner_, from_inner_, place_;
     PageArray<double> degree_;
 };
+
+// Sums of a vector over the pairs that each row violates, for one query.
+
+/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighboring
+/// levels.
+bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
+
+/// above[i], below[i] as in Simd, by the way of counting that is fastest for this query; v holds
+/// n_vectors vectors one after the other, and so do above and below.
+void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
+                SweepScratch &scratch);
+
+/// The same for one vector of a long query, by all threads, with v and the sums by place and added to
+/// what is there: above[t] += Σ, below[t] += sign Σ. Both may be the same array.
+void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
+                    int n_threads);
+
+// What the sweeps of one long query are made of.
+
+/// Ends of the windows of a query for one margin, by all threads: upto[t] counts the places e with
+/// (margin - s[e]) + s[t] > 0, and from[e] is the first place t with it (n if there is none). s are the
+/// scores in ascending order. The result is that of one walk through both; with NaN it is within bounds and ascending.
+void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
+                           std::int32_t *from, int n_threads);
 
 }  // namespace linrank

@@ -1,13 +1,9 @@
 #include "preferences.hpp"
 
-#include <algorithm>
+#include "queries.hpp"
+
 #include <cmath>
 #include <numeric>
-#include <type_traits>
-
-#include "parallel.hpp"
-#include "partition.hpp"
-#include "row_range.hpp"
 
 namespace linrank {
 namespace {
@@ -20,18 +16,8 @@ template <class Body>
 void for_row_parts(const PreferenceList &list, std::int64_t n_parts, int n_threads, const Body &body) {
     const std::vector<std::int64_t> bounds = list.row_parts(n_parts);
     parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t k) {
-        body(k, bounds[std::size_t(k)], bounds[std::size_t(k) + 1]);
+        body(k, bounds[k], bounds[k + 1]);
     });
-}
-
-/// `order` by ascending key in [0, n_keys), equal keys as they were: a counting sort.
-std::vector<std::int64_t> sorted(const std::vector<std::int64_t> &order,
-                                 std::span<const std::int64_t> key, std::int64_t n_keys) {
-    std::vector<std::int64_t> next(std::size_t(n_keys) + 1), out(order.size());
-    for (const std::int64_t k : key) ++next[std::size_t(k) + 1];
-    for (std::size_t k = 0; k < std::size_t(n_keys); ++k) next[k + 1] += next[k];
-    for (const std::int64_t t : order) out[std::size_t(next[std::size_t(key[std::size_t(t)])]++)] = t;
-    return out;
 }
 
 }  // namespace
@@ -39,30 +25,25 @@ std::vector<std::int64_t> sorted(const std::vector<std::int64_t> &order,
 PreferenceList::PreferenceList(std::span<const std::int64_t> winners,
                                std::span<const std::int64_t> losers, std::span<const double> weight,
                                std::int64_t n_rows)
-    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()),
-      offsets_(std::size_t(n_rows) + 1), incident_(2 * winners.size()) {
-    std::vector<std::int64_t> order(winners.size());
-    std::iota(order.begin(), order.end(), 0);
-    order = sorted(sorted(order, losers, n_rows), winners, n_rows);
-    for (std::size_t t = 0; t < order.size(); ++t) {
-        const auto from = std::size_t(order[t]);
-        winners_[t] = winners[from];
-        losers_[t] = losers[from];
-        if (!weight.empty()) weight_[t] = weight[from];
-    }
-    for (const auto &side : {winners, losers})
-        for (const std::int64_t i : side) ++offsets_[std::size_t(i) + 1];
-    for (std::size_t i = 0; i < std::size_t(n_rows); ++i) offsets_[i + 1] += offsets_[i];
-    std::vector<std::int64_t> next(offsets_.begin(), offsets_.end() - 1);
-    for (std::int64_t t = 0; t < n_pairs(); ++t) {
-        incident_[std::size_t(next[std::size_t(winner(t))]++)] = 2 * t;
-        incident_[std::size_t(next[std::size_t(loser(t))]++)] = 2 * t + 1;
-    }
+    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()), incident_(2 * winners.size()) {
+    std::vector<std::int64_t> by_loser(winners.size());
+    counting_sort(n_pairs(), n_rows, [&](std::int64_t t) { return losers[t]; },
+                  [&](std::int64_t t, std::int64_t place) { by_loser[place] = t; });
+    counting_sort(n_pairs(), n_rows, [&](std::int64_t k) { return winners[by_loser[k]]; },
+                  [&](std::int64_t k, std::int64_t place) {
+        const std::int64_t t = by_loser[k];
+        winners_[place] = winners[t];
+        losers_[place] = losers[t];
+        if (!weight.empty()) weight_[place] = weight[t];
+    });
+    offsets_ = counting_sort(2 * n_pairs(), n_rows,
+                             [&](std::int64_t entry) { return entry & 1 ? loser(entry >> 1) : winner(entry >> 1); },
+                             [&](std::int64_t entry, std::int64_t place) { incident_[place] = entry; });
 }
 
 std::vector<std::int64_t> PreferenceList::row_parts(std::int64_t n_parts) const {
     // A row without preferences still costs a visit.
-    const auto cost = [&](std::int64_t i) { return offsets_[std::size_t(i)] + i; };
+    const auto cost = [&](std::int64_t i) { return offsets_[i] + i; };
     return equal_parts(n_rows(), n_parts, cost);
 }
 
@@ -75,22 +56,22 @@ std::int64_t PreferenceList::largest_degree() const {
 
 PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std::span<const double> z,
                                  int n_threads)
-    : gradient(std::size_t(list.n_rows()), PageArray<double>::huge), list_(list),
+    : LossPoint(list.n_rows()), list_(list),
       curvature_(std::size_t(list.n_pairs()), PageArray<double>::huge) {
     struct Sums {
         double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curvature = 0;
         double slope = 0, value_error = 0, slacks_error = 0;  // Σ ω l'; of rounding
     };
     const std::int64_t n = list.n_pairs(), n_tasks = (n + pairs_per_task - 1) / pairs_per_task;
-    std::vector<Sums> sums(static_cast<std::size_t>(n_tasks));
-    PageArray<double> slope(std::size_t(n), PageArray<double>::huge);
+    std::vector<Sums> sums(n_tasks);
+    PageArray<double> slope(n, PageArray<double>::huge);
     double slope_sum = 0;
     parallel_for(n_tasks, n_threads, [&](std::int64_t k) {
         Sums s;
         const std::int64_t last = std::min(n, (k + 1) * pairs_per_task);
         for (std::int64_t t = k * pairs_per_task; t < last; ++t) {
             // The difference first: a shift of all scores then costs no digits.
-            const double slack = 1.0 - (z[std::size_t(list.winner(t))] - z[std::size_t(list.loser(t))]);
+            const double slack = 1.0 - (z[list.winner(t)] - z[list.loser(t)]);
             const double weight = list.weight(t);
             const LossOfPair l = loss_of_pair(loss, slack);
             slope.data()[t] = weight * l.slope;
@@ -109,7 +90,7 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
             if (loss.kind == PairLoss::huber && slack > loss.epsilon)
                 s.inner_slacks += weight * (slack - loss.epsilon);
         }
-        sums[std::size_t(k)] = s;
+        sums[k] = s;
     });
     for (const Sums &s : sums) {
         value += s.value;
@@ -146,9 +127,9 @@ void PreferencePoint::multiply(std::span<const double> v, std::span<double> out,
             double sum = 0;  // row i of the Laplacian: Σ ω l'' (v_i - v_other)
             for (const std::int64_t entry : list_.of_row(i)) {
                 const double h = curvature(entry >> 1);
-                if (h != 0.0) sum += h * (v[std::size_t(i)] - v[std::size_t(list_.other(entry))]);
+                if (h != 0.0) sum += h * (v[i] - v[list_.other(entry)]);
             }
-            out[std::size_t(i)] = sum;
+            out[i] = sum;
         }
     });
 }
@@ -164,14 +145,14 @@ public:
 
     /// The rows whose combination is row i of Λ X, i itself first; none if it is zero.
     bool find(std::int64_t i) {
-        rows_.assign(1, row(i));
+        rows_.assign(1, row_at(order_, i));
         factors_.assign(1, 0.0);
         for (const std::int64_t entry : point_.list().of_row(i)) {
             const double h = point_.curvature(entry >> 1);
             if (h == 0.0) continue;
             factors_[0] += h;
             factors_.push_back(-h);
-            rows_.push_back(row(point_.list().other(entry)));
+            rows_.push_back(row_at(order_, point_.list().other(entry)));
         }
         return rows_.size() > 1;
     }
@@ -183,7 +164,6 @@ public:
     std::span<const std::int64_t> rows() const { return rows_; }
 
 private:
-    std::int64_t row(std::int64_t i) const { return order_.empty() ? i : order_[std::size_t(i)]; }
     RowRange<Storage> range() const {
         return RowRange<Storage>(storage_, rows_, 0, std::int64_t(rows_.size()));
     }
@@ -201,41 +181,33 @@ private:
 template <class Storage>
 std::vector<double> gram_of(const Storage &storage, Order order, const PreferencePoint &point,
                             std::int64_t first, std::int64_t last, std::int64_t padded) {
-    constexpr std::int64_t block_rows = 64;
-    std::vector<double> product(std::size_t(padded * padded));
-    std::vector<double> a(std::size_t(block_rows * padded)), b(a.size());
+    CrossProduct<double> product(padded, 64);
     LaplacianRows<Storage> laplacian(storage, order, point);
-    std::int64_t filled = 0;
-    const auto flush = [&] {
-        kernels().add_cross_product_f64(filled, padded, 0, padded, a.data(), b.data(), product.data());
-        std::fill(a.begin(), a.end(), 0.0);
-        std::fill(b.begin(), b.end(), 0.0);
-        filled = 0;
-    };
     for (std::int64_t i = first; i < last; ++i) {
         if (!laplacian.find(i)) continue;
-        laplacian.unpack(a.data() + filled * padded);
-        laplacian.add(b.data() + filled * padded);
-        if (++filled == block_rows) flush();
+        laplacian.unpack(product.a());
+        laplacian.add(product.b());
+        product.add();
+        if (product.is_at_start()) product.clear();
     }
-    flush();
-    return product;
+    product.flush();
+    return std::move(product.sum);
 }
 
 /// Σ_i x_i ∘ (ΛX)_i over the rows [first, last).
 template <class Storage>
 std::vector<double> diagonal_of(const Storage &storage, Order order, const PreferencePoint &point,
                                 std::int64_t first, std::int64_t last) {
-    std::vector<double> out(std::size_t(storage.n_columns)), b(out.size());
+    std::vector<double> out(storage.n_columns), b(out.size());
     LaplacianRows<Storage> laplacian(storage, order, point);
     for (std::int64_t i = first; i < last; ++i) {
         if (!laplacian.find(i)) continue;
         laplacian.add(b.data());
-        for_each_entry(storage, laplacian.rows()[0], [&](std::size_t c, double x) {
+        for_each_entry(storage, laplacian.rows()[0], [&](std::int64_t c, double x) {
             out[c] += x * b[c];
         });
         for (const std::int64_t row : laplacian.rows())  // not all of b: columns may be millions
-            for_each_entry(storage, row, [&](std::size_t c, double) { b[c] = 0.0; });
+            for_each_entry(storage, row, [&](std::int64_t c, double) { b[c] = 0.0; });
     }
     return out;
 }
@@ -245,31 +217,20 @@ std::vector<double> diagonal_of(const Storage &storage, Order order, const Prefe
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PreferencePoint &point,
                                    int n_threads) {
     const PaddedSquare square(n_columns(rows));
-    const std::int64_t n_parts = square.n_parts();
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
-    std::visit([&]<class Storage>(const Storage &storage) {
-        for_row_parts(point.list(), n_parts, n_threads,
-                      [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            parts[std::size_t(k)] = gram_of(storage, order, point, first, last, square.padded);
-        });
-    }, rows);
-    return square.sum(parts, 1.0, n_threads);
+    const std::vector<std::int64_t> bounds = point.list().row_parts(square.n_parts());
+    return square.sum(parts_of(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                               [&](const auto &storage, std::int64_t k) {
+        return gram_of(storage, order, point, bounds[k], bounds[k + 1], square.padded);
+    }), 1.0, n_threads);
 }
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,
                                      int n_threads) {
-    const std::int64_t n_parts = n_accumulators(rows);
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
-    std::visit([&]<class Storage>(const Storage &storage) {
-        for_row_parts(point.list(), n_parts, n_threads,
-                      [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            parts[std::size_t(k)] = diagonal_of(storage, order, point, first, last);
-        });
-    }, rows);
-    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
-    reduce(parts, out, n_threads);
-    for (double &d : out) d = std::max(d, 0.0);  // cancellation may leave less than nothing
-    return out;
+    const std::vector<std::int64_t> bounds = point.list().row_parts(n_accumulators(rows));
+    return sum_diagonal(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                        [&](const auto &storage, std::int64_t k) {
+        return diagonal_of(storage, order, point, bounds[k], bounds[k + 1]);
+    });
 }
 
 }  // namespace linrank

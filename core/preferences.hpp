@@ -5,18 +5,14 @@
 // in O(p) for p preferences. Each row knows the preferences that it takes part in, so sums over them are
 // formed row by row, in a fixed order: no two threads write to the same number.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
-#include "loss.hpp"
-#include "pages.hpp"
+#include "loss_point.hpp"
 #include "products.hpp"
 
 namespace linrank {
 
-/// Which position is preferred to which, by ascending winner, then loser: neighbours in the list look
-/// at neighbouring scores, which makes sweeps up to four times as fast as in a random order.
+/// Which position is preferred to which, by ascending winner, then loser: neighbors in the list look
+/// at neighboring scores, which makes sweeps up to four times as fast as in a random order.
 class PreferenceList {
 public:
     /// In any order; `weight` is empty for ones, winners and losers lie in [0, n_rows).
@@ -27,14 +23,14 @@ public:
     std::int64_t n_rows() const { return std::int64_t(offsets_.size()) - 1; }
     /// Preferences of the row that has most.
     std::int64_t largest_degree() const;
-    std::int64_t winner(std::int64_t t) const { return winners_[std::size_t(t)]; }
-    std::int64_t loser(std::int64_t t) const { return losers_[std::size_t(t)]; }
-    double weight(std::int64_t t) const { return weight_.empty() ? 1.0 : weight_[std::size_t(t)]; }
+    std::int64_t winner(std::int64_t t) const { return winners_[t]; }
+    std::int64_t loser(std::int64_t t) const { return losers_[t]; }
+    double weight(std::int64_t t) const { return weight_.empty() ? 1.0 : weight_[t]; }
 
     /// The preferences of row i, each as 2t where the row is the winner of t, 2t + 1 where the loser.
     std::span<const std::int64_t> of_row(std::int64_t i) const {
-        const std::int64_t first = offsets_[std::size_t(i)];
-        return {incident_.data() + first, std::size_t(offsets_[std::size_t(i) + 1] - first)};
+        const std::int64_t first = offsets_[i];
+        return {incident_.data() + first, std::size_t(offsets_[i + 1] - first)};
     }
     /// The other row of such an entry.
     std::int64_t other(std::int64_t entry) const {
@@ -51,22 +47,10 @@ private:
 };
 
 /// The loss at one vector of scores.
-class PreferencePoint {
+class PreferencePoint : public LossPoint {
 public:
     PreferencePoint(const PreferenceList &list, PairLoss loss, std::span<const double> z,
                     int n_threads);
-
-    double value = 0;          // L
-    double sum_of_slacks = 0;  // Σ ω max(0, ξ), whatever the loss
-    double inner_slacks = 0;   // Σ ω max(0, ξ - ε) of huber, else 0
-    double n_violations = 0;   // Σ ω over ξ > 0
-    double total_curvature = 0;  // Σ ω l''(ξ)
-    PageArray<double> gradient;
-    // How far rounding may have taken these from their exact values at the scores as they are given.
-    double value_error = 0;
-    double slacks_error = 0;    // of sum_of_slacks
-    double dual_error = 0;      // of both sums of slacks, and of n_violations
-    double gradient_error = 0;  // 2-norm
 
     /// out = ∇²L(z)·v.
     void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;

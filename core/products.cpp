@@ -1,26 +1,17 @@
 #include "products.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <new>
 
-#include "parallel.hpp"
-#include "row_range.hpp"
-
 namespace linrank {
+
 namespace {
 
-std::int64_t n_positions(const Rows &rows, Order order) {
-    return order.empty() ? n_rows(rows) : std::int64_t(order.size());
-}
-
 std::int64_t n_bytes(const Rows &rows) {
-    return std::visit([]<class Storage>(const Storage &r) -> std::int64_t {
-        using Value = typename Storage::value_type;
-        if constexpr (requires { r.offsets; })
-            return r.offsets[r.n_rows] * std::int64_t(sizeof(Value) + sizeof(*r.columns));
-        else
-            return r.n_rows * r.n_columns * std::int64_t(sizeof(Value));
+    return std::visit([](const auto &r) {
+        std::size_t bytes = sizeof(*r.values);
+        if constexpr (requires { r.columns; }) bytes += sizeof(*r.columns);
+        return n_entries(r) * std::int64_t(bytes);
     }, rows);
 }
 
@@ -54,7 +45,7 @@ void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out
         std::fill(out.begin() + first, out.begin() + last, 0.0);
         for (const auto &part : parts)
             if (!part.empty())
-                for (std::int64_t c = first; c < last; ++c) out[std::size_t(c)] += part[std::size_t(c)];
+                for (std::int64_t c = first; c < last; ++c) out[c] += part[c];
     });
 }
 
@@ -69,12 +60,11 @@ std::int64_t PaddedSquare::n_parts() const {
 
 std::vector<double> PaddedSquare::sum(const std::vector<std::vector<double>> &parts, double factor,
                                       int n_threads) const {
-    std::vector<double> total(std::size_t(padded * padded)), out(std::size_t(n * n));
+    std::vector<double> total(padded * padded), out(std::size_t(n * n));
     reduce(parts, total, n_threads);
     for (std::int64_t r = 0; r < n; ++r)
         for (std::int64_t c = r; c < n; ++c)
-            out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] =
-                factor * total[std::size_t(r * padded + c)];
+            out[r * n + c] = out[c * n + r] = factor * total[r * padded + c];
     return out;
 }
 
@@ -95,7 +85,7 @@ void add_scaled(std::span<const double> x, double a, std::span<const double> y,
     parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
         const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
         for (std::int64_t i = first; i < last; ++i)
-            out[std::size_t(i)] = x[std::size_t(i)] + a * y[std::size_t(i)];
+            out[i] = x[i] + a * y[i];
     });
 }
 
@@ -103,16 +93,12 @@ void multiply_transposed(const Rows &rows, Order order, std::span<const double> 
                          std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order);
     const std::int64_t n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
-    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_tasks));
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
-            const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
-            auto &part = parts[std::size_t(task)];
-            part.assign(out.size(), 0.0);
-            RowRange<Storage>(storage, order, first, last - first).add(r.data() + first, part.data());
-        });
-    }, rows);
-    reduce(parts, out, n_threads);
+    reduce(parts_of(rows, n_tasks, n_threads, [&]<class Storage>(const Storage &storage, std::int64_t task) {
+        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+        std::vector<double> part(out.size());
+        RowRange<Storage>(storage, order, first, last - first).add(r.data() + first, part.data());
+        return part;
+    }), out, n_threads);
 }
 
 }  // namespace linrank

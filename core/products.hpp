@@ -1,15 +1,12 @@
 // z = X w and g = Xᵀ r for rows taken in the order of their positions.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <algorithm>
+#include <type_traits>
 
-#include "rows.hpp"
+#include "parallel.hpp"
+#include "simd.hpp"
 
 namespace linrank {
-
-/// Position t is row order[t] of the matrix; an empty order means position = row.
-using Order = std::span<const std::int64_t>;
 
 /// out[t] = x_{row(t)}·w, sums in double.
 void multiply(const Rows &rows, Order order, std::span<const double> w, std::span<double> out,
@@ -37,6 +34,25 @@ std::int64_t n_accumulators(const Rows &rows);
 /// out[c] = Σ_k parts[k][c], in order of k.
 void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads);
 
+/// part(storage, k) of the tasks k < n, one vector each.
+template <class Part>
+std::vector<std::vector<double>> parts_of(const Rows &rows, std::int64_t n, int n_threads, const Part &part) {
+    std::vector<std::vector<double>> parts(n);
+    std::visit([&](const auto &storage) {
+        parallel_for(n, n_threads, [&](std::int64_t k) { parts[k] = part(storage, k); });
+    }, rows);
+    return parts;
+}
+
+/// The sum of the parts of a diagonal that is nowhere negative, though rounding may leave less than nothing.
+template <class Part>
+std::vector<double> sum_diagonal(const Rows &rows, std::int64_t n, int n_threads, const Part &part) {
+    std::vector<double> out(n_columns(rows));
+    reduce(parts_of(rows, n, n_threads, part), out, n_threads);
+    for (double &d : out) d = std::max(d, 0.0);
+    return out;
+}
+
 /// A symmetric n × n matrix, computed on and above the diagonal with its side padded for the kernels.
 struct PaddedSquare {
     const std::int64_t n, padded;
@@ -50,9 +66,142 @@ struct PaddedSquare {
                             int n_threads) const;
 };
 
+// A range of positions of a matrix, dense or CSR, behind one set of operations.
+
 /// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add and
 /// unpack, and add_cached, for Hessian products, whose sums are in the precision of the data.
 template <class Storage>
 struct RowRange;
+
+template <class Value>
+struct RowRange<DenseRows<Value>> {
+    DenseBlock<Value> block;
+
+    RowRange(const DenseRows<Value> &rows, Order order, std::int64_t first, std::int64_t n)
+        : block{rows.values, rows.stride, rows.n_columns,
+                order.empty() ? nullptr : order.data() + first, first, n} {}
+
+    void dot(const double *w, double *out) const { simd().of<Value>().dot(block, w, out); }
+    void add(const double *a, double *total) const { simd().of<Value>().add(block, a, total); }
+    // For rows in cache, summed in the precision of the data.
+    void add_cached(const double *a, Value *total) const { simd().of<Value>().add_cached(block, a, total); }
+    /// out = row t, in full.
+    template <class T>
+    void unpack(std::int64_t t, T *out) const { unpack(t, 0, block.n_columns, out); }
+    /// out = columns [begin, end) of row t.
+    template <class T>
+    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, T *out) const {
+        const Value *x = block.row(t);
+        for (std::int64_t c = begin; c < end; ++c) out[c - begin] = T(x[c]);
+    }
+};
+
+template <class Value>
+struct RowRange<CsrRows<Value>> {
+    CsrRows<Value> rows;
+    const std::int64_t *index;
+    std::int64_t first, n_rows;
+
+    RowRange(const CsrRows<Value> &r, Order order, std::int64_t begin, std::int64_t n)
+        : rows(r), index(order.empty() ? nullptr : order.data() + begin), first(begin), n_rows(n) {}
+
+    std::int64_t row(std::int64_t t) const { return index ? index[t] : first + t; }
+
+    void dot(const double *w, double *out) const {
+        for (std::int64_t t = 0; t < n_rows; ++t) {
+            double sum = 0;
+            for_each_entry(rows, row(t), [&](std::int64_t c, double x) { sum += x * w[c]; });
+            out[t] = sum;
+        }
+    }
+    void add(const double *a, double *total) const {
+        for (std::int64_t t = 0; t < n_rows; ++t)
+            if (a[t] != 0.0) for_each_entry(rows, row(t), [&](std::int64_t c, double x) { total[c] += a[t] * x; });
+    }
+    // Sparse rows gain nothing from narrow sums.
+    void add_cached(const double *a, double *total) const { add(a, total); }
+    template <class T>
+    void unpack(std::int64_t t, T *out) const { unpack(t, 0, rows.n_columns, out); }
+    template <class T>
+    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, T *out) const {
+        std::fill(out, out + (end - begin), T(0));
+        for_each_entry(rows, row(t), [&](std::int64_t c, Value x) {
+            if (c >= begin && c < end) out[c - begin] += T(x);
+        });
+    }
+};
+
+/// The rows of one query less their mean, padded with zeros. It changes no difference of rows, and saves float32
+/// from large offsets.
+template <class Storage>
+class CenteredRows {
+    using Real = typename Storage::value_type;
+
+public:
+    CenteredRows(const Storage &storage, Order order, std::int64_t first, std::int64_t n)
+        : range_(storage, order, first, n), mean_(storage.n_columns) {
+        const std::vector<double> share(n, 1.0 / double(n));
+        range_.add(share.data(), mean_.data());
+    }
+    /// Columns [begin, end) of row t.
+    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, Real *out) const {
+        const std::int64_t known = std::min(end, std::int64_t(mean_.size()));
+        range_.unpack(t, begin, known, out);
+        for (std::int64_t c = begin; c < known; ++c) out[c - begin] = Real(double(out[c - begin]) - mean_[c]);
+        std::fill(out + (known - begin), out + (end - begin), Real(0));
+    }
+
+private:
+    RowRange<Storage> range_;
+    std::vector<double> mean_;
+};
+
+/// Σ a bᵀ of pairs of padded rows, on and above the diagonal, gathered in blocks for add_cross_product. Of b only
+/// columns [first, last) may be given at a time.
+template <class Real>
+class CrossProduct {
+public:
+    explicit CrossProduct(std::int64_t side, std::int64_t block_rows = 96)
+        : side_(side), block_rows_(block_rows), last_(side) {}
+
+    std::vector<double> sum;  // side × side; empty where nothing was added
+
+    /// The next pair, to be filled; all zeros where a block is cleared.
+    Real *a() {
+        if (sum.empty()) {
+            sum.resize(side_ * side_);
+            a_.resize(block_rows_ * side_);
+            b_.resize(a_.size());
+        }
+        return a_.data() + filled_ * side_;
+    }
+    Real *b() { return b_.data() + filled_ * (last_ - first_); }
+    void add() {
+        if (++filled_ == block_rows_) flush();
+    }
+    void flush() {
+        if (filled_ > 0)
+            simd().of<Real>().add_cross_product(filled_, side_, first_, last_, a_.data(), b_.data(), sum.data());
+        filled_ = 0;
+    }
+    void set_columns(std::int64_t first, std::int64_t last) {
+        flush();
+        first_ = first;
+        last_ = last;
+    }
+    void clear() {
+        std::fill(a_.begin(), a_.end(), Real(0));
+        std::fill(b_.begin(), b_.end(), Real(0));
+    }
+    bool is_at_start() const { return filled_ == 0; }
+
+private:
+    std::int64_t side_, block_rows_, filled_ = 0, first_ = 0, last_;
+    std::vector<Real> a_, b_;
+};
+
+/// The type in which Hessian products are summed.
+template <class Storage> struct FastSum { using type = double; };
+template <> struct FastSum<DenseRows<float>> { using type = float; };
 
 }  // namespace linrank

@@ -6,58 +6,11 @@
 #include <limits>
 #include <stdexcept>
 
+#include "hash_index.hpp"
 #include "parallel.hpp"
-#include "partition.hpp"
 
 namespace linrank {
 namespace {
-
-/// An open-addressing map from id to code. Only the id of a new run is looked up, so contiguous
-/// queries cost one probe per query, not per row.
-class CodeTable {
-public:
-    CodeTable() : slots(1024) {}
-
-    /// The code of `id`; `next` becomes its code if it is new.
-    std::int64_t find_or_add(std::int64_t id, std::int64_t next) {
-        Slot &slot = probe(slots, id);
-        if (slot.code >= 0) return slot.code;
-        slot = {id, next};
-        if (2 * ++n_used > slots.size()) grow();
-        return next;
-    }
-
-private:
-    struct Slot {
-        std::int64_t id = 0;
-        std::int64_t code = -1;  // -1: free
-    };
-
-    // The finaliser of SplitMix64: ids in arithmetic progression must not share probe sequences.
-    static std::uint64_t mix(std::int64_t id) {
-        auto h = static_cast<std::uint64_t>(id) + 0x9e3779b97f4a7c15u;
-        h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
-        h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-        return h ^ (h >> 31);
-    }
-
-    static Slot &probe(std::vector<Slot> &slots, std::int64_t id) {
-        const std::size_t mask = slots.size() - 1;
-        std::size_t at = mix(id) & mask;
-        while (slots[at].code >= 0 && slots[at].id != id) at = (at + 1) & mask;
-        return slots[at];
-    }
-
-    void grow() {
-        std::vector<Slot> larger(2 * slots.size());
-        for (const Slot &slot : slots)
-            if (slot.code >= 0) probe(larger, slot.id) = slot;
-        slots.swap(larger);
-    }
-
-    std::vector<Slot> slots;
-    std::size_t n_used = 0;
-};
 
 /// Few distinct labels are the rule (grades): a sorted list this long is searched linearly, and a
 /// query that overflows it is sorted instead.
@@ -102,7 +55,7 @@ private:
 /// The ranks of equal labels are equal, so the order among them, and with it the number of
 /// threads, leaves no trace in the result.
 void sort_ranked(std::vector<Ranked> &rows, int n_threads) {
-    const auto n = static_cast<std::int64_t>(rows.size());
+    const auto n = std::int64_t(rows.size());
     if (n_threads <= 1 || n < min_parallel_sort) {
         std::sort(rows.begin(), rows.end());
         return;
@@ -111,8 +64,7 @@ void sort_ranked(std::vector<Ranked> &rows, int n_threads) {
     const auto bound = [&](std::int64_t chunk) {
         return rows.begin() + n * std::min(chunk, n_chunks) / n_chunks;
     };
-    parallel_for(n_chunks, n_threads,
-                 [&](std::int64_t c) { std::sort(bound(c), bound(c + 1)); });
+    parallel_for(n_chunks, n_threads, [&](std::int64_t c) { std::sort(bound(c), bound(c + 1)); });
     for (std::int64_t width = 1; width < n_chunks; width *= 2)
         parallel_for((n_chunks + 2 * width - 1) / (2 * width), n_threads, [&](std::int64_t m) {
             const std::int64_t c = 2 * width * m;
@@ -129,7 +81,7 @@ struct QueryLabels {
 
 std::int32_t rank_by_sort(const QueryLabels &label, std::int64_t begin, std::int64_t end,
                           std::int32_t *levels, int n_threads) {
-    std::vector<Ranked> rows(static_cast<std::size_t>(end - begin));
+    std::vector<Ranked> rows(end - begin);
     for (std::int64_t t = begin; t < end; ++t) rows[t - begin] = {label(t), t};
     sort_ranked(rows, n_threads);
     std::int64_t level = 0;
@@ -137,17 +89,17 @@ std::int32_t rank_by_sort(const QueryLabels &label, std::int64_t begin, std::int
         if (k > 0 && rows[k - 1].label < rows[k].label) ++level;
         if (level >= std::numeric_limits<std::int32_t>::max())
             throw std::invalid_argument("a query has more than 2147483647 different labels");
-        levels[rows[k].position] = static_cast<std::int32_t>(level);
+        levels[rows[k].position] = std::int32_t(level);
     }
-    return static_cast<std::int32_t>(level + 1);
+    return std::int32_t(level + 1);
 }
 
 /// The whole numbers 0 .. 63 as a number of that size; -1 for any other label. Nearly all grades are
 /// such numbers.
 int grade_of(double label) {
     if (!(label >= 0.0 && label < 64.0)) return -1;
-    const int grade = static_cast<int>(label);
-    return static_cast<double>(grade) == label ? grade : -1;
+    const int grade = int(label);
+    return double(grade) == label ? grade : -1;
 }
 
 /// Levels of grades, by the set of those that occur: the level of one is how many are below it. 0 if
@@ -164,8 +116,8 @@ std::int32_t rank_grades(const QueryLabels &label, std::int64_t begin, std::int6
     std::array<std::int32_t, 64> level;
     std::int32_t n_levels = 0;
     for (std::uint64_t left = present; left != 0; left &= left - 1)
-        level[static_cast<std::size_t>(std::countr_zero(left))] = n_levels++;
-    for (std::int64_t t = begin; t < end; ++t) levels[t] = level[static_cast<std::size_t>(levels[t])];
+        level[std::countr_zero(left)] = n_levels++;
+    for (std::int64_t t = begin; t < end; ++t) levels[t] = level[levels[t]];
     return n_levels;
 }
 
@@ -183,16 +135,25 @@ std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64
 
 }  // namespace
 
+// Only the id of a new run is looked up, so contiguous queries cost one look a query, not a row.
 Codes factorise(std::span<const std::int64_t> ids) {
     Codes result;
     result.codes.resize(ids.size());
-    CodeTable table;
+    std::vector<std::int64_t> known;  // ids by code
+    HashIndex<std::uint64_t> index;
+    const auto hash_of = [&](std::int64_t code) { return mixed_hash(std::uint64_t(known[code])); };
     std::int64_t code = 0;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i == 0 || ids[i] != ids[i - 1]) {
-            const auto next = static_cast<std::int64_t>(result.first.size());
-            code = table.find_or_add(ids[i], next);
-            if (code == next) result.first.push_back(static_cast<std::int64_t>(i));
+            const std::uint64_t hash = mixed_hash(std::uint64_t(ids[i]));
+            code = index.find(hash, [&](std::int64_t c) { return known[c] == ids[i]; });
+            if (code < 0) {
+                code = std::int64_t(known.size());
+                index.reserve(hash_of);
+                index.insert(hash);
+                known.push_back(ids[i]);
+                result.first.push_back(std::int64_t(i));
+            }
         }
         result.codes[i] = code;
     }
@@ -200,7 +161,7 @@ Codes factorise(std::span<const std::int64_t> ids) {
 }
 
 Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries) {
-    Grouping result{{}, std::vector<std::int64_t>(static_cast<std::size_t>(n_queries) + 1, 0), true};
+    Grouping result{{}, std::vector<std::int64_t>(n_queries + 1, 0), true};
     std::int64_t previous = 0;
     for (const std::int64_t code : codes) {
         if (code < 0 || code >= n_queries)
@@ -214,15 +175,14 @@ Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries)
     result.order.resize(codes.size());
     std::vector<std::int64_t> free(result.offsets.begin(), result.offsets.end() - 1);
     for (std::size_t i = 0; i < codes.size(); ++i)
-        result.order[free[codes[i]]++] = static_cast<std::int64_t>(i);
+        result.order[free[codes[i]]++] = std::int64_t(i);
     return result;
 }
 
 Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t> offsets,
                    std::span<const std::int64_t> order, int n_threads) {
-    const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
-    Levels result{std::vector<std::int32_t>(labels.size()),
-                  std::vector<std::int32_t>(static_cast<std::size_t>(n_queries))};
+    const auto n_queries = std::int64_t(offsets.size()) - 1;
+    Levels result{std::vector<std::int32_t>(labels.size()), std::vector<std::int32_t>(n_queries)};
     const QueryLabels label{labels.data(), order.empty() ? nullptr : order.data()};
     const auto is_giant = [&](std::int64_t q) {
         return n_threads > 1 && offsets[q + 1] - offsets[q] >= min_parallel_sort;
@@ -235,7 +195,7 @@ Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t>
     for (std::int64_t q = 0; q < n_queries; ++q)
         if (is_giant(q)) rank(q, n_threads);
     const auto bounds = cut_queries(offsets);
-    parallel_for(static_cast<std::int64_t>(bounds.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t chunk) {
         for (std::int64_t q = bounds[chunk]; q < bounds[chunk + 1]; ++q)
             if (!is_giant(q)) rank(q, 1);
     });
@@ -248,7 +208,7 @@ std::vector<std::int64_t> count_pairs(std::span<const std::int32_t> levels,
     std::vector<std::int64_t> pairs(n_levels.size());
     std::vector<std::int64_t> rows_in;
     for (std::size_t q = 0; q < n_levels.size(); ++q) {
-        rows_in.assign(static_cast<std::size_t>(n_levels[q]), 0);
+        rows_in.assign(n_levels[q], 0);
         for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t) ++rows_in[levels[t]];
         // Σ_r n_r · (rows below r) stays below l_q²/2, where (l_q² - Σ n_r²)/2 overflows earlier.
         std::int64_t below = 0;

@@ -6,6 +6,19 @@
 
 namespace linrank {
 
+/// The elements 0 .. n - 1 by key(i) in [0, n_keys), equal keys in their order: calls put(i, place) for each, and
+/// returns the first place of every key, and the end.
+template <class Key, class Put>
+std::vector<std::int64_t> counting_sort(std::int64_t n, std::int64_t n_keys, const Key &key, const Put &put) {
+    // One place ahead, so that filling a key leaves its first place where that of the next one belongs.
+    std::vector<std::int64_t> first(n_keys + 2);
+    for (std::int64_t i = 0; i < n; ++i) ++first[key(i) + 2];
+    for (std::int64_t k = 0; k < n_keys; ++k) first[k + 2] += first[k + 1];
+    for (std::int64_t i = 0; i < n; ++i) put(i, first[key(i) + 1]++);
+    first.pop_back();
+    return first;
+}
+
 /// codes[i] numbers the distinct ids by first appearance; first[c] is the row where code c appears first.
 struct Codes {
     std::vector<std::int64_t> codes;

@@ -1,10 +1,6 @@
 #include "query_rows.hpp"
 
-#include <cstdint>
 #include <stdexcept>
-#include <utility>
-
-#include "row_range.hpp"
 
 namespace linrank {
 
@@ -20,25 +16,25 @@ QueryRows::QueryRows(const Rows &rows, std::vector<std::int64_t> order, std::vec
 
 template <class Value>
 void QueryRows::renumber(const CsrRows<Value> &rows) {
-    local_.resize(std::size_t(rows.offsets[rows.n_rows]));
+    local_.resize(n_entries(rows));
     first_column_.assign(1, 0);
-    std::vector<std::int32_t> number(std::size_t(rows.n_columns), -1);
+    std::vector<std::int32_t> number(rows.n_columns, -1);
     for (std::int64_t q = 0; q < n_queries(); ++q) {
         const auto begin = columns_.size();
         for (std::int64_t t = first(q); t < first(q + 1); ++t) {
-            const std::int64_t i = row(t);
-            for (std::int64_t e = rows.offsets[i]; e < rows.offsets[i + 1]; ++e) {
-                std::int32_t &known = number[std::size_t(rows.columns[e])];
+            std::int64_t e = rows.offsets[row_at(order_, t)];
+            for_each_entry(rows, row_at(order_, t), [&](std::int64_t column, Value) {
+                std::int32_t &known = number[column];
                 if (known < 0) {
                     if (columns_.size() - begin > std::size_t(INT32_MAX))
                         throw std::invalid_argument("a query has entries in more than 2^31 columns");
                     known = std::int32_t(columns_.size() - begin);
-                    columns_.push_back(std::int64_t(rows.columns[e]));
+                    columns_.push_back(column);
                 }
-                local_[std::size_t(e)] = known;
-            }
+                local_[e++] = known;
+            });
         }
-        for (auto c = begin; c < columns_.size(); ++c) number[std::size_t(columns_[c])] = -1;
+        for (auto c = begin; c < columns_.size(); ++c) number[columns_[c]] = -1;
         first_column_.push_back(std::int64_t(columns_.size()));
     }
     rows_ = CsrRows<Value>{rows.values, local_.data(), rows.offsets, rows.n_rows, rows.n_columns};
@@ -46,7 +42,7 @@ void QueryRows::renumber(const CsrRows<Value> &rows) {
 
 std::int64_t QueryRows::width(std::int64_t q) const {
     if (is_dense()) return n_columns_;
-    return first_column_[std::size_t(q) + 1] - first_column_[std::size_t(q)];
+    return first_column_[q + 1] - first_column_[q];
 }
 
 std::int64_t QueryRows::bytes(std::int64_t q) const {
@@ -59,30 +55,29 @@ void QueryRows::scores(std::int64_t q, const std::vector<double> &w, std::vector
     const double *local = w.data();
     if (!is_dense()) {
         const std::int64_t *column = columns(q);
-        scratch.resize(std::size_t(width(q)));
+        scratch.resize(width(q));
         for (std::size_t c = 0; c < scratch.size(); ++c)
-            scratch[c] = scale_.empty() ? w[std::size_t(column[c])]
-                                        : w[std::size_t(column[c])] * scale_[std::size_t(column[c])];
+            scratch[c] = scale_.empty() ? w[column[c]] : w[column[c]] * scale_[column[c]];
         local = scratch.data();
     } else if (!scale_.empty()) {
         scratch.resize(w.size());
         for (std::size_t c = 0; c < w.size(); ++c) scratch[c] = scale_[c] * w[c];
         local = scratch.data();
     }
-    out.resize(std::size_t(n_rows(q)));
+    out.resize(n_rows(q));
     std::visit([&]<class Storage>(const Storage &rows) {
         RowRange<Storage>(rows, order_, first(q), n_rows(q)).dot(local, out.data());
     }, rows_);
 }
 
 void QueryRows::combine(std::int64_t q, const std::vector<double> &a, std::vector<double> &out) const {
-    out.assign(std::size_t(width(q)), 0.0);
+    out.assign(width(q), 0.0);
     std::visit([&]<class Storage>(const Storage &rows) {
         RowRange<Storage>(rows, order_, first(q), n_rows(q)).add(a.data(), out.data());
     }, rows_);
     if (scale_.empty()) return;
     for (std::size_t c = 0; c < out.size(); ++c)
-        out[c] *= scale_[is_dense() ? c : std::size_t(columns(q)[c])];
+        out[c] *= scale_[is_dense() ? c : columns(q)[c]];
 }
 
 template <class Visit>

@@ -1,12 +1,7 @@
 // The rows of each query, with vectors over the columns that it has entries in.
 #pragma once
-#include <cstdint>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "products.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 
@@ -25,7 +20,7 @@ public:
 
     std::int64_t n_columns() const { return n_columns_; }
     std::int64_t n_queries() const { return std::int64_t(offsets_.size()) - 1; }
-    std::int64_t first(std::int64_t q) const { return offsets_[std::size_t(q)]; }
+    std::int64_t first(std::int64_t q) const { return offsets_[q]; }
     std::int64_t n_rows(std::int64_t q) const { return first(q + 1) - first(q); }
     /// Length of a local vector of query q.
     std::int64_t width(std::int64_t q) const;
@@ -55,11 +50,8 @@ private:
     /// visit(c, column of c) for each element of a local vector.
     template <class Visit>
     void each_column(std::int64_t q, const Visit &visit) const;
-    std::int64_t row(std::int64_t position) const {
-        return order_.empty() ? position : order_[std::size_t(position)];
-    }
     const std::int64_t *columns(std::int64_t q) const {
-        return columns_.data() + first_column_[std::size_t(q)];
+        return columns_.data() + first_column_[q];
     }
 
     std::int64_t n_columns_;

@@ -1,32 +1,20 @@
-#include "query_samplers.hpp"
+#include "pair_sampler.hpp"
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <numeric>
-#include <stdexcept>
-#include <vector>
 
-#include "alias.hpp"
-#include "cell_sampler.hpp"
-#include "pages.hpp"
+#include "queries.hpp"
 
 namespace linrank {
 
 namespace {
 
-/// Writes positions first .. end of query q to `out` in the order of their levels, within a level as they
-/// came; starts[r] .. starts[r+1) of them are those of level r.
-void sort_by_level(const LevelledQueries &queries, std::size_t q, std::span<std::int64_t> out,
-                   std::vector<std::int64_t> &starts) {
-    // One place ahead, so that filling a level leaves its start where the next one belongs.
-    starts.assign(std::size_t(queries.n_levels[q]) + 2, 0);
-    const std::int64_t first = queries.offsets[q], end = queries.offsets[q + 1];
-    for (std::int64_t t = first; t < end; ++t) ++starts[std::size_t(queries.levels[std::size_t(t)]) + 2];
-    for (std::size_t r = 2; r < starts.size(); ++r) starts[r] += starts[r - 1];
-    for (std::int64_t t = first; t < end; ++t)
-        out[std::size_t(starts[std::size_t(queries.levels[std::size_t(t)]) + 1]++)] = t;
-    starts.pop_back();
+/// Writes the positions of query q to `out` in the order of their levels, within a level as they came; returns
+/// where each level starts, and the end.
+std::vector<std::int64_t> sort_by_level(const LeveledQueries &queries, std::size_t q, std::span<std::int64_t> out) {
+    const std::int64_t begin = queries.offsets[q];
+    return counting_sort(std::int64_t(out.size()), queries.n_levels[q],
+                         [&](std::int64_t i) { return queries.levels[begin + i]; },
+                         [&](std::int64_t i, std::int64_t place) { out[place] = begin + i; });
 }
 
 /// Elements added one by one to an array of known capacity; what is not used is never touched.
@@ -45,26 +33,22 @@ struct Filled {
     std::span<const T> view() const { return {array.data(), n}; }
 };
 
-std::int64_t row_at(const LevelledQueries &queries, std::int64_t t) {
-    return queries.order.empty() ? t : queries.order[std::size_t(t)];
-}
-
-void to_rows(const LevelledQueries &queries, std::span<std::int64_t> positions) {
+void to_rows(const LeveledQueries &queries, std::span<std::int64_t> positions) {
     if (queries.order.empty()) return;
-    for (std::int64_t &t : positions) t = queries.order[std::size_t(t)];
+    for (std::int64_t &t : positions) t = queries.order[t];
 }
 
-std::size_t length(const LevelledQueries &queries, std::size_t q) {
+std::size_t length(const LeveledQueries &queries, std::size_t q) {
     return std::size_t(queries.offsets[q + 1] - queries.offsets[q]);
 }
 
-std::size_t total_levels(const LevelledQueries &queries) {
+std::size_t total_levels(const LeveledQueries &queries) {
     std::size_t total = 0;
     for (const std::int32_t n : queries.n_levels) total += std::size_t(n);
     return total;
 }
 
-bool takes_part(const LevelledQueries &queries, std::span<const double> query_weight, std::size_t q) {
+bool takes_part(const LeveledQueries &queries, std::span<const double> query_weight, std::size_t q) {
     return queries.n_levels[q] > 1 && query_weight[q] > 0.0;
 }
 
@@ -72,7 +56,7 @@ bool takes_part(const LevelledQueries &queries, std::span<const double> query_we
 
 /// The cells of all queries, as they are gathered; `copies` of every row.
 struct GatheredCells {
-    GatheredCells(const LevelledQueries &queries, std::size_t copies)
+    GatheredCells(const LeveledQueries &queries, std::size_t copies)
         : rows(copies * queries.levels.size()), cells(total_levels(queries)), weights(total_levels(queries)) {}
     Filled<std::int64_t> rows;
     Filled<Cell> cells;
@@ -88,14 +72,13 @@ struct GatheredCells {
     }
 };
 
-std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::span<const double> query_weight) {
+std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight) {
     GatheredCells out(queries, 1);
-    std::vector<std::int64_t> starts;
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
         const auto first = std::int64_t(out.rows.n);
         const std::span<std::int64_t> rows = out.rows.extend(length(queries, q));
-        sort_by_level(queries, q, rows, starts);
+        const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
         to_rows(queries, rows);
         for (std::size_t r = 1; r + 1 < starts.size(); ++r) {
             const std::int64_t below = starts[r], n = starts[r + 1] - below;
@@ -107,18 +90,18 @@ std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::spa
 
 /// With weights every row is there twice: among the losers, whose sums run over the whole query so that any
 /// prefix may be drawn from, and among the winners, whose sums start anew with each level.
-std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::span<const double> query_weight,
+std::unique_ptr<PairSampler> sampler_of(const LeveledQueries &queries, std::span<const double> query_weight,
                                         std::span<const double> row_weight) {
     GatheredCells out(queries, 2);
     Filled<double> weights(2 * queries.levels.size());
-    std::vector<std::int64_t> starts, restarts;
+    std::vector<std::int64_t> restarts;
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
         const auto losers = std::int64_t(out.rows.n), winners = losers + std::int64_t(length(queries, q));
         const std::span<std::int64_t> first = out.rows.extend(length(queries, q));
-        sort_by_level(queries, q, first, starts);
+        const std::vector<std::int64_t> starts = sort_by_level(queries, q, first);
         const std::span<double> u = weights.extend(first.size());
-        for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[std::size_t(first[t])];
+        for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[first[t]];
         to_rows(queries, first);
         std::copy(first.begin(), first.end(), out.rows.extend(first.size()).begin());
         std::copy(u.begin(), u.end(), weights.extend(u.size()).begin());
@@ -139,15 +122,14 @@ std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::spa
 
 class QueryLevelSampler final : public PairSampler {
   public:
-    QueryLevelSampler(const LevelledQueries &queries, std::span<const double> query_weight)
+    QueryLevelSampler(const LeveledQueries &queries, std::span<const double> query_weight)
         : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
-        std::vector<std::int64_t> starts;
         std::vector<double> weights;
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!takes_part(queries, query_weight, q)) continue;
             const auto first = std::int64_t(rows_.n);
             const std::span<std::int64_t> rows = rows_.extend(length(queries, q));
-            sort_by_level(queries, q, rows, starts);
+            const std::vector<std::int64_t> starts = sort_by_level(queries, q, rows);
             to_rows(queries, rows);
             if (std::adjacent_find(starts.begin(), starts.end()) != starts.end())
                 throw std::invalid_argument("a level has no rows to draw from");
@@ -230,7 +212,7 @@ class QueryLevelSampler final : public PairSampler {
 
 class RejectionSampler final : public PairSampler {
   public:
-    RejectionSampler(const LevelledQueries &queries, std::span<const bool> keep)
+    RejectionSampler(const LeveledQueries &queries, std::span<const bool> keep)
         : places_(queries.levels.size()), rows_(queries.levels.size()) {
         if (queries.n_levels.size() > std::numeric_limits<std::uint32_t>::max())
             throw std::invalid_argument("sampling by rejection knows at most 2^32 - 1 queries");
@@ -238,9 +220,9 @@ class RejectionSampler final : public PairSampler {
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!keep.empty() && !keep[q]) continue;
             for (std::int64_t t = queries.offsets[q]; t < queries.offsets[q + 1]; ++t) {
-                places_.add({std::uint32_t(q), queries.levels[std::size_t(t)]});
-                rows_.add(row_at(queries, t));
-                has_pairs |= queries.levels[std::size_t(t)] != queries.levels[std::size_t(queries.offsets[q])];
+                places_.add({std::uint32_t(q), queries.levels[t]});
+                rows_.add(row_at(queries.order, t));
+                has_pairs |= queries.levels[t] != queries.levels[queries.offsets[q]];
             }
         }
         if (!has_pairs) throw std::invalid_argument("no query has two levels, so no draw would be accepted");
@@ -273,18 +255,18 @@ class RejectionSampler final : public PairSampler {
 
 }  // namespace
 
-std::unique_ptr<PairSampler> make_level_sampler(const LevelledQueries &queries,
+std::unique_ptr<PairSampler> make_level_sampler(const LeveledQueries &queries,
                                                 std::span<const double> query_weight,
                                                 std::span<const double> row_weight) {
     return row_weight.empty() ? sampler_of(queries, query_weight) : sampler_of(queries, query_weight, row_weight);
 }
 
-std::unique_ptr<PairSampler> make_query_level_sampler(const LevelledQueries &queries,
+std::unique_ptr<PairSampler> make_query_level_sampler(const LeveledQueries &queries,
                                                       std::span<const double> query_weight) {
     return std::make_unique<QueryLevelSampler>(queries, query_weight);
 }
 
-std::unique_ptr<PairSampler> make_rejection_sampler(const LevelledQueries &queries,
+std::unique_ptr<PairSampler> make_rejection_sampler(const LeveledQueries &queries,
                                                     std::span<const bool> keep) {
     return std::make_unique<RejectionSampler>(queries, keep);
 }

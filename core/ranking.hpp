@@ -1,9 +1,7 @@
 // One query put in the order of its scores: the sort that all measures share.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
+#include "rows.hpp"
 #include "sort_scores.hpp"
 
 namespace linrank {
@@ -22,11 +20,9 @@ struct QueryView {
     std::span<const std::int64_t> offsets;
     std::span<const std::int64_t> order;
 
-    std::int64_t n_queries() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
     std::int64_t n_rows() const { return offsets.back(); }
-    std::int64_t row(std::int64_t t) const {
-        return order.empty() ? t : order[static_cast<std::size_t>(t)];
-    }
+    std::int64_t row(std::int64_t t) const { return row_at(order, t); }
 };
 
 /// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as one
@@ -40,21 +36,14 @@ struct RankedQuery {
     std::vector<double> label;            // label of each level, ascending
     std::vector<std::int32_t> n_at;       // rows in each level
     std::int32_t n_ranked = 0;            // rows on the list; those behind it were not retrieved
-    std::int32_t n_rows() const { return static_cast<std::int32_t>(level.size()); }
-    std::int32_t n_levels() const { return static_cast<std::int32_t>(label.size()); }
+    std::int32_t n_rows() const { return std::int32_t(level.size()); }
+    std::int32_t n_levels() const { return std::int32_t(label.size()); }
 };
 
 /// Memory of a ranking, kept between queries.
 struct RankScratch {
-    struct Row {
-        double score;  // negative: ascending numbers are descending scores
-        std::int32_t place;
-    };
-    std::vector<double> negative;     // by place in the query
-    std::vector<Row> rows;            // by rank
-    std::vector<std::int32_t> bucket; // of each place
-    std::vector<std::int32_t> start;  // of each bucket
-    std::vector<std::int32_t> order;  // places by rank, from sort_scores
+    std::vector<double> negative;     // scores by place in the query: ascending numbers are descending scores
+    std::vector<std::int32_t> order;  // places by rank
     SortScratch sort;
 };
 

@@ -11,25 +11,23 @@ namespace linrank {
 
 namespace {
 
-constexpr std::int64_t kMostEntries = std::int64_t(1) << 60;  // their bytes are a number as well
-
-std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
+constexpr std::int64_t most_entries = std::int64_t(1) << 60;  // their bytes are a number as well
 
 /// The rows of one rectangle, its scores by column, and the part of a buffer that belongs to it.
 struct Block {
     const Rectangles &all;
     std::int64_t rectangle;
 
-    std::int64_t first_row() const { return all.first_row[at_index(rectangle)]; }
-    std::int64_t n_rows() const { return all.first_row[at_index(rectangle) + 1] - first_row(); }
-    std::int64_t first_column() const { return all.first_column[at_index(rectangle)]; }
-    std::int64_t n_columns() const { return all.first_column[at_index(rectangle) + 1] - first_column(); }
-    std::int64_t begin() const { return all.offsets[at_index(rectangle)]; }
-    std::int64_t n_entries() const { return all.offsets[at_index(rectangle) + 1] - begin(); }
-    std::int64_t n_pairs(std::int64_t r) const { return all.n_pairs[at_index(first_row() + r)]; }
-    std::int64_t upper(std::int64_t r) const { return all.upper[at_index(first_row() + r)]; }
-    std::int64_t lower(std::int64_t c) const { return all.lower[at_index(first_column() + c)]; }
-    double row_bound(std::int64_t r) const { return all.row_bound[at_index(first_row() + r)]; }
+    std::int64_t first_row() const { return all.first_row[rectangle]; }
+    std::int64_t n_rows() const { return all.first_row[rectangle + 1] - first_row(); }
+    std::int64_t first_column() const { return all.first_column[rectangle]; }
+    std::int64_t n_columns() const { return all.first_column[rectangle + 1] - first_column(); }
+    std::int64_t begin() const { return all.offsets[rectangle]; }
+    std::int64_t n_entries() const { return all.offsets[rectangle + 1] - begin(); }
+    std::int64_t n_pairs(std::int64_t r) const { return all.n_pairs[first_row() + r]; }
+    std::int64_t upper(std::int64_t r) const { return all.upper[first_row() + r]; }
+    std::int64_t lower(std::int64_t c) const { return all.lower[first_column() + c]; }
+    double row_bound(std::int64_t r) const { return all.row_bound[first_row() + r]; }
     const double *column_bound() const { return all.column_bound.data() + first_column(); }
     const double *row(std::span<const double> values, std::int64_t r) const {
         return values.data() + begin() + r * n_columns();
@@ -39,9 +37,9 @@ struct Block {
     }
 
     std::vector<double> of_columns(std::span<const double> by_position) const {
-        std::vector<double> gathered(at_index(n_columns()));
+        std::vector<double> gathered(n_columns());
         for (std::int64_t c = 0; c < n_columns(); ++c)
-            gathered[at_index(c)] = by_position[at_index(lower(c))];
+            gathered[c] = by_position[lower(c)];
         return gathered;
     }
 };
@@ -57,9 +55,9 @@ double clip(double value, double bound) { return std::min(std::max(value, 0.0), 
 void add_margins(const Block &block, std::span<const double> rows, std::span<const double> columns,
                  std::span<double> by_position) {
     for (std::int64_t r = 0; r < block.n_rows(); ++r)
-        by_position[at_index(block.upper(r))] += rows[at_index(r)];
+        by_position[block.upper(r)] += rows[r];
     for (std::int64_t c = 0; c < block.n_columns(); ++c)
-        by_position[at_index(block.lower(c))] += columns[at_index(c)];
+        by_position[block.lower(c)] += columns[c];
 }
 
 }  // namespace
@@ -72,17 +70,17 @@ Rectangles make_rectangles(std::span<const std::int64_t> offsets, std::span<cons
     made.first_row = made.first_column = made.offsets = {0};
     std::vector<std::int64_t> sorted;
     for (const std::int64_t q : chosen) {
-        const std::int64_t begin = offsets[at_index(q)], end = offsets[at_index(q) + 1];
-        sorted.resize(at_index(end - begin));
-        for (std::int64_t t = begin; t < end; ++t) sorted[at_index(t - begin)] = t;
-        const auto level = [&](std::int64_t t) { return levels[at_index(t)]; };
+        const std::int64_t begin = offsets[q], end = offsets[q + 1];
+        sorted.resize(end - begin);
+        for (std::int64_t t = begin; t < end; ++t) sorted[t - begin] = t;
+        const auto level = [&](std::int64_t t) { return levels[t]; };
         std::ranges::stable_sort(sorted, {}, level);
         const std::int32_t highest = level(sorted.back());
-        const double factor = C * (query_weight.empty() ? 1.0 : query_weight[at_index(q)]);
+        const double factor = C * (query_weight.empty() ? 1.0 : query_weight[q]);
         std::int64_t below = 0;  // rows of a lower level than the current one
         for (std::size_t s = 0; s < sorted.size(); ++s) {
             const std::int64_t t = sorted[s];
-            const double u = row_weight.empty() ? 1.0 : row_weight[at_index(t)];
+            const double u = row_weight.empty() ? 1.0 : row_weight[t];
             if (s > 0 && level(t) != level(sorted[s - 1])) below = std::int64_t(s);
             if (below > 0) {
                 made.upper.push_back(t);
@@ -98,7 +96,7 @@ Rectangles make_rectangles(std::span<const std::int64_t> offsets, std::span<cons
         const std::int64_t n_columns = std::int64_t(made.lower.size()) - made.first_column.back();
         made.first_row.push_back(std::int64_t(made.upper.size()));
         made.first_column.push_back(std::int64_t(made.lower.size()));
-        if (n_columns > 0 && n_rows > (kMostEntries - made.offsets.back()) / n_columns)
+        if (n_columns > 0 && n_rows > (most_entries - made.offsets.back()) / n_columns)
             throw std::invalid_argument("the rectangles have more than 2^60 entries: choose fewer queries");
         made.offsets.push_back(made.offsets.back() + n_rows * n_columns);
     }
@@ -109,32 +107,32 @@ ProximalLoss proximal_loss(const Rectangles &at, std::span<const double> z, std:
                            std::span<const double> rho, int n_threads) {
     assert(std::int64_t(y.size()) == at.n_entries() && std::int64_t(z.size()) == at.n_positions);
     ProximalLoss loss;
-    loss.gradient.assign(at_index(at.n_positions), 0.0);
-    std::vector<double> values(at_index(at.size())), curvatures(at_index(at.size()));
+    loss.gradient.assign(at.n_positions, 0.0);
+    std::vector<double> values(at.size()), curvatures(at.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
-        const double weight = rho[at_index(block.rectangle)], inverse = 1.0 / weight;
+        const double weight = rho[block.rectangle], inverse = 1.0 / weight;
         const std::vector<double> below = block.of_columns(z);
-        std::vector<double> rows(at_index(block.n_rows())), columns(below.size(), 0.0);
+        std::vector<double> rows(block.n_rows()), columns(below.size(), 0.0);
         const double *bounds = block.column_bound();
         double value = 0.0;
         std::int64_t n_inside = 0;
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *centre = block.row(y, r), bound = block.row_bound(r);
-            const double slack = 1.0 - z[at_index(block.upper(r))];
+            const double *center = block.row(y, r), bound = block.row_bound(r);
+            const double slack = 1.0 - z[block.upper(r)];
             double sum = 0.0, part = 0.0;
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
-                const double xi = slack + below[at_index(c)], largest = bound * bounds[c];
-                const double free = centre[c] + xi * inverse, a = clip(free, largest);
+                const double xi = slack + below[c], largest = bound * bounds[c];
+                const double free = center[c] + xi * inverse, a = clip(free, largest);
                 sum += a;
-                columns[at_index(c)] += a;
-                part += a * (xi + weight * (centre[c] - 0.5 * a));  // >= 0, as 0 may be chosen
+                columns[c] += a;
+                part += a * (xi + weight * (center[c] - 0.5 * a));  // >= 0, as 0 may be chosen
                 n_inside += free > 0.0 && free < largest;
             }
-            rows[at_index(r)] = -sum;
+            rows[r] = -sum;
             value += part;
         }
-        values[at_index(block.rectangle)] = value;
-        curvatures[at_index(block.rectangle)] = double(n_inside) * inverse;
+        values[block.rectangle] = value;
+        curvatures[block.rectangle] = double(n_inside) * inverse;
         add_margins(block, rows, columns, loss.gradient);  // of positions of this query only
     });
     for (std::size_t k = 0; k < values.size(); ++k) {
@@ -148,24 +146,24 @@ std::vector<double> proximal_curvature(const Rectangles &at, std::span<const dou
                                        std::span<const double> y, std::span<const double> rho,
                                        std::span<const double> v, int n_threads) {
     assert(z.size() == v.size() && std::int64_t(z.size()) == at.n_positions);
-    std::vector<double> product(at_index(at.n_positions), 0.0);
+    std::vector<double> product(at.n_positions, 0.0);
     for_rectangles(at, n_threads, [&](const Block &block) {
-        const double inverse = 1.0 / rho[at_index(block.rectangle)];
+        const double inverse = 1.0 / rho[block.rectangle];
         const std::vector<double> below = block.of_columns(z), v_below = block.of_columns(v);
-        std::vector<double> rows(at_index(block.n_rows())), columns(below.size(), 0.0);
+        std::vector<double> rows(block.n_rows()), columns(below.size(), 0.0);
         const double *bounds = block.column_bound();
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *centre = block.row(y, r), bound = block.row_bound(r);
-            const double slack = 1.0 - z[at_index(block.upper(r))], own = v[at_index(block.upper(r))];
+            const double *center = block.row(y, r), bound = block.row_bound(r);
+            const double slack = 1.0 - z[block.upper(r)], own = v[block.upper(r)];
             double sum = 0.0;
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
-                const double free = centre[c] + (slack + below[at_index(c)]) * inverse;
+                const double free = center[c] + (slack + below[c]) * inverse;
                 const bool is_inside = free > 0.0 && free < bound * bounds[c];
-                const double moved = is_inside ? own - v_below[at_index(c)] : 0.0;
+                const double moved = is_inside ? own - v_below[c] : 0.0;
                 sum += moved;
-                columns[at_index(c)] -= moved;
+                columns[c] -= moved;
             }
-            rows[at_index(r)] = sum * inverse;
+            rows[r] = sum * inverse;
         }
         for (double &column : columns) column *= inverse;
         add_margins(block, rows, columns, product);
@@ -177,15 +175,15 @@ void proximal_point(const Rectangles &at, std::span<const double> z, std::span<c
                     std::span<const double> rho, std::span<double> alpha, int n_threads) {
     assert(alpha.size() == y.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
-        const double inverse = 1.0 / rho[at_index(block.rectangle)];
+        const double inverse = 1.0 / rho[block.rectangle];
         const std::vector<double> below = block.of_columns(z);
         const double *bounds = block.column_bound();
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
-            const double *centre = block.row(y, r), bound = block.row_bound(r);
-            const double slack = 1.0 - z[at_index(block.upper(r))];
+            const double *center = block.row(y, r), bound = block.row_bound(r);
+            const double slack = 1.0 - z[block.upper(r)];
             double *out = block.row(alpha, r);
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c)
-                out[c] = clip(centre[c] + (slack + below[at_index(c)]) * inverse, bound * bounds[c]);
+                out[c] = clip(center[c] + (slack + below[c]) * inverse, bound * bounds[c]);
             std::fill(out + block.n_pairs(r), out + block.n_columns(), 0.0);
         }
     });
@@ -193,14 +191,14 @@ void proximal_point(const Rectangles &at, std::span<const double> z, std::span<c
 
 std::vector<double> dual_coefficients(const Rectangles &at, std::span<const double> alpha, int n_threads) {
     assert(std::int64_t(alpha.size()) == at.n_entries());
-    std::vector<double> coefficients(at_index(at.n_positions), 0.0);
+    std::vector<double> coefficients(at.n_positions, 0.0);
     for_rectangles(at, n_threads, [&](const Block &block) {
-        std::vector<double> rows(at_index(block.n_rows()), 0.0), columns(at_index(block.n_columns()), 0.0);
+        std::vector<double> rows(block.n_rows(), 0.0), columns(block.n_columns(), 0.0);
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
             const double *a = block.row(alpha, r);
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
-                rows[at_index(r)] += a[c];
-                columns[at_index(c)] -= a[c];
+                rows[r] += a[c];
+                columns[c] -= a[c];
             }
         }
         add_margins(block, rows, columns, coefficients);
@@ -211,27 +209,27 @@ std::vector<double> dual_coefficients(const Rectangles &at, std::span<const doub
 std::vector<double> relax(const Rectangles &at, std::span<const double> alpha, std::span<const double> a,
                           std::span<double> y, double over, int n_threads) {
     assert(alpha.size() == y.size() && a.size() == y.size());
-    std::vector<double> squares(at_index(at.size()));
+    std::vector<double> squares(at.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
         double total = 0.0;
         for (std::int64_t e = block.begin(); e < block.begin() + block.n_entries(); ++e) {
-            const std::size_t i = at_index(e);
+            const std::size_t i = std::size_t(e);
             y[i] = over * alpha[i] + (2.0 - over) * a[i] - y[i];
             total += y[i] * y[i];
         }
-        squares[at_index(block.rectangle)] = total;
+        squares[block.rectangle] = total;
     });
     return squares;
 }
 
 std::vector<double> squared_norms(const Rectangles &at, std::span<const double> values, int n_threads) {
     assert(std::int64_t(values.size()) == at.n_entries());
-    std::vector<double> squares(at_index(at.size()));
+    std::vector<double> squares(at.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
         double total = 0.0;
         for (std::int64_t e = block.begin(); e < block.begin() + block.n_entries(); ++e)
-            total += values[at_index(e)] * values[at_index(e)];
-        squares[at_index(block.rectangle)] = total;
+            total += values[e] * values[e];
+        squares[block.rectangle] = total;
     });
     return squares;
 }
@@ -242,8 +240,8 @@ double settle(const Rectangles &at, std::int64_t rectangle, std::span<const doub
     assert(s.empty() || std::int64_t(s.size()) == block.n_entries());
     double change = 0.0;
     for (std::int64_t e = 0; e < block.n_entries(); ++e) {
-        const std::size_t i = at_index(block.begin() + e);
-        const double m = y[i], correction = s.empty() ? 0.0 : s[at_index(e)];
+        const std::size_t i = std::size_t(block.begin() + e);
+        const double m = y[i], correction = s.empty() ? 0.0 : s[e];
         const double next = mixture.a_of_m * m + mixture.a_of_s * correction, moved = next - a[i];
         change += moved * moved;
         a[i] = next;
@@ -256,15 +254,15 @@ std::vector<CoupledSums> coupled_sums(const Rectangles &at, std::span<const doub
                                       std::span<const double> alpha, std::span<const double> a,
                                       std::span<const double> y, std::span<const double> rho, int n_threads) {
     assert(alpha.size() == y.size() && a.size() == y.size());
-    std::vector<CoupledSums> all(at_index(at.size()));
+    std::vector<CoupledSums> all(at.size());
     for_rectangles(at, n_threads, [&](const Block &block) {
-        const double weight = rho[at_index(block.rectangle)];
+        const double weight = rho[block.rectangle];
         const std::vector<double> below = block.of_columns(z);
         const double *bounds = block.column_bound();
         CoupledSums sums;
         for (std::int64_t r = 0; r < block.n_rows(); ++r) {
             const double *alphas = block.row(alpha, r), *low_rank = block.row(a, r), *shifted = block.row(y, r);
-            const double bound = block.row_bound(r), lead = z[at_index(block.upper(r))] - 1.0;
+            const double bound = block.row_bound(r), lead = z[block.upper(r)] - 1.0;
             CoupledSums part;
             for (std::int64_t c = 0; c < block.n_columns(); ++c) {
                 const double away = alphas[c] - low_rank[c], price = weight * (low_rank[c] - shifted[c]);
@@ -274,7 +272,7 @@ std::vector<CoupledSums> coupled_sums(const Rectangles &at, std::span<const doub
             }
             for (std::int64_t c = 0; c < block.n_pairs(r); ++c) {
                 const double price = weight * (low_rank[c] - shifted[c]), largest = bound * bounds[c];
-                const double g = lead - below[at_index(c)] + price;
+                const double g = lead - below[c] + price;
                 const double step = alphas[c] - clip(alphas[c] - g, largest);
                 part.sum += alphas[c];
                 part.lowest += largest * std::max(0.0, -g);
@@ -287,7 +285,7 @@ std::vector<CoupledSums> coupled_sums(const Rectangles &at, std::span<const doub
             sums.lowest += part.lowest;
             sums.residual += part.residual;
         }
-        all[at_index(block.rectangle)] = sums;
+        all[block.rectangle] = sums;
     });
     return all;
 }

@@ -47,7 +47,7 @@ std::vector<double> proximal_curvature(const Rectangles &at, std::span<const dou
                                        std::span<const double> y, std::span<const double> rho,
                                        std::span<const double> v, int n_threads);
 
-/// The maximiser; entries that are no pairs become 0.
+/// The maximizer; entries that are no pairs become 0.
 void proximal_point(const Rectangles &at, std::span<const double> z, std::span<const double> y,
                     std::span<const double> rho, std::span<double> alpha, int n_threads);
 

@@ -6,14 +6,14 @@
 
 namespace linrank {
 
-namespace baseline { extern const Kernels table; }
+namespace baseline { extern const Simd table; }
 #ifdef LINRANK_X86
-namespace avx2 { extern const Kernels table; }
-namespace avx512 { extern const Kernels table; }
+namespace avx2 { extern const Simd table; }
+namespace avx512 { extern const Simd table; }
 #endif
 
 namespace {
-const Kernels &choose() {
+const Simd &choose() {
 #ifdef LINRANK_X86
     const Processor processor;
     constexpr unsigned fused = bit_FMA | bit_F16C;
@@ -25,8 +25,8 @@ const Kernels &choose() {
 }
 }  // namespace
 
-const Kernels &kernels() {
-    static const Kernels &chosen = choose();
+const Simd &simd() {
+    static const Simd &chosen = choose();
     return chosen;
 }
 

@@ -5,11 +5,9 @@
 // with wide instructions could be picked by the linker for code that runs before the choice. What they
 // share with the rest is always inlined, for the same reason.
 #pragma once
-#include <cstdint>
 
 #include "learner.hpp"
 #include "loss.hpp"
-#include "rows.hpp"
 
 namespace linrank {
 
@@ -46,7 +44,7 @@ struct ColumnSums {
 struct Windows {
     std::int32_t n;
     std::int32_t n_levels;
-    bool adjacent;                 // only neighbouring levels make pairs; the kernels here ignore it
+    bool adjacent;                 // only neighboring levels make pairs; the kernels here ignore it
     const std::int32_t *order;     // row at each place
     const std::int32_t *level;     // level of the row at each place
     const std::int32_t *upto;
@@ -81,38 +79,38 @@ struct DescentKernel {
     void (*one)(const Storage &, const DescentBatch &);
     void (*lanes)(const Storage &, const DescentBatch &);
 };
-struct DescentKernels
-    : DescentKernel<DenseRows<float>>, DescentKernel<DenseRows<double>>,
-      DescentKernel<CsrRows<float>>, DescentKernel<CsrRows<double>> {};
 
-struct Kernels {
-    const char *name;
-
+/// The kernels for numbers of one type.
+template <class Value>
+struct RowKernels {
     // out[t] = x_t·w, summed in double.
-    void (*dot_f32)(const DenseBlock<float> &, const double *w, double *out);
-    void (*dot_f64)(const DenseBlock<double> &, const double *w, double *out);
-
-    // total += Σ_t a[t]·x_t, summed in the type of total; the second pair for rows just used.
-    void (*add_f32)(const DenseBlock<float> &, const double *a, double *total);
-    void (*add_f64)(const DenseBlock<double> &, const double *a, double *total);
-    void (*add_cached_f32)(const DenseBlock<float> &, const double *a, float *total);
-    void (*add_cached_f64)(const DenseBlock<double> &, const double *a, double *total);
-
+    void (*dot)(const DenseBlock<Value> &, const double *w, double *out);
+    // total += Σ_t a[t]·x_t, summed in the type of total; the second for rows just used.
+    void (*add)(const DenseBlock<Value> &, const double *a, double *total);
+    void (*add_cached)(const DenseBlock<Value> &, const double *a, Value *total);
     // Adds the rows to the sums of their columns; weight[t] is that of row t, null for ones.
-    void (*add_columns_f32)(const DenseBlock<float> &, const double *weight, const ColumnSums<float> &);
-    void (*add_columns_f64)(const DenseBlock<double> &, const double *weight, const ColumnSums<double> &);
+    void (*add_columns)(const DenseBlock<Value> &, const double *weight, const ColumnSums<Value> &);
+    // Columns [first, last) of product += Aᵀ·B, product n × n and A n_rows × n, row-major; B holds only these
+    // columns, and A need not be filled beyond them. On and above the diagonal; what lies below is not
+    // defined. n, first and last are multiples of 16.
+    void (*add_cross_product)(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+                              const Value *a, const Value *b, double *product);
+    // y += a·x, n a multiple of 16
+    void (*axpy)(std::int64_t n, Value a, const Value *x, Value *y);
+    DescentKernel<DenseRows<Value>> dense;
+    DescentKernel<CsrRows<Value>> sparse;
+};
+
+struct Simd {
+    const char *name;
+    RowKernels<float> of_float;
+    RowKernels<double> of_double;
 
     // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
-    // rows of lower level in its second one; v, above and below by row. The second vector of the
-    // _two forms shares the walk through the rows.
-    void (*prefix_table)(const Windows &, const double *v, double *above, double *below,
-                         double *table);
-    void (*prefix_table_two)(const Windows &, const double *v, double *above, double *below,
-                             double *table);
-    void (*ranked_sums)(const Windows &, const double *v, double *above, double *below,
-                        double *scratch);
-    void (*ranked_sums_two)(const Windows &, const double *v, double *above, double *below,
-                            double *scratch);
+    // rows of lower level in its second one; v, above and below by row. The second of each takes two vectors, one
+    // after the other, which share the walk through the rows.
+    void (*prefix_table[2])(const Windows &, const double *v, double *above, double *below, double *table);
+    void (*ranked_sums[2])(const Windows &, const double *v, double *above, double *below, double *scratch);
     // The same for the places [first, last), from a tree that holds what was inserted before; see
     // sweep.cpp. Here v and the sums are by place, for a long query leaves the cache and its order is
     // random, and the sums, those below times sign, are added to what is there.
@@ -121,22 +119,14 @@ struct Kernels {
     void (*radix_below)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
                         double *tree, double sign, double *below);
 
-    // Columns [first, last) of product += Aᵀ·B, product n × n and A n_rows × n, row-major; B holds only these
-    // columns, and A need not be filled beyond them. On and above the diagonal; what lies below is not
-    // defined. n, first and last are multiples of 16.
-    void (*add_cross_product_f32)(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
-                                  const float *a, const float *b, double *product);
-    void (*add_cross_product_f64)(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
-                                  const double *a, const double *b, double *product);
-    // y += a·x, n a multiple of 16
-    void (*axpy_f32)(std::int64_t n, float a, const float *x, float *y);
-    void (*axpy_f64)(std::int64_t n, double a, const double *x, double *y);
     // Σ x·y
     double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
     // The same as in twice the precision: off by a rounding of itself, and n² roundings of second order.
     double (*dot_twice)(std::int64_t n, const double *x, const double *y);
     // x[i] = e^x[i] for x[i] <= 709, to an ulp or so; 0 below -700
     void (*exp_vector)(std::int64_t n, double *x);
+    // x[i] = x[i]^degree, n a multiple of 8
+    void (*power_vector)(std::int64_t n, int degree, double *x);
 
     // Tiles of kernel matrices. Eight rows are a panel: value c of row r is at [8c + r]. Row r of a
     // and rows 8p + k of b, n_panels panels one behind the other, give out[r·stride + 8p + k]:
@@ -144,10 +134,7 @@ struct Kernels {
     void (*panel_distances)(std::int64_t n_columns, std::int64_t n_panels, const double *a,
                             const double *b, double factor, double *out, std::int64_t stride);
     void (*panel_products)(std::int64_t n_columns, std::int64_t n_panels, const double *a,
-                           const double *b, double factor, double term, double *out,
-                           std::int64_t stride);
-    // x[i] = x[i]^degree, n a multiple of 8
-    void (*power_vector)(std::int64_t n, int degree, double *x);
+                           const double *b, double factor, double term, double *out, std::int64_t stride);
     // sums[r] += Σ_j q[r·stride + j]·v[j], total[j] += Σ_r q[r·stride + j]·u[r], q read once
     void (*add_symmetric)(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
                           const double *u, const double *v, double *sums, double *total);
@@ -160,16 +147,39 @@ struct Kernels {
     // out[j] = h
     void (*swap_curvatures)(PairLoss, const SwapRow &, const SwapRows &, double *out);
 
-    DescentKernels descent;
+    template <class Value>
+    const RowKernels<Value> &of() const {
+        if constexpr (sizeof(Value) == sizeof(float)) return of_float;
+        else return of_double;
+    }
 };
 
 /// The kernels for this processor.
-const Kernels &kernels();
+const Simd &simd();
 
 /// Largest number of levels that prefix_table takes.
 inline constexpr int prefix_table_levels = 8;
 /// Largest number of rows that ranked_sums takes: beyond, a tree over the rows leaves the second-level
 /// cache, and a tree over the levels, often far fewer, wins.
 inline constexpr std::int64_t longest_ranked = 32768;
+
+/// Where the nodes of a radix-16 tree over levels lie in one array.
+///
+/// Depth 0 has a slot for each level, depth d one for each group of 16^d levels; sixteen neighboring
+/// slots are a node. Slots of a depth are padded to whole nodes.
+struct RadixTree {
+    int depth = 0;
+    std::int64_t start[8] = {};
+    std::int64_t size = 0;  // doubles in the array
+
+    [[gnu::always_inline]] constexpr explicit RadixTree(std::int64_t n_levels) {
+        std::int64_t slots = n_levels;
+        do {
+            start[depth++] = size;
+            size += (slots + 15) / 16 * 16;
+            slots = (slots + 15) / 16;
+        } while (slots > 1);
+    }
+};
 
 }  // namespace linrank

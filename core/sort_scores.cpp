@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "pages.hpp"
@@ -21,9 +23,8 @@ Bits ordered_bits(Real x) {
 }
 
 /// By the upper 32 bits, least significant digit first.
-template <int bits>
 void radix_sort(std::uint64_t *keys, std::uint64_t *spare, std::int64_t n) {
-    constexpr int n_digits = (32 + bits - 1) / bits;
+    constexpr int bits = 11, n_digits = (32 + bits - 1) / bits;
     constexpr std::uint64_t mask = (1u << bits) - 1;
     std::array<std::array<std::uint32_t, mask + 1>, n_digits> counts{};
     for (std::int64_t t = 0; t < n; ++t)
@@ -36,7 +37,7 @@ void radix_sort(std::uint64_t *keys, std::uint64_t *spare, std::int64_t n) {
             spare[counts[digit][(keys[t] >> (32 + bits * digit)) & mask]++] = keys[t];
         std::swap(keys, spare);
     }
-    if (n_digits % 2 == 1) std::copy(keys, keys + n, spare);
+    std::copy(keys, keys + n, spare);  // the number of digits is odd
 }
 
 struct ByScore {
@@ -61,14 +62,45 @@ std::uint64_t key_of(double score, std::int64_t index) {
 }
 
 /// Insertion sort; gives up, with a valid permutation, after `budget` moves.
-bool insertion_sort(const ByScore &before, std::int64_t n, std::int32_t *order, std::int64_t budget) {
+template <class T, class Before>
+bool insertion_sort(const Before &before, std::int64_t n, T *order, std::int64_t budget) {
     for (std::int64_t t = 1; t < n; ++t) {
-        const std::int32_t i = order[t];
+        const T element = order[t];
         std::int64_t slot = t;
-        for (; slot > 0 && before(i, order[slot - 1]); --slot) order[slot] = order[slot - 1];
-        order[slot] = i;
+        for (; slot > 0 && before(element, order[slot - 1]); --slot) order[slot] = order[slot - 1];
+        order[slot] = element;
         if ((budget -= t - slot) < 0) return false;
     }
+    return true;
+}
+
+/// Buckets of equal width, fewer than one score a bucket, then insertion: a single pass where a radix sort takes
+/// four. False where scores crowd in few buckets, or one of them or their range is not finite.
+bool sort_by_buckets(const double *scores, std::int64_t n, std::int32_t *order, SortScratch &scratch) {
+    const std::int64_t n_buckets = 4 * n;
+    double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0.0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        low = std::min(low, scores[i]);
+        high = std::max(high, scores[i]);
+        sum += scores[i] * 0.0;  // NaN where a score is
+    }
+    const double scale = double(n_buckets - 1) / (high - low);
+    if (!(scale > 0.0 && scale <= std::numeric_limits<double>::max() && sum == 0.0)) return false;
+    scratch.rows.resize(n);
+    scratch.bucket.resize(n);
+    scratch.start.assign(n_buckets + 1, 0);
+    // Rounding never turns two scores around, so that a bucket holds none that belongs before an earlier
+    // one; that of the highest score may exceed the last by one unit of rounding, not by a bucket.
+    for (std::int64_t i = 0; i < n; ++i) {
+        scratch.bucket[i] = std::int32_t((scores[i] - low) * scale);
+        ++scratch.start[scratch.bucket[i] + 1];
+    }
+    std::partial_sum(scratch.start.begin(), scratch.start.end(), scratch.start.begin());
+    for (std::int64_t i = 0; i < n; ++i)
+        scratch.rows[scratch.start[scratch.bucket[i]]++] = {scores[i], std::int32_t(i)};
+    const auto before = [](const SortScratch::Row &a, const SortScratch::Row &b) { return a.score < b.score; };
+    if (!insertion_sort(before, n, scratch.rows.data(), 4 * n + 64)) return false;
+    for (std::int64_t t = 0; t < n; ++t) order[t] = scratch.rows[t].index;
     return true;
 }
 
@@ -76,22 +108,19 @@ bool insertion_sort(const ByScore &before, std::int64_t n, std::int32_t *order, 
 
 void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess,
                  std::int32_t *order, SortScratch &scratch) {
+    constexpr std::int64_t longest_in_cache = 1 << 13;  // beyond it the buckets leave the cache
     const ByScore before{scores};
     if (guess) {
         std::copy(guess, guess + n, order);
         // Beyond some moves a row the sort below is the faster one.
         if (insertion_sort(before, n, order, 8 * n)) return;
     }
-    scratch.keys.resize(static_cast<std::size_t>(n));
+    if (n > 0 && n < longest_in_cache && sort_by_buckets(scores, n, order, scratch)) return;
+    scratch.keys.resize(n);
+    scratch.spare.resize(n);
     std::uint64_t *keys = scratch.keys.data();
     for (std::int64_t t = 0; t < n; ++t) keys[t] = key_of(scores[t], t);
-    if (n < 96) {
-        std::sort(keys, keys + n);
-    } else {
-        scratch.spare.resize(static_cast<std::size_t>(n));
-        const auto sort = n < 8192 ? radix_sort<8> : radix_sort<11>;
-        sort(keys, scratch.spare.data(), n);
-    }
+    radix_sort(keys, scratch.spare.data(), n);
     for (std::int64_t t = 0; t < n; ++t) order[t] = std::int32_t(keys[t] & 0xffffffffu);
     // Scores that round to the same float may still be swapped: almost sorted, unless contrived.
     if (insertion_sort(before, n, order, 8 * n + 64)) return;
@@ -114,7 +143,7 @@ std::int64_t taken_of_first(const std::uint64_t *a, std::int64_t n_a, const std:
 }
 
 /// The rows of the places [first, last) of sorted keys, and those that are equal as floats by their doubles.
-void settle(const ByScore &before, const std::uint64_t *keys, std::int64_t first, std::int64_t last,
+void order_equal_floats(const ByScore &before, const std::uint64_t *keys, std::int64_t first, std::int64_t last,
             std::int32_t *order) {
     for (std::int64_t end; first < last; first = end) {
         const std::uint64_t score = keys[first] >> 32;
@@ -132,11 +161,11 @@ void settle(const ByScore &before, const std::uint64_t *keys, std::int64_t first
 void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *order, int n_threads) {
     constexpr std::int64_t n_runs = 16;
     const auto start = [n](std::int64_t run) { return n * run / n_runs; };
-    PageArray<std::uint64_t> keys(std::size_t(n), PageArray<std::uint64_t>::huge),
+    PageArray<std::uint64_t> keys(n, PageArray<std::uint64_t>::huge),
         spare(std::size_t(n), PageArray<std::uint64_t>::huge);
     parallel_for(n_runs, n_threads, [&](std::int64_t r) {
-        for (std::int64_t t = start(r); t < start(r + 1); ++t) keys[std::size_t(t)] = key_of(scores[t], t);
-        radix_sort<11>(keys.data() + start(r), spare.data() + start(r), start(r + 1) - start(r));
+        for (std::int64_t t = start(r); t < start(r + 1); ++t) keys[t] = key_of(scores[t], t);
+        radix_sort(keys.data() + start(r), spare.data() + start(r), start(r + 1) - start(r));
     });
     std::uint64_t *source = keys.data(), *target = spare.data();
     for (std::int64_t width = 1; width < n_runs; width *= 2) {
@@ -162,7 +191,7 @@ void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *or
         return std::upper_bound(source + t, source + n, source[t - 1] | 0xffffffffu) - source;
     };
     parallel_for(n_runs, n_threads, [&](std::int64_t p) {
-        settle(ByScore{scores}, source, part(p), part(p + 1), order);
+        order_equal_floats(ByScore{scores}, source, part(p), part(p + 1), order);
     });
 }
 

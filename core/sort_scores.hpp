@@ -6,6 +6,12 @@
 namespace linrank {
 
 struct SortScratch {
+    struct Row {
+        double score;
+        std::int32_t index;
+    };
+    std::vector<Row> rows;
+    std::vector<std::int32_t> bucket, start;  // of each score, of each bucket
     std::vector<std::uint64_t> keys, spare;
 };
 

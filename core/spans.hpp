@@ -12,9 +12,9 @@ namespace linrank {
 inline void gather_spans(const std::byte *from, std::size_t width, std::span<const std::int64_t> offsets,
                          std::span<const std::int64_t> order, std::byte *to) {
     for (const std::int64_t i : order) {
-        const auto row = static_cast<std::size_t>(i);
-        const auto begin = static_cast<std::size_t>(offsets[row]) * width;
-        const auto n_bytes = static_cast<std::size_t>(offsets[row + 1] - offsets[row]) * width;
+        const auto row = std::size_t(i);
+        const auto begin = std::size_t(offsets[row]) * width;
+        const auto n_bytes = std::size_t(offsets[row + 1] - offsets[row]) * width;
         if (n_bytes > 0) std::memcpy(to, from + begin, n_bytes);
         to += n_bytes;
     }

@@ -48,23 +48,23 @@ std::int32_t StreamIndex::slot(std::int64_t id) {
         q = free_.back();
         free_.pop_back();
     }
-    queries_[std::size_t(q)] = {id};
+    queries_[q] = {id};
     entry->second = q;
     link_newest(q);
     return q;
 }
 
 void StreamIndex::unlink(std::int32_t q) {
-    const Query &query = queries_[std::size_t(q)];
-    (query.older == none ? oldest_ : queries_[std::size_t(query.older)].newer) = query.newer;
-    (query.newer == none ? newest_ : queries_[std::size_t(query.newer)].older) = query.older;
+    const Query &query = queries_[q];
+    (query.older == none ? oldest_ : queries_[query.older].newer) = query.newer;
+    (query.newer == none ? newest_ : queries_[query.newer].older) = query.older;
 }
 
 void StreamIndex::link_newest(std::int32_t q) {
-    Query &query = queries_[std::size_t(q)];
+    Query &query = queries_[q];
     query.older = newest_;
     query.newer = none;
-    (newest_ == none ? oldest_ : queries_[std::size_t(newest_)].newer) = q;
+    (newest_ == none ? oldest_ : queries_[newest_].newer) = q;
     newest_ = q;
 }
 
@@ -80,15 +80,15 @@ void StreamIndex::touch(std::span<const std::int64_t> ids) {
 // ---- forgetting ----------------------------------------------------------------------------------
 
 void StreamIndex::forget(std::int32_t row) {
-    query_[std::size_t(row)] = none;
-    size_ -= sizes_[std::size_t(row)];
+    query_[row] = none;
+    size_ -= sizes_[row];
     --n_rows_;
     ++n_forgotten_;
 }
 
 void StreamIndex::drop(std::int32_t q) {
-    const Query query = queries_[std::size_t(q)];
-    for (std::int32_t row = query.first; row != none; row = next_[std::size_t(row)]) forget(row);
+    const Query query = queries_[q];
+    for (std::int32_t row = query.first; row != none; row = next_[row]) forget(row);
     unlink(q);
     slots_.erase(query.id);
     free_.push_back(q);
@@ -105,7 +105,7 @@ void StreamIndex::evict(std::int64_t max_rows, std::int64_t max_size) {
 void StreamIndex::shorten_last(std::int64_t max_rows, std::int64_t max_size) {
     const std::int32_t q = newest_;
     old_.clear();
-    for (std::int32_t row = queries_[std::size_t(q)].first; row != none; row = next_[std::size_t(row)])
+    for (std::int32_t row = queries_[q].first; row != none; row = next_[row])
         old_.push_back(row);
     std::sort(old_.begin(), old_.end());
     for (const std::int32_t row : old_) {
@@ -113,19 +113,19 @@ void StreamIndex::shorten_last(std::int64_t max_rows, std::int64_t max_size) {
         forget(row);
     }
     rows_.clear();
-    for (std::int32_t row = queries_[std::size_t(q)].first; row != none; row = next_[std::size_t(row)])
-        if (query_[std::size_t(row)] != none) rows_.push_back(row);
+    for (std::int32_t row = queries_[q].first; row != none; row = next_[row])
+        if (query_[row] != none) rows_.push_back(row);
     relink(q);  // of an empty query too: what is left to drop must not be forgotten twice
     if (rows_.empty()) drop(q);
 }
 
 /// The rows of the query are rows_, in that order.
 void StreamIndex::relink(std::int32_t q) {
-    Query &query = queries_[std::size_t(q)];
+    Query &query = queries_[q];
     query.n_rows = std::int32_t(rows_.size());
     query.first = rows_.empty() ? none : rows_.front();
     for (std::size_t i = 0; i < rows_.size(); ++i)
-        next_[std::size_t(rows_[i])] = i + 1 < rows_.size() ? rows_[i + 1] : none;
+        next_[rows_[i]] = i + 1 < rows_.size() ? rows_[i + 1] : none;
 }
 
 // ---- adding --------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const do
     PairCells cells;
     for (std::size_t begin = 0; begin < n;) {
         std::size_t end = begin + 1;
-        while (end < n && query_[std::size_t(batch_[end])] == query_[std::size_t(batch_[begin])]) ++end;
+        while (end < n && query_[batch_[end]] == query_[batch_[begin]]) ++end;
         add_query({batch_.data() + begin, end - begin}, cells);
         begin = end;
     }
@@ -180,9 +180,9 @@ void StreamIndex::sort_batch(std::size_t start) {
 }
 
 void StreamIndex::add_query(std::span<const std::int32_t> fresh, PairCells &cells) {
-    const std::int32_t q = query_[std::size_t(fresh.front())];
+    const std::int32_t q = query_[fresh.front()];
     merge(q, fresh);
-    if (labels_[std::size_t(rows_.front())] != labels_[std::size_t(rows_.back())])
+    if (labels_[rows_.front()] != labels_[rows_.back()])
         append_cells(fresh, cells);
     keep_within_bounds();
     relink(q);
@@ -199,10 +199,10 @@ void StreamIndex::append_cells(std::span<const std::int32_t> fresh, PairCells &c
     cells.order.insert(cells.order.end(), fresh.begin(), fresh.end());
     const std::int32_t first_new = *std::min_element(fresh.begin(), fresh.end());
     for (std::int64_t begin = 0, new_begin = 0; begin < n;) {
-        const auto label = [&](std::int64_t t) { return labels_[std::size_t(rows_[std::size_t(t)])]; };
+        const auto label = [&](std::int64_t t) { return labels_[rows_[t]]; };
         const auto in_level = [&](std::int64_t t) { return t < n && label(t) == label(begin); };
         std::int64_t middle = begin;
-        while (in_level(middle) && rows_[std::size_t(middle)] < first_new) ++middle;
+        while (in_level(middle) && rows_[middle] < first_new) ++middle;
         std::int64_t end = middle;
         while (in_level(end)) ++end;
         const std::int64_t new_end = new_begin + (end - middle);
@@ -216,13 +216,13 @@ void StreamIndex::append_cells(std::span<const std::int32_t> fresh, PairCells &c
 /// Puts the rows of the query, old and new, into rows_: by label and then by age.
 void StreamIndex::merge(std::int32_t q, std::span<const std::int32_t> fresh) {
     old_.clear();
-    for (std::int32_t row = queries_[std::size_t(q)].first; row != none; row = next_[std::size_t(row)])
+    for (std::int32_t row = queries_[q].first; row != none; row = next_[row])
         old_.push_back(row);
     rows_.resize(old_.size() + fresh.size());
     // Stable: of equal labels the old come first.
     std::merge(old_.begin(), old_.end(), fresh.begin(), fresh.end(), rows_.begin(),
                [&](std::int32_t a, std::int32_t b) {
-                   return labels_[std::size_t(a)] < labels_[std::size_t(b)];
+                   return labels_[a] < labels_[b];
                });
 }
 
@@ -231,8 +231,7 @@ void StreamIndex::keep_within_bounds() {
     std::size_t kept = 0;
     for (std::size_t begin = 0; begin < rows_.size();) {
         std::size_t end = begin + 1;
-        while (end < rows_.size() &&
-               labels_[std::size_t(rows_[end])] == labels_[std::size_t(rows_[begin])])
+        while (end < rows_.size() && labels_[rows_[end]] == labels_[rows_[begin]])
             ++end;
         while (std::int64_t(end - begin) > rows_per_level_) forget(rows_[begin++]);
         while (begin < end) rows_[kept++] = rows_[begin++];
@@ -245,7 +244,7 @@ void StreamIndex::keep_youngest() {
     old_.assign(rows_.begin(), rows_.end());
     const auto n_surplus = std::int64_t(rows_.size()) - rows_per_query_;
     std::nth_element(old_.begin(), old_.begin() + n_surplus, old_.end());
-    const std::int32_t first_kept = old_[std::size_t(n_surplus)];
+    const std::int32_t first_kept = old_[n_surplus];
     std::erase_if(rows_, [&](std::int32_t row) {
         if (row >= first_kept) return false;
         forget(row);
@@ -258,7 +257,7 @@ void StreamIndex::keep_youngest() {
 std::vector<std::int64_t> StreamIndex::compact() {
     check_whole();
     std::vector<std::int64_t> kept;
-    kept.reserve(std::size_t(n_rows_));
+    kept.reserve(n_rows_);
     std::vector<std::int32_t> place(labels_.size(), none);
     for (std::size_t i = 0; i < labels_.size(); ++i) {
         if (query_[i] == none) continue;
@@ -273,10 +272,10 @@ std::vector<std::int64_t> StreamIndex::compact() {
     for (auto *links : {&next_, &query_}) links->resize(kept.size());
     labels_.resize(kept.size());
     sizes_.resize(kept.size());
-    const auto moved = [&](std::int32_t row) { return row == none ? none : place[std::size_t(row)]; };
+    const auto moved = [&](std::int32_t row) { return row == none ? none : place[row]; };
     for (std::int32_t &row : next_) row = moved(row);
-    for (std::int32_t q = oldest_; q != none; q = queries_[std::size_t(q)].newer)
-        queries_[std::size_t(q)].first = moved(queries_[std::size_t(q)].first);
+    for (std::int32_t q = oldest_; q != none; q = queries_[q].newer)
+        queries_[q].first = moved(queries_[q].first);
     return kept;
 }
 
@@ -284,11 +283,11 @@ StreamIndex::State StreamIndex::state() {
     assert(n_used() == n_rows());
     check_whole();
     State out;
-    for (const std::int32_t q : query_) out.ids.push_back(queries_[std::size_t(q)].id);
+    for (const std::int32_t q : query_) out.ids.push_back(queries_[q].id);
     out.sizes = sizes_;
     out.labels = labels_;
-    for (std::int32_t q = oldest_; q != none; q = queries_[std::size_t(q)].newer)
-        out.recency.push_back(queries_[std::size_t(q)].id);
+    for (std::int32_t q = oldest_; q != none; q = queries_[q].newer)
+        out.recency.push_back(queries_[q].id);
     out.n_forgotten = n_forgotten_;
     return out;
 }

@@ -1,14 +1,85 @@
+// The hot loop is Reader::features.
 #include "svmlight.hpp"
 
 #include <algorithm>
-#include <string>
-#include <utility>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
 
-#include "svmlight_reader.hpp"
+#include "decimal.hpp"
+#include "svmlight_faults.hpp"
 
 namespace linrank::svmlight {
 
 namespace {
+
+using decimal::load_word;
+
+// Words are loaded from up to this many bytes behind a line end.
+constexpr std::size_t look_ahead = 32;
+
+/// The text ` k:` of a feature index that is likely to come next, to be compared in one word.
+struct Expected {
+    std::uint64_t text = ~std::uint64_t{0};  // with mask 0: never found
+    std::uint64_t mask = 0;
+    std::int64_t length = 0;
+};
+
+constexpr std::int32_t n_expected = 1024;
+
+constexpr std::array<Expected, n_expected + 1> expected_texts() {
+    std::array<Expected, n_expected + 1> table{};
+    for (int k = 0; k < n_expected; ++k) {
+        std::uint64_t text = ':';
+        std::int64_t length = 1;
+        for (int rest = k; length == 1 || rest > 0; rest /= 10, ++length)
+            text = text << 8 | std::uint64_t('0' + rest % 10);
+        text = text << 8 | ' ';
+        ++length;
+        table[k] = {text, (std::uint64_t{1} << (8 * length)) - 1, length};
+    }
+    return table;
+}
+constexpr auto expected_text = expected_texts();
+
+inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+inline bool ends_data(char c) { return c == '\n' || c == '#'; }
+
+inline const char *skip_blanks(const char *p) {
+    while (is_blank(*p)) ++p;
+    return p;
+}
+
+/// Numbers query ids by first appearance. Rows of a query mostly follow one another.
+class QueryNumbers {
+public:
+    std::int32_t number(std::string_view id) {
+        if (!distinct.empty() && id == distinct[last]) return last;
+        const auto [place, is_new] = numbers.try_emplace(id, std::int32_t(distinct.size()));
+        if (is_new) distinct.push_back(id);
+        return last = place->second;
+    }
+    Strings strings() const {
+        Strings result;
+        std::size_t n_bytes = 0;
+        for (const std::string_view id : distinct) n_bytes += id.size();
+        result.text = PageArray<char>(n_bytes);
+        result.ends = PageArray<std::int64_t>(distinct.size());
+        char *end = result.text.data();
+        for (std::size_t q = 0; q < distinct.size(); ++q) {
+            end = std::copy(distinct[q].begin(), distinct[q].end(), end);
+            result.ends[q] = end - result.text.data();
+        }
+        return result;
+    }
+
+private:
+    std::unordered_map<std::string_view, std::int32_t> numbers;  // views of the text that is read
+    std::vector<std::string_view> distinct;
+    std::int32_t last = 0;
+};
 
 template <class T>
 PageArray<T> first(const PageArray<T> &from, std::size_t n) {
@@ -17,60 +88,249 @@ PageArray<T> first(const PageArray<T> &from, std::size_t n) {
     return copy;
 }
 
-}  // namespace
-
+/// Reads lines into a piece, by way of a scratch that has room for all of them.
 template <class Value>
-void Reader<Value>::finish() {
-    const auto rows = static_cast<std::size_t>(piece.n_rows);
-    piece.n_entries = static_cast<std::int64_t>(n_entries);
-    piece.labels = first(scratch.labels, rows);
-    if (weighted) piece.weights = first(scratch.weights, rows);
-    if (piece.has_query) {
-        piece.queries = first(scratch.queries, rows);
-        piece.query_ids = queries.strings();
+class Reader {
+public:
+    Reader(Piece &piece, Range range, Scratch<Value> &scratch)
+        : piece(piece), range(range), scratch(scratch) {}
+
+    /// Reads [p, end), whole lines, with look_ahead readable bytes behind.
+    void lines(const char *p, const char *end) {
+        limit = end;
+        while (p < end) {
+            line_start = p;
+            p = line(p);
+            ++piece.n_lines;
+        }
     }
-    if (n_comment_bytes > 0) {
-        piece.comments.text = first(scratch.comments, n_comment_bytes);
-        piece.comments.ends = first(scratch.comment_ends, rows);
+    void finish() {
+        const auto rows = std::size_t(piece.n_rows);
+        piece.n_entries = std::int64_t(n_entries);
+        piece.labels = first(scratch.labels, rows);
+        if (weighted) piece.weights = first(scratch.weights, rows);
+        if (piece.has_query) {
+            piece.queries = first(scratch.queries, rows);
+            piece.query_ids = queries.strings();
+        }
+        if (n_comment_bytes > 0) {
+            piece.comments.text = first(scratch.comments, n_comment_bytes);
+            piece.comments.ends = first(scratch.comment_ends, rows);
+        }
+        const auto width = std::uint64_t(piece.highest - piece.lowest + 1);
+        const bool dense = uniform || width * rows * sizeof(Value) <= n_entries * (sizeof(Value) + 4);
+        piece.entries = dense && n_entries > 0 ? spread() : sparse();
     }
-    const auto width = static_cast<std::uint64_t>(piece.highest - piece.lowest + 1);
-    const bool dense = uniform || width * rows * sizeof(Value) <= n_entries * (sizeof(Value) + 4);
-    piece.entries = dense && n_entries > 0 ? spread() : sparse();
-}
 
-template <class Value>
-Entries<Value> Reader<Value>::sparse() const {
-    Entries<Value> entries;
-    entries.values = first(scratch.values, n_entries);
-    entries.features = first(scratch.features, n_entries);
-    entries.ends = first(scratch.ends, static_cast<std::size_t>(piece.n_rows));
-    return entries;
-}
+    /// Says where p is; for faults.
+    Place place(const char *p) const { return {piece.n_lines + 1, p - line_start + 1}; }
 
-/// The entries in full rows, with a bit for each that was given.
-template <class Value>
-Entries<Value> Reader<Value>::spread() const {
-    Entries<Value> entries;
-    entries.width = piece.highest - piece.lowest + 1;
-    if (uniform) {
+private:
+    Piece &piece;
+    Range range;
+    Scratch<Value> &scratch;
+    QueryNumbers queries;
+    const char *line_start = nullptr, *limit = nullptr;
+    std::size_t n_entries = 0, n_comment_bytes = 0;
+    std::int32_t first_feature = 1;  // of the last row that had one: the next row's is likely the same
+    bool weighted = false;
+    bool uniform = true;             // every row so far has all features lowest .. highest
+
+    const char *line_end(const char *p) const {
+        return static_cast<const char *>(std::memchr(p, '\n', std::size_t(limit - p)));
+    }
+    const char *line(const char *p) {
+        p = skip_blanks(p);
+        if (ends_data(*p)) return line_end(p) + 1;
+        const char *const data = query(label(p));
+        const std::size_t first_entry = n_entries;
+        p = features(data);
+        end_row(first_entry, skip_blanks(data), p);
+        return comment(p);
+    }
+    const char *label(const char *p) {
+        const auto row = std::size_t(piece.n_rows);
+        const auto number = [&](const char *from, const char *what) {
+            double value = 0.0;
+            const char *end = from;
+            const auto outcome = decimal::read_number(end, value);
+            if (outcome != decimal::Outcome::number) fail_number(from, outcome, what, "64-bit");
+            p = end;
+            return value;
+        };
+        scratch.labels[row] = number(p, "the label");
+        if (*p == ':') {
+            if (!weighted) std::fill_n(scratch.weights.data(), row, 1.0);
+            weighted = true;
+            const char *const from = p + 1;
+            const double weight = number(from, "the weight");
+            if (weight < 0.0) fail(from, "the weight is negative: " + quote_token(from));
+            scratch.weights[row] = weight;
+        } else if (weighted) {
+            scratch.weights[row] = 1.0;
+        }
+        if (!is_blank(*p) && !ends_data(*p)) fail(p, "unexpected " + quote_token(p) + " after the label");
+        return p;
+    }
+    const char *query(const char *p) {
+        const char *q = skip_blanks(p);
+        const bool found = std::memcmp(q, "qid:", 4) == 0;
+        if (piece.n_rows == 0) {
+            piece.has_query = found;
+            piece.query_place = place(q);
+        }
+        if (found != piece.has_query) fail(q, mixed_queries(found));
+        if (!found) return p;
+        const char *const token = q += 4;
+        while (!is_blank(*q) && !ends_data(*q)) {
+            if (*q == '\0') fail(q, "NUL byte in the query id; expected text");
+            ++q;
+        }
+        if (q == token) fail(q, "expected a query id after 'qid:'");
+        scratch.queries[piece.n_rows] = queries.number({token, std::size_t(q - token)});
+        return q;
+    }
+    /// Reads ` index:value` until the line or its data end; the hot loop.
+    const char *features(const char *p) {
+        Value *const values = scratch.values.data();
+        std::int32_t *const columns = scratch.features.data();
+        std::size_t n = n_entries;
+        std::int64_t last = -1;
+        std::int32_t next = first_feature;
+        for (;;) {
+            const Expected &expected = expected_text[next];
+            std::int32_t feature = next;
+            if ((load_word(p) & expected.mask) == expected.text) {
+                p += expected.length;
+            } else {
+                p = next_feature(p, last, feature);
+                if (feature < 0) break;
+            }
+            const bool negative = *p == '-';
+            double value;
+            const char *const end = decimal::read_short(p + negative, value);
+            if (end != nullptr && (*end | 0x20) != 'e') [[likely]] {
+                // ±: signs are as good as random, so no branch.
+                const auto sign = std::uint64_t(negative) << 63;
+                values[n] = Value(std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) ^ sign));
+                p = end;
+            } else {
+                p = long_value(p, feature, values[n]);
+            }
+            columns[n++] = feature;
+            last = feature;
+            next = std::min(feature + 1, n_expected);
+        }
+        n_entries = n;
+        return p;
+    }
+    /// Reads ` index:` at p; feature is -1 at the end of the data of the line.
+    const char *next_feature(const char *p, std::int64_t last, std::int32_t &feature) {
+        const char *const start = skip_blanks(p);
+        feature = -1;
+        if (ends_data(*start)) return start;
+        if (start == p) fail_after_value(p, last);
+        const std::uint64_t word = load_word(start);
+        const int n_digits = decimal::leading_digits(word);
+        std::int64_t index;
+        const char *end;
+        if (n_digits > 0 && n_digits < 8) {
+            index = std::int64_t(decimal::digits_to_integer(word, n_digits));
+            end = start + n_digits;
+        } else {
+            index = 0;
+            for (end = start; decimal::is_digit(*end); ++end)
+                if (index <= max_feature) index = index * 10 + (*end - '0');
+        }
+        if (end == start || *end != ':' || index > max_feature || index <= last) [[unlikely]]
+            fail_feature(start, last);
+        feature = std::int32_t(index);
+        return end + 1;
+    }
+    /// A value of any form and length.
+    const char *long_value(const char *p, std::int32_t feature, Value &value) {
+        double number = 0.0;
+        const char *end = p;
+        auto outcome = decimal::read_number(end, number);
+        value = Value(number);
+        if (std::isinf(value)) outcome = decimal::Outcome::overflow;
+        if (outcome != decimal::Outcome::number) {
+            const std::string what = "the value of feature " + std::to_string(feature);
+            fail_number(p, outcome, what, sizeof(Value) == 4 ? "32-bit" : "64-bit");
+        }
+        return end;
+    }
+    /// Keeps the comment without the blanks around it; returns the start of the next line.
+    const char *comment(const char *p) {
+        const char *end = p;
+        if (*p == '#') {
+            end = line_end(p);
+            const char *const from = skip_blanks(p + 1);
+            const char *to = end;
+            while (to > from && is_blank(to[-1])) --to;
+            std::memcpy(scratch.comments.data() + n_comment_bytes, from, std::size_t(to - from));
+            n_comment_bytes += std::size_t(to - from);
+        }
+        scratch.comment_ends[piece.n_rows - 1] = std::int64_t(n_comment_bytes);
+        return end + 1;
+    }
+    /// Takes stock of a row whose entries are the text [from, to).
+    void end_row(std::size_t first_entry, const char *from, const char *to) {
+        const std::size_t count = n_entries - first_entry;
+        scratch.ends[piece.n_rows] = std::int64_t(n_entries);
+        if (count == 0) {
+            uniform = false;
+            ++piece.n_rows;
+            return;
+        }
+        const std::int32_t low = scratch.features[first_entry], high = scratch.features[n_entries - 1];
+        first_feature = std::min(low, n_expected);
+        // Indices increase, so the row has all from low to high exactly when it has that many.
+        const bool same = piece.n_rows == 0 || (low == piece.lowest && high == piece.highest);
+        uniform = uniform && same && count == std::size_t(high - low) + 1;
+        if (low < range.lowest || high > range.highest) fail_range(from, range);
+        if (piece.lowest < 0 || low < piece.lowest) piece.lowest = low;
+        if (high > piece.highest) {
+            piece.highest = high;
+            while (is_blank(to[-1])) --to;
+            while (!is_blank(to[-1])) --to;
+            piece.highest_place = place(to);
+        }
+        ++piece.n_rows;
+    }
+    Entries<Value> sparse() const {
+        Entries<Value> entries;
         entries.values = first(scratch.values, n_entries);
+        entries.features = first(scratch.features, n_entries);
+        entries.ends = first(scratch.ends, std::size_t(piece.n_rows));
         return entries;
     }
-    const auto width = static_cast<std::size_t>(entries.width);
-    const auto size = width * static_cast<std::size_t>(piece.n_rows);
-    entries.values = PageArray<Value>(size);
-    entries.present = PageArray<std::uint64_t>((size + 63) / 64);
-    std::fill_n(entries.values.data(), size, Value{0});
-    std::fill_n(entries.present.data(), entries.present.size(), std::uint64_t{0});
-    std::size_t k = 0;
-    for (std::size_t row = 0; row < static_cast<std::size_t>(piece.n_rows); ++row)
-        for (; k < static_cast<std::size_t>(scratch.ends[row]); ++k) {
-            const std::size_t at = row * width + static_cast<std::size_t>(scratch.features[k] - piece.lowest);
-            entries.values[at] = scratch.values[k];
-            entries.present[at / 64] |= std::uint64_t{1} << (at % 64);
+    /// The entries in full rows, with a bit for each that was given.
+    Entries<Value> spread() const {
+        Entries<Value> entries;
+        entries.width = piece.highest - piece.lowest + 1;
+        if (uniform) {
+            entries.values = first(scratch.values, n_entries);
+            return entries;
         }
-    return entries;
-}
+        const auto width = std::size_t(entries.width);
+        const auto size = width * std::size_t(piece.n_rows);
+        entries.values = PageArray<Value>(size);
+        entries.present = PageArray<std::uint64_t>((size + 63) / 64);
+        std::fill_n(entries.values.data(), size, Value{0});
+        std::fill_n(entries.present.data(), entries.present.size(), std::uint64_t{0});
+        std::size_t k = 0;
+        for (std::size_t row = 0; row < std::size_t(piece.n_rows); ++row)
+            for (; k < std::size_t(scratch.ends[row]); ++k) {
+                const std::size_t at = row * width + std::size_t(scratch.features[k] - piece.lowest);
+                entries.values[at] = scratch.values[k];
+                entries.present[at / 64] |= std::uint64_t{1} << (at % 64);
+            }
+        return entries;
+    }
+};
+
+}  // namespace
 
 std::optional<Fault> Piece::query_fault(bool before) const {
     if (query_place.line == 0 || has_query == before) return std::nullopt;

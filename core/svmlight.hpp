@@ -4,14 +4,14 @@
 // the pieces are then laid out one after another in arrays of the caller. Which blocks were cut has
 // no influence on the result.
 #pragma once
-#include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
+#include "hash_index.hpp"
 #include "pages.hpp"
 
 namespace linrank::svmlight {
@@ -36,8 +36,8 @@ struct Strings {
     PageArray<std::int64_t> ends;
 
     std::string_view operator[](std::size_t i) const {
-        const auto from = static_cast<std::size_t>(i ? ends[i - 1] : 0);
-        return {text.data() + from, static_cast<std::size_t>(ends[i]) - from};
+        const auto from = std::size_t(i ? ends[i - 1] : 0);
+        return {text.data() + from, std::size_t(ends[i]) - from};
     }
 };
 
@@ -129,5 +129,50 @@ std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes);
 /// text: as many bytes as comment_bytes(); offsets: one more than there are rows.
 std::int64_t comment_bytes(Pieces pieces);
 void fill_comments(Pieces pieces, char *text, std::int64_t *offsets);
+
+// Query ids numbered by first appearance, over a text of any length.
+
+/// The bytes of ids are kept, so equal numbers mean equal ids. Nothing that has been stored moves: growing
+/// needs no second copy, and about 40 bytes a query are all that is taken.
+class QueryTable {
+public:
+    /// Rows that follow one another with the same id: `sizes[k]` of query `numbers[k]`.
+    struct Runs {
+        std::vector<std::int64_t> numbers, sizes;
+    };
+
+    QueryTable() = default;
+    QueryTable(const QueryTable &) = delete;  // the views are of its own text
+    QueryTable &operator=(const QueryTable &) = delete;
+
+    /// The number of an id: that of its first appearance.
+    std::int64_t number(std::string_view id);
+    /// The runs of a piece; without ids, one run of query 0, whose id is empty.
+    Runs runs(const Piece &piece);
+
+    std::int64_t size() const { return std::int64_t(ids.size()); }
+    std::string_view operator[](std::int64_t number) const {
+        return ids[number];
+    }
+    /// Whether every id is an integer in its shortest form that fits 64 bits.
+    bool all_integers() const { return n_others == 0; }
+    /// Bytes held.
+    std::int64_t n_bytes() const;
+
+private:
+    static constexpr std::size_t first_block = 1 << 8, block = 1 << 16;  // bytes of text allocated at a time
+
+    std::deque<std::string_view> ids;                 // views of `text`
+    std::vector<std::unique_ptr<char[]>> text;
+    HashIndex<std::uint32_t> index;
+    std::size_t room = 0;                             // bytes left in the last block
+    char *next = nullptr;
+    std::int64_t text_bytes = 0, n_others = 0;
+
+    std::string_view keep(std::string_view id);
+};
+
+/// The integer that a text is the shortest form of; false if it is none of 64 bits.
+bool parse_integer(std::string_view text, std::int64_t &value);
 
 }  // namespace linrank::svmlight

@@ -1,8 +1,6 @@
 #include "svmlight_faults.hpp"
 
 #include <cstdio>
-#include <cstring>
-#include <utility>
 
 namespace linrank::svmlight {
 
@@ -61,7 +59,7 @@ void fail_feature(const char *p, std::int64_t last) {
     for (; decimal::is_digit(*end); ++end)
         if (index <= max_feature) index = index * 10 + (*end - '0');
     if (end == digits) fail(p, "expected a feature as index:value, got " + quote_token(p));
-    const std::string name(digits, static_cast<std::size_t>(end - digits < 24 ? end - digits : 24));
+    const std::string name(digits, std::size_t(end - digits < 24 ? end - digits : 24));
     if (*end != ':')
         fail(end, "expected ':' and a value behind feature index " + name + ", got " + quote_token(end));
     if (negative) fail(p, "feature index -" + name + " is negative; indices start at 0 or 1");

@@ -1,7 +1,5 @@
 // What is wrong with a line, in words. Off the fast path: each looks at the text again.
 #pragma once
-#include <cstdint>
-#include <string>
 
 #include "decimal.hpp"
 #include "svmlight.hpp"

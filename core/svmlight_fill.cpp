@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
 #include "parallel.hpp"
-#include "query_table.hpp"
 #include "svmlight.hpp"
 
 namespace linrank::svmlight {
@@ -41,16 +42,16 @@ Entries<Value> take_entries(Piece &piece) {
 template <class Value, class Function>
 void for_each_parsed(const Piece &piece, const Entries<Value> &entries, const Function &entry) {
     std::size_t k = 0;
-    const auto width = static_cast<std::size_t>(entries.width);
+    const auto width = std::size_t(entries.width);
     for (std::int64_t row = 0; row < piece.n_rows; ++row) {
         if (width == 0) {
-            const auto end = entries.ends.size() ? entries.ends[static_cast<std::size_t>(row)] : 0;
-            for (; k < static_cast<std::size_t>(end); ++k) entry(row, entries.features[k], entries.values[k]);
+            const auto end = entries.ends.size() ? entries.ends[row] : 0;
+            for (; k < std::size_t(end); ++k) entry(row, entries.features[k], entries.values[k]);
             continue;
         }
         for (std::size_t j = 0; j < width; ++j, ++k)
             if (entries.present.size() == 0 || (entries.present[k / 64] >> (k % 64) & 1))
-                entry(row, piece.lowest + static_cast<std::int64_t>(j), entries.values[k]);
+                entry(row, piece.lowest + std::int64_t(j), entries.values[k]);
     }
 }
 
@@ -74,7 +75,7 @@ bool parse_integer(std::string_view text, std::int64_t &value) {
 
 std::int64_t Piece::n_bytes() const {
     const auto bytes = [](const auto &array) {
-        return static_cast<std::int64_t>(array.size() * sizeof(array[0]));
+        return std::int64_t(array.size() * sizeof(array[0]));
     };
     return std::visit([&](const auto &e) {
                return bytes(e.values) + bytes(e.features) + bytes(e.ends) + bytes(e.present);
@@ -86,8 +87,8 @@ std::int64_t Piece::n_bytes() const {
 template <class Value>
 void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t base, int n_threads) {
     const Starts starts(pieces);
-    parallel_for(static_cast<std::int64_t>(pieces.size()), n_threads, [&](std::int64_t task) {
-        const auto b = static_cast<std::size_t>(task);
+    parallel_for(std::int64_t(pieces.size()), n_threads, [&](std::int64_t task) {
+        const auto b = std::size_t(task);
         const Entries<Value> entries = take_entries<Value>(*pieces[b]);
         const Piece &piece = *pieces[b];
         Value *const first = x + starts.rows[b] * n_columns;
@@ -113,8 +114,8 @@ void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t 
               std::int64_t base, int n_threads) {
     const Starts starts(pieces);
     offsets[0] = 0;
-    parallel_for(static_cast<std::int64_t>(pieces.size()), n_threads, [&](std::int64_t task) {
-        const auto b = static_cast<std::size_t>(task);
+    parallel_for(std::int64_t(pieces.size()), n_threads, [&](std::int64_t task) {
+        const auto b = std::size_t(task);
         const Entries<Value> entries = take_entries<Value>(*pieces[b]);
         const Piece &piece = *pieces[b];
         std::int64_t *const ends = offsets + starts.rows[b] + 1;
@@ -123,7 +124,7 @@ void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t 
         for_each_parsed(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
             for (; row_done < row; ++row_done) ends[row_done] = k;
             values[k] = value;
-            columns[k++] = static_cast<std::int32_t>(feature - base);
+            columns[k++] = std::int32_t(feature - base);
         });
         for (; row_done < piece.n_rows; ++row_done) ends[row_done] = k;
     });
@@ -156,7 +157,7 @@ bool fill_integer_queries(Pieces pieces, std::int64_t *ids) {
         numbers.resize(piece->query_ids.ends.size());
         for (std::size_t q = 0; q < numbers.size(); ++q)
             if (!parse_integer(piece->query_ids[q], numbers[q])) return false;
-        for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[static_cast<std::size_t>(q)];
+        for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[q];
     }
     free_queries(pieces);
     return true;
@@ -170,11 +171,11 @@ std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes) {
         of_piece.resize(piece->query_ids.ends.size());
         for (std::size_t q = 0; q < of_piece.size(); ++q) {
             const std::string_view id = piece->query_ids[q];
-            const auto [place, is_new] = numbers.try_emplace(id, static_cast<std::int64_t>(distinct.size()));
+            const auto [place, is_new] = numbers.try_emplace(id, std::int64_t(distinct.size()));
             if (is_new) distinct.emplace_back(id);
             of_piece[q] = place->second;
         }
-        for (const std::int32_t q : piece->queries.view()) *codes++ = of_piece[static_cast<std::size_t>(q)];
+        for (const std::int32_t q : piece->queries.view()) *codes++ = of_piece[q];
     }
     free_queries(pieces);
     return distinct;
@@ -182,7 +183,7 @@ std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes) {
 
 std::int64_t comment_bytes(Pieces pieces) {
     std::int64_t n_bytes = 0;
-    for (const Piece *piece : pieces) n_bytes += static_cast<std::int64_t>(piece->comments.text.size());
+    for (const Piece *piece : pieces) n_bytes += std::int64_t(piece->comments.text.size());
     return n_bytes;
 }
 
@@ -192,11 +193,65 @@ void fill_comments(Pieces pieces, char *text, std::int64_t *offsets) {
     for (Piece *piece : pieces) {
         const auto &comments = piece->comments;
         for (std::int64_t row = 0; row < piece->n_rows; ++row)
-            *offsets++ = done + (comments.ends.size() ? comments.ends[static_cast<std::size_t>(row)] : 0);
+            *offsets++ = done + (comments.ends.size() ? comments.ends[row] : 0);
         std::copy_n(comments.text.data(), comments.text.size(), text + done);
-        done += static_cast<std::int64_t>(comments.text.size());
+        done += std::int64_t(comments.text.size());
         piece->comments = {};
     }
+}
+
+std::int64_t QueryTable::number(std::string_view id) {
+    const std::hash<std::string_view> hash;
+    const std::int64_t known = index.find(hash(id), [&](std::int64_t q) { return ids[q] == id; });
+    if (known >= 0) return known;
+    if (ids.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
+        throw std::length_error("more than 4,294,967,293 queries");
+    // What needs memory comes first: where it runs out, the table is as it was.
+    index.reserve([&](std::int64_t q) { return hash(ids[q]); });
+    ids.push_back(keep(id));
+    index.insert(hash(id));
+    std::int64_t value;
+    n_others += !parse_integer(id, value);
+    return size() - 1;
+}
+
+QueryTable::Runs QueryTable::runs(const Piece &piece) {
+    if (piece.n_rows == 0) return {};
+    if (!piece.has_query) return {{number({})}, {piece.n_rows}};
+    std::vector<std::int64_t> of_piece(piece.query_ids.ends.size());
+    // Ids of a piece are in the order of their first rows, so numbers are given in that order.
+    for (std::size_t q = 0; q < of_piece.size(); ++q) of_piece[q] = number(piece.query_ids[q]);
+    Runs found;
+    const auto codes = piece.queries.view();
+    for (std::size_t row = 0; row < codes.size();) {
+        std::size_t end = row + 1;
+        while (end < codes.size() && codes[end] == codes[row]) ++end;
+        found.numbers.push_back(of_piece[codes[row]]);
+        found.sizes.push_back(std::int64_t(end - row));
+        row = end;
+    }
+    return found;
+}
+
+std::int64_t QueryTable::n_bytes() const {
+    return text_bytes + std::int64_t(index.n_bytes() + ids.size() * sizeof(ids[0]));
+}
+
+std::string_view QueryTable::keep(std::string_view id) {
+    if (id.size() > room) {
+        // As much again as there is: a table of few ids takes few bytes.
+        const std::size_t usual = std::clamp(std::size_t(text_bytes), first_block, block);
+        const std::size_t size = std::max(usual, id.size());
+        text.push_back(std::make_unique_for_overwrite<char[]>(size));
+        next = text.back().get();
+        room = size;
+        text_bytes += std::int64_t(room);
+    }
+    const std::string_view kept(next, id.size());
+    if (!id.empty()) std::memcpy(next, id.data(), id.size());
+    next += id.size();
+    room -= id.size();
+    return kept;
 }
 
 }  // namespace linrank::svmlight

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstring>
-#include <string_view>
 #include <type_traits>
 
 #include "parallel.hpp"
@@ -53,18 +52,6 @@ private:
     }
 };
 
-/// Entries of row i as (column, value), columns increasing.
-template <class Value, class Body>
-void for_each_value(const DenseRows<Value> &x, std::int64_t i, const Body &body) {
-    for (std::int64_t j = 0; j < x.n_columns; ++j) body(j, x.values[i * x.stride + j]);
-}
-
-template <class Value, class Body>
-void for_each_value(const CsrRows<Value> &x, std::int64_t i, const Body &body) {
-    for (std::int64_t k = x.offsets[i]; k < x.offsets[i + 1]; ++k)
-        body(std::int64_t(x.columns[k]), x.values[k]);
-}
-
 template <class AnyRows>
 void put_entries(Text &text, const AnyRows &x, const Lines &lines, std::int64_t i) {
     using Value = typename AnyRows::value_type;
@@ -75,7 +62,7 @@ void put_entries(Text &text, const AnyRows &x, const Lines &lines, std::int64_t 
         text.put_entry(lines.base + column, value);
         named = column;
     };
-    for_each_value(x, i, [&](std::int64_t column, Value value) {
+    for_each_entry(x, i, [&](std::int64_t column, Value value) {
         if (names_first && named < 0 && column > 0) put(0, Value(0));
         put(column, value);
     });
@@ -103,18 +90,13 @@ void put_line(Text &text, const AnyRows &x, const Lines &lines, std::int64_t i) 
     text.put('\n');
 }
 
-template <class Value>
-std::int64_t n_entries(const DenseRows<Value> &x) { return x.n_rows * x.n_columns; }
-template <class Value>
-std::int64_t n_entries(const CsrRows<Value> &x) { return x.n_rows ? x.offsets[x.n_rows] : 0; }
-
 template <class AnyRows>
 std::vector<std::uint8_t> write(const AnyRows &x, const Lines &lines, int n_threads) {
     const std::int64_t n_tasks = x.n_rows ? 1 + (n_entries(x) + x.n_rows) / task_entries : 0;
-    std::vector<Text> parts(static_cast<std::size_t>(n_tasks));
+    std::vector<Text> parts(n_tasks);
     parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
         for (std::int64_t i = task * x.n_rows / n_tasks; i < (task + 1) * x.n_rows / n_tasks; ++i)
-            put_line(parts[std::size_t(task)], x, lines, i);
+            put_line(parts[task], x, lines, i);
     });
     std::size_t size = 0;
     for (const Text &part : parts) size += part.bytes.size();

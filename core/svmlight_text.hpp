@@ -1,8 +1,5 @@
 // Rows to SVMlight/LETOR text, the inverse of the reader: `label[:weight] [qid:token] index:value ... [# comment]`.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "rows.hpp"
 #include "trec.hpp"

@@ -1,12 +1,5 @@
 #include "swaps.hpp"
 
-#include <algorithm>
-#include <type_traits>
-
-#include "parallel.hpp"
-#include "partition.hpp"
-#include "row_range.hpp"
-
 namespace linrank {
 namespace {
 
@@ -21,43 +14,43 @@ struct Piece {
 std::vector<Piece> pieces_of(const SwapProblem &problem) {
     std::vector<Piece> pieces;
     for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        const std::int64_t end = problem.offsets[std::size_t(q) + 1];
-        for (std::int64_t begin = problem.offsets[std::size_t(q)]; begin < end; begin += piece_rows)
+        const std::int64_t end = problem.offsets[q + 1];
+        for (std::int64_t begin = problem.offsets[q]; begin < end; begin += piece_rows)
             pieces.push_back({q, begin, std::min(begin + piece_rows, end)});
     }
     return pieces;
 }
 
 std::vector<std::int64_t> running(std::int64_t n, const auto &cost_of) {
-    std::vector<std::int64_t> total(std::size_t(n) + 1);
-    for (std::int64_t k = 0; k < n; ++k) total[std::size_t(k) + 1] = total[std::size_t(k)] + cost_of(k);
+    std::vector<std::int64_t> total(n + 1);
+    for (std::int64_t k = 0; k < n; ++k) total[k + 1] = total[k] + cost_of(k);
     return total;
 }
 
 }  // namespace
 
 std::vector<std::int64_t> SwapProblem::query_parts(std::int64_t n_parts) const {
-    const auto total = running(n_queries(), [&](std::int64_t q) { return length(q) * (depth[std::size_t(q)] + 1); });
-    return equal_parts(n_queries(), n_parts, [&](std::int64_t q) { return total[std::size_t(q)]; });
+    const auto total = running(n_queries(), [&](std::int64_t q) { return length(q) * (depth[q] + 1); });
+    return equal_parts(n_queries(), n_parts, [&](std::int64_t q) { return total[q]; });
 }
 
 SwapTotals swap_totals(const SwapProblem &problem) {
     SwapTotals totals;
     std::vector<double> scores, weight;
     for (std::int64_t q = 0; q < problem.n_queries(); ++q) {
-        const std::int64_t begin = problem.offsets[std::size_t(q)], n = problem.length(q);
-        scores.assign(std::size_t(n), 0.0);
-        weight.resize(std::size_t(n));
+        const std::int64_t begin = problem.offsets[q], n = problem.length(q);
+        scores.assign(n, 0.0);
+        weight.resize(n);
         double total = 0;
         std::int64_t n_pairs = 0;
-        for (std::int64_t t = begin; t < begin + problem.depth[std::size_t(q)]; ++t) {
+        for (std::int64_t t = begin; t < begin + problem.depth[q]; ++t) {
             // At equal scores every slack is 1: a Huber loss of ε = 1 has the curvature ω there.
             const std::int64_t after = begin + n - t - 1;
-            kernels().swap_curvatures({PairLoss::huber, 1.0}, problem.row(t, 0.0),
+            simd().swap_curvatures({PairLoss::huber, 1.0}, problem.row(t, 0.0),
                                       problem.rows(t + 1, begin + n, scores.data()), weight.data());
             for (std::int64_t j = 0; j < after; ++j) {
-                total += weight[std::size_t(j)];
-                n_pairs += weight[std::size_t(j)] > 0.0;
+                total += weight[j];
+                n_pairs += weight[j] > 0.0;
             }
         }
         totals.weight.push_back(total);
@@ -75,46 +68,46 @@ void SwapPoint::for_each_piece(int n_threads, double *out, const Visit &visit) c
     const std::vector<Piece> pieces = pieces_of(p);
     const auto n = std::int64_t(pieces.size());
     const auto total = running(n, [&](std::int64_t k) {
-        const Piece &piece = pieces[std::size_t(k)];
-        return (piece.end - piece.begin) * (p.depth[std::size_t(piece.q)] + 1);
+        const Piece &piece = pieces[k];
+        return (piece.end - piece.begin) * (p.depth[piece.q] + 1);
     });
-    const auto bounds = equal_parts(n, n_tasks, [&](std::int64_t k) { return total[std::size_t(k)]; });
-    std::vector<std::vector<double>> own(static_cast<std::size_t>(n));
+    const auto bounds = equal_parts(n, n_tasks, [&](std::int64_t k) { return total[k]; });
+    std::vector<std::vector<double>> own(n);
     parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t task) {
-        for (std::int64_t k = bounds[std::size_t(task)]; k < bounds[std::size_t(task) + 1]; ++k) {
-            const Piece &piece = pieces[std::size_t(k)];
+        for (std::int64_t k = bounds[task]; k < bounds[task + 1]; ++k) {
+            const Piece &piece = pieces[k];
             std::fill(out + piece.begin, out + piece.end, 0.0);
-            const std::int64_t begin = p.offsets[std::size_t(piece.q)];
-            const std::int64_t end = std::min<std::int64_t>(begin + p.depth[std::size_t(piece.q)], piece.end);
-            std::vector<double> &sums = own[std::size_t(k)];
-            sums.resize(std::size_t(std::max<std::int64_t>(end - begin, 0)));
+            const std::int64_t begin = p.offsets[piece.q];
+            const std::int64_t end = std::min<std::int64_t>(begin + p.depth[piece.q], piece.end);
+            std::vector<double> &sums = own[k];
+            sums.resize(std::max<std::int64_t>(end - begin, 0));
             for (std::int64_t t = begin; t < end; ++t) {
                 const std::int64_t first = std::max(t + 1, piece.begin);
-                sums[std::size_t(t - begin)] = visit(task, t, first, piece.end, out + first);
+                sums[t - begin] = visit(task, t, first, piece.end, out + first);
             }
-            if (piece.begin == begin && piece.end == p.offsets[std::size_t(piece.q) + 1]) {
+            if (piece.begin == begin && piece.end == p.offsets[piece.q + 1]) {
                 for (std::size_t t = 0; t < sums.size(); ++t) out[begin + std::int64_t(t)] += sums[t];
                 sums = {};
             }
         }
     });
     for (std::int64_t k = 0; k < n; ++k) {
-        double *begin = out + p.offsets[std::size_t(pieces[std::size_t(k)].q)];
-        for (std::size_t t = 0; t < own[std::size_t(k)].size(); ++t) begin[t] += own[std::size_t(k)][t];
+        double *begin = out + p.offsets[pieces[k].q];
+        for (std::size_t t = 0; t < own[k].size(); ++t) begin[t] += own[k][t];
     }
 }
 
 SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, std::span<const double> z,
                      int n_threads)
-    : gradient(z.size(), PageArray<double>::huge), problem_(std::move(problem)), loss_(loss),
+    : LossPoint(z.size()), problem_(std::move(problem)), loss_(loss),
       z_(z.size(), PageArray<double>::huge) {
     std::copy(z.begin(), z.end(), z_.data());
     std::vector<SwapSums> sums(n_tasks);
     for_each_piece(n_threads, gradient.data(), [&](std::int64_t task, std::int64_t t, std::int64_t first,
                                                    std::int64_t last, double *out) {
         SwapSums s;
-        kernels().add_swaps(loss_, row(t), rows(first, last), out, s);
-        SwapSums &total = sums[std::size_t(task)];
+        simd().add_swaps(loss_, row(t), rows(first, last), out, s);
+        SwapSums &total = sums[task];
         total.value += s.value;
         total.slope += s.slope;
         total.curvature += s.curvature;
@@ -137,7 +130,7 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
     // The longest chain of additions: a row's pairs by eights within a piece, the pieces of a task, the tasks.
     std::int64_t longest = 0, n_rows_of_pairs = 0;
     for (std::int64_t q = 0; q < problem_->n_queries(); ++q) {
-        const std::int64_t n = problem_->length(q), depth = problem_->depth[std::size_t(q)];
+        const std::int64_t n = problem_->length(q), depth = problem_->depth[q];
         longest = std::max(longest, n);
         n_rows_of_pairs += depth * (1 + n / piece_rows);
     }
@@ -160,12 +153,12 @@ SwapPoint::SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, 
 void SwapPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {
     for_each_piece(n_threads, out.data(), [&](std::int64_t, std::int64_t t, std::int64_t first, std::int64_t last,
                                               double *sums) {
-        return kernels().multiply_swaps(loss_, row(t), rows(first, last), v[std::size_t(t)], v.data() + first, sums);
+        return simd().multiply_swaps(loss_, row(t), rows(first, last), v[t], v.data() + first, sums);
     });
 }
 
 void SwapPoint::curvatures(std::int64_t t, std::int64_t first, std::int64_t last, double *out) const {
-    kernels().swap_curvatures(loss_, row(t), rows(first, last), out);
+    simd().swap_curvatures(loss_, row(t), rows(first, last), out);
 }
 
 namespace {
@@ -173,17 +166,17 @@ namespace {
 /// d_i = Σ_j ω_ij l'' over the pairs of each row of a query.
 void degrees_of(const SwapPoint &point, std::int64_t q, std::vector<double> &degree, std::vector<double> &bent) {
     const SwapProblem &p = point.problem();
-    const std::int64_t begin = p.offsets[std::size_t(q)], n = p.length(q);
-    degree.assign(std::size_t(n), 0.0);
-    bent.resize(std::size_t(n));
-    for (std::int64_t t = 0; t < std::min<std::int64_t>(p.depth[std::size_t(q)], n); ++t) {
+    const std::int64_t begin = p.offsets[q], n = p.length(q);
+    degree.assign(n, 0.0);
+    bent.resize(n);
+    for (std::int64_t t = 0; t < std::min<std::int64_t>(p.depth[q], n); ++t) {
         point.curvatures(begin + t, begin + t + 1, begin + n, bent.data());
         double own = 0;
         for (std::int64_t j = t + 1; j < n; ++j) {
-            degree[std::size_t(j)] += bent[std::size_t(j - t - 1)];
-            own += bent[std::size_t(j - t - 1)];
+            degree[j] += bent[j - t - 1];
+            own += bent[j - t - 1];
         }
-        degree[std::size_t(t)] += own;
+        degree[t] += own;
     }
 }
 
@@ -191,7 +184,7 @@ void degrees_of(const SwapPoint &point, std::int64_t q, std::vector<double> &deg
 ///
 /// With d the degrees and h the curvatures, XᵀΛX = Σ_i d_i x_i x_iᵀ - Σ_t (x_t y_tᵀ + y_t x_tᵀ) over the first
 /// rows t, y_t = Σ_{j > t} h_tj x_j: a sum of as many outer products as there are rows, and two for each first
-/// row, where the sum over pairs would take depth times as many. Rows are centred by query, which changes
+/// row, where the sum over pairs would take depth times as many. Rows are centered by query, which changes
 /// nothing and saves float32 from large offsets.
 template <class Storage>
 class SwapGram {
@@ -199,40 +192,28 @@ class SwapGram {
 
 public:
     SwapGram(const Storage &storage, std::int64_t padded)
-        : product(std::size_t(padded * padded)), storage_(storage), n_(storage.n_columns), padded_(padded),
-          a_(std::size_t(block_rows * padded)), b_(a_.size()), x_(std::size_t(padded)),
-          y_(std::size_t(slab_rows * padded)), tops_(y_.size()), mean_(std::size_t(n_)) {}
+        : product(padded), storage_(storage), padded_(padded), x_(padded), y_(slab_rows * padded),
+          tops_(y_.size()) {}
 
-    std::vector<double> product;  // on and above the diagonal, padded
+    CrossProduct<Real> product;
 
     void add(Order order, const SwapPoint &point, std::int64_t q) {
         const SwapProblem &p = point.problem();
-        const std::int64_t begin = p.offsets[std::size_t(q)], n = p.length(q);
-        const std::int64_t depth = std::min<std::int64_t>(p.depth[std::size_t(q)], n);
+        const std::int64_t begin = p.offsets[q], n = p.length(q);
+        const std::int64_t depth = std::min<std::int64_t>(p.depth[q], n);
         if (depth == 0) return;
         degrees_of(point, q, degree_, bent_);
-        const RowRange<Storage> rows(storage_, order, begin, n);
-        std::fill(mean_.begin(), mean_.end(), 0.0);
-        shares_.assign(std::size_t(n), 1.0 / double(n));
-        rows.add(shares_.data(), mean_.data());
-        bent_.resize(std::size_t(slab_rows * piece_rows));
+        const CenteredRows<Storage> rows(storage_, order, begin, n);
+        bent_.resize(slab_rows * piece_rows);
         for (std::int64_t slab = 0; slab < depth; slab += slab_rows)
             add_slab(rows, point, begin, slab, std::min(slab + slab_rows, depth), n);
     }
 
-    void flush() {
-        if constexpr (std::is_same_v<Real, float>)
-            kernels().add_cross_product_f32(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-        else
-            kernels().add_cross_product_f64(filled_, padded_, 0, padded_, a_.data(), b_.data(), product.data());
-        filled_ = 0;
-    }
-
 private:
-    static constexpr std::int64_t block_rows = 96, slab_rows = 64;
+    static constexpr std::int64_t slab_rows = 64;
 
     /// The first rows [slab, end) with all rows after them; with the first slab, the term of the degrees.
-    void add_slab(const RowRange<Storage> &rows, const SwapPoint &point, std::int64_t begin, std::int64_t slab,
+    void add_slab(const CenteredRows<Storage> &rows, const SwapPoint &point, std::int64_t begin, std::int64_t slab,
                   std::int64_t end, std::int64_t n) {
         std::fill(y_.begin(), y_.end(), Real(0));
         for (std::int64_t first = slab; first < n; first += piece_rows) {
@@ -243,18 +224,18 @@ private:
                                  bent_.data() + (t - slab) * piece_rows + (after - first));
             }
             for (std::int64_t j = first; j < last; ++j) {
-                if (degree_[std::size_t(j)] == 0.0) continue;
-                unpack(rows, j, x_.data());
+                if (degree_[j] == 0.0) continue;
+                rows.unpack(j, 0, padded_, x_.data());
                 if (j < end) std::copy_n(x_.data(), padded_, tops_.data() + (j - slab) * padded_);
                 for (std::int64_t t = slab; t < std::min(end, j); ++t) {
-                    const double h = bent_[std::size_t((t - slab) * piece_rows + j - first)];
-                    if (h != 0.0) axpy(Real(h), x_.data(), y_.data() + (t - slab) * padded_);
+                    const double h = bent_[(t - slab) * piece_rows + j - first];
+                    if (h != 0.0) kernels_.axpy(padded_, Real(h), x_.data(), y_.data() + (t - slab) * padded_);
                 }
-                if (slab == 0) put(x_.data(), Real(degree_[std::size_t(j)]), x_.data());
+                if (slab == 0) put(x_.data(), Real(degree_[j]), x_.data());
             }
         }
         for (std::int64_t t = slab; t < end; ++t) {
-            if (degree_[std::size_t(t)] == 0.0) continue;
+            if (degree_[t] == 0.0) continue;
             const Real *x = tops_.data() + (t - slab) * padded_, *y = y_.data() + (t - slab) * padded_;
             put(x, Real(-1), y);
             put(y, Real(-1), x);
@@ -262,24 +243,17 @@ private:
     }
     /// The term factor·x yᵀ.
     void put(const Real *x, Real factor, const Real *y) {
-        std::copy_n(x, padded_, a_.data() + filled_ * padded_);
-        for (std::int64_t c = 0; c < padded_; ++c) b_[std::size_t(filled_ * padded_ + c)] = factor * y[c];
-        if (++filled_ == block_rows) flush();
-    }
-    void axpy(Real a, const Real *x, Real *y) const {
-        if constexpr (std::is_same_v<Real, float>) kernels().axpy_f32(padded_, a, x, y);
-        else kernels().axpy_f64(padded_, a, x, y);
-    }
-    void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) const {
-        rows.unpack(i, out);
-        for (std::int64_t c = 0; c < n_; ++c) out[c] = Real(double(out[c]) - mean_[std::size_t(c)]);
-        std::fill(out + n_, out + padded_, Real(0));
+        std::copy_n(x, padded_, product.a());
+        Real *b = product.b();
+        for (std::int64_t c = 0; c < padded_; ++c) b[c] = factor * y[c];
+        product.add();
     }
 
+    const RowKernels<Real> &kernels_ = simd().of<Real>();
     Storage storage_;
-    std::int64_t n_, padded_, filled_ = 0;
-    std::vector<Real> a_, b_, x_, y_, tops_;
-    std::vector<double> mean_, shares_, degree_, bent_;
+    std::int64_t padded_;
+    std::vector<Real> x_, y_, tops_;
+    std::vector<double> degree_, bent_;
 };
 
 }  // namespace
@@ -287,42 +261,29 @@ private:
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
     const PaddedSquare square(n_columns(rows));
     const std::vector<std::int64_t> bounds = point.problem().query_parts(square.n_parts());
-    std::vector<std::vector<double>> parts(bounds.size() - 1);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(parts.size()), n_threads, [&](std::int64_t k) {
-            SwapGram<Storage> gram(storage, square.padded);
-            for (std::int64_t q = bounds[std::size_t(k)]; q < bounds[std::size_t(k) + 1]; ++q)
-                gram.add(order, point, q);
-            gram.flush();
-            parts[std::size_t(k)] = std::move(gram.product);
-        });
-    }, rows);
-    return square.sum(parts, 1.0, n_threads);
+    return square.sum(parts_of(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                               [&](const auto &storage, std::int64_t k) {
+        SwapGram gram(storage, square.padded);
+        for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) gram.add(order, point, q);
+        gram.product.flush();
+        return std::move(gram.product.sum);
+    }), 1.0, n_threads);
 }
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const SwapPoint &point, int n_threads) {
     const std::vector<std::int64_t> bounds = point.problem().query_parts(n_accumulators(rows));
-    std::vector<std::vector<double>> parts(bounds.size() - 1);
-    std::visit([&]<class Storage>(const Storage &storage) {
-        parallel_for(std::int64_t(parts.size()), n_threads, [&](std::int64_t k) {
-            std::vector<double> &out = parts[std::size_t(k)], degree, bent;
-            out.assign(std::size_t(storage.n_columns), 0.0);
-            for (std::int64_t q = bounds[std::size_t(k)]; q < bounds[std::size_t(k) + 1]; ++q) {
-                degrees_of(point, q, degree, bent);
-                const std::int64_t begin = point.problem().offsets[std::size_t(q)];
-                for (std::int64_t i = 0; i < std::int64_t(degree.size()); ++i) {
-                    if (degree[std::size_t(i)] == 0.0) continue;
-                    const std::int64_t row = order.empty() ? begin + i : order[std::size_t(begin + i)];
-                    for_each_entry(storage, row, [&](std::size_t c, double x) {
-                        out[c] += degree[std::size_t(i)] * x * x;
-                    });
-                }
-            }
-        });
-    }, rows);
-    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
-    reduce(parts, out, n_threads);
-    return out;
+    return sum_diagonal(rows, std::int64_t(bounds.size()) - 1, n_threads,
+                        [&](const auto &storage, std::int64_t k) {
+        std::vector<double> out(storage.n_columns), degree, bent;
+        for (std::int64_t q = bounds[k]; q < bounds[k + 1]; ++q) {
+            degrees_of(point, q, degree, bent);
+            for (std::int64_t i = 0; i < std::int64_t(degree.size()); ++i)
+                if (degree[i] != 0.0)
+                    for_each_entry(storage, row_at(order, point.problem().offsets[q] + i),
+                                   [&](std::int64_t c, double x) { out[c] += degree[i] * x * x; });
+        }
+        return out;
+    });
 }
 
 }  // namespace linrank

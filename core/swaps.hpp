@@ -7,15 +7,10 @@
 // place; the depth is the cut-off of the measure, beyond which no swap changes anything. So a row has at most
 // depth pairs, and they are visited, not listed: the rows after one row lie side by side in memory.
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
-#include "loss.hpp"
-#include "pages.hpp"
+#include "loss_point.hpp"
 #include "products.hpp"
-#include "simd.hpp"
 
 namespace linrank {
 
@@ -30,7 +25,7 @@ struct SwapProblem {
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
     std::int64_t length(std::int64_t q) const {
-        return offsets[std::size_t(q) + 1] - offsets[std::size_t(q)];
+        return offsets[q + 1] - offsets[q];
     }
     SwapRow row(std::int64_t t, double z) const {
         const auto i = std::size_t(t);
@@ -46,21 +41,9 @@ struct SwapProblem {
 };
 
 /// The loss at one vector of scores.
-class SwapPoint {
+class SwapPoint : public LossPoint {
 public:
     SwapPoint(std::shared_ptr<const SwapProblem> problem, PairLoss loss, std::span<const double> z, int n_threads);
-
-    double value = 0;            // L
-    double sum_of_slacks = 0;    // Σ ω max(0, ξ)
-    double inner_slacks = 0;     // Σ ω max(0, ξ - ε) of huber, else 0
-    double n_violations = 0;     // Σ ω over ξ > 0
-    double total_curvature = 0;  // Σ ω l''(ξ)
-    PageArray<double> gradient;
-    // How far rounding may have taken these from their exact values at the scores as they are given.
-    double value_error = 0;
-    double slacks_error = 0;    // of sum_of_slacks
-    double dual_error = 0;      // of both sums of slacks, and of n_violations
-    double gradient_error = 0;  // 2-norm
 
     /// out = ∇²L(z)·v.
     void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;

@@ -20,4 +20,13 @@ void sum_triangle(std::int64_t n, std::int64_t step, std::span<double> out, int 
 void symmetric_product(const double *q, std::int64_t stride, std::span<const double> v,
                        std::span<double> out, int n_threads);
 
+// Solving with a symmetric positive definite matrix.
+
+/// Overwrites the lower triangle of the row-major n × n matrix by its Cholesky factor; false if the
+/// matrix is not positive definite to working precision.
+bool cholesky_factor(std::span<double> matrix, std::int64_t n);
+
+/// Overwrites b by the solution of L Lᵀ x = b.
+void cholesky_solve(std::span<const double> factor, std::int64_t n, std::span<double> b);
+
 }  // namespace linrank

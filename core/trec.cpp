@@ -10,7 +10,6 @@
 
 #include "decimal.hpp"
 #include "parallel.hpp"
-#include "partition.hpp"
 
 namespace linrank::trec {
 namespace {
@@ -70,7 +69,7 @@ std::optional<std::string> read_value(std::string_view word, const char *what, d
 }
 
 std::string wrong_columns(Kind kind, std::size_t n) {
-    const auto own = static_cast<std::size_t>(kind), other = 1 - own;
+    const auto own = std::size_t(kind), other = 1 - own;
     std::string message = "expected " + std::to_string(n_columns[own]) + " columns " + form[own] +
                           ", got " + std::to_string(n);
     if (n == n_columns[other])
@@ -79,29 +78,15 @@ std::string wrong_columns(Kind kind, std::size_t n) {
     return message;
 }
 
-std::uint64_t mixed(std::uint64_t h) {
-    h ^= h >> 32;
-    h *= 0xD6E8FEB86659FD93u;
-    h ^= h >> 32;
-    return h;
-}
-
 std::uint64_t hash_of(std::int64_t query, std::string_view word) {
-    return mixed(std::hash<std::string_view>{}(word) + mixed(static_cast<std::uint64_t>(query)));
-}
-
-/// A power of two, more than twice n: open addressing ends soon.
-std::size_t n_slots(std::size_t n) {
-    std::size_t size = 16;
-    while (size < 2 * n + 2) size *= 2;
-    return size;
+    return mixed_hash(std::hash<std::string_view>{}(word) + mixed_hash(std::uint64_t(query)));
 }
 
 }  // namespace
 
 void WordList::push(std::string_view word) {
     text.insert(text.end(), word.begin(), word.end());
-    offsets.push_back(static_cast<std::int64_t>(text.size()));
+    offsets.push_back(std::int64_t(text.size()));
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -118,7 +103,7 @@ std::optional<Fault> Reader::read(std::string_view block) {
 }
 
 Table Reader::take() {
-    slots.clear();  // they number the ids of the table
+    index = {};  // of the ids of the table
     n_lines = 0;
     return std::exchange(table, {});
 }
@@ -127,7 +112,7 @@ std::optional<std::string> Reader::read_line(std::string_view line) {
     std::array<std::string_view, 6> words;
     const std::size_t n = split(line, words);
     if (n == 0) return {};
-    if (n != n_columns[static_cast<std::size_t>(kind)]) return wrong_columns(kind, n);
+    if (n != n_columns[int(kind)]) return wrong_columns(kind, n);
     if (std::memchr(line.data(), '\0', line.size()) != nullptr)
         return "NUL byte; expected text";
     double value = 0.0;
@@ -146,55 +131,41 @@ std::int64_t Reader::query_of(std::string_view id) {
     const Words ids = table.query_ids.view();
     // Lines of one query mostly come together.
     if (!table.query.empty() && ids[table.query.back()] == id) return table.query.back();
-    if (slots.size() < n_slots(static_cast<std::size_t>(ids.size()) + 1)) grow();
-    std::size_t at = hash_of(0, id) & (slots.size() - 1);
-    while (slots[at] >= 0 && ids[slots[at]] != id) at = (at + 1) & (slots.size() - 1);
-    if (slots[at] < 0) {
-        slots[at] = ids.size();
-        table.query_ids.push(id);
-    }
-    return slots[at];
-}
-
-void Reader::grow() {
-    const Words ids = table.query_ids.view();
-    slots.assign(2 * n_slots(static_cast<std::size_t>(ids.size()) + 1), -1);
-    for (std::int64_t q = 0; q < ids.size(); ++q) {
-        std::size_t at = hash_of(0, ids[q]) & (slots.size() - 1);
-        while (slots[at] >= 0) at = (at + 1) & (slots.size() - 1);
-        slots[at] = q;
-    }
+    const std::int64_t known = index.find(hash_of(0, id), [&](std::int64_t q) { return ids[q] == id; });
+    if (known >= 0) return known;
+    index.reserve([&](std::int64_t q) { return hash_of(0, ids[q]); });
+    const std::int64_t number = ids.size();
+    table.query_ids.push(id);
+    index.insert(hash_of(0, id));
+    return number;
 }
 
 // ---- documents of a query ---------------------------------------------------------------------
 
 DocumentIndex::DocumentIndex(std::span<const std::int64_t> query, Words documents)
-    : query(query), documents(documents), hashes(query.size()), slots(n_slots(query.size()), -1) {
+    : query(query), documents(documents), hashes(query.size()) {
     for (std::size_t row = 0; row < query.size(); ++row) {
-        const std::string_view document = documents[static_cast<std::int64_t>(row)];
+        const std::string_view document = documents[std::int64_t(row)];
         hashes[row] = hash_of(query[row], document);
-        const std::size_t at = slot_of(query[row], document, hashes[row]);
-        if (slots[at] < 0) {
-            slots[at] = static_cast<std::int64_t>(row);
-        } else if (repeated < 0) {
-            repeated = static_cast<std::int64_t>(row);
-            earlier = slots[at];
+        const std::int64_t known = find(query[row], document, hashes[row]);
+        if (known >= 0 && repeated < 0) {
+            repeated = std::int64_t(row);
+            earlier = known;
         }
+        index.reserve([&](std::int64_t r) { return hashes[r]; });
+        index.insert(hashes[row]);
     }
 }
 
-std::size_t DocumentIndex::slot_of(std::int64_t q, std::string_view document,
-                                   std::uint64_t hash) const {
-    std::size_t at = hash & (slots.size() - 1);
-    for (; slots[at] >= 0; at = (at + 1) & (slots.size() - 1)) {
-        const auto row = static_cast<std::size_t>(slots[at]);
-        if (hashes[row] == hash && query[row] == q && documents[slots[at]] == document) break;
-    }
-    return at;
+/// The first of them that was inserted.
+std::int64_t DocumentIndex::find(std::int64_t q, std::string_view document, std::uint64_t hash) const {
+    return index.find(hash, [&](std::int64_t row) {
+        return hashes[row] == hash && query[row] == q && documents[row] == document;
+    });
 }
 
 std::int64_t DocumentIndex::find(std::int64_t q, std::string_view document) const {
-    return slots[slot_of(q, document, hash_of(q, document))];
+    return find(q, document, hash_of(q, document));
 }
 
 std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
@@ -202,19 +173,18 @@ std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
                                    int n_threads) {
     std::vector<std::int64_t> places(rows.size());
     const std::vector<std::int64_t> cuts = cut_queries(offsets);
-    parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+    parallel_for(std::int64_t(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
         std::vector<std::int64_t> order;
-        const auto c = static_cast<std::size_t>(chunk);
+        const auto c = std::size_t(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
-            const auto at = static_cast<std::size_t>(q);
-            order.resize(static_cast<std::size_t>(offsets[at + 1] - offsets[at]));
+            const auto at = std::size_t(q);
+            order.resize(offsets[at + 1] - offsets[at]);
             std::iota(order.begin(), order.end(), offsets[at]);
             std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-                return documents[rows[static_cast<std::size_t>(a)]] <
-                       documents[rows[static_cast<std::size_t>(b)]];
+                return documents[rows[a]] < documents[rows[b]];
             });
             for (std::size_t i = 0; i < order.size(); ++i)
-                places[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+                places[order[i]] = std::int64_t(i);
         }
     });
     return places;

@@ -1,11 +1,11 @@
 // TREC files: judgements `qid iteration docid relevance` and runs `qid Q0 docid rank score tag`.
 #pragma once
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "hash_index.hpp"
 
 namespace linrank::trec {
 
@@ -15,11 +15,11 @@ struct Words {
     std::span<const std::int64_t> offsets;
 
     std::string_view operator[](std::int64_t i) const {
-        const auto at = static_cast<std::size_t>(i);
-        const auto begin = static_cast<std::size_t>(offsets[at]);
-        return {text.data() + begin, static_cast<std::size_t>(offsets[at + 1]) - begin};
+        const auto at = std::size_t(i);
+        const auto begin = std::size_t(offsets[at]);
+        return {text.data() + begin, std::size_t(offsets[at + 1]) - begin};
     }
-    std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+    std::int64_t size() const { return std::int64_t(offsets.size()) - 1; }
 };
 
 struct WordList {
@@ -63,11 +63,10 @@ private:
     Kind kind;
     Table table;
     std::int64_t n_lines = 0;
-    std::vector<std::int64_t> slots;  // hash table of the query ids; -1: free
+    HashIndex<std::uint64_t> index;  // of the query ids
 
     std::optional<std::string> read_line(std::string_view line);
     std::int64_t query_of(std::string_view id);
-    void grow();
 };
 
 /// The rows of a file by (query, document).
@@ -85,9 +84,9 @@ private:
     std::span<const std::int64_t> query;
     Words documents;
     std::vector<std::uint64_t> hashes;  // by row
-    std::vector<std::int64_t> slots;
+    HashIndex<std::uint64_t> index;
 
-    std::size_t slot_of(std::int64_t query, std::string_view document, std::uint64_t hash) const;
+    std::int64_t find(std::int64_t query, std::string_view document, std::uint64_t hash) const;
 };
 
 /// Of the documents rows[offsets[q]..offsets[q+1]) of each query, the place of each in the order of

@@ -1,4 +1,4 @@
-// The pair sums as the literature computes them, one way of counting a file, on one thread, in double.
+// The pair sums as the literature computes them, on one thread, in double.
 // For comparison and teaching: the production sweeps are in ../pair_sweep and ../level_sums.
 //
 // Lee & Lin (2014) need, for every row i of a query and for some vector v, the sums over its violators
@@ -42,14 +42,5 @@ using Count = void (*)(const SortedQuery &query, std::span<const double> v, std:
 
 /// The way of that name. Throws std::invalid_argument for another name.
 Count counting(std::string_view name);
-
-void count_by_score_tree(const SortedQuery &, std::span<const double>, std::span<double>,
-                         std::span<double>);
-void count_by_prefix_table(const SortedQuery &, std::span<const double>, std::span<double>,
-                           std::span<double>);
-void count_by_wavelet(const SortedQuery &, std::span<const double>, std::span<double>,
-                      std::span<double>);
-void count_by_two_pointers(const SortedQuery &, std::span<const double>, std::span<double>,
-                           std::span<double>);
 
 }  // namespace linrank::published

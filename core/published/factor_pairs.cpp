@@ -1,10 +1,6 @@
 #include "factor_pairs.hpp"
 
-#include <algorithm>
-#include <variant>
-#include <vector>
-
-#include "../row_range.hpp"
+#include "../queries.hpp"
 
 namespace linrank::published {
 namespace {
@@ -12,29 +8,24 @@ namespace {
 /// The rows of a query in ascending order of level: the losers of the pairs of by_level[s] are all before
 /// lower[s], so a loop over pairs neither looks at levels nor reads a list.
 struct LevelOrder {
-    std::vector<std::int32_t> by_level, lower, first;
+    std::vector<std::int32_t> by_level;
+    std::vector<std::int64_t> first, lower;
 
     void arrange(const PairProblem &pairs, std::int64_t q) {
         const std::int32_t *level = pairs.levels.data() + pairs.begin(q);
-        const std::size_t n = std::size_t(pairs.length(q));
-        first.assign(std::size_t(pairs.n_levels[std::size_t(q)]) + 1, 0);
-        for (std::size_t i = 0; i < n; ++i) ++first[std::size_t(level[i]) + 1];
-        for (std::size_t r = 1; r < first.size(); ++r) first[r] += first[r - 1];
-        std::vector<std::int32_t> next(first.begin(), first.end() - 1);
+        const std::int64_t n = pairs.length(q);
         by_level.resize(n), lower.resize(n);
-        for (std::size_t i = 0; i < n; ++i) {
-            const std::size_t s = std::size_t(next[std::size_t(level[i])]++);
-            by_level[s] = std::int32_t(i);
-            lower[s] = first[std::size_t(level[i])];
-        }
+        first = counting_sort(n, pairs.n_levels[q], [&](std::int64_t i) { return level[i]; },
+                              [&](std::int64_t i, std::int64_t s) { by_level[s] = std::int32_t(i); });
+        for (std::int64_t s = 0; s < n; ++s) lower[s] = first[level[by_level[s]]];
     }
 
     /// visit(i, j) for every pair, rows counted from the beginning of the query.
     template <class Visit>
     void each_pair(const Visit &visit) const {
         for (std::size_t s = std::size_t(first[1]); s < by_level.size(); ++s)
-            for (std::int32_t r = 0; r < lower[s]; ++r)
-                visit(std::int64_t(by_level[s]), std::int64_t(by_level[std::size_t(r)]));
+            for (std::int64_t r = 0; r < lower[s]; ++r)
+                visit(std::int64_t(by_level[s]), std::int64_t(by_level[r]));
     }
 };
 
@@ -46,22 +37,21 @@ class Differences;
 template <class Value>
 class Differences<DenseRows<Value>> {
 public:
-    explicit Differences(std::int64_t n) : padded_((n + 15) / 16 * 16), x_(std::size_t(padded_)) {}
+    explicit Differences(std::int64_t n) : padded_((n + 15) / 16 * 16), x_(padded_) {}
 
     void load(const RowRange<DenseRows<Value>> &range, std::int64_t n_rows) {
-        rows_.resize(std::size_t(n_rows * padded_));
+        rows_.resize(n_rows * padded_);
         for (std::int64_t t = 0; t < n_rows; ++t) range.unpack(t, rows_.data() + t * padded_);
     }
     std::int64_t n_columns() const { return padded_; }
     void take(std::int64_t i, std::int64_t j) {
         const double *winner = rows_.data() + i * padded_, *loser = rows_.data() + j * padded_;
-        for (std::int64_t c = 0; c < padded_; ++c) x_[std::size_t(c)] = winner[c] - loser[c];
+        for (std::int64_t c = 0; c < padded_; ++c) x_[c] = winner[c] - loser[c];
     }
-    double dot(const double *w) const { return kernels_.dot_vectors(padded_, x_.data(), w); }
-    void add(double a, double *w) const { kernels_.axpy_f64(padded_, a, x_.data(), w); }
+    double dot(const double *w) const { return simd().dot_vectors(padded_, x_.data(), w); }
+    void add(double a, double *w) const { simd().of_double.axpy(padded_, a, x_.data(), w); }
 
 private:
-    const Kernels &kernels_ = kernels();
     std::int64_t padded_;
     std::vector<double> x_, rows_;
 };
@@ -77,23 +67,16 @@ public:
     void take(std::int64_t i, std::int64_t j) { winner_ = range_->row(i), loser_ = range_->row(j); }
     double dot(const double *w) const {
         double sum = 0;
-        each(winner_, [&](std::size_t c, double x) { sum += x * w[c]; });
-        each(loser_, [&](std::size_t c, double x) { sum -= x * w[c]; });
+        for_each_entry(range_->rows, winner_, [&](std::int64_t c, double x) { sum += x * w[c]; });
+        for_each_entry(range_->rows, loser_, [&](std::int64_t c, double x) { sum -= x * w[c]; });
         return sum;
     }
     void add(double a, double *w) const {
-        each(winner_, [&](std::size_t c, double x) { w[c] += a * x; });
-        each(loser_, [&](std::size_t c, double x) { w[c] -= a * x; });
+        for_each_entry(range_->rows, winner_, [&](std::int64_t c, double x) { w[c] += a * x; });
+        for_each_entry(range_->rows, loser_, [&](std::int64_t c, double x) { w[c] -= a * x; });
     }
 
 private:
-    template <class Body>
-    void each(std::int64_t row, const Body &body) const {
-        const auto &rows = range_->rows;
-        for (std::int64_t k = rows.offsets[row]; k < rows.offsets[row + 1]; ++k)
-            body(std::size_t(rows.columns[k]), double(rows.values[k]));
-    }
-
     std::int64_t n_columns_, winner_ = 0, loser_ = 0;
     const RowRange<CsrRows<Value>> *range_ = nullptr;
 };
@@ -173,9 +156,9 @@ public:
         const Factors v{V, p_.n_factors};
         levels_.each_pair([&](std::int64_t i, std::int64_t j) {
             const double alpha = v.dot(i, j);
-            c_[std::size_t(i)] -= alpha;
-            c_[std::size_t(j)] += alpha;
-            v.add_slopes(i, j, t_[std::size_t(i)] - t_[std::size_t(j)] - 1.0, slopes_.data());
+            c_[i] -= alpha;
+            c_[j] += alpha;
+            v.add_slopes(i, j, t_[i] - t_[j] - 1.0, slopes_.data());
         });
         move(q, rate, V);
         const double sum = add_coefficients(v);
@@ -189,16 +172,16 @@ private:
     }
     void arrange(std::int64_t q) {
         levels_.arrange(p_.pairs, q);
-        c_.assign(std::size_t(p_.pairs.length(q)), 0.0);
-        slopes_.assign(std::size_t(p_.pairs.length(q) * p_.n_factors), 0.0);
+        c_.assign(p_.pairs.length(q), 0.0);
+        slopes_.assign(p_.pairs.length(q) * p_.n_factors, 0.0);
     }
     /// c += the coefficients of β_q = Σ c_i x_i; returns the sum of α.
     double add_coefficients(const Factors &v) {
         double sum = 0;
         levels_.each_pair([&](std::int64_t i, std::int64_t j) {
             const double alpha = v.dot(i, j);
-            c_[std::size_t(i)] += alpha;
-            c_[std::size_t(j)] -= alpha;
+            c_[i] += alpha;
+            c_[j] -= alpha;
             sum += alpha;
         });
         return sum;
@@ -209,7 +192,7 @@ private:
         const std::int64_t K = p_.n_factors;
         for (std::int64_t i = 0; i < p_.pairs.length(q); ++i)
             for (std::int64_t k = i * K; k < (i + 1) * K; ++k)
-                V[k] = std::clamp(V[k] - rate * slopes_[std::size_t(k)], 0.0, largest[i]);
+                V[k] = std::clamp(V[k] - rate * slopes_[k], 0.0, largest[i]);
     }
 
     const FactorPairs &p_;

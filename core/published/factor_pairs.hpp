@@ -5,8 +5,6 @@
 // with the misprints put right: the sign of the sum and of the step, -1 for -C in the gradient, and the
 // old β_q, which line 6 computes, taken off β when line 11 adds the new one.
 #pragma once
-#include <cstdint>
-#include <span>
 
 #include "../pair_sweep.hpp"
 #include "../products.hpp"

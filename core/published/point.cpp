@@ -1,14 +1,16 @@
 #include "point.hpp"
 
-#include <algorithm>
+#include <limits>
 #include <numeric>
+#include <stdexcept>
 
 namespace linrank::published {
 
 PublishedPoint::PublishedPoint(const PairProblem &problem, std::span<const double> z, Count count)
-    : gradient(z.size()), hinge_gradient(z.size()), problem_(problem), count_(count),
+    : LossPoint(z.size()), hinge_gradient(z.size()), problem_(problem), count_(count),
       order_(z.size()), z_(z.size()), degree_(z.size()), level_(z.size()) {
     Scratch scratch;
+    std::fill_n(gradient.data(), z.size(), 0.0);
     for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
         if (!problem_.has_pairs(q)) continue;
         sort(q, z);
@@ -19,17 +21,17 @@ PublishedPoint::PublishedPoint(const PairProblem &problem, std::span<const doubl
 
 void PublishedPoint::sort(std::int64_t q, std::span<const double> z) {
     const std::int64_t begin = problem_.begin(q), end = problem_.begin(q + 1);
-    // Centred scores: Σ ω ξ² is computed by expansion, which cancels when scores have an offset.
+    // Centered scores: Σ ω ξ² is computed by expansion, which cancels when scores have an offset.
     const double mean = std::accumulate(z.begin() + begin, z.begin() + end, 0.0) / double(end - begin);
     std::vector<double> s(z.begin() + begin, z.begin() + end);
     for (double &score : s) score -= mean;
     std::iota(order_.begin() + begin, order_.begin() + end, begin);
-    const auto score = [&](std::int64_t i) { return s[std::size_t(i - begin)]; };
+    const auto score = [&](std::int64_t i) { return s[i - begin]; };
     std::sort(order_.begin() + begin, order_.begin() + end,
               [&](std::int64_t i, std::int64_t j) { return score(i) < score(j); });
     for (std::size_t t = std::size_t(begin); t < std::size_t(end); ++t) {
         z_[t] = score(order_[t]);
-        level_[t] = problem_.levels[std::size_t(order_[t])];
+        level_[t] = problem_.levels[order_[t]];
     }
 }
 
@@ -41,9 +43,7 @@ void PublishedPoint::count(std::int64_t q, const Value &v, Scratch &scratch) con
     scratch.below.resize(n);
     for (std::size_t t = 0; t < n; ++t)
         scratch.v[t] = problem_.u(order_[begin + t]) * v(begin + t);
-    const SortedQuery query{{z_.data() + begin, n},
-                            {level_.data() + begin, n},
-                            problem_.n_levels[std::size_t(q)]};
+    const SortedQuery query{{z_.data() + begin, n}, {level_.data() + begin, n}, problem_.n_levels[q]};
     count_(query, scratch.v, scratch.above, scratch.below);
 }
 
@@ -55,7 +55,7 @@ void PublishedPoint::evaluate(std::int64_t q, Scratch &scratch) {
         const double above = weight(t) * scratch.above[t - begin];
         const double below = weight(t) * scratch.below[t - begin];
         degree_[t] = above + below;
-        hinge_gradient[std::size_t(order_[t])] = above - below;
+        hinge_gradient[order_[t]] = above - below;
         n_violations += above;
         sum_of_slacks += above + (above - below) * z_[t];
         value += above;
@@ -64,15 +64,15 @@ void PublishedPoint::evaluate(std::int64_t q, Scratch &scratch) {
     for (std::size_t t = begin; t < begin + n; ++t) {
         const double sums = scratch.above[t - begin] + scratch.below[t - begin];
         const double laplacian = degree_[t] * z_[t] - weight(t) * sums;
-        const double slope = hinge_gradient[std::size_t(order_[t])];
-        gradient[std::size_t(order_[t])] = 2.0 * (laplacian + slope);
+        const double slope = hinge_gradient[order_[t]];
+        gradient[order_[t]] = 2.0 * (laplacian + slope);
         value += (laplacian + 2.0 * slope) * z_[t];
     }
 }
 
 void PublishedPoint::multiply(std::span<const double> v, std::span<double> out) const {
     std::fill(out.begin(), out.end(), 0.0);
-    const auto value = [&](std::size_t t) { return v[std::size_t(order_[t])]; };
+    const auto value = [&](std::size_t t) { return v[order_[t]]; };
     Scratch scratch;
     for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
         if (!problem_.has_pairs(q)) continue;
@@ -80,11 +80,58 @@ void PublishedPoint::multiply(std::span<const double> v, std::span<double> out) 
         const std::size_t begin = std::size_t(problem_.begin(q));
         for (std::size_t t = 0; t < scratch.v.size(); ++t) {
             const double weight = problem_.c(q) * problem_.u(order_[begin + t]);
-            out[std::size_t(order_[begin + t])] =
+            out[order_[begin + t]] =
                 2.0 * (degree_[begin + t] * value(begin + t) -
                        weight * (scratch.above[t] + scratch.below[t]));
         }
     }
+}
+
+ExplicitPairs::ExplicitPairs(const PairProblem &p) : problem(p) {
+    if (p.n_rows() > std::numeric_limits<std::int32_t>::max())
+        throw std::invalid_argument("explicit pairs take at most 2^31 - 1 rows");
+    for (std::int64_t q = 0; q < p.n_queries(); ++q) {
+        if (p.has_pairs(q))
+            for (std::int64_t i = p.begin(q); i < p.begin(q + 1); ++i)
+                for (std::int64_t j = p.begin(q); j < p.begin(q + 1); ++j)
+                    if (p.levels[i] > p.levels[j])
+                        pairs.push_back({std::int32_t(i), std::int32_t(j)});
+        offsets.push_back(pairs.size());
+    }
+}
+
+ExplicitPairsPoint::ExplicitPairsPoint(const ExplicitPairs &list, std::span<const double> z)
+    : LossPoint(z.size()), problem_(list.problem) {
+    std::fill_n(gradient.data(), z.size(), 0.0);
+    for (std::int64_t q = 0; q < problem_.n_queries(); ++q) {
+        for (std::size_t t = list.offsets[q]; t < list.offsets[q + 1]; ++t) {
+            const auto [i, j] = list.pairs[t];
+            const double slack = (1.0 - z[i]) + z[j];
+            if (!(slack > 0.0)) continue;
+            violated_.push_back(list.pairs[t]);
+            const double weight = problem_.c(q) * problem_.u(i) * problem_.u(j);
+            n_violations += weight;
+            sum_of_slacks += weight * slack;
+            value += weight * slack * slack;
+            gradient[i] -= 2.0 * weight * slack;
+            gradient[j] += 2.0 * weight * slack;
+        }
+        offsets_.push_back(violated_.size());
+    }
+}
+
+void ExplicitPairsPoint::multiply(std::span<const double> v, std::span<double> out) const {
+    std::fill(out.begin(), out.end(), 0.0);
+    for (std::int64_t q = 0; q < problem_.n_queries(); ++q)
+        for (std::size_t t = offsets_[q]; t < offsets_[q + 1]; ++t) {
+            const std::size_t i = std::size_t(violated_[t].preferred);
+            const std::size_t j = std::size_t(violated_[t].other);
+            const double weight =
+                problem_.c(q) * problem_.u(std::int64_t(i)) * problem_.u(std::int64_t(j));
+            const double change = 2.0 * weight * (v[i] - v[j]);
+            out[i] += change;
+            out[j] -= change;
+        }
 }
 
 }  // namespace linrank::published

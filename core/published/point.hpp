@@ -6,23 +6,17 @@
 //
 // each times c_q u_i.
 #pragma once
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "../pair_sweep.hpp"
 #include "counting.hpp"
 
 namespace linrank::published {
 
-class PublishedPoint {
+/// `value` and `gradient` are those of the squared hinge.
+class PublishedPoint : public LossPoint {
 public:
     PublishedPoint(const PairProblem &problem, std::span<const double> z, Count count);
 
-    double value = 0;          // Σ ω max(0, ξ)²
-    double sum_of_slacks = 0;  // Σ ω max(0, ξ)
-    double n_violations = 0;   // Σ ω over violated pairs
-    std::vector<double> gradient;        // of value
     std::vector<double> hinge_gradient;  // a sub-gradient of sum_of_slacks
 
     /// out = ∇²L(z)·v of the squared hinge, reusing the order of the scores.
@@ -41,8 +35,37 @@ private:
     PairProblem problem_;
     Count count_;
     std::vector<std::int64_t> order_;   // position at each place; the rest is by place, too
-    std::vector<double> z_, degree_;    // centred score; c u (l⁺ + l⁻)
+    std::vector<double> z_, degree_;    // centered score; c u (l⁺ + l⁻)
     std::vector<std::int32_t> level_;
+};
+
+// PRSVM (Chapelle & Keerthi 2010): the pairs written down, O(p) a product and in memory.
+
+/// Positions of a pair, `preferred` above `other`.
+struct Pair {
+    std::int32_t preferred, other;
+};
+
+/// All pairs of all queries; those of query q are offsets[q] .. offsets[q + 1] - 1.
+struct ExplicitPairs {
+    explicit ExplicitPairs(const PairProblem &problem);
+
+    PairProblem problem;
+    std::vector<Pair> pairs;
+    std::vector<std::size_t> offsets{0};
+};
+
+/// The squared hinge at one vector of scores: one pass over the pairs, which keeps the violated ones.
+class ExplicitPairsPoint : public LossPoint {
+public:
+    ExplicitPairsPoint(const ExplicitPairs &list, std::span<const double> z);
+
+    void multiply(std::span<const double> v, std::span<double> out) const;
+
+private:
+    PairProblem problem_;
+    std::vector<Pair> violated_;
+    std::vector<std::size_t> offsets_{0};  // of the violated pairs, by query
 };
 
 }  // namespace linrank::published

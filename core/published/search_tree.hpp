@@ -1,6 +1,7 @@
 // A binary search tree whose nodes know the sum of their subtree: the order-statistic tree of
 // Lee & Lin's equation (26). What keeps it balanced is left to avl_tree, red_black_tree and aa_tree.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct Nodes {
     };
     std::vector<Node> all{1};
 
-    Node &operator[](std::int32_t t) { return all[std::size_t(t)]; }
-    const Node &operator[](std::int32_t t) const { return all[std::size_t(t)]; }
+    Node &operator[](std::int32_t t) { return all[t]; }
+    const Node &operator[](std::int32_t t) const { return all[t]; }
 
     /// Lifts the child of t on that side into the place of t, and returns it.
     std::int32_t lift(std::int32_t t, Side side) {
@@ -43,7 +44,7 @@ struct Nodes {
 template <class Key, class Balance>
 class SearchTree {
 public:
-    void reserve(std::int64_t n_keys) { nodes_.all.reserve(std::size_t(n_keys) + 1); }
+    void reserve(std::int64_t n_keys) { nodes_.all.reserve(n_keys + 1); }
 
     void insert(Key key, double v) {
         path_.clear();
@@ -122,6 +123,109 @@ public:
 
 private:
     SearchTree<std::int32_t, Balance> tree_;
+};
+
+// AVL balance (Adelson-Velsky & Landis 1962): the heights of two siblings differ by at most one.
+
+/// The rank is the height; that of nothing is 0.
+struct Avl {
+    static constexpr std::int32_t new_rank = 1;
+
+    template <class Key>
+    static std::int32_t fix(Nodes<Key> &nodes, std::int32_t t) {
+        for (const Side side : {left, right}) {
+            const std::int32_t high = nodes[t].child[side];
+            if (height(nodes, high) <= height(nodes, nodes[t].child[other(side)]) + 1) continue;
+            // The inner grandchild first, if it is the one that is too high.
+            const auto &grandchild = nodes[high].child;
+            if (height(nodes, grandchild[other(side)]) > height(nodes, grandchild[side]))
+                nodes[t].child[side] = lift(nodes, high, other(side));
+            return lift(nodes, t, side);
+        }
+        update(nodes, t);
+        return t;
+    }
+    template <class Key>
+    static void finish(Nodes<Key> &, std::int32_t) {}
+
+private:
+    template <class Key>
+    static std::int32_t height(const Nodes<Key> &nodes, std::int32_t t) {
+        return nodes[t].rank;
+    }
+    template <class Key>
+    static void update(Nodes<Key> &nodes, std::int32_t t) {
+        const auto &child = nodes[t].child;
+        nodes[t].rank = 1 + std::max(height(nodes, child[left]), height(nodes, child[right]));
+    }
+    template <class Key>
+    static std::int32_t lift(Nodes<Key> &nodes, std::int32_t t, Side side) {
+        const std::int32_t lifted = nodes.lift(t, side);
+        update(nodes, t);
+        update(nodes, lifted);
+        return lifted;
+    }
+};
+
+// AA balance (Andersson 1993): a red-black tree in which only right children may be red, kept by two
+// operations. The rank is the number of black nodes down to a missing child, the black root included.
+
+struct Aa {
+    static constexpr std::int32_t new_rank = 1;
+
+    template <class Key>
+    static std::int32_t fix(Nodes<Key> &nodes, std::int32_t t) {
+        return split(nodes, skew(nodes, t));
+    }
+    template <class Key>
+    static void finish(Nodes<Key> &, std::int32_t) {}
+
+private:
+    /// A left child of the same rank becomes the parent.
+    template <class Key>
+    static std::int32_t skew(Nodes<Key> &nodes, std::int32_t t) {
+        return nodes[nodes[t].child[left]].rank == nodes[t].rank ? nodes.lift(t, left) : t;
+    }
+    /// Of three nodes of one rank in a row to the right, the middle one rises above the others.
+    template <class Key>
+    static std::int32_t split(Nodes<Key> &nodes, std::int32_t t) {
+        const std::int32_t second = nodes[t].child[right];
+        if (nodes[nodes[second].child[right]].rank != nodes[t].rank) return t;
+        ++nodes[second].rank;
+        return nodes.lift(t, right);
+    }
+};
+
+// Red-black balance (Guibas & Sedgewick 1978) in Okasaki's form (1999): no red node has a red child,
+// and all paths from the root to a missing child pass equally many black nodes.
+
+struct RedBlack {
+    static constexpr std::int32_t black = 0, red = 1;
+    static constexpr std::int32_t new_rank = red;
+
+    /// A black node above two reds in a row becomes a red node above two black ones: the paths keep
+    /// their number of black nodes, and the only red that may now follow a red is one level up.
+    template <class Key>
+    static std::int32_t fix(Nodes<Key> &nodes, std::int32_t t) {
+        if (nodes[t].rank == red) return t;
+        for (const Side side : {left, right}) {
+            const std::int32_t child = nodes[t].child[side];
+            if (nodes[child].rank != red) continue;
+            const bool outer = nodes[nodes[child].child[side]].rank == red;
+            const bool inner = nodes[nodes[child].child[other(side)]].rank == red;
+            if (!outer && !inner) continue;
+            if (!outer) nodes[t].child[side] = nodes.lift(child, other(side));
+            const std::int32_t top = nodes.lift(t, side);
+            nodes[top].rank = red;
+            for (const std::int32_t below : nodes[top].child) nodes[below].rank = black;
+            return top;
+        }
+        return t;
+    }
+    template <class Key>
+    static void finish(Nodes<Key> &nodes, std::int32_t root) {
+        nodes[root].rank = black;
+    }
 };
 
 }  // namespace linrank::published

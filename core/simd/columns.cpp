@@ -1,6 +1,6 @@
 // Sums by column of dense rows, in the order of the rows. Compiled without contraction of a product and a
 // sum into one operation, so that they have the same bits whatever the instructions.
-#include "columns.hpp"
+#include "kernels.hpp"
 
 #include "vector.hpp"
 
@@ -67,13 +67,13 @@ void add_weightless(const Value *x, std::int64_t n_columns, const ColumnSums<Val
 }
 
 template <bool has_weights, class Value>
-void add_columns(const DenseBlock<Value> &x, const double *weight, const ColumnSums<Value> &sums) {
+void add_all(const DenseBlock<Value> &x, const double *weight, const ColumnSums<Value> &sums) {
     constexpr int together = 4;
     const std::int64_t row_bytes = x.n_columns * std::int64_t(sizeof(Value));
     for (std::int64_t t = 0; t < x.n_rows;) {
         // The block that follows is on its way while this one is summed.
         const char *ahead = reinterpret_cast<const char *>(x.row(t + x.n_rows));
-        for (std::int64_t byte = 0; byte < together * row_bytes; byte += 64) ask_for(ahead + byte);
+        for (std::int64_t byte = 0; byte < together * row_bytes; byte += 64) prefetch_line(ahead + byte);
         const double *w = has_weights ? weight + t : nullptr;
         bool is_full = t + together <= x.n_rows;
         for (int r = 0; has_weights && is_full && r < together; ++r) is_full = w[r] > 0.0;
@@ -86,11 +86,11 @@ void add_columns(const DenseBlock<Value> &x, const double *weight, const ColumnS
 
 }  // namespace
 
-void add_columns_f32(const DenseBlock<float> &x, const double *weight, const ColumnSums<float> &sums) {
-    weight ? add_columns<true>(x, weight, sums) : add_columns<false>(x, weight, sums);
+template <class Value>
+void add_columns(const DenseBlock<Value> &x, const double *weight, const ColumnSums<Value> &sums) {
+    weight ? add_all<true>(x, weight, sums) : add_all<false>(x, weight, sums);
 }
-void add_columns_f64(const DenseBlock<double> &x, const double *weight, const ColumnSums<double> &sums) {
-    weight ? add_columns<true>(x, weight, sums) : add_columns<false>(x, weight, sums);
-}
+template void add_columns(const DenseBlock<float> &, const double *, const ColumnSums<float> &);
+template void add_columns(const DenseBlock<double> &, const double *, const ColumnSums<double> &);
 
 }  // namespace linrank::LINRANK_ISA

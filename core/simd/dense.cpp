@@ -1,6 +1,6 @@
 // Products with dense rows. A row whose length is not a multiple of eight ends with an overlapping
 // vector whose repeated lanes count for nothing, so rows need no padding.
-#include "dense.hpp"
+#include "kernels.hpp"
 
 #include "vector.hpp"
 
@@ -14,21 +14,20 @@ inline void prefetch(const DenseBlock<Value> &x, std::int64_t t) {
     for (std::int64_t r = t + 8; r < t + 12; ++r) {
         const char *row = reinterpret_cast<const char *>(x.row(r));
         for (std::int64_t byte = 0; byte < x.n_columns * std::int64_t(sizeof(Value)); byte += 64)
-            ask_for(row + byte);
+            prefetch_line(row + byte);
     }
 }
 
-template <class T, class Value>
-double dot_short(const Value *x, const T *w, std::int64_t n) {
-    T sum = 0;
-    for (std::int64_t c = 0; c < n; ++c) sum += T(x[c]) * w[c];
-    return double(sum);
+template <class Value>
+double dot_short(const Value *x, const double *w, std::int64_t n) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < n; ++c) sum += double(x[c]) * w[c];
+    return sum;
 }
 
 /// The last eight of w, with zeros where the whole vectors before have counted already.
-template <class T>
-Vec8<T> tail_of(const T *w, std::int64_t n) {
-    Vec8<T> tail = load8<T>(w + n - 8);
+inline F64x8 tail_of(const double *w, std::int64_t n) {
+    F64x8 tail = load8<double>(w + n - 8);
     for (int lane = 0; lane < 8 - int(n % 8); ++lane) tail[lane] = 0;
     return tail;
 }
@@ -69,16 +68,16 @@ template <class Value, class LanesOf>
 
 /// Rows of n_whole vectors, perhaps with a tail: the weights stay in registers and the loop over the
 /// columns is gone, a third of the time of a row of eight. The sums are those of `dot`, bit for bit.
-template <int n_whole, bool has_tail, class T, class Value>
-void dot_narrow(const DenseBlock<Value> &x, const T *w, double *out) {
+template <int n_whole, bool has_tail, class Value>
+void dot_narrow(const DenseBlock<Value> &x, const double *w, double *out) {
     const std::int64_t last = x.n_columns - 8;
-    Vec8<T> weights[n_whole], tail{};
-    for (int k = 0; k < n_whole; ++k) weights[k] = load8<T>(w + 8 * k);
+    F64x8 weights[n_whole], tail{};
+    for (int k = 0; k < n_whole; ++k) weights[k] = load8<double>(w + 8 * k);
     if constexpr (has_tail) tail = tail_of(w, x.n_columns);
     dot_rows(x, [&](const Value *r) {
-        Vec8<T> even{}, odd{};
-        for (int k = 0; k < n_whole; ++k) (k % 2 == 0 ? even : odd) += load8<T>(r + 8 * k) * weights[k];
-        if constexpr (has_tail) odd += load8<T>(r + last) * tail;
+        F64x8 even{}, odd{};
+        for (int k = 0; k < n_whole; ++k) (k % 2 == 0 ? even : odd) += load8<double>(r + 8 * k) * weights[k];
+        if constexpr (has_tail) odd += load8<double>(r + last) * tail;
         return even + odd;
     }, out);
 }
@@ -86,8 +85,8 @@ void dot_narrow(const DenseBlock<Value> &x, const T *w, double *out) {
 inline constexpr int widest_narrow = 2;  // vectors: beyond, the loop over the columns costs little
 
 /// dot_narrow for as many vectors as the rows have, at most n_whole.
-template <int n_whole, class T, class Value>
-void dot_as_narrow(const DenseBlock<Value> &x, const T *w, double *out) {
+template <int n_whole, class Value>
+void dot_as_narrow(const DenseBlock<Value> &x, const double *w, double *out) {
     if (x.n_columns / 8 != n_whole) {
         if constexpr (n_whole > 1) dot_as_narrow<n_whole - 1>(x, w, out);
     } else if (x.n_columns % 8 != 0) {
@@ -97,8 +96,10 @@ void dot_as_narrow(const DenseBlock<Value> &x, const T *w, double *out) {
     }
 }
 
-template <class T, class Value>
-void dot(const DenseBlock<Value> &x, const T *w, double *out) {
+}  // namespace
+
+template <class Value>
+void dot(const DenseBlock<Value> &x, const double *w, double *out) {
     const std::int64_t n = x.n_columns, whole = n / 8 * 8;
     if (n < 8) {
         for (std::int64_t t = 0; t < x.n_rows; ++t) out[t] = dot_short(x.row(t), w, n);
@@ -106,25 +107,27 @@ void dot(const DenseBlock<Value> &x, const T *w, double *out) {
     }
     if (n / 8 <= widest_narrow) return dot_as_narrow<widest_narrow>(x, w, out);
     const bool has_tail = whole < n;
-    const Vec8<T> tail = has_tail ? tail_of(w, n) : Vec8<T>{};
+    const F64x8 tail = has_tail ? tail_of(w, n) : F64x8{};
     dot_rows(x, [&](const Value *r) {
-        Vec8<T> even{}, odd{};
+        F64x8 even{}, odd{};
         std::int64_t c = 0;
         for (; c + 16 <= whole; c += 16) {
-            even += load8<T>(r + c) * load8<T>(w + c);
-            odd += load8<T>(r + c + 8) * load8<T>(w + c + 8);
+            even += load8<double>(r + c) * load8<double>(w + c);
+            odd += load8<double>(r + c + 8) * load8<double>(w + c + 8);
         }
-        if (c < whole) even += load8<T>(r + c) * load8<T>(w + c);
-        if (has_tail) odd += load8<T>(r + n - 8) * tail;
+        if (c < whole) even += load8<double>(r + c) * load8<double>(w + c);
+        if (has_tail) odd += load8<double>(r + n - 8) * tail;
         return even + odd;
     }, out);
 }
+
+namespace {
 
 /// Rows that come from memory are taken one by one: several in step are no pattern that the hardware
 /// looks ahead in, and cost half of the bandwidth. Cached ones go four at a time, for fewer loads and
 /// stores of the total.
 template <bool are_cached, class T, class Value>
-void add(const DenseBlock<Value> &x, const double *a, T *total) {
+void add_rows(const DenseBlock<Value> &x, const double *a, T *total) {
     const std::int64_t n = x.n_columns, whole = n / 8 * 8;
     if (n < 8) {
         for (std::int64_t t = 0; t < x.n_rows; ++t)
@@ -159,19 +162,20 @@ void add(const DenseBlock<Value> &x, const double *a, T *total) {
 
 }  // namespace
 
-void dot_f32(const DenseBlock<float> &x, const double *w, double *out) { dot<double>(x, w, out); }
-void dot_f64(const DenseBlock<double> &x, const double *w, double *out) { dot<double>(x, w, out); }
-void add_f32(const DenseBlock<float> &x, const double *a, double *total) {
-    add<false>(x, a, total);
+template <class Value>
+void add(const DenseBlock<Value> &x, const double *a, double *total) {
+    add_rows<false>(x, a, total);
 }
-void add_f64(const DenseBlock<double> &x, const double *a, double *total) {
-    add<false>(x, a, total);
+template <class Value>
+void add_cached(const DenseBlock<Value> &x, const double *a, Value *total) {
+    add_rows<true>(x, a, total);
 }
-void add_cached_f32(const DenseBlock<float> &x, const double *a, float *total) {
-    add<true>(x, a, total);
-}
-void add_cached_f64(const DenseBlock<double> &x, const double *a, double *total) {
-    add<true>(x, a, total);
-}
+
+template void dot(const DenseBlock<float> &, const double *, double *);
+template void dot(const DenseBlock<double> &, const double *, double *);
+template void add(const DenseBlock<float> &, const double *, double *);
+template void add(const DenseBlock<double> &, const double *, double *);
+template void add_cached(const DenseBlock<float> &, const double *, float *);
+template void add_cached(const DenseBlock<double> &, const double *, double *);
 
 }  // namespace linrank::LINRANK_ISA

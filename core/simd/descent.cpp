@@ -1,5 +1,5 @@
 // One pass over pairs of rows for one model, or for eight side by side.
-#include "descent.hpp"
+#include "kernels.hpp"
 
 #include "differences.hpp"
 #include "steps.hpp"
@@ -34,60 +34,42 @@ void rescale(const DescentBatch &batch, std::int64_t width, int lane, double fac
 }
 
 /// Whether a has strayed so far from 1 that it has to be taken into v.
-inline bool strays(const Learner &m) { return !(m.a > 0x1p-16 && m.a < 0x1p16); }
+inline bool must_fold(const Learner &m) { return !(m.a > 0x1p-16 && m.a < 0x1p16); }
 
 /// w = a v becomes w = v.
 inline void fold(const DescentBatch &batch, std::int64_t width, int lane) {
     rescale(batch, width, lane, batch.learners[lane].a);
 }
 
-template <class Square, class Rescale>
-LINRANK_INLINE double step_of(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
-    switch (m.algorithm) {
-        case Algorithm::passive_aggressive: return passive_aggressive_step<false>(m, dot, square);
+/// A step by a rule. Where ‖x‖² is at hand (`eager`) nothing branches on whether it is wanted.
+template <bool eager, class Square, class Rescale>
+LINRANK_INLINE double step_of(Algorithm rule, Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
+    switch (rule) {
+        case Algorithm::passive_aggressive: return passive_aggressive_step<eager>(m, dot, square);
         case Algorithm::romma: return romma_step(m, dot, square, rescale_v);
         case Algorithm::logistic: return logistic_step(m, dot);
         default: return hinge_step(m, dot);
     }
 }
 
-/// A rule that the compiler knows: on short dense rows a choice at every step would show.
-template <Algorithm algorithm> struct KnownRule {
-    static constexpr bool tracked = algorithm == Algorithm::pegasos || algorithm == Algorithm::romma;
-    static constexpr bool asks_for_square =
-        algorithm == Algorithm::passive_aggressive || algorithm == Algorithm::romma;
-    static constexpr bool projects(const Learner &) { return algorithm == Algorithm::pegasos; }
+constexpr bool tracks_norm(Algorithm rule) { return rule == Algorithm::pegasos || rule == Algorithm::romma; }
+constexpr bool asks_for_square(Algorithm rule) {
+    return rule == Algorithm::passive_aggressive || rule == Algorithm::romma;
+}
 
-    template <class Square, class Rescale>
-    LINRANK_INLINE static double step(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
-        if constexpr (algorithm == Algorithm::passive_aggressive)
-            return passive_aggressive_step<true>(m, dot, square);
-        else if constexpr (algorithm == Algorithm::romma) return romma_step(m, dot, square, rescale_v);
-        else if constexpr (algorithm == Algorithm::logistic) return logistic_step(m, dot);
-        else return hinge_step(m, dot);
-    }
-};
-
-/// The rule of the learner, asked at every step: nothing beside the cache misses of a sparse row.
-template <bool tracked_> struct AnyRule {
-    static constexpr bool tracked = tracked_, asks_for_square = false;
-    static bool projects(const Learner &m) { return m.algorithm == Algorithm::pegasos; }
-
-    template <class Square, class Rescale>
-    LINRANK_INLINE static double step(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
-        return step_of(m, dot, square, rescale_v);
-    }
-};
-
-template <class Rule, class Difference, class Storage>
+/// A rule that the compiler knows: on short dense rows a choice at every step would show. Of sparse rows only
+/// whether ‖v‖² is kept is known, and the rule is asked at every step: nothing beside their cache misses.
+template <bool is_known, Algorithm known, class Difference, class Storage>
 void descend(const Storage &rows, const DescentBatch &batch) {
+    constexpr bool eager = is_known && asks_for_square(known);
     Learner m = batch.learners[0];
     Difference x(rows, batch);
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
+        const Algorithm rule = is_known ? known : m.algorithm;
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
-        double dot = x.template dot<Rule::asks_for_square>();
-        const double delta = Rule::step(m, dot, [&] { return x.square(); }, [&](double factor) {
+        double dot = x.template dot<eager>();
+        const double delta = step_of<eager>(rule, m, dot, [&] { return x.square(); }, [&](double factor) {
             batch.learners[0] = m;
             rescale(batch, 1, 0, factor);
             m = batch.learners[0];
@@ -95,12 +77,12 @@ void descend(const Storage &rows, const DescentBatch &batch) {
         });
         if (Difference::is_short || delta != 0) {
             if (batch.z) x.add_to_average(m.K * delta);
-            if constexpr (Rule::tracked) m.square += x.add_tracked(delta, dot);
+            if constexpr (tracks_norm(known)) m.square += x.add_tracked(delta, dot);
             else x.add(delta);
         }
-        if (Rule::projects(m)) project(m);
-        if constexpr (Rule::tracked) {
-            if (strays(m)) {
+        if (rule == Algorithm::pegasos) project(m);
+        if constexpr (tracks_norm(known)) {
+            if (must_fold(m)) {
                 batch.learners[0] = m;
                 fold(batch, 1, 0);
                 m = batch.learners[0];
@@ -113,24 +95,21 @@ void descend(const Storage &rows, const DescentBatch &batch) {
 
 template <class Value>
 void descend_by_rule(const DenseRows<Value> &rows, const DescentBatch &batch) {
-    using Difference = DenseDifference<Value>;
+    const auto run = [&]<Algorithm rule>() { descend<true, rule, DenseDifference<Value>>(rows, batch); };
     switch (batch.learners[0].algorithm) {
-        case Algorithm::sgd_svm: return descend<KnownRule<Algorithm::sgd_svm>, Difference>(rows, batch);
-        case Algorithm::pegasos: return descend<KnownRule<Algorithm::pegasos>, Difference>(rows, batch);
-        case Algorithm::passive_aggressive:
-            return descend<KnownRule<Algorithm::passive_aggressive>, Difference>(rows, batch);
-        case Algorithm::romma: return descend<KnownRule<Algorithm::romma>, Difference>(rows, batch);
-        case Algorithm::logistic: return descend<KnownRule<Algorithm::logistic>, Difference>(rows, batch);
+        case Algorithm::sgd_svm: return run.template operator()<Algorithm::sgd_svm>();
+        case Algorithm::pegasos: return run.template operator()<Algorithm::pegasos>();
+        case Algorithm::passive_aggressive: return run.template operator()<Algorithm::passive_aggressive>();
+        case Algorithm::romma: return run.template operator()<Algorithm::romma>();
+        case Algorithm::logistic: return run.template operator()<Algorithm::logistic>();
     }
 }
 
 template <class Value>
 void descend_by_rule(const CsrRows<Value> &rows, const DescentBatch &batch) {
     using Difference = SparseDifference<CsrRows<Value>, double>;
-    const Algorithm algorithm = batch.learners[0].algorithm;
-    if (algorithm == Algorithm::pegasos || algorithm == Algorithm::romma)
-        descend<AnyRule<true>, Difference>(rows, batch);
-    else descend<AnyRule<false>, Difference>(rows, batch);
+    if (tracks_norm(batch.learners[0].algorithm)) descend<false, Algorithm::pegasos, Difference>(rows, batch);
+    else descend<false, Algorithm::sgd_svm, Difference>(rows, batch);
 }
 
 // ---- eight models ----------------------------------------------------------------------------------
@@ -156,7 +135,7 @@ void descend_mixed(const Storage &rows, const DescentBatch &batch) {
         bool moves = false;
         for (int lane = 0; lane < batch.n_models; ++lane) {
             Learner &m = batch.learners[lane];
-            delta[lane] = step_of(m, dot[lane], square, [&](double factor) {
+            delta[lane] = step_of<false>(m.algorithm, m, dot[lane], square, [&](double factor) {
                 rescale(batch, lanes, lane, factor);
                 dot[lane] *= factor;
             });
@@ -172,7 +151,7 @@ void descend_mixed(const Storage &rows, const DescentBatch &batch) {
             Learner &m = batch.learners[lane];
             m.square += grown[lane];
             if (m.algorithm == Algorithm::pegasos) project(m);
-            if (strays(m)) fold(batch, lanes, lane);
+            if (must_fold(m)) fold(batch, lanes, lane);
             if (batch.z) count_iterate(m, batch.average, m.scale());
         }
     }
@@ -228,7 +207,7 @@ struct HingeLanes {
         K += weight * a / (strength * t);
         total += weight;
     }
-    bool stray() const { return any(active & ~((a > 0x1p-16) & (a < 0x1p16))); }
+    bool must_fold() const { return any(active & ~((a > 0x1p-16) & (a < 0x1p16))); }
 
     static bool any(I64x8 mask) {
         std::int64_t sum = 0;
@@ -250,10 +229,10 @@ void descend_hinge(const Storage &rows, const DescentBatch &batch) {
             models.square += x.add_tracked(delta, dot);
         }
         models.project();
-        if (models.stray()) {
+        if (models.must_fold()) {
             models.store(batch);
             for (int lane = 0; lane < batch.n_models; ++lane)
-                if (strays(batch.learners[lane])) fold(batch, lanes, lane);
+                if (must_fold(batch.learners[lane])) fold(batch, lanes, lane);
             models.load(batch);
         }
         if (batch.z) models.count_iterate(batch.average);

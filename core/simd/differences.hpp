@@ -1,6 +1,6 @@
 // Differences of two rows, x = x_winner - x_loser: ⟨v, x⟩, ‖x‖² and v += δ x.
 //
-// A model alone is vectorised over the columns, several are vectorised over the models: then a sparse
+// A model alone is vectorized over the columns, several are vectorized over the models: then a sparse
 // entry meets one cache line with its weight in all of them. The difference is taken in the type of the
 // rows, everything else in double; of sparse rows it is never formed.
 #pragma once
@@ -19,27 +19,41 @@ namespace {
 template <class Value>
 LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
     constexpr std::int64_t line = 64 / std::int64_t(sizeof(Value));
-    for (std::int64_t c = 0; c < n; c += line) ask_for(row + c);
-    if (n > 0) ask_for(row + n - 1);
+    for (std::int64_t c = 0; c < n; c += line) prefetch_line(row + c);
+    if (n > 0) prefetch_line(row + n - 1);
 }
 
-/// Of dense rows, for one model.
+/// The rows of dense pairs.
 template <class Value>
-class DenseDifference {
-    using Vec = Vec8<Value>;
-
+class DensePairs {
   public:
-    static constexpr bool is_short = true;  // to add nothing takes less than to guess that it is nothing
-
-    DenseDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
-        : rows_(rows), n_(rows.n_columns), whole_(n_ / 8 * 8), v_(batch.v), z_(batch.z),
-          load_rest_(n_ - whole_) {}
+    explicit DensePairs(const DenseRows<Value> &rows) : rows_(rows), n_(rows.n_columns) {}
 
     LINRANK_INLINE void prefetch(RowPair pair) const {
         prefetch_lines(row(pair.winner), n_);
         prefetch_lines(row(pair.loser), n_);
     }
     LINRANK_INLINE void prefetch_far(RowPair) const {}
+
+  protected:
+    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
+
+    const DenseRows<Value> &rows_;
+    std::int64_t n_;
+};
+
+/// Of dense rows, for one model.
+template <class Value>
+class DenseDifference : public DensePairs<Value> {
+    using DensePairs<Value>::n_, DensePairs<Value>::row;
+    using Vec = Vec8<Value>;
+
+  public:
+    static constexpr bool is_short = true;  // to add nothing takes less than to guess that it is nothing
+
+    DenseDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
+        : DensePairs<Value>(rows), whole_(n_ / 8 * 8), v_(batch.v), z_(batch.z),
+          load_rest_(n_ - whole_) {}
 
     LINRANK_INLINE void take(RowPair pair) { winner_ = row(pair.winner), loser_ = row(pair.loser); }
 
@@ -80,8 +94,6 @@ class DenseDifference {
     }
 
   private:
-    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
-
     LINRANK_INLINE Vec whole(std::int64_t c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
     LINRANK_INLINE Vec tail() const { return load_rest_(winner_ + whole_) - load_rest_(loser_ + whole_); }
     template <class Body>
@@ -90,8 +102,7 @@ class DenseDifference {
         if (whole_ < n_) body(whole_, widen(tail()));
     }
 
-    const DenseRows<Value> &rows_;
-    std::int64_t n_, whole_;
+    std::int64_t whole_;
     double *v_, *z_;
     LoadFirst load_rest_;  // behind the last columns of a row may be no memory
     const Value *winner_ = nullptr, *loser_ = nullptr;
@@ -100,19 +111,15 @@ class DenseDifference {
 
 /// Of dense rows, for all lanes: x is written down once, then every column meets a line of v.
 template <class Value>
-class DenseLanesDifference {
+class DenseLanesDifference : public DensePairs<Value> {
+    using DensePairs<Value>::n_, DensePairs<Value>::row;
+
   public:
     DenseLanesDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
-        : rows_(rows), n_(rows.n_columns), v_(batch.v), z_(batch.z), x_(batch.scratch) {}
+        : DensePairs<Value>(rows), v_(batch.v), z_(batch.z), x_(batch.scratch) {}
     ~DenseLanesDifference() {
         for (std::int64_t c = 0; c < n_; ++c) x_[c] = 0;
     }
-
-    LINRANK_INLINE void prefetch(RowPair pair) const {
-        prefetch_lines(row(pair.winner), n_);
-        prefetch_lines(row(pair.loser), n_);
-    }
-    LINRANK_INLINE void prefetch_far(RowPair) const {}
 
     LINRANK_INLINE void take(RowPair pair) {
         const Value *winner = row(pair.winner), *loser = row(pair.loser);
@@ -143,14 +150,11 @@ class DenseLanesDifference {
     LINRANK_INLINE void add_to_average(F64x8 weight) const { add_to(z_, weight); }
 
   private:
-    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
     LINRANK_INLINE void add_to(double *target, F64x8 delta) const {
         for (std::int64_t c = 0; c < n_; ++c)
             store8(target + 8 * c, load8<double>(target + 8 * c) + x_[c] * delta);
     }
 
-    const DenseRows<Value> &rows_;
-    std::int64_t n_;
     double *v_, *z_, *x_;
 };
 
@@ -173,8 +177,8 @@ class SparseDifference {
         : rows_(rows), v_(batch.v), z_(batch.z), scratch_(batch.scratch) {}
 
     LINRANK_INLINE void prefetch_far(RowPair pair) const {
-        ask_for(rows_.offsets + pair.winner);
-        ask_for(rows_.offsets + pair.loser);
+        prefetch_line(rows_.offsets + pair.winner);
+        prefetch_line(rows_.offsets + pair.loser);
     }
     LINRANK_INLINE void prefetch(RowPair pair) const { prefetch_row(pair.winner), prefetch_row(pair.loser); }
 

@@ -1,4 +1,4 @@
-#include "exponential.hpp"
+#include "kernels.hpp"
 
 #include <limits>
 
@@ -13,17 +13,8 @@ constexpr double per_log2 = 1.4426950408889634;
 // log 2 in two parts, the first of so few bits that its product with an exponent is exact.
 constexpr double log2_high = 6.93147180369123816490e-01, log2_low = 1.90821492927058770002e-10;
 
-// One register of numbers, and of their bits.
-#if defined(__AVX512F__)
-typedef F64x8 Numbers;
-typedef std::uint64_t Bits __attribute__((vector_size(64)));
-#elif defined(__AVX2__)
-typedef F64x4 Numbers;
-typedef std::uint64_t Bits __attribute__((vector_size(32)));
-#else
-typedef double Numbers __attribute__((vector_size(16)));
-typedef std::uint64_t Bits __attribute__((vector_size(16)));
-#endif
+typedef Register<double>::type Numbers;
+typedef Register<std::uint64_t>::type Bits;
 constexpr int width = int(sizeof(Numbers) / sizeof(double));
 
 /// e^x = 2^k e^r, |r| <= ½ log 2, with the Taylor polynomial of e^r: what it leaves out is below 2⁻⁵⁷.

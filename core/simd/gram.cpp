@@ -1,33 +1,15 @@
-#include "gram.hpp"
+#include "kernels.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
 namespace {
 
-template <class T> struct Lanes16;
-template <> struct Lanes16<float> { using type = F32x16; };
-template <> struct Lanes16<double> { using type = F64x16; };
-
-template <class T>
-typename Lanes16<T>::type load16(const T *p) {
-    return Memory<typename Lanes16<T>::type>::load(p);
-}
-
-// One register of the target, and how many columns of a have their sums, two registers each, in registers at
-// once: of 32, 16 and 16 there are.
-#if defined(__AVX512F__)
-constexpr int register_bytes = 64, n_held = 8;
-#elif defined(__AVX2__)
-constexpr int register_bytes = 32, n_held = 4;
-#else
-constexpr int register_bytes = 16, n_held = 4;
-#endif
-template <class T> struct Register;
-template <> struct Register<float> { typedef float type __attribute__((vector_size(register_bytes))); };
-template <> struct Register<double> { typedef double type __attribute__((vector_size(register_bytes))); };
+// How many columns of a have their sums, two registers each, in registers at once: of 32, 16 and 16 there are.
+constexpr int n_held = register_bytes == 64 ? 8 : 4;
 
 /// Copies columns [0, width) of n_rows rows side by side, in panels of `panel` columns.
 template <class T>
@@ -58,6 +40,8 @@ template <int n_vectors, class T>
                 product[r * n + k * width + lane] += double(sums[r * n_vectors + k][lane]);
 }
 
+}  // namespace
+
 // Only the tiles that touch the upper triangle. The sums of a tile stay in registers while all rows pass; the
 // product itself, in double, is touched once per call, so rounding grows with the rows of a call and not with
 // those of the data. Both sides are packed first: where a row takes a multiple of 4 KB, one column of all rows
@@ -87,23 +71,17 @@ void add_cross_product(std::int64_t n_rows, std::int64_t n, std::int64_t first, 
 
 template <class T>
 void axpy(std::int64_t n, T a, const T *x, T *y) {
-    for (std::int64_t c = 0; c < n; c += 16) {
-        Memory<typename Lanes16<T>::type>::store(y + c, load16(y + c) + load16(x + c) * a);
-    }
+    using Lanes = std::conditional_t<sizeof(T) == 4, F32x16, F64x16>;
+    for (std::int64_t c = 0; c < n; c += 16)
+        Memory<Lanes>::store(y + c, Memory<Lanes>::load(y + c) + Memory<Lanes>::load(x + c) * a);
 }
 
-}  // namespace
-
-void add_cross_product_f32(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
-                           const float *a, const float *b, double *product) {
-    add_cross_product(n_rows, n, first, last, a, b, product);
-}
-void add_cross_product_f64(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
-                           const double *a, const double *b, double *product) {
-    add_cross_product(n_rows, n, first, last, a, b, product);
-}
-void axpy_f32(std::int64_t n, float a, const float *x, float *y) { axpy(n, a, x, y); }
-void axpy_f64(std::int64_t n, double a, const double *x, double *y) { axpy(n, a, x, y); }
+template void add_cross_product(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const float *, const float *,
+                                double *);
+template void add_cross_product(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const double *, const double *,
+                                double *);
+template void axpy(std::int64_t, float, const float *, float *);
+template void axpy(std::int64_t, double, const double *, double *);
 
 double dot_vectors(std::int64_t n, const double *x, const double *y) {
     F64x8 s0{}, s1{};

@@ -1,5 +1,5 @@
 // All pairs of one row with the rows ranked after it, eight at a time and without a branch.
-#include "swaps.hpp"
+#include "kernels.hpp"
 
 #include "vector.hpp"
 
@@ -80,7 +80,7 @@ struct Total {
 };
 
 template <PairLoss::Kind kind>
-void add(double epsilon, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
+void add_losses(double epsilon, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
     Total value, slacks, inner, violations, curvature, all, slope, own;
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
         const Losses<V, kind> loss(pairs.slack, epsilon);
@@ -106,7 +106,7 @@ void add(double epsilon, const SwapRow &row, const SwapRows &others, double *gra
 }
 
 template <PairLoss::Kind kind>
-double multiply(double epsilon, const SwapRow &row, const SwapRows &others, double v, const double *with,
+double multiply_by_curvatures(double epsilon, const SwapRow &row, const SwapRows &others, double v, const double *with,
                 double *out) {
     Total own;
     for_each_pair(row, others, [&]<class V>(const Pairs<V> &pairs, std::int64_t j) {
@@ -127,27 +127,27 @@ void curvatures(double epsilon, const SwapRow &row, const SwapRows &others, doub
 
 }  // namespace
 
+/// work.operator()<kind>() for the kind of a loss.
+template <class Work>
+static auto with_kind(PairLoss loss, const Work &work) {
+    if (loss.kind == PairLoss::squared_hinge) return work.template operator()<PairLoss::squared_hinge>();
+    if (loss.kind == PairLoss::hinge) return work.template operator()<PairLoss::hinge>();
+    return work.template operator()<PairLoss::huber>();
+}
+
 void add_swaps(PairLoss loss, const SwapRow &row, const SwapRows &others, double *gradient, SwapSums &sums) {
-    if (loss.kind == PairLoss::squared_hinge)
-        add<PairLoss::squared_hinge>(loss.epsilon, row, others, gradient, sums);
-    else if (loss.kind == PairLoss::hinge)
-        add<PairLoss::hinge>(loss.epsilon, row, others, gradient, sums);
-    else
-        add<PairLoss::huber>(loss.epsilon, row, others, gradient, sums);
+    with_kind(loss, [&]<PairLoss::Kind kind>() { add_losses<kind>(loss.epsilon, row, others, gradient, sums); });
 }
 
 double multiply_swaps(PairLoss loss, const SwapRow &row, const SwapRows &others, double v, const double *with,
                       double *out) {
-    if (loss.kind == PairLoss::squared_hinge)
-        return multiply<PairLoss::squared_hinge>(loss.epsilon, row, others, v, with, out);
-    return loss.kind == PairLoss::hinge ? 0.0 : multiply<PairLoss::huber>(loss.epsilon, row, others, v, with, out);
+    return with_kind(loss, [&]<PairLoss::Kind kind>() {
+        return multiply_by_curvatures<kind>(loss.epsilon, row, others, v, with, out);
+    });
 }
 
 void swap_curvatures(PairLoss loss, const SwapRow &row, const SwapRows &others, double *out) {
-    if (loss.kind == PairLoss::squared_hinge)
-        return curvatures<PairLoss::squared_hinge>(loss.epsilon, row, others, out);
-    if (loss.kind == PairLoss::huber) return curvatures<PairLoss::huber>(loss.epsilon, row, others, out);
-    for (std::int64_t j = 0; j < others.n; ++j) out[j] = 0.0;
+    with_kind(loss, [&]<PairLoss::Kind kind>() { curvatures<kind>(loss.epsilon, row, others, out); });
 }
 
 }  // namespace linrank::LINRANK_ISA

@@ -1,7 +1,6 @@
 // Three ways to sum a vector over the pairs of a query, none with a branch that depends on a level.
-#include "sweep.hpp"
+#include "kernels.hpp"
 
-#include "radix_tree.hpp"
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
@@ -51,12 +50,10 @@ void sweep_above(const Windows &q, const double *v, std::int64_t first, std::int
     std::int64_t removed = first == 0 || !is_band ? 0 : q.upto_inner[first - 1];
     for (std::int64_t t = first; t < last; ++t) {
         for (; inserted < q.upto[t]; ++inserted)
-            insert_path<depth>(layout, tree, digit_masks.beyond, q.level[inserted],
-                               v[inserted]);
+            insert_path<depth>(layout, tree, digit_masks.beyond, q.level[inserted], v[inserted]);
         if constexpr (is_band)
             for (; removed < q.upto_inner[t]; ++removed)
-                insert_path<depth>(layout, tree, digit_masks.beyond, q.level[removed],
-                                   -v[removed]);
+                insert_path<depth>(layout, tree, digit_masks.beyond, q.level[removed], -v[removed]);
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
@@ -73,8 +70,7 @@ void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int
     for (std::int64_t t = last; t-- > first;) {
         while (inserted > q.from[t]) {
             --inserted;
-            insert_path<depth>(layout, tree, digit_masks.short_of, q.level[inserted],
-                               v[inserted]);
+            insert_path<depth>(layout, tree, digit_masks.short_of, q.level[inserted], v[inserted]);
         }
         if constexpr (is_band)
             while (removed > q.from_inner[t]) {
@@ -89,25 +85,13 @@ void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int
     }
 }
 
-using SweepAbove = void (*)(const Windows &, const double *, std::int64_t, std::int64_t, double *,
-                            double *);
-using SweepBelow = void (*)(const Windows &, const double *, std::int64_t, std::int64_t, double *,
-                            double, double *);
-// [0] windows, [1] bands; by depth of the tree.
-constexpr SweepAbove sweeps_above[2][8] = {
-    {sweep_above<1, false>, sweep_above<2, false>, sweep_above<3, false>, sweep_above<4, false>,
-     sweep_above<5, false>, sweep_above<6, false>, sweep_above<7, false>, sweep_above<8, false>},
-    {sweep_above<1, true>, sweep_above<2, true>, sweep_above<3, true>, sweep_above<4, true>,
-     sweep_above<5, true>, sweep_above<6, true>, sweep_above<7, true>, sweep_above<8, true>}};
-constexpr SweepBelow sweeps_below[2][8] = {
-    {sweep_below<1, false>, sweep_below<2, false>, sweep_below<3, false>, sweep_below<4, false>,
-     sweep_below<5, false>, sweep_below<6, false>, sweep_below<7, false>, sweep_below<8, false>},
-    {sweep_below<1, true>, sweep_below<2, true>, sweep_below<3, true>, sweep_below<4, true>,
-     sweep_below<5, true>, sweep_below<6, true>, sweep_below<7, true>, sweep_below<8, true>}};
-
-}  // namespace
-
-namespace {
+/// work.operator()<depth>() for the depth of a tree, which the loops along a path are unrolled for.
+template <int deepest, int depth = 1, class Work>
+void with_depth(int wanted, const Work &work) {
+    if constexpr (depth < deepest)
+        if (wanted > depth) return with_depth<deepest, depth + 1>(wanted, work);
+    work.template operator()<depth>();
+}
 
 // table[t][r] = Σ v over the first t places with level < r, and over all of them for r = 0. Then
 //   above = table[upto][0] - table[upto][level + 1]   (level 7: index 8 wraps to 0, the sum to 0)
@@ -217,45 +201,41 @@ void sums_by_rank(const Windows &q, const double *v, double *above, double *belo
 
 static_assert(RadixTree(longest_ranked + 1).depth <= 4);
 
-template <int n_vectors, bool is_band>
-void sums_by_rank(const Windows &q, const double *v, double *above, double *below, double *scratch) {
-    switch (RadixTree(std::int64_t(q.n) + 1).depth) {
-        case 1: return sums_by_rank<n_vectors, 1, is_band>(q, v, above, below, scratch);
-        case 2: return sums_by_rank<n_vectors, 2, is_band>(q, v, above, below, scratch);
-        case 3: return sums_by_rank<n_vectors, 3, is_band>(q, v, above, below, scratch);
-        default: return sums_by_rank<n_vectors, 4, is_band>(q, v, above, below, scratch);
-    }
-}
-
 }  // namespace
 
+template <int n_vectors>
 void prefix_table(const Windows &q, const double *v, double *above, double *below, double *table) {
-    (q.upto_inner ? sums_by_table<1, true> : sums_by_table<1, false>)(q, v, above, below, table);
+    (q.upto_inner ? sums_by_table<n_vectors, true> : sums_by_table<n_vectors, false>)(q, v, above, below, table);
 }
-void prefix_table_two(const Windows &q, const double *v, double *above, double *below,
-                      double *table) {
-    (q.upto_inner ? sums_by_table<2, true> : sums_by_table<2, false>)(q, v, above, below, table);
-}
+
+template <int n_vectors>
 void ranked_sums(const Windows &q, const double *v, double *above, double *below, double *scratch) {
-    (q.upto_inner ? sums_by_rank<1, true> : sums_by_rank<1, false>)(q, v, above, below, scratch);
+    with_depth<4>(RadixTree(std::int64_t(q.n) + 1).depth, [&]<int depth>() {
+        (q.upto_inner ? sums_by_rank<n_vectors, depth, true>
+                      : sums_by_rank<n_vectors, depth, false>)(q, v, above, below, scratch);
+    });
 }
-void ranked_sums_two(const Windows &q, const double *v, double *above, double *below,
-                     double *scratch) {
-    (q.upto_inner ? sums_by_rank<2, true> : sums_by_rank<2, false>)(q, v, above, below, scratch);
-}
+
+template void prefix_table<1>(const Windows &, const double *, double *, double *, double *);
+template void prefix_table<2>(const Windows &, const double *, double *, double *, double *);
+template void ranked_sums<1>(const Windows &, const double *, double *, double *, double *);
+template void ranked_sums<2>(const Windows &, const double *, double *, double *, double *);
 
 // The tree holds, at leaf `level` of each depth, the sum of v over the inserted rows in the same node
 // whose digit lies beyond (or short of) the leaf's own: a lookup adds one number per depth. The caller
 // hands over a tree that already holds the rows before `first` (or after `last`).
 void radix_above(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
                  double *tree, double *above) {
-    sweeps_above[q.upto_inner != nullptr][RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, above);
+    with_depth<8>(RadixTree(q.n_levels).depth, [&]<int depth>() {
+        (q.upto_inner ? sweep_above<depth, true> : sweep_above<depth, false>)(q, v, first, last, tree, above);
+    });
 }
 
 void radix_below(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
                  double *tree, double sign, double *below) {
-    sweeps_below[q.upto_inner != nullptr][RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, sign,
-                                                                           below);
+    with_depth<8>(RadixTree(q.n_levels).depth, [&]<int depth>() {
+        (q.upto_inner ? sweep_below<depth, true> : sweep_below<depth, false>)(q, v, first, last, tree, sign, below);
+    });
 }
 
 }  // namespace linrank::LINRANK_ISA

@@ -1,6 +1,6 @@
 // Every entry is one chain of multiply-adds in the order of the columns, whichever of its two rows is
 // broadcast, so that a kernel matrix is symmetric to the bit.
-#include "tiles.hpp"
+#include "kernels.hpp"
 
 #include "vector.hpp"
 

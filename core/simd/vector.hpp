@@ -11,6 +11,19 @@ typedef float F32x8 __attribute__((vector_size(32)));
 typedef double F64x4 __attribute__((vector_size(32)));
 typedef std::int64_t I64x4 __attribute__((vector_size(32)));
 
+/// One register.
+#if defined(__AVX512F__)
+constexpr int register_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int register_bytes = 32;
+#else
+constexpr int register_bytes = 16;
+#endif
+template <class T>
+struct Register {
+    typedef T type __attribute__((vector_size(register_bytes)));
+};
+
 #ifdef __AVX512F__
 typedef double F64x8 __attribute__((vector_size(64)));
 typedef std::int64_t I64x8 __attribute__((vector_size(64)));
@@ -70,7 +83,7 @@ inline F64x8 either(I64x8 mask, F64x8 x, F64x8 y) {
 
 /// Asks for the cache line of an address. GCC takes a function that does nothing but this for one without
 /// effect and drops the calls of it; the empty statement keeps them.
-[[gnu::always_inline]] inline void ask_for(const void *address) {
+[[gnu::always_inline]] inline void prefetch_line(const void *address) {
     __builtin_prefetch(address);
     asm volatile("");
 }

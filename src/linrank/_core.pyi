@@ -35,6 +35,31 @@ def first_non_finite(rows: Rows, n_threads: int = 1) -> tuple[int, int] | None:
 def columns_increase(rows: Rows, n_threads: int = 1) -> bool:
     """Whether the column indices of every row increase strictly."""
 
+def scan_columns(rows: Rows, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> dict:
+    """
+    Moments, ranges, norms and counts of every column, absent entries being 0, and the checksum of the rows.
+    """
+
+def find_strays(rows: Rows, floor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ceiling: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> dict:
+    """Values of every column below its floor, above its ceiling, or missing."""
+
+def scale_queries(rows: Rows, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
+    """
+    The stored entries, each divided by the range of its column within its query.
+    """
+
+@overload
+def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]: ...
+
+@overload
+def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]:
+    """
+    Columns into the rows of `out`, NaN where a bit of `valid` is 0: whether any is NaN, and whether any is infinite.
+    """
+
+def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
+    """CRC-32C of the bytes, which continues that of what came before."""
+
 def factorise(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """
     (codes, first): ids numbered by first appearance, and the row of each first appearance.
@@ -151,10 +176,110 @@ def fill_integer_queries(pieces: Sequence[Piece], ids: Annotated[NDArray[numpy.i
 
 def fill_query_codes(pieces: Sequence[Piece], codes: NDArray[numpy.int64]) -> list[bytes]: ...
 
+def fill_comments(pieces: Sequence[Piece], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
 def gather_spans(source: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], width: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], to: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """Copy rows of different lengths in an order: elements of `width` bytes."""
 
-def fill_comments(pieces: Sequence[Piece], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+def svmlight_text(rows: Rows, labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, base: int, names_ends: bool, n_threads: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+    """
+    Lines of SVMlight text, as bytes; ids and comments are words, one a row.
+    """
+
+class TrecReader:
+    """Reads judgements, or runs, block by block."""
+
+    def __init__(self, is_run: bool) -> None: ...
+
+    def read(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, str] | None:
+        """Read whole lines; (line, message) of the first fault, or None."""
+
+    def take(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], bytes]:
+        """
+        (query by row, ids of the queries, documents by row, values, lines, tag of a run); words as text and offsets.
+        """
+
+def repeated_document(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, int] | None:
+    """
+    (row, earlier row) of a query and a document that are named twice, or None.
+    """
+
+def find_documents(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    The row that has each of the wanted queries and documents, -1 where none has.
+    """
+
+def document_order(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], text_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """The place of each document in the order of the ids of its query."""
+
+def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """X w, by position."""
+
+def gradient(rows: Rows, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Transposed X times r, r by position."""
+
+def longest_sums(rows: Rows) -> tuple:
+    """Terms of the longest sums that scores, and slopes in w, are made of."""
+
+def cholesky_factor(matrix: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int) -> object:
+    """The factor, or None if not positive definite."""
+
+def cholesky_solve(factor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def add_scaled(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """x + a y."""
+
+def dot(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """Inner product on one thread, the same bits whatever BLAS does."""
+
+LONG_QUERY: int = 131072
+
+def instruction_set() -> str:
+    """The vector kernels in use."""
+
+class KernelFunction:
+    """k(a, b) of two rows."""
+
+def kernel_function(name: str, gamma: float, degree: int, coef0: float) -> KernelFunction:
+    """name: rbf, poly, sigmoid or linear."""
+
+def kernel_matrix(function: KernelFunction, a: Rows, b: Rows, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """K(A, B), flattened; half is computed where b is a."""
+
+def kernel_product(function: KernelFunction, a: Rows, b: Rows, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """K(A, B) v without the matrix; half is computed where b is a."""
+
+def kernel_diagonal(function: KernelFunction, rows: Rows, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """k(a, a) of every row."""
+
+def symmetric_product(q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Q v; only the triangle above the diagonal is read."""
+
+class Curves:
+    """Functions of one feature each, linear between knots."""
+
+    def __init__(self, feature: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def columns(self, rows: Rows, n_threads: int) -> object:
+        """All functions of all rows, row by row, in the type of the rows."""
+
+    def sums(self, rows: Rows, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """The sum of all functions, for every row."""
+
+class Pieces:
+    """Dense rows, and the piece of each function that every one is in."""
+
+    def __init__(self, curves: Curves, rows: Rows, n_threads: int) -> None: ...
+
+    def scores(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lines: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        The sum of functions with these pieces, and of lines, for every position.
+        """
+
+    def slopes(self, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        Sums of r over the positions in each piece, their first moments, and those of features.
+        """
 
 class PairProblem:
     """Queries, levels and weights of a pair loss."""
@@ -177,6 +302,12 @@ class PairPoint:
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
     @property
+    def inner_slacks(self) -> float: ...
+
+    @property
+    def total_curvature(self) -> float: ...
+
+    @property
     def value_error(self) -> float: ...
 
     @property
@@ -188,110 +319,18 @@ class PairPoint:
     @property
     def gradient_error(self) -> float: ...
 
-    @property
-    def inner_slacks(self) -> float: ...
-
-    @property
-    def total_curvature(self) -> float: ...
-
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
 def pair_point(problem: PairProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], near: PairPoint | None, n_threads: int) -> PairPoint: ...
 
-class Layering:
-    """Layers, margins and weights of a domination loss."""
+def hessian_product(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """(H v, X v) in one pass over the rows."""
 
-def layering(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, table: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_grades: int, grades: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> Layering: ...
-
-class DominationPoint:
-    """The domination loss at given scores."""
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def slope(self) -> float:
-        """The gradient times the scores."""
-
-    @property
-    def total_curvature(self) -> float: ...
-
-    @property
-    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
-
-    @property
-    def value_error(self) -> float: ...
-
-    @property
-    def slope_error(self) -> float: ...
-
-    @property
-    def gradient_error(self) -> float: ...
-
-    @property
-    def rho(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
-
-    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    def dual(self, t: float, n_threads: int) -> float: ...
-
-def domination_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """H in full, flattened."""
 
-def domination_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """The diagonal of H."""
-
-def domination_point(layering: Layering, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> DominationPoint: ...
-
-class Columns:
-    """A matrix by columns, a copy."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def take(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object: ...
-
-    def products(self, wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-def columns(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Columns: ...
-
-class Coordinates:
-    """The domination loss, ready to move along columns."""
-
-    def sweep(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float, curvature: str) -> tuple: ...
-
-    def measure(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: str, n_threads: int) -> tuple: ...
-
-    def restart(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
-
-    def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-def coordinates(columns: Columns, layering: Layering, factors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> Coordinates: ...
-
-def sparse_quadratic(hessian: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: float, enough: float, n_sweeps: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-def coordinate_steps(gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hessian: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bound: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], range: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float) -> tuple: ...
-
-class FactorDescent:
-    """Duals of low rank on their way down."""
-
-    def epoch(self, momentum: float, n_threads: int) -> float: ...
-
-    def accept(self) -> None: ...
-
-    def reject(self) -> None: ...
-
-    def shrink(self) -> None: ...
-
-    def value(self) -> float: ...
-
-    def factors(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    def weights(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
-
-    def linear_decrease(self, n_threads: int) -> float: ...
-
-def factor_descent(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, bound: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], constraint: str, n_factors: int, factors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int) -> FactorDescent: ...
+def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """An estimate of the diagonal of H."""
 
 class PreferenceList:
     """Preferences by winner, loser and weight."""
@@ -314,6 +353,12 @@ class PreferencePoint:
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
     @property
+    def inner_slacks(self) -> float: ...
+
+    @property
+    def total_curvature(self) -> float: ...
+
+    @property
     def value_error(self) -> float: ...
 
     @property
@@ -325,13 +370,9 @@ class PreferencePoint:
     @property
     def gradient_error(self) -> float: ...
 
-    @property
-    def inner_slacks(self) -> float: ...
-
-    @property
-    def total_curvature(self) -> float: ...
-
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def preference_point(list: PreferenceList, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> PreferencePoint: ...
 
 def preference_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """H in full, flattened."""
@@ -339,14 +380,12 @@ def preference_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64],
 def preference_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """The diagonal of H."""
 
-def preference_point(list: PreferenceList, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> PreferencePoint: ...
-
 class SwapProblem:
     """Gains and places of the rows of a ranking."""
 
 def swap_problem(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], depth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gain: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], factor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> SwapProblem: ...
 
-def swap_totals(problem: SwapProblem) -> tuple[NDArray[numpy.float64], NDArray[numpy.int64]]:
+def swap_totals(problem: SwapProblem) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """Sum of the weights of each query, and how many of its pairs have one."""
 
 class SwapPoint:
@@ -365,6 +404,12 @@ class SwapPoint:
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
     @property
+    def inner_slacks(self) -> float: ...
+
+    @property
+    def total_curvature(self) -> float: ...
+
+    @property
     def value_error(self) -> float: ...
 
     @property
@@ -376,31 +421,15 @@ class SwapPoint:
     @property
     def gradient_error(self) -> float: ...
 
-    @property
-    def inner_slacks(self) -> float: ...
-
-    @property
-    def total_curvature(self) -> float: ...
-
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def swap_point(problem: SwapProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> SwapPoint: ...
 
 def swap_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """H in full, flattened."""
 
 def swap_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """The diagonal of H."""
-
-def swap_point(problem: SwapProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> SwapPoint: ...
-
-def factor_start(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, problem: PairProblem, largest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float:
-    """
-    beta = sum of <v_i, v_j> (x_i - x_j) over the pairs; returns the sum of <v_i, v_j>.
-    """
-
-def factor_epoch(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, problem: PairProblem, largest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], work: str, rate: float) -> float:
-    """
-    A projected step of every query, V and beta in place; returns the sum of <v_i, v_j>.
-    """
 
 class PublishedPoint:
     """Pair loss at given scores by a published way of counting."""
@@ -451,171 +480,164 @@ class ExplicitPairsPoint:
 
 def explicit_pairs_point(pairs: ExplicitPairs, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> ExplicitPairsPoint: ...
 
-def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """X w, by position."""
+class Layering:
+    """Layers, margins and weights of a domination loss."""
 
-def longest_sums(rows: Rows) -> tuple:
-    """Terms of the longest sums that scores, and slopes in w, are made of."""
+def layering(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, table: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_grades: int, grades: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> Layering: ...
 
-def gradient(rows: Rows, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """Transposed X times r, r by position."""
+class DominationPoint:
+    """The domination loss at given scores."""
 
-def hessian_product(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
-    """(H v, X v) in one pass over the rows."""
+    @property
+    def value(self) -> float: ...
 
-def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    @property
+    def slope(self) -> float:
+        """The gradient times the scores."""
+
+    @property
+    def total_curvature(self) -> float: ...
+
+    @property
+    def value_error(self) -> float: ...
+
+    @property
+    def slope_error(self) -> float: ...
+
+    @property
+    def gradient_error(self) -> float: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    @property
+    def rho(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def dual(self, t: float, n_threads: int) -> float: ...
+
+def domination_point(layering: Layering, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> DominationPoint: ...
+
+def domination_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """H in full, flattened."""
 
-def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """An estimate of the diagonal of H."""
+def domination_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The diagonal of H."""
 
-def cholesky_factor(matrix: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int) -> object:
-    """The factor, or None if not positive definite."""
+class Columns:
+    """A matrix by columns, a copy."""
 
-def cholesky_solve(factor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    @property
+    def n_rows(self) -> int: ...
 
-def add_scaled(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """x + a y."""
+    def take(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object: ...
 
-def dot(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
-    """Inner product on one thread, the same bits whatever BLAS does."""
+    def products(self, wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-LONG_QUERY: int = 131072
+def columns(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Columns: ...
 
-def instruction_set() -> str:
-    """The vector kernels in use."""
+class Coordinates:
+    """The domination loss, ready to move along columns."""
 
-def scan_columns(rows: Rows, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> dict:
+    def sweep(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float, curvature: str) -> tuple: ...
+
+    def measure(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: str, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]: ...
+
+    def restart(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def coordinates(columns: Columns, layering: Layering, factors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> Coordinates: ...
+
+def sparse_quadratic(hessian: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: float, enough: float, n_sweeps: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def coordinate_steps(gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hessian: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bound: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], range: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]: ...
+
+class FactorDescent:
+    """Duals of low rank on their way down."""
+
+    def epoch(self, momentum: float, n_threads: int) -> float: ...
+
+    def accept(self) -> None: ...
+
+    def reject(self) -> None: ...
+
+    def shrink(self) -> None: ...
+
+    def value(self) -> float: ...
+
+    def factors(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def weights(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def linear_decrease(self, n_threads: int) -> float: ...
+
+def factor_descent(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, bound: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], constraint: str, n_factors: int, factors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int) -> FactorDescent: ...
+
+def factor_start(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, problem: PairProblem, largest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float:
     """
-    Moments, ranges, norms and counts of every column, absent entries being 0, and the checksum of the rows.
+    beta = sum of <v_i, v_j> (x_i - x_j) over the pairs; returns the sum of <v_i, v_j>.
     """
 
-def find_strays(rows: Rows, floor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ceiling: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> dict:
-    """Values of every column below its floor, above its ceiling, or missing."""
-
-def scale_queries(rows: Rows, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
+def factor_epoch(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, problem: PairProblem, largest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], work: str, rate: float) -> float:
     """
-    The stored entries, each divided by the range of its column within its query.
+    A projected step of every query, V and beta in place; returns the sum of <v_i, v_j>.
     """
 
-class Curves:
-    """Functions of one feature each, linear between knots."""
+class Rectangles:
+    """Where the dual variables of pairs lie in a flat buffer."""
 
-    def __init__(self, feature: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    @property
+    def upper(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
+        """Positions of the rows of all rectangles."""
 
-    def columns(self, rows: Rows, n_threads: int) -> object:
-        """All functions of all rows, row by row, in the type of the rows."""
+    @property
+    def lower(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
+        """Positions of the columns of all rectangles."""
 
-    def sums(self, rows: Rows, n_threads: int) -> object:
-        """The sum of all functions, for every row."""
+    @property
+    def n_pairs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
+        """Pairs of each row: a prefix of the columns."""
 
-class Pieces:
-    """Dense rows, and the piece of each function that every one is in."""
+    @property
+    def first_row(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
 
-    def __init__(self, curves: Curves, rows: Rows, n_threads: int) -> None: ...
+    @property
+    def first_column(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
 
-    def scores(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lines: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
+    @property
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
+        """Where each rectangle begins, and the end."""
+
+    @property
+    def row_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    @property
+    def column_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    def loss(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple:
         """
-        The sum of functions with these pieces, and of lines, for every position.
-        """
-
-    def slopes(self, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
-        """
-        Sums of r over the positions in each piece, their first moments, and those of features.
-        """
-
-class Ties(enum.Enum):
-    """Who comes first among equal scores."""
-
-    stable = 0
-
-    average = 1
-
-    pessimistic = 2
-
-    docid = 3
-
-class Gain(enum.Enum):
-    exponential = 0
-
-    linear = 1
-
-class Discount(enum.Enum):
-    standard = 0
-
-    letor = 1
-
-class Kind(enum.Enum):
-    """The measures of one query."""
-
-    ndcg = 0
-
-    mean_ndcg = 1
-
-    average_precision = 2
-
-    precision = 3
-
-    recall = 4
-
-    reciprocal_rank = 5
-
-    err = 6
-
-    auc = 7
-
-    rbp = 8
-
-    success = 9
-
-    kendall_tau = 10
-
-class Measure:
-    """A measure with every convention decided."""
-
-    def __init__(self, *, kind: Kind, k: int, gain: Gain, discount: Discount, relevant_from: float, y_max: float, empty: float, short_is_zero: bool, reachable: bool, step_precision: bool, persistence: float) -> None: ...
-
-def evaluate_queries(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], docid: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_ranked: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, measures: Sequence[Measure], ties: Ties, with_pairs: bool, with_rows: bool, n_threads: int = 1) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
-    """
-    (values by measure and query, means, pair counts, row counts by query), each flat.
-    """
-
-def ranks_within_queries(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int = 1) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-    """Rank of each row in its query, from 1."""
-
-def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, float, float]:
-    """
-    Total weight of the pairs in the right order, in the wrong one, and tied.
-    """
-
-def censored_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], event: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], time: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: float) -> tuple[int, int, int, int]:
-    """Comparable pairs: concordant, discordant, tied in risk, in time."""
-
-class TrecReader:
-    """Reads judgements, or runs, block by block."""
-
-    def __init__(self, is_run: bool) -> None: ...
-
-    def read(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, str] | None:
-        """Read whole lines; (line, message) of the first fault, or None."""
-
-    def take(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], bytes]:
-        """
-        (query by row, ids of the queries, documents by row, values, lines, tag of a run); words as text and offsets.
+        (value, curvature, gradient by position) of the loss that is a maximum over alpha.
         """
 
-def repeated_document(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, int] | None:
-    """
-    (row, earlier row) of a query and a document that are named twice, or None.
-    """
+    def curvature(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-def find_documents(query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_query: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-    """
-    The row that has each of the wanted queries and documents, -1 where none has.
-    """
+    def point(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> None:
+        """Writes the maximizer into alpha."""
 
-def document_order(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], text_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-    """The place of each document in the order of the ids of its query."""
+    def coefficients(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Row sums less column sums, by position."""
+
+    def relax(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], over: float, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def squared_norms(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def settle(self, rectangle: int, s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, a_of_m: float, a_of_s: float, y_of_m: float, y_of_s: float, a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float: ...
+
+    def sums(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]: ...
+
+def rectangles(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, C: float) -> Rectangles: ...
 
 class Random:
     """xoshiro256++, seeded by splitmix64."""
@@ -734,91 +756,69 @@ class StreamIndex:
     @staticmethod
     def restore(rows_per_level: int, rows_per_query: int, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], recency: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_forgotten: int) -> StreamIndex: ...
 
-class Rectangles:
-    """Where the dual variables of pairs lie in a flat buffer."""
+class Ties(enum.Enum):
+    """Who comes first among equal scores."""
 
-    @property
-    def upper(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
-        """Positions of the rows of all rectangles."""
+    stable = 0
 
-    @property
-    def lower(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
-        """Positions of the columns of all rectangles."""
+    average = 1
 
-    @property
-    def n_pairs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
-        """Pairs of each row: a prefix of the columns."""
+    pessimistic = 2
 
-    @property
-    def first_row(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
+    docid = 3
 
-    @property
-    def first_column(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
+class Gain(enum.Enum):
+    exponential = 0
 
-    @property
-    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
-        """Where each rectangle begins, and the end."""
+    linear = 1
 
-    @property
-    def row_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+class Discount(enum.Enum):
+    standard = 0
 
-    @property
-    def column_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+    letor = 1
 
-    def loss(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple:
-        """
-        (value, curvature, gradient by position) of the loss that is a maximum over alpha.
-        """
+class Kind(enum.Enum):
+    """The measures of one query."""
 
-    def curvature(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    ndcg = 0
 
-    def point(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> None:
-        """Writes the maximiser into alpha."""
+    mean_ndcg = 1
 
-    def coefficients(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-        """Row sums less column sums, by position."""
+    average_precision = 2
 
-    def relax(self, alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], over: float, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    precision = 3
 
-    def squared_norms(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    recall = 4
 
-    def settle(self, rectangle: int, s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, a_of_m: float, a_of_s: float, y_of_m: float, y_of_s: float, a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float: ...
+    reciprocal_rank = 5
 
-    def sums(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple: ...
+    err = 6
 
-def rectangles(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, C: float) -> Rectangles: ...
+    auc = 7
 
-class KernelFunction:
-    """k(a, b) of two rows."""
+    rbp = 8
 
-def kernel_function(name: str, gamma: float, degree: int, coef0: float) -> KernelFunction:
-    """name: rbf, poly, sigmoid or linear."""
+    success = 9
 
-def kernel_matrix(function: KernelFunction, a: Rows, b: Rows, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """K(A, B), flattened; half is computed where b is a."""
+    kendall_tau = 10
 
-def kernel_product(function: KernelFunction, a: Rows, b: Rows, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """K(A, B) v without the matrix; half is computed where b is a."""
+class Measure:
+    """A measure with every convention decided."""
 
-def kernel_diagonal(function: KernelFunction, rows: Rows, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """k(a, a) of every row."""
+    def __init__(self, *, kind: Kind, k: int, gain: Gain, discount: Discount, relevant_from: float, y_max: float, empty: float, short_is_zero: bool, reachable: bool, step_precision: bool, persistence: float) -> None: ...
 
-def symmetric_product(q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """Q v; only the triangle above the diagonal is read."""
-
-def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
-    """CRC-32C of the bytes, which continues that of what came before."""
-
-def svmlight_text(rows: Rows, labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, base: int, names_ends: bool, n_threads: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+def evaluate_queries(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], docid: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_ranked: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, measures: Sequence[Measure], ties: Ties, with_pairs: bool, with_rows: bool, n_threads: int = 1) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """
-    Lines of SVMlight text, as bytes; ids and comments are words, one a row.
+    (values by measure and query, means, pair counts, row counts by query), each flat.
     """
 
-@overload
-def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]: ...
+def ranks_within_queries(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int = 1) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """Rank of each row in its query, from 1."""
 
-@overload
-def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]:
+def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, float, float]:
     """
-    Columns into the rows of `out`, NaN where a bit of `valid` is 0: whether any is NaN, and whether any is infinite.
+    Total weight of the pairs in the right order, in the wrong one, and tied.
     """
+
+def censored_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], event: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], time: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: float) -> tuple[int, int, int, int]:
+    """Comparable pairs: concordant, discordant, tied in risk, in time."""

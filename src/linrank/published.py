@@ -1,6 +1,6 @@
 """The methods of the literature, apart from the production path: for comparison and teaching.
 
-Each way of counting the violated pairs is a short file of ``core/published`` behind one interface;
+Each way of counting the violated pairs is a short part of ``core/published`` behind one interface;
 all give the same sums. One thread, double precision, rows in CSR. `tron` is Lee and Lin's solver,
 `factorize_by_pairs` the dual of low rank by its pairs, on any rows.
 """

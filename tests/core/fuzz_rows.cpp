@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "fuzzing.hpp"
-#include "kernels.hpp"
+#include "kernel_matrix.hpp"
 #include "products.hpp"
-#include "row_checks.hpp"
+#include "rows.hpp"
 
 using namespace linrank;
 using fuzzing::Bytes;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "fuzzing.hpp"
-#include "query_table.hpp"
 #include "svmlight.hpp"
 #include "svmlight_text.hpp"
 

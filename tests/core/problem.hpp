@@ -59,7 +59,7 @@ inline Problem draw_problem(Rng &rng, bool weighted, std::int64_t most_rows = 60
     return problem;
 }
 
-/// Scores on a grid of 0.3: equal scores occur, margins of 1 do not. The sweeps centre the scores, whose
+/// Scores on a grid of 0.3: equal scores occur, margins of 1 do not. The sweeps center the scores, whose
 /// rounding may move a pair that is exactly on the boundary to either side.
 inline std::vector<double> draw_scores(Rng &rng, std::int64_t n) {
     std::vector<double> z(static_cast<std::size_t>(n));

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <memory>
 
-#include "censored.hpp"
+#include "concordance.hpp"
 #include "check.hpp"
 
 using namespace linrank;

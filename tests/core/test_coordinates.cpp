@@ -6,7 +6,7 @@
 
 #include "check.hpp"
 #include "domination.hpp"
-#include "sparse_quadratic.hpp"
+#include "coordinate_step.hpp"
 
 using namespace linrank;
 using namespace linrank_test;

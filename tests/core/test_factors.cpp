@@ -1,5 +1,5 @@
 // Duals of low rank: sums over levels equal those over pairs, epochs descend, threads change nothing.
-#include "factors.hpp"
+#include "factor_descent.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,15 +7,13 @@
 #include <stdexcept>
 
 #include "check.hpp"
-#include "factor_descent.hpp"
-#include "quartic.hpp"
 
 using namespace linrank;
 using namespace linrank_test;
 
 namespace {
 
-void quartics_are_minimised(Rng &rng) {
+void quartics_are_minimized(Rng &rng) {
     for (int round = 0; round < 2000; ++round) {
         const auto c = draw_normal(rng, 4, 3.0);
         Quartic q{c[0], c[1], c[2], std::abs(c[3])};
@@ -246,7 +244,7 @@ void an_epoch_is_accepted_once(Rng &rng) {
 
 int main() {
     Rng rng(20190401);
-    quartics_are_minimised(rng);
+    quartics_are_minimized(rng);
     gradient_is_the_difference_quotient(rng);
     for (int round = 0; round < 30; ++round) epochs_descend(rng, draw(rng, 1, 6), 20);
     for (int round = 0; round < 5; ++round) order_is_followed(rng);

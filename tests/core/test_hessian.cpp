@@ -5,8 +5,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "cholesky.hpp"
-#include "gram_accumulator.hpp"
+#include "symmetric.hpp"
 #include "problem.hpp"
 
 using namespace linrank;
@@ -79,15 +78,15 @@ void check_narrow_sweeps(const Storage &storage, Order order, const PairPoint &p
         wide.add(order, point, q);
         narrow.add(order, point, q);
     }
-    wide.flush();
-    narrow.flush();
+    wide.product.flush();
+    narrow.product.flush();
     const std::int64_t padded = (storage.n_columns + 15) / 16 * 16;
     double size = 1.0;
-    for (const double entry : wide.product) size = std::max(size, std::abs(entry));
+    for (const double entry : wide.product.sum) size = std::max(size, std::abs(entry));
     for (std::int64_t r = 0; r < padded; ++r)
         for (std::int64_t c = r; c < padded; ++c) {
             const auto at = std::size_t(r * padded + c);
-            CHECK(std::abs(wide.product[at] - narrow.product[at]) <= tolerance * size);
+            CHECK(std::abs(wide.product.sum[at] - narrow.product.sum[at]) <= tolerance * size);
         }
 }
 
@@ -173,7 +172,7 @@ void a_square_too_large_for_any_memory_is_refused() {
     CHECK(is_refused);
 }
 
-/// A query whose centred rows exceed the cache is unpacked row by row; few levels and many.
+/// A query whose centered rows exceed the cache is unpacked row by row; few levels and many.
 void an_unpacked_query_equals_the_definition(Rng &rng) {
     for (const std::int64_t n_labels : {3, 600}) {
         Problem problem;

@@ -6,13 +6,12 @@
 #include <string>
 
 #include "problem.hpp"
-#include "radix_tree.hpp"
 
 namespace linrank {
-namespace baseline { extern const Kernels table; }
+namespace baseline { extern const Simd table; }
 #ifdef LINRANK_X86
-namespace avx2 { extern const Kernels table; }
-namespace avx512 { extern const Kernels table; }
+namespace avx2 { extern const Simd table; }
+namespace avx512 { extern const Simd table; }
 #endif
 }  // namespace linrank
 
@@ -21,8 +20,8 @@ using namespace linrank_test;
 
 namespace {
 
-std::vector<const Kernels *> available() {
-    std::vector<const Kernels *> tables{&baseline::table};
+std::vector<const Simd *> available() {
+    std::vector<const Simd *> tables{&baseline::table};
 #ifdef LINRANK_X86
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2::table);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -71,11 +70,11 @@ void check_block(Rng &rng, double tolerance,
     }
 }
 
-void dense_kernels(const Kernels &k, Rng &rng) {
-    check_block<float>(rng, 2e-5, k.dot_f32, k.add_cached_f32);
-    check_block<double>(rng, 1e-12, k.dot_f32, k.add_f32);
-    check_block<double>(rng, 1e-12, k.dot_f64, k.add_f64);
-    check_block<double>(rng, 1e-12, k.dot_f64, k.add_cached_f64);
+void dense_kernels(const Simd &k, Rng &rng) {
+    check_block<float>(rng, 2e-5, k.of_float.dot, k.of_float.add_cached);
+    check_block<double>(rng, 1e-12, k.of_float.dot, k.of_float.add);
+    check_block<double>(rng, 1e-12, k.of_double.dot, k.of_double.add);
+    check_block<double>(rng, 1e-12, k.of_double.dot, k.of_double.add_cached);
 }
 
 template <class T>
@@ -88,7 +87,7 @@ void check_axpy(void (*axpy)(std::int64_t, T, const T *, T *), const std::vector
         CHECK(close(double(to[c]), 0.5 * x[c] + y[c], tolerance));
 }
 
-void exponentials_at_the_ends(const Kernels &k) {
+void exponentials_at_the_ends(const Simd &k) {
     std::vector<double> x{0.0, -0.0, 1.0, 700.0, -699.9, -701.0, -1e300,
                           -std::numeric_limits<double>::infinity(),
                           std::numeric_limits<double>::quiet_NaN(),
@@ -104,7 +103,7 @@ void exponentials_at_the_ends(const Kernels &k) {
     for (std::size_t i = 10; i < x.size(); ++i) CHECK(x[i] == std::numeric_limits<double>::infinity());
 }
 
-void vector_kernels(const Kernels &k, Rng &rng) {
+void vector_kernels(const Simd &k, Rng &rng) {
     exponentials_at_the_ends(k);
     for (std::int64_t n = 0; n < 70; ++n) {
         const std::vector<double> x = draw_normal(rng, n), y = draw_normal(rng, n);
@@ -122,8 +121,8 @@ void vector_kernels(const Kernels &k, Rng &rng) {
     }
     for (const std::int64_t n : {0, 16, 48}) {  // rows of a cross product: whole vectors
         const std::vector<double> x = draw_normal(rng, n), y = draw_normal(rng, n);
-        check_axpy<float>(k.axpy_f32, x, y, 1e-6);
-        check_axpy<double>(k.axpy_f64, x, y, 1e-14);
+        check_axpy<float>(k.of_float.axpy, x, y, 1e-6);
+        check_axpy<double>(k.of_double.axpy, x, y, 1e-14);
     }
 }
 
@@ -160,7 +159,7 @@ void window_sums(const Windows &q, const double *v, double *above, double *below
     }
 }
 
-void sweeps(const Kernels &k, Rng &rng) {
+void sweeps(const Simd &k, Rng &rng) {
     for (int repetition = 0; repetition < 100; ++repetition) {
         Problem problem;
         problem.add_query(draw_labels(rng, draw(rng, 2, 200), repetition % 2 == 0 ? 6 : 90));
@@ -192,10 +191,10 @@ void sweeps(const Kernels &k, Rng &rng) {
         compare(n);
         const bool few = q.n_levels <= prefix_table_levels;
         scratch.resize(2 * (8 * (n + 1) + std::size_t(by_place.size)));
-        const auto one = few ? k.prefix_table : k.ranked_sums;
+        const auto one = few ? k.prefix_table[0] : k.ranked_sums[0];
         one(q, v.data(), above.data(), below.data(), scratch.data());
         compare(n);
-        const auto two = few ? k.prefix_table_two : k.ranked_sums_two;
+        const auto two = few ? k.prefix_table[1] : k.ranked_sums[1];
         two(q, v.data(), above.data(), below.data(), scratch.data());
         compare(2 * n);
     }
@@ -204,13 +203,13 @@ void sweeps(const Kernels &k, Rng &rng) {
 }  // namespace
 
 int main() {
-    for (const Kernels *table : available()) {
+    for (const Simd *table : available()) {
         Rng rng(3);
         dense_kernels(*table, rng);
         vector_kernels(*table, rng);
-        check_cross_product<float>(rng, 2e-5, table->add_cross_product_f32);
-        check_cross_product<double>(rng, 1e-12, table->add_cross_product_f64);
+        check_cross_product<float>(rng, 2e-5, table->of_float.add_cross_product);
+        check_cross_product<double>(rng, 1e-12, table->of_double.add_cross_product);
         sweeps(*table, rng);
     }
-    CHECK(std::string(kernels().name) == available().back()->name);
+    CHECK(std::string(simd().name) == available().back()->name);
 }

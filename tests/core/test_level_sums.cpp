@@ -1,5 +1,5 @@
 // Each way to sum over the pairs of a query, and the sweep in pieces, against the sums themselves.
-#include "level_sums.hpp"
+#include "pair_sweep.hpp"
 
 #include "problem.hpp"
 

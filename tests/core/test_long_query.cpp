@@ -1,5 +1,5 @@
 // A query of all threads: the bits of one, the sums of the published trees and of the short queries.
-#include "long_query.hpp"
+#include "pair_sweep.hpp"
 
 #include <algorithm>
 #include <limits>

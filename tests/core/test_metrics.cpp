@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "metrics.hpp"
-#include "partition.hpp"
+#include "parallel.hpp"
 
 using namespace linrank;
 

@@ -6,11 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "alias.hpp"
-#include "cell_sampler.hpp"
+#include "pair_sampler.hpp"
 #include "check.hpp"
-#include "query_samplers.hpp"
-#include "running_sums.hpp"
 
 using namespace linrank;
 using namespace linrank_test;
@@ -90,7 +87,7 @@ struct Case {
     std::vector<std::int32_t> levels, n_levels;
     std::vector<double> c, u;
 
-    LevelledQueries view() const { return {offsets, order, levels, n_levels}; }
+    LeveledQueries view() const { return {offsets, order, levels, n_levels}; }
 };
 
 Case draw_case(Rng &rng) {

@@ -85,7 +85,7 @@ void an_offset_of_the_scores_changes_nothing(Rng &rng) {
     const PairPoint near(p, {}, z, nullptr, 1);
     for (double &score : z) score += 1e6;
     const PairPoint far(p, {}, z, nullptr, 1);
-    CHECK(close(near.value, far.value, 1e-8));  // 1e-10 is lost in z itself, 6e-5 without centring
+    CHECK(close(near.value, far.value, 1e-8));  // 1e-10 is lost in z itself, 6e-5 without centering
 }
 
 /// The order of another point is a hint: it may save time, it may not change a bit.

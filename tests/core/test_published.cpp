@@ -4,11 +4,8 @@
 #include <stdexcept>
 
 #include "problem.hpp"
-#include "published/aa_tree.hpp"
-#include "published/avl_tree.hpp"
-#include "published/explicit_pairs.hpp"
+#include "published/search_tree.hpp"
 #include "published/point.hpp"
-#include "published/red_black_tree.hpp"
 
 using namespace linrank;
 using namespace linrank::published;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "query_table.hpp"
+#include "svmlight.hpp"
 #include "scarce_memory.hpp"
 
 using namespace linrank::svmlight;

@@ -1,5 +1,5 @@
 // The checks of a matrix against their definitions; exits non-zero on the first failure.
-#include "row_checks.hpp"
+#include "rows.hpp"
 
 #include <algorithm>
 #include <cmath>

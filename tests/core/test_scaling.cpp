@@ -1,5 +1,5 @@
 // Query ranges and weighted concordance against their definitions.
-#include "scaling.hpp"
+#include "column_scan.hpp"
 
 #include <algorithm>
 #include <cmath>

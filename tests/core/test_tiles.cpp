@@ -5,16 +5,15 @@
 #include <string>
 
 #include "check.hpp"
-#include "kernel_tiles.hpp"
-#include "kernels.hpp"
+#include "kernel_matrix.hpp"
 #include "simd.hpp"
 #include "symmetric.hpp"
 
 namespace linrank {
-namespace baseline { extern const Kernels table; }
+namespace baseline { extern const Simd table; }
 #ifdef LINRANK_X86
-namespace avx2 { extern const Kernels table; }
-namespace avx512 { extern const Kernels table; }
+namespace avx2 { extern const Simd table; }
+namespace avx512 { extern const Simd table; }
 #endif
 }  // namespace linrank
 
@@ -23,11 +22,11 @@ using namespace linrank_test;
 
 namespace {
 
-std::vector<const Kernels *> available() {
-    std::vector<const Kernels *> tables{&baseline::table};
+std::vector<const Simd *> available() {
+    std::vector<const Simd *> tables{&baseline::table};
 #ifdef LINRANK_X86
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2::table);
-    if (std::string(kernels().name) == "avx512") tables.push_back(&avx512::table);
+    if (std::string(simd().name) == "avx512") tables.push_back(&avx512::table);
 #endif
     return tables;
 }
@@ -39,7 +38,7 @@ double at(const std::vector<double> &panels, std::int64_t width, std::int64_t i,
     return panels[std::size_t(8 * (i / 8 * width + c) + i % 8)];
 }
 
-void panels(const Kernels &k, Rng &rng) {
+void panels(const Simd &k, Rng &rng) {
     for (int repetition = 0; repetition < 40; ++repetition) {
         const std::int64_t width = draw(rng, 0, 20), n = draw(rng, 1, 5), stride = 8 * n + draw(rng, 0, 3);
         const std::vector<double> a = draw_normal(rng, 8 * width), b = draw_normal(rng, 8 * n * width);
@@ -60,7 +59,7 @@ void panels(const Kernels &k, Rng &rng) {
     }
 }
 
-void powers(const Kernels &k, Rng &rng) {
+void powers(const Simd &k, Rng &rng) {
     for (int degree = 1; degree < 12; ++degree) {
         std::vector<double> x = draw_normal(rng, 24);
         const std::vector<double> bases = x;
@@ -70,7 +69,7 @@ void powers(const Kernels &k, Rng &rng) {
     }
 }
 
-void symmetric_rows(const Kernels &k, Rng &rng) {
+void symmetric_rows(const Simd &k, Rng &rng) {
     for (int repetition = 0; repetition < 60; ++repetition) {
         const std::int64_t n_rows = draw(rng, 0, 11), n = draw(rng, 0, 40), stride = n + draw(rng, 0, 3);
         const std::vector<double> q = draw_normal(rng, n_rows * stride), u = draw_normal(rng, n_rows),
@@ -259,7 +258,7 @@ void empty_matrices(Rng &rng) {
 }  // namespace
 
 int main() {
-    for (const Kernels *table : available()) {
+    for (const Simd *table : available()) {
         Rng rng(5);
         panels(*table, rng);
         powers(*table, rng);

@@ -1,0 +1,227 @@
+// Products with the rows, with functions of single features, and with kernel matrices; small linear algebra.
+#include "symmetric.hpp"
+#include "curves.hpp"
+#include "arrays.hpp"
+#include "kernel_matrix.hpp"
+#include "parallel.hpp"
+#include "simd.hpp"
+
+namespace {
+
+auto scores(const BoundRows &rows, Doubles w, OptionalOrder order, int n_threads) {
+    require_length(w.shape(0), n_columns(rows.rows), "w");
+    const Positions x(rows, order);
+    // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
+    // does, then in large pages. New memory takes longer than the products of short rows.
+    PageArray<double> out(x.size(), 32 << 20);
+    unlocked([&] { multiply(x.rows, x.order, span_of(w), writable(out), n_threads); });
+    return to_numpy(std::move(out));
+}
+
+auto gradient(const BoundRows &rows, Doubles r, OptionalOrder order, int n_threads) {
+    const Positions x(rows, order);
+    require_length(r.shape(0), x.size(), "r");
+    std::vector<double> out(n_columns(rows.rows));
+    unlocked([&] { multiply_transposed(x.rows, x.order, span_of(r), out, n_threads); });
+    return to_numpy(std::move(out));
+}
+
+nb::object cholesky_factor_of(Doubles matrix, std::int64_t n) {
+    check_square(matrix, n, "matrix");
+    std::vector<double> factor = own_copy(matrix);
+    const bool is_definite = unlocked([&] { return cholesky_factor(factor, n); });
+    return is_definite ? nb::cast(to_numpy(std::move(factor))) : nb::none();
+}
+
+auto cholesky_solution(Doubles factor, std::int64_t n, Doubles b) {
+    check_square(factor, n, "factor");
+    require_length(b.shape(0), n, "b");
+    std::vector<double> x = own_copy(b);
+    unlocked([&] { cholesky_solve(span_of(factor), n, x); });
+    return to_numpy(std::move(x));
+}
+
+auto sum_of_scaled(Doubles x, double a, Doubles y, int n_threads) {
+    require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
+    PageArray<double> out(x.shape(0), PageArray<double>::huge);
+    unlocked([&] { add_scaled(span_of(x), a, span_of(y), writable(out), n_threads); });
+    return to_numpy(std::move(out));
+}
+
+// ---- curves -----------------------------------------------------------------------------------
+
+/// Functions whose arrays belong together; the knots ascend, as Python has checked.
+struct BoundCurves {
+    Integers feature, offsets;
+    Doubles knots, values, slopes;
+
+    Curves view(std::int64_t n_columns) const {
+        const auto n = std::int64_t(feature.shape(0)), n_knots = std::int64_t(knots.shape(0));
+        require_length(offsets.shape(0), n + 1, "offsets");
+        check_offsets(span_of(offsets), knots.shape(0));
+        require_length(values.shape(0), n_knots + n, "values");
+        require_length(slopes.shape(0), n_knots + n, "slopes");
+        for (const std::int64_t j : span_of(feature))
+            if (j < 0 || j >= n_columns) throw std::invalid_argument("a curve has no such feature");
+        return {span_of(feature), span_of(offsets), span_of(knots), span_of(values), span_of(slopes)};
+    }
+};
+
+nb::object curve_columns(const BoundCurves &bound, const BoundRows &x, int n_threads) {
+    const Curves curves = bound.view(n_columns(x.rows));
+    return std::visit([&]<class Storage>(const Storage &) {
+        std::vector<typename Storage::value_type> out(n_rows(x.rows) * curves.size());
+        unlocked([&] { map_rows(x.rows, curves, out.data(), n_threads); });
+        return nb::cast(to_numpy(std::move(out)));
+    }, x.rows);
+}
+
+auto curve_sums(const BoundCurves &bound, const BoundRows &x, int n_threads) {
+    const Curves curves = bound.view(n_columns(x.rows));
+    std::vector<double> out(n_rows(x.rows));
+    unlocked([&] { sum_curves(x.rows, curves, out.data(), n_threads); });
+    return to_numpy(std::move(out));
+}
+
+/// Dense rows, and the piece of each function that every one of them is in.
+struct BoundPieces {
+    BoundCurves bound;
+    BoundRows x;
+    std::vector<std::uint8_t> pieces;
+
+    BoundPieces(const BoundCurves &curves, const BoundRows &rows, int n_threads) : bound(curves), x(rows) {
+        const Curves known = bound.view(n_columns(x.rows));
+        for (std::int64_t c = 0; c < known.size(); ++c)
+            if (known.offsets[c + 1] - known.offsets[c] > 255)
+                throw std::invalid_argument("a curve has more than 255 knots");
+        pieces.resize(n_rows(x.rows) * known.size());
+        unlocked([&] { find_pieces(x.rows, known, pieces.data(), n_threads); });
+    }
+};
+
+auto piece_scores(const BoundPieces &at, Doubles values, Doubles slopes, Doubles lines, OptionalOrder order,
+                  int n_threads) {
+    const BoundCurves bound{at.bound.feature, at.bound.offsets, at.bound.knots, values, slopes};
+    const Curves curves = bound.view(n_columns(at.x.rows));
+    require_length(lines.shape(0), curves.size(), "lines");
+    const Positions x(at.x, order);
+    std::vector<double> out(x.size());
+    unlocked([&] { sum_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(lines), out, n_threads); });
+    return to_numpy(std::move(out));
+}
+
+auto piece_slopes(const BoundPieces &at, Doubles r, OptionalOrder order, int n_threads) {
+    const Curves curves = at.bound.view(n_columns(at.x.rows));
+    const Positions x(at.x, order);
+    require_length(r.shape(0), x.size(), "r");
+    std::vector<double> out(2 * curves.values.size() + curves.feature.size());
+    unlocked([&] { add_pieces(x.rows, x.order, curves, at.pieces.data(), span_of(r), out, n_threads); });
+    return to_numpy(std::move(out));
+}
+
+// ---- kernel matrices --------------------------------------------------------------------------
+
+KernelFunction kernel_function(const std::string &name, double gamma, int degree, double coef0) {
+    const auto kind = choose<KernelKind>("kernel", name, {{"rbf", KernelKind::rbf}, {"poly", KernelKind::poly},
+        {"sigmoid", KernelKind::sigmoid}, {"linear", KernelKind::linear}});
+    // Of distances e^-γd would grow without a bound, and no longer be a kernel.
+    if (kind == KernelKind::rbf && !(gamma >= 0.0))
+        throw std::invalid_argument("gamma must be >= 0, got " + std::to_string(gamma));
+    if (degree < 0) throw std::invalid_argument("degree must be >= 0, got " + std::to_string(degree));
+    return {kind, gamma, degree, coef0};
+}
+
+void check_columns(const BoundRows &a, const BoundRows &b) {
+    if (n_columns(a.rows) != n_columns(b.rows))
+        throw std::invalid_argument("rows of " + std::to_string(n_columns(a.rows)) + " and of " +
+                                    std::to_string(n_columns(b.rows)) + " columns have no kernel");
+}
+
+auto kernel_matrix_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, int n_threads) {
+    check_columns(a, b);
+    const std::int64_t n_a = n_rows(a.rows), n_b = n_rows(b.rows);
+    if (n_b > 0 && n_a > (std::int64_t(1) << 56) / n_b) throw std::bad_alloc();  // their product may overflow
+    PageArray<double> out(n_a * n_b, PageArray<double>::huge);
+    unlocked([&] {
+        if (&a == &b) kernel_matrix(f, a.rows, writable(out), n_threads);
+        else kernel_matrix(f, a.rows, b.rows, writable(out), n_threads);
+    });
+    return to_numpy(std::move(out));
+}
+
+auto kernel_product_of(const KernelFunction &f, const BoundRows &a, const BoundRows &b, Doubles v, int n_threads) {
+    check_columns(a, b);
+    require_length(v.shape(0), n_rows(b.rows), "v");
+    std::vector<double> out(n_rows(a.rows));
+    unlocked([&] {
+        if (&a == &b) kernel_product(f, a.rows, span_of(v), out, n_threads);
+        else kernel_product(f, a.rows, b.rows, span_of(v), out, n_threads);
+    });
+    return to_numpy(std::move(out));
+}
+
+auto symmetric_product_of(Matrix<double> q, Doubles v, int n_threads) {
+    if (q.shape(0) != q.shape(1)) throw std::invalid_argument("the matrix is not square");
+    if (q.shape(0) > 1 && q.stride(1) != 1) throw std::invalid_argument("rows must be contiguous");
+    require_length(v.shape(0), std::int64_t(q.shape(0)), "v");
+    std::vector<double> out(v.shape(0));
+    unlocked([&] { symmetric_product(q.data(), q.stride(0), span_of(v), out, n_threads); });
+    return to_numpy(std::move(out));
+}
+
+void bind_kernels(nb::module_ &m) {
+    nb::class_<KernelFunction>(m, "KernelFunction", "k(a, b) of two rows.");
+    def(m, "kernel_function", &kernel_function, {"name", "gamma", "degree", "coef0"},
+        "name: rbf, poly, sigmoid or linear.");
+    def(m, "kernel_matrix", &kernel_matrix_of, {"function", "a", "b", "n_threads"},
+        "K(A, B), flattened; half is computed where b is a.");
+    def(m, "kernel_product", &kernel_product_of, {"function", "a", "b", "v", "n_threads"},
+        "K(A, B) v without the matrix; half is computed where b is a.");
+    def(m, "kernel_diagonal", [](const KernelFunction &f, const BoundRows &rows, int n_threads) {
+        std::vector<double> out(n_rows(rows.rows));
+        unlocked([&] { kernel_diagonal(f, rows.rows, out, n_threads); });
+        return to_numpy(std::move(out));
+    }, {"function", "rows", "n_threads"}, "k(a, a) of every row.");
+    def(m, "symmetric_product", &symmetric_product_of, {"q", "v", "n_threads"},
+        "Q v; only the triangle above the diagonal is read.");
+}
+
+void bind_curves(nb::module_ &m) {
+    nb::class_<BoundCurves> curves(m, "Curves", "Functions of one feature each, linear between knots.");
+    def(curves, "__init__", [](BoundCurves *self, Integers feature, Integers offsets, Doubles knots, Doubles values,
+                               Doubles slopes) {
+        new (self) BoundCurves{feature, offsets, knots, values, slopes};
+    }, {"feature", "offsets", "knots", "values", "slopes"});
+    def(curves, "columns", &curve_columns, {"rows", "n_threads"},
+        "All functions of all rows, row by row, in the type of the rows.");
+    def(curves, "sums", &curve_sums, {"rows", "n_threads"}, "The sum of all functions, for every row.");
+    nb::class_<BoundPieces> pieces(m, "Pieces", "Dense rows, and the piece of each function that every one is in.");
+    pieces.def(nb::init<const BoundCurves &, const BoundRows &, int>(), nb::arg("curves"), nb::arg("rows"),
+               nb::arg("n_threads"));
+    def(pieces, "scores", &piece_scores, {"values", "slopes", "lines", "order", "n_threads"},
+        "The sum of functions with these pieces, and of lines, for every position.");
+    def(pieces, "slopes", &piece_slopes, {"r", "order", "n_threads"},
+        "Sums of r over the positions in each piece, their first moments, and those of features.");
+}
+
+}  // namespace
+
+void bind_products(nb::module_ &m) {
+    def(m, "scores", &scores, {"rows", "w", "order", "n_threads"}, "X w, by position.");
+    def(m, "gradient", &gradient, {"rows", "r", "order", "n_threads"}, "Transposed X times r, r by position.");
+    def(m, "longest_sums", [](const BoundRows &rows) {
+        const LongestSums found = longest_sums(rows.rows);
+        return nb::make_tuple(found.score, found.slope);
+    }, {"rows"}, "Terms of the longest sums that scores, and slopes in w, are made of.");
+    def(m, "cholesky_factor", &cholesky_factor_of, {"matrix", "n"}, "The factor, or None if not positive definite.");
+    def(m, "cholesky_solve", &cholesky_solution, {"factor", "n", "b"});
+    def(m, "add_scaled", &sum_of_scaled, {"x", "a", "y", "n_threads"}, "x + a y.");
+    def(m, "dot", [](Doubles x, Doubles y) {
+        require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
+        return simd().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
+    }, {"x", "y"}, "Inner product on one thread, the same bits whatever BLAS does.");
+    m.attr("LONG_QUERY") = long_query;
+    m.def("instruction_set", [] { return simd().name; }, "The vector kernels in use.");
+    bind_kernels(m);
+    bind_curves(m);
+}

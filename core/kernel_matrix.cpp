@@ -1,0 +1,326 @@
+#include "kernel_matrix.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "parallel.hpp"
+#include "products.hpp"
+#include "simd.hpp"
+#include "symmetric.hpp"
+
+namespace linrank {
+
+namespace {
+
+/// Whether sums over the columns that two rows share beat those over all: an entry in a list takes some ten
+/// times as long as one of a panel, and a share of ρ² is left of a density of ρ. Where either matrix is dense it
+/// is not so.
+bool is_sparse(const Rows &a, const Rows &b) {
+    const auto thin = [](const Rows &rows) {
+        return std::visit([](const auto &r) { return requires { r.offsets; }; }, rows);
+    };
+    const double size = (double(n_rows(a)) + double(n_rows(b))) * double(n_columns(a));
+    return thin(a) && thin(b) && 4.0 * (double(n_entries(a)) + double(n_entries(b))) <= size;
+}
+
+template <class Body>
+void with_tiles(const Rows &a, const Rows &b, const Body &body) {
+    if (is_sparse(a, b)) body.template operator()<SparseTiles>();
+    else body.template operator()<DenseTiles>();
+}
+
+std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
+
+/// How many rows of A and of B are taken at once, by the matrices alone. Packed, each is to stay in the
+/// second-level cache; the more rows of A, the less often B is packed.
+struct Shape {
+    std::int64_t block, chunk;
+    Shape(const Rows &a, const Rows &b) {
+        const std::int64_t n_a = n_rows(a);
+        if (is_sparse(a, b)) {  // lists by column take longer to make than panels
+            chunk = 256;
+            block = std::clamp<std::int64_t>(round_up(n_a / 4, 8), 64, 2048);
+            return;
+        }
+        const std::int64_t fit = (std::int64_t(1) << 15) / std::max<std::int64_t>(1, n_columns(a));
+        chunk = std::clamp<std::int64_t>(fit / 32 * 32, 32, 256);
+        block = std::min(std::clamp<std::int64_t>(2 * fit / 8 * 8, 64, 256),
+                         std::max<std::int64_t>(8, round_up(n_a / 16, 8)));
+    }
+};
+
+/// Walks over the tiles of some rows of A, [first, last), and of all rows of B from `begin` on:
+/// use(i, n_i, j, n_j, from, tile) has k(a_{i+r}, b_{j+c}) at tile[r·chunk + c] for r < n_i and from <= c < n_j.
+/// Where the matrix is symmetric, tiles start at the square on the diagonal.
+template <class Tiles, class Use>
+void walk(Tiles &tiles, const Shape &shape, std::int64_t first, std::int64_t last, std::int64_t begin,
+          std::int64_t n_b, bool symmetric, const Use &use) {
+    LargeVector<double> tile(tile_rows * shape.chunk);
+    tiles.take_a(first, last - first);
+    for (std::int64_t j = begin; j < n_b; j += shape.chunk) {
+        const std::int64_t n_j = std::min(shape.chunk, n_b - j);
+        tiles.take_b(j, n_j);
+        for (std::int64_t i = first; i < last; i += tile_rows) {
+            const std::int64_t from = symmetric ? std::max<std::int64_t>(0, i - j) : 0;
+            if (from >= n_j) break;
+            tiles.fill((i - first) / tile_rows, from, tile.data(), shape.chunk);
+            use(i, std::min(tile_rows, last - i), j, n_j, from, tile.data());
+        }
+    }
+}
+
+/// Copies a tile, and its transpose where the matrix is symmetric.
+void write_tile(const double *tile, const Shape &shape, std::int64_t i, std::int64_t n_i,
+                std::int64_t j, std::int64_t n_j, std::int64_t from, bool symmetric, double *out,
+                std::int64_t n) {
+    for (std::int64_t r = 0; r < n_i; ++r)
+        std::copy(tile + r * shape.chunk + from, tile + r * shape.chunk + n_j,
+                  out + (i + r) * n + j + from);
+    if (symmetric)
+        for (std::int64_t c = from; c < n_j; ++c)
+            for (std::int64_t r = 0; r < n_i; ++r) out[(j + c) * n + i + r] = tile[r * shape.chunk + c];
+}
+
+void fill_matrix(const KernelFunction &f, const Rows &a, const Rows &b, bool symmetric,
+                 std::span<double> out, int n_threads) {
+    const std::int64_t n_a = n_rows(a), n_b = n_rows(b);
+    const Shape shape(a, b);
+    with_tiles(a, b, [&]<class Tiles>() {
+        parallel_for((n_a + shape.block - 1) / shape.block, n_threads, [&](std::int64_t task) {
+            const std::int64_t first = task * shape.block, last = std::min(n_a, first + shape.block);
+            Tiles tiles(f, a, b);
+            walk(tiles, shape, first, last, symmetric ? first : 0, n_b, symmetric,
+                 [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
+                     std::int64_t from, const double *tile) {
+                     write_tile(tile, shape, i, n_i, j, n_j, from, symmetric, out.data(), n_b);
+                 });
+        });
+    });
+}
+
+}  // namespace
+
+void kernel_matrix(const KernelFunction &f, const Rows &a, const Rows &b, std::span<double> out,
+                   int n_threads) {
+    fill_matrix(f, a, b, false, out, n_threads);
+}
+
+void kernel_matrix(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads) {
+    fill_matrix(f, rows, rows, true, out, n_threads);
+}
+
+void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::span<const double> v,
+                    std::span<double> out, int n_threads) {
+    const std::int64_t n_a = n_rows(a), n_b = n_rows(b);
+    const Shape shape(a, b);
+    std::fill(out.begin(), out.end(), 0.0);
+    with_tiles(a, b, [&]<class Tiles>() {
+        parallel_for((n_a + shape.block - 1) / shape.block, n_threads, [&](std::int64_t task) {
+            const std::int64_t first = task * shape.block, last = std::min(n_a, first + shape.block);
+            Tiles tiles(f, a, b);
+            walk(tiles, shape, first, last, 0, n_b, false,
+                 [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
+                     std::int64_t, const double *tile) {
+                     for (std::int64_t r = 0; r < n_i; ++r)
+                         out[i + r] += simd().dot_vectors(n_j, tile + r * shape.chunk, v.data() + j);
+                 });
+        });
+    });
+}
+
+void kernel_product(const KernelFunction &f, const Rows &rows, std::span<const double> v,
+                    std::span<double> out, int n_threads) {
+    const std::int64_t n = n_rows(rows);
+    const Shape shape(rows, rows);
+    const auto add_tile = [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
+                              std::int64_t from, const double *tile, std::int64_t part,
+                              double *total) {
+        double sums[tile_rows] = {};
+        std::int64_t c = from;
+        if (j + from == i) {  // the square on the diagonal is there in full
+            c += n_i;
+            for (std::int64_t r = 0; r < n_i; ++r)
+                sums[r] = simd().dot_vectors(n_i, tile + r * shape.chunk + from, v.data() + i);
+        }
+        if (c < n_j)
+            simd().add_symmetric(n_i, n_j - c, tile + c, shape.chunk, v.data() + i,
+                                    v.data() + j + c, sums, total + (j + c - part));
+        for (std::int64_t r = 0; r < n_i; ++r) total[i - part + r] += sums[r];
+    };
+    with_tiles(rows, rows, [&]<class Tiles>() {
+        sum_triangle(n, tile_rows, out, n_threads,
+                     [&](std::int64_t part, std::int64_t end, double *total) {
+            Tiles tiles(f, rows, rows);
+            for (std::int64_t first = part; first < end; first += shape.block)
+                walk(tiles, shape, first, std::min(end, first + shape.block), first, n, true,
+                     [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
+                         std::int64_t from, const double *tile) {
+                         add_tile(i, n_i, j, n_j, from, tile, part, total);
+                     });
+        });
+    });
+}
+
+void kernel_diagonal(const KernelFunction &f, const Rows &rows, std::span<double> out, int n_threads) {
+    const std::int64_t n = n_rows(rows), block = 256;
+    with_tiles(rows, rows, [&]<class Tiles>() {
+        parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t task) {
+            Tiles tiles(f, rows, rows);
+            double tile[tile_rows * Tiles::group];
+            const std::int64_t last = std::min(n, (task + 1) * block);
+            for (std::int64_t i = task * block; i < last; i += tile_rows) {
+                const std::int64_t n_i = std::min(tile_rows, last - i);
+                tiles.take_a(i, n_i);
+                tiles.take_b(i, n_i);
+                tiles.fill(0, 0, tile, Tiles::group);
+                for (std::int64_t r = 0; r < n_i; ++r)
+                    out[i + r] = tile[r * Tiles::group + r];
+            }
+        });
+    });
+}
+
+namespace {
+
+/// Rows [first, first + n) in panels: value c of row 8p + r at [8·(p·n_columns + c) + r]. Rows behind the
+/// last are zero.
+void pack(const Rows &rows, std::int64_t first, std::int64_t n, LargeVector<double> &out) {
+    const std::int64_t width = n_columns(rows), n_panels = (n + 7) / 8;
+    out.assign(n_panels * 8 * width, 0.0);
+    std::visit([&]<class Storage>(const Storage &storage) {
+        for (std::int64_t t = 0; t < n; ++t) {
+            double *to = out.data() + t / 8 * 8 * width + t % 8;
+            for_each_entry(storage, first + t, [&](std::int64_t c, double x) { to[8 * c] += x; });
+        }
+    }, rows);
+}
+
+/// The kernel of x[r·stride + j], which holds -γ times the squared distance (rbf), the product (linear)
+/// or γ times it plus coef0, for r < 8 and j < n, a multiple of 8.
+void apply(const KernelFunction &f, std::int64_t n, double *x, std::int64_t stride) {
+    if (f.kind == KernelKind::linear) return;
+    for (std::int64_t r = 0; r < tile_rows; ++r, x += stride) {
+        if (f.kind == KernelKind::rbf) simd().exp_vector(n, x);
+        else if (f.kind == KernelKind::poly) simd().power_vector(n, f.degree, x);
+        else for (std::int64_t j = 0; j < n; ++j) x[j] = std::tanh(x[j]);
+    }
+}
+
+/// total[row[k]] += x·values[k]. One function for products and norms: where the processor has
+/// multiply-adds, the compiler uses them in both or in neither.
+[[gnu::noinline]] void add_entries(std::int64_t n, double x, const std::int64_t *row,
+                                   const double *values, double *total) {
+    for (std::int64_t k = 0; k < n; ++k) total[row[k]] += x * values[k];
+}
+
+double factor_of(const KernelFunction &f) { return f.kind == KernelKind::linear ? 1.0 : f.gamma; }
+double term_of(const KernelFunction &f) { return f.kind == KernelKind::linear ? 0.0 : f.coef0; }
+
+}  // namespace
+
+void DenseTiles::take_a(std::int64_t first, std::int64_t n) { pack(rows_a, first, n, a); }
+
+void DenseTiles::take_b(std::int64_t first, std::int64_t n) {
+    pack(rows_b, first, n, b);
+    n_panels_b = (n + 7) / 8;
+}
+
+void DenseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) const {
+    const std::int64_t width = n_columns(rows_a), n_panels = n_panels_b - from / 8;
+    const double *pa = a.data() + panel * 8 * width, *pb = b.data() + from * width;
+    if (f.kind == KernelKind::rbf)
+        simd().panel_distances(width, n_panels, pa, pb, -f.gamma, out + from, stride);
+    else
+        simd().panel_products(width, n_panels, pa, pb, factor_of(f), term_of(f), out + from, stride);
+    apply(f, 8 * n_panels, out + from, stride);
+}
+
+void SparseTiles::Entries::take(const Rows &rows, std::int64_t first, std::int64_t n) {
+    offsets.assign(1, 0);
+    columns.clear();
+    values.clear();
+    std::visit([&](const auto &storage) {
+        for (std::int64_t i = first; i < first + n; ++i) {
+            for_each_entry(storage, i, [&](std::int64_t c, double x) {
+                columns.push_back(c);
+                values.push_back(x);
+            });
+            offsets.push_back(std::int64_t(values.size()));
+        }
+    }, rows);
+    norms.assign(n, 0.0);
+    for (std::size_t t = 0; t < std::size_t(n); ++t)
+        for (std::int64_t k = offsets[t]; k < offsets[t + 1]; ++k) {
+            const double x = values[k];
+            const std::int64_t row = std::int64_t(t);
+            add_entries(1, x, &row, &x, norms.data());
+        }
+}
+
+std::size_t SparseTiles::Lists::find(std::int64_t c) const {
+    // The high bits of a product with an odd number are well mixed.
+    const int shift = 64 - std::countr_zero(column.size());
+    std::size_t place = std::size_t(std::uint64_t(c) * 0x9E3779B97F4A7C15u >> shift);
+    while (column[place] != c && column[place] >= 0) place = (place + 1) & (column.size() - 1);
+    return place;
+}
+
+void SparseTiles::Lists::take(const Entries &rows) {
+    const std::size_t n = rows.columns.size();
+    column.assign(std::bit_ceil(2 * n + 2), -1);
+    start.assign(column.size() + 2, 0);
+    row.resize(n);
+    values.resize(n);
+    std::vector<std::size_t> place(n);
+    for (std::size_t k = 0; k < n; ++k) {
+        place[k] = find(rows.columns[k]);
+        column[place[k]] = rows.columns[k];
+        ++start[place[k] + 2];
+    }
+    // Sums of the sizes before the last list, so that filling each moves its start to where the next begins.
+    for (std::size_t p = 0; p < column.size(); ++p) start[p + 2] += start[p + 1];
+    for (std::size_t i = 0; i + 1 < rows.offsets.size(); ++i)
+        for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k) {
+            const std::size_t to = std::size_t(start[place[k] + 1]++);
+            row[to] = std::int64_t(i);
+            values[to] = rows.values[k];
+        }
+}
+
+void SparseTiles::take_a(std::int64_t first, std::int64_t n) { a.take(rows_a, first, n); }
+
+void SparseTiles::take_b(std::int64_t first, std::int64_t n) {
+    b.take(rows_b, first, n);
+    lists.take(b);
+    n_b = (n + group - 1) / group * group;
+    b.norms.resize(n_b, 0.0);
+}
+
+void SparseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) const {
+    const std::int64_t n_a = std::int64_t(a.norms.size());
+    for (std::int64_t r = 0; r < tile_rows; ++r) {
+        const std::int64_t i = tile_rows * panel + r;
+        double *x = out + r * stride;
+        std::fill(x, x + n_b, 0.0);
+        if (i >= n_a) continue;
+        for (std::int64_t k = a.offsets[i]; k < a.offsets[i + 1]; ++k) {
+            const std::size_t place = lists.find(a.columns[k]);
+            if (lists.column[place] < 0) continue;
+            const std::int64_t first = lists.start[place];
+            add_entries(lists.start[place + 1] - first, a.values[k],
+                        lists.row.data() + first, lists.values.data() + first, x);
+        }
+        const double norm = a.norms[i];
+        if (f.kind == KernelKind::rbf)
+            // The norm of a row is the product with itself to the bit, so that k(a, a) is 1. Norms that
+            // overflow give NaN, which max keeps.
+            for (std::int64_t j = from; j < n_b; ++j)
+                x[j] = -f.gamma * std::max((norm + b.norms[j]) - 2.0 * x[j], 0.0);
+        else
+            for (std::int64_t j = from; j < n_b; ++j) x[j] = factor_of(f) * x[j] + term_of(f);
+    }
+    apply(f, n_b - from, out + from, stride);
+}
+
+}  // namespace linrank

@@ -1,0 +1,142 @@
+#include "rows.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "parallel.hpp"
+
+namespace linrank {
+
+namespace {
+
+// All exponent bits set: NaN or infinity. On integers the compiler may reorder the "or" and so
+// vectorize the loop, which it may not do for a sum of floats.
+bool any_non_finite(const float *x, std::int64_t n) {
+    std::uint32_t found = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+        std::uint32_t bits;
+        std::memcpy(&bits, x + k, sizeof bits);
+        found |= std::uint32_t((bits & 0x7f800000u) == 0x7f800000u);
+    }
+    return found != 0;
+}
+// The high half decides, and 32-bit comparisons exist in the oldest vector set (SSE2).
+bool any_non_finite(const double *x, std::int64_t n) {
+    std::uint32_t found = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+        std::uint64_t bits;
+        std::memcpy(&bits, x + k, sizeof bits);
+        const auto high = std::uint32_t(bits >> 32);
+        found |= std::uint32_t((high & 0x7ff00000u) == 0x7ff00000u);
+    }
+    return found != 0;
+}
+
+template <class Value>
+std::int64_t locate_non_finite(const Value *x, std::int64_t n) {
+    std::int64_t k = 0;
+    while (k < n && !any_non_finite(x + k, 1)) ++k;
+    return k;
+}
+
+using Place = std::pair<std::int64_t, std::int64_t>;
+constexpr std::int64_t values_per_task = 1 << 18;  // about 1 MB: tasks long against a thread's start
+
+/// The lowest row for which `row_is_bad`; tasks of whole rows, searched in parallel.
+template <class RowIsBad>
+std::int64_t first_row(std::int64_t n_rows, std::int64_t rows_per_task, int n_threads,
+                       const RowIsBad &row_is_bad) {
+    const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
+    std::atomic<std::int64_t> found{n_rows};
+    parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](std::int64_t task) {
+        const std::int64_t begin = task * rows_per_task;
+        if (begin >= found.load(std::memory_order_relaxed)) return;
+        const std::int64_t end = std::min(begin + rows_per_task, n_rows);
+        for (std::int64_t i = begin; i < end; ++i) {
+            if (!row_is_bad(i)) continue;
+            std::int64_t lowest = found.load(std::memory_order_relaxed);
+            while (i < lowest && !found.compare_exchange_weak(lowest, i)) {}
+            return;
+        }
+    });
+    return found.load();
+}
+
+std::int64_t task_rows(std::int64_t n_rows, std::int64_t n_values) {
+    return std::max<std::int64_t>(1, values_per_task / std::max<std::int64_t>(
+                                         1, n_values / std::max<std::int64_t>(1, n_rows)));
+}
+
+template <class Value>
+std::optional<Place> first_non_finite_in(const DenseRows<Value> &x, int n_threads) {
+    const std::int64_t row =
+        first_row(x.n_rows, task_rows(x.n_rows, x.n_rows * x.n_columns), n_threads,
+                  [&](std::int64_t i) { return any_non_finite(x.values + i * x.stride, x.n_columns); });
+    if (row == x.n_rows) return std::nullopt;
+    return Place{row, locate_non_finite(x.values + row * x.stride, x.n_columns)};
+}
+
+template <class Value>
+std::optional<Place> first_non_finite_in(const CsrRows<Value> &x, int n_threads) {
+    const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
+    const std::int64_t row =
+        first_row(x.n_rows, task_rows(x.n_rows, n_values), n_threads, [&](std::int64_t i) {
+            return any_non_finite(x.values + x.offsets[i], x.offsets[i + 1] - x.offsets[i]);
+        });
+    if (row == x.n_rows) return std::nullopt;
+    const std::int64_t begin = x.offsets[row];
+    const std::int64_t k = locate_non_finite(x.values + begin, x.offsets[row + 1] - begin);
+    return Place{row, std::int64_t(x.columns[begin + k])};
+}
+
+template <class Value>
+bool columns_increase_in(const DenseRows<Value> &, int) {
+    return true;
+}
+
+template <class Value>
+bool columns_increase_in(const CsrRows<Value> &x, int n_threads) {
+    const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
+    const auto disorder = [&](std::int64_t i) {
+        bool found = false;
+        for (std::int64_t k = x.offsets[i] + 1; k < x.offsets[i + 1]; ++k)
+            found |= x.columns[k - 1] >= x.columns[k];
+        return found;
+    };
+    return first_row(x.n_rows, task_rows(x.n_rows, n_values), n_threads, disorder) == x.n_rows;
+}
+
+}  // namespace
+
+void check_csr(std::size_t n_values, std::span<const std::int32_t> columns, std::span<const std::int64_t> offsets,
+               std::int64_t n_columns, std::int64_t n_checked) {
+    if (columns.size() != n_values) throw std::invalid_argument("values and columns differ in length");
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() > std::int64_t(n_values))
+        throw std::invalid_argument("row offsets do not match the values");
+    // Beyond 2^48 sizes in bytes would overflow, and no vector of weights could be held.
+    if (n_columns < 0 || n_columns > std::int64_t{1} << 48)
+        throw std::invalid_argument("n_columns must lie in [0, 2^48], got " + std::to_string(n_columns));
+    if (n_checked < 0 || n_checked >= std::int64_t(offsets.size()))
+        throw std::invalid_argument("n_checked must lie in [0, n_rows], got " + std::to_string(n_checked));
+    const auto unchecked = offsets.subspan(n_checked);
+    if (unchecked.front() < 0 || !std::is_sorted(unchecked.begin(), unchecked.end()))
+        throw std::invalid_argument("row offsets decrease");
+    const auto first = std::size_t(unchecked.front());
+    for (const std::int32_t column : columns.subspan(first, offsets.back() - first))
+        if (column < 0 || column >= n_columns)
+            throw std::invalid_argument("a column index is out of range");
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> first_non_finite(const Rows &rows,
+                                                                      int n_threads) {
+    return std::visit([&](const auto &x) { return first_non_finite_in(x, n_threads); }, rows);
+}
+
+bool columns_increase(const Rows &rows, int n_threads) {
+    return std::visit([&](const auto &x) { return columns_increase_in(x, n_threads); }, rows);
+}
+
+}  // namespace linrank
