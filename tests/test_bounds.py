@@ -186,7 +186,7 @@ def test_the_command_keeps_bounds(files, tmp_path, capsys):
     [
         (["--bounds", "7:0:"], 1, "feature 7 is not in the data, whose features are 1 to 6"),
         (["--bounds", "0:0:"], 1, "feature 0 is not in the data"),
-        (["--bounds", "x:0:"], 1, "'x' is no feature number"),
+        (["--bounds", "x:0:"], 1, "feature x is not in the data"),
         (["--bounds", "2:1:0"], 1, "no coefficient of feature 2 is between"),
         (["--bounds", "@missing"], 1, "missing"),
         (["--bounds", "2"], 2, "is not FEATURE:LOW:HIGH"),

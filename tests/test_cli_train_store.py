@@ -61,7 +61,7 @@ def test_faults_are_told(store: Store, tmp_path: Path, capsys: Any) -> None:
     assert run("train", store.path, model, "--memory-limit", "1MB") == 1
     assert "too small" in capsys.readouterr().err
     assert run("train", text, model, "--memory-limit", "1GB") == 2
-    assert "is none; write one first" in capsys.readouterr().err
+    assert "is no store; write one first" in capsys.readouterr().err
     assert run("train", store.path, model, "--memory-limit", "1GB", "--solver", "bundle") == 1
     assert "use solver='newton'" in capsys.readouterr().err
     assert run("train", store.path, model, "--memory-limit", "1GB", "--index-base", "0") == 1
@@ -103,4 +103,4 @@ def test_tune_within_a_limit_chooses_what_the_estimator_chooses(
     text = tmp_path / "train.txt"
     text.write_text("1 qid:1 1:2\n0 qid:1 1:1\n")
     assert run("tune", text, "--memory-limit", "2GB") == 2
-    assert "is none; write one first: linrank convert" in capsys.readouterr().err
+    assert "is no store; write one first: linrank convert" in capsys.readouterr().err

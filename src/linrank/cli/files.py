@@ -491,7 +491,7 @@ def _column(feature: str, data: Dataset, option: str) -> int:
     column = int(feature) - base if feature.isdecimal() else -1
     if not 0 <= column < data.n_features:
         raise ValueError(
-            f"{option}: feature {feature} is not in the data, whose features are numbered from "
-            f"{base} to {base + data.n_features - 1}"
+            f"{option}: feature {feature} is not in the data, whose features are {base} to "
+            f"{base + data.n_features - 1}"
         )
     return column

@@ -185,7 +185,7 @@ def check_place(args: Namespace, is_store: bool, groups: Mapping[str, str]) -> N
         if args.data != STANDARD:
             os.stat(args.data)
         raise UsageError(
-            f"--memory-limit and --dask need a store, and {args.data} is none; write one first: "
+            f"--memory-limit and --dask: {args.data} is no store; write one first: "
             f"linrank convert {args.data} -o STORE"
         )
 
