@@ -17,7 +17,7 @@ import fuzz_files
 from fuzz_files import renew
 from hypothesis_profiles import examples
 from linrank import KernelModel, LinearModel, ModelFormatError, load_model
-from linrank.data.rows import CsrRows
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
 from linrank.models import file as model_file
@@ -55,6 +55,8 @@ PRECOMPUTED = document_of(KernelModel(None, COEF, Kernel("precomputed", 0.5), SU
 SHORT = {"n_features": 6, "feature_names": None, "coef": {"indices": [1, 4], "values": [0.5, -1.0]}}
 SHORT = {**LINEAR, **SHORT}
 LONG = {**LINEAR, "coef": packed([0.5, -1.0])}
+KNOWN = LinearModel([0.5, -1.0], statistics=ColumnStatistics.of(DenseRows(ROWS)))
+KNOWN = document_of(KNOWN)
 INTERACTIONS = saved("interactions")
 
 # What is no document, or none of a model.
@@ -118,6 +120,11 @@ DAMAGES = [
     (LINEAR, {"scaling": "minmax", "factors": [1.0] * 3}, "'factors' has 3 entries"),
     (LINEAR, {"training": {"C": [1]}}, "'training.C' is a list"),
     (LINEAR, {"statistics.weight": 3.0}, "'statistics.n_rows' is null, but other statistics"),
+    (KNOWN, {"statistics.mean": packed([1, np.inf])}, "'statistics.mean' holds a number that is"),
+    (KNOWN, {"statistics.variance": [1, -1]}, "a weight or a variance that no rows have"),
+    (KNOWN, {"statistics.weight": 0}, "a weight or a variance that no rows have"),
+    (KNOWN, {"statistics.n_nonzero": [1, 4]}, "'statistics.n_nonzero' counts no rows from 0 to 3"),
+    (KNOWN, {"statistics.n_nonzero": [1, 0.5]}, "'statistics.n_nonzero' counts no rows"),
     (LONG, {"coef.shape": [3]}, r"'coef' has the shape \[3\], expected \[2\]"),
     (LONG, {"coef.dtype": "float32"}, "'coef' is float32, expected float64"),
     (LONG, {"coef": packed([1, np.nan])}, r"coef\[1\] is nan"),
@@ -268,7 +275,7 @@ def test_every_field_is_there_and_of_its_type(document, tmp_path):
                 caught.match(f"'{key}' is a {type(value).__name__}, expected {expected}")
 
 
-@pytest.mark.parametrize("document", [LINEAR, SHORT, LONG, KERNEL, SPARSE, PRECOMPUTED])
+@pytest.mark.parametrize("document", [LINEAR, SHORT, LONG, KNOWN, KERNEL, SPARSE, PRECOMPUTED])
 def test_the_valid_documents_are_valid(document, tmp_path):
     """Else the damaged ones could be refused for another reason."""
     (tmp_path / "m.json").write_text(json.dumps(document))
