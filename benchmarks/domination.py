@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.train import make_problem, train
 from linrank.metrics import convention, evaluate
 from linrank.solvers.result import Result

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from linrank.choices import PAPERS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter
-from linrank.options import PAPERS
 from linrank.parts.passes import Passes
 from report import Table, main
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import linrank
-from linrank.options import PAPERS
+from linrank.choices import PAPERS
 from report import Table, main
 
 MEMORY = 200  # MB

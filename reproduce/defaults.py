@@ -19,8 +19,8 @@ import rankers  # its path has that of `problems`
 from rankers import Array, Fit, Rows, Set, letor, one_query, some_queries, some_rows
 
 from linrank import KernelRankSVM, RankSVM, RankSVMCV
+from linrank.choices import PAPERS
 from linrank.io.load import load as read_svmlight
-from linrank.options import PAPERS
 
 problems = rankers.problems
 PAIRS = "pairwise_accuracy"

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import problems
+from linrank.choices import PAIR_WEIGHTINGS
 from linrank.data.dataset import Dataset
 from linrank.estimators.model_selection import QueryKFold
 from linrank.metrics import evaluate
-from linrank.options import PAIR_WEIGHTINGS
 from linrank.ranksvm.train import train
 from report import Table, main
 from reproduce.paired import N_FLIPS, N_RESAMPLES, SEED, interval, sign_flip

@@ -28,9 +28,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import problems
 from linrank import AutoRanker, RankSVM, compare_evaluations, evaluate
+from linrank.choices import PAPERS
 from linrank.io.load import load as read_svmlight
 from linrank.metrics import Evaluation
-from linrank.options import PAPERS
 from linrank.system.tables import Column, Table
 
 Array = NDArray[Any]

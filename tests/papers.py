@@ -7,7 +7,7 @@ from dataclasses import field, fields, make_dataclass
 from typing import Any
 
 import linrank
-from linrank.options import AUTO, PAPERS
+from linrank.choices import AUTO, PAPERS
 
 FLAGS = {
     "--C": "1",

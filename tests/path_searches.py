@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from linrank.choices import PAPERS
 from linrank.data.dataset import Dataset
 from linrank.methods.base import Task
 from linrank.methods.ground import Ground
 from linrank.methods.parameters import DominationSearch, RankSVMSearch
 from linrank.methods.search import DOMINATION_PATH, RANKSVM_PATH
-from linrank.options import PAPERS
 from linrank.parts.parts import MemoryParts, Parts
 from linrank.search.tuning import Judging
 

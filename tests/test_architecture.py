@@ -20,7 +20,7 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 # The parts of linrank, in layers: a part may import those of the layers above it, and nothing else.
 # Data flow one way: bytes -> data -> loss -> objective -> solver -> trainer -> model -> shells.
 LAYERS: tuple[set[str], ...] = (
-    {"_core", "errors", "options"},
+    {"_core", "errors", "choices"},
     {"system"},
     {"data"},
     {"io", "pairs", "export"},

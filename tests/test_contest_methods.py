@@ -13,7 +13,8 @@ import pytest
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from linrank import Dataset, RankSVM, evaluate, make_ranking, options
+from linrank import Dataset, RankSVM, evaluate, make_ranking
+from linrank import choices as options
 from linrank.judging.candidates import (
     BEST,
     N_FOLDS,

@@ -18,7 +18,7 @@ from hypothesis_profiles import examples
 from linrank import Dataset, Store, convert, load
 from linrank.data.words import Comments, Words
 from linrank.io import table_files as parquet
-from linrank.io import tables as parts
+from linrank.io import table_reader as parts
 from stored_data import assert_rows
 
 pa = pytest.importorskip("pyarrow")

@@ -14,10 +14,10 @@ from scipy.optimize import minimize_scalar
 
 from hypothesis_profiles import examples
 from linrank import _core
+from linrank.choices import PENALTIES
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.domination.layering import Layering
-from linrank.options import PENALTIES
 from test_domination_loss import definition, layerings
 
 

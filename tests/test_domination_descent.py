@@ -9,7 +9,7 @@ from scipy import sparse
 
 from linrank import make_ranking
 from linrank.data.dataset import Dataset
-from linrank.domination.descent import Descent, descend
+from linrank.domination.coordinate import Descent, descend
 from linrank.domination.layering import Layering
 from linrank.domination.train import make_problem, sample_negatives, train
 

@@ -13,7 +13,7 @@ from hypothesis_profiles import examples
 from linrank import ConvergenceWarning, domination_path, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.domination import path as pathwise
-from linrank.domination.descent import Descent, descend
+from linrank.domination.coordinate import Descent, descend
 from linrank.domination.path import follow, geometric_alphas, strong_features
 from linrank.domination.train import make_problem
 from papers import DominationRanker

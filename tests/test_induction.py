@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from hypothesis_profiles import examples
 from linrank import InductionDisplay, evaluate, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.induction import InductionResult, induce
 from linrank.domination.train import make_problem, train
 from papers import DominationRanker

@@ -15,12 +15,13 @@ from sklearn.base import clone
 
 import linrank
 from cli_files import write_svmlight
+from linrank.choices import PAPERS
 from linrank.cli.main import main
 from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import LinearRanker, MethodRanker
+from linrank.estimators.cross_validation import SearchRanker
 from linrank.estimators.kernel import KernelRanker
 from linrank.estimators.ranksvm import PublishedRankSVM
-from linrank.estimators.search import SearchRanker
 from linrank.judging.candidates import (
     Trial,
     chosen_methods,
@@ -31,7 +32,6 @@ from linrank.methods import parameters as declared
 from linrank.methods.base import METHODS, Description, Method, Task, Trained, method_named, register
 from linrank.methods.parameters import defaults_of, options_of
 from linrank.models.linear import LinearModel
-from linrank.options import PAPERS
 from small_data import small
 
 STORAGES = {

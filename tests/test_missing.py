@@ -388,7 +388,7 @@ def test_a_store_of_a_table_trains_the_model_of_the_table(
     table, tmp_path, monkeypatch, policy, scale, memory_limit
 ):
     """fit(store of the table) is fit(table): coefficients, policy and scores of rows with gaps."""
-    monkeypatch.setattr("linrank.io.tables.PART_BYTES", 1000)  # several parts
+    monkeypatch.setattr("linrank.io.table_reader.PART_BYTES", 1000)  # several parts
     settings = {"C": 0.1, "scale": scale, "tol": 1e-9}
     twin = RankSVM(**settings, missing=policy).fit(linrank.load(table, missing="keep")).model_
     store = linrank.convert(table, tmp_path / "store", missing=policy, chunk_bytes=2000)

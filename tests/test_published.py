@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from hypothesis_profiles import examples
 from linrank import _core
+from linrank.choices import LOSSES, PUBLISHED
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
 from linrank.losses.base import SquaredHinge
-from linrank.options import LOSSES, PUBLISHED
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, PublishedRankSVM, TreeHinge
 from linrank.ranksvm.train import train

@@ -15,10 +15,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from linrank import _core
+from linrank.choices import SAMPLINGS
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.losses.base import Hinge
-from linrank.options import SAMPLINGS
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 
 Probabilities = dict[tuple[int, int], float]

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 import linrank
 from linrank import RankSVM, RankSVMCV, make_ranking, ranksvm_path
+from linrank.choices import PAPERS
 from linrank.cli.main import main
 from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
@@ -20,7 +21,6 @@ from linrank.judging.candidates import Trial, fair_convention, usual_Cs
 from linrank.methods.base import METHODS, Task
 from linrank.methods.ground import settled
 from linrank.methods.parameters import RankSVMParameters, RankSVMSearch
-from linrank.options import PAPERS
 from linrank.parts.parts import Facts
 from linrank.ranksvm.path import GRID
 from linrank.search.folds import deal

@@ -242,8 +242,8 @@ PROGRAM = """
 import resource, sys
 import linrank
 from linrank.io.store.store import Store
-import linrank.options
-ranker = linrank.RankSVM(**{**linrank.options.PAPERS, "C": 0.01, "tol": 0.1, "n_jobs": 1})
+import linrank.choices
+ranker = linrank.RankSVM(**{**linrank.choices.PAPERS, "C": 0.01, "tol": 0.1, "n_jobs": 1})
 ranker.fit([[0.0], [1.0]], [0, 1])  # all that is imported late
 pages = int(open("/proc/self/statm").read().split()[0])
 more = int(sys.argv[2])

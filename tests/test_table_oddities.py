@@ -18,7 +18,7 @@ from linrank.io import columns
 from linrank.io import columns as values
 from linrank.io import table_files as files
 from linrank.io.columns import columns_of, plain_numbers
-from linrank.io.tables import DenseReader
+from linrank.io.table_reader import DenseReader
 from linrank.io.write import write
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
+from linrank.choices import COLUMN_NAMES
 from linrank.io.columns import Column
 from linrank.io.roles import IF_PRESENT, TableOptions, assign, note_roles
-from linrank.options import COLUMN_NAMES
 
 
 def table(*columns: str) -> list[Column]:

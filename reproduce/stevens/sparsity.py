@@ -19,7 +19,7 @@ import curves
 import problems
 from domination import measured
 from linrank.data.dataset import Dataset
-from linrank.domination.descent import Descent
+from linrank.domination.coordinate import Descent
 from linrank.domination.induction import induce
 from linrank.domination.train import make_problem, train
 from linrank.ranksvm.train import train as train_ranksvm

@@ -13,10 +13,10 @@ import numpy as np
 
 import problems
 from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix, rank_profile
+from linrank.choices import PAPERS
 from linrank.duals.dual_matrix import DualMatrix
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
-from linrank.options import PAPERS
 from linrank.ranksvm.train import train
 from report import Table
 from reproduce.xu.protocol import MEASURES, PARTS, Array, Parts, measured

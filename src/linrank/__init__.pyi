@@ -45,6 +45,12 @@ from linrank.errors import ModelFormatError as ModelFormatError
 from linrank.errors import NoPairsError as NoPairsError
 from linrank.errors import TooFewPairsError as TooFewPairsError
 from linrank.estimators.base import RankerMixin as RankerMixin
+from linrank.estimators.cross_validation import AutoRanker as AutoRanker
+from linrank.estimators.cross_validation import DominationRankerCV as DominationRankerCV
+from linrank.estimators.cross_validation import FactorizedRankSVMCV as FactorizedRankSVMCV
+from linrank.estimators.cross_validation import KernelRankSVMCV as KernelRankSVMCV
+from linrank.estimators.cross_validation import RankSVMCV as RankSVMCV
+from linrank.estimators.cross_validation import SGDRankerCV as SGDRankerCV
 from linrank.estimators.domination import DominationRanker as DominationRanker
 from linrank.estimators.kernel import KernelRankSVM as KernelRankSVM
 from linrank.estimators.model_selection import QueryKFold as QueryKFold
@@ -53,12 +59,6 @@ from linrank.estimators.model_selection import train_test_split as train_test_sp
 from linrank.estimators.ranksvm import FactorizedRankSVM as FactorizedRankSVM
 from linrank.estimators.ranksvm import RankSVM as RankSVM
 from linrank.estimators.ranksvm import RegularizedRankSVM as RegularizedRankSVM
-from linrank.estimators.search import AutoRanker as AutoRanker
-from linrank.estimators.search import DominationRankerCV as DominationRankerCV
-from linrank.estimators.search import FactorizedRankSVMCV as FactorizedRankSVMCV
-from linrank.estimators.search import KernelRankSVMCV as KernelRankSVMCV
-from linrank.estimators.search import RankSVMCV as RankSVMCV
-from linrank.estimators.search import SGDRankerCV as SGDRankerCV
 from linrank.estimators.sgd import SGDRanker as SGDRanker
 from linrank.estimators.topics import PerQueryRanker as PerQueryRanker
 from linrank.estimators.transformers import PivotedTfidf as PivotedTfidf

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from linrank.errors import ExportWarning
 from linrank.estimators.base import LinearRanker
 from linrank.export.form import Form
-from linrank.export.onnx import scoring_graph
+from linrank.export.onnx_graph import scoring_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
+from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
 from linrank.errors import NoPairsError, TooFewPairsError
-from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS
 from linrank.system.resources import PickledFields, cached_property, check_fits
 
 

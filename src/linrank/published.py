@@ -15,12 +15,12 @@ import numpy as np
 
 from linrank import _core
 from linrank._core import dot
+from linrank.choices import COUNTED, COUNTINGS
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.rows import Array, CsrRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Errors, PairLoss
 from linrank.objective import Term
-from linrank.options import COUNTED, COUNTINGS
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, History, Recorder, Result
 from linrank.system.resources import cached_property, check_fits
@@ -99,7 +99,7 @@ class Counted(PublishedLoss):
     pairs : Pairs
         All pairs, ``ω_ij = c_q u_i u_j``; neither gains nor adjacent levels were published.
     counting : str
-        One of `linrank.options.COUNTINGS`.
+        One of `linrank.choices.COUNTINGS`.
     """
 
     def __init__(self, pairs: Pairs, counting: str = "selection-tree") -> None:
@@ -141,7 +141,7 @@ class TreeHinge(Counted):
     pairs : Pairs
         All pairs, ``ω_ij = c_q u_i u_j``.
     counting : str, default="red-black"
-        One of `linrank.options.COUNTINGS`.
+        One of `linrank.choices.COUNTINGS`.
     """
 
     has_kink = True
@@ -210,7 +210,7 @@ def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -
     method : {"tron", "bundle", "prsvm", "prsvm+"}
         ``"prsvm"`` lists the pairs, ``"prsvm+"`` counts by two pointers for each level.
     counting : str, optional
-        How the others count: one of `linrank.options.COUNTINGS`, the first if None.
+        How the others count: one of `linrank.choices.COUNTINGS`, the first if None.
 
     Returns
     -------

@@ -16,9 +16,9 @@ from sklearn.base import clone
 import linrank
 import linrank.dask
 import linrank.dask.partitions
+from linrank.choices import PAPERS
 from linrank.dask.partitions import partitions_of
 from linrank.io.store.store import Store
-from linrank.options import PAPERS
 from linrank.parts.parts import MemoryChunks
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.train import train_chunks

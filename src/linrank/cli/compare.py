@@ -18,11 +18,11 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from linrank.choices import N_FOLDS
 from linrank.cli import files, options
 from linrank.cli.console import Console, Result, json_report, terminal_width
 from linrank.cli.main import FAILED, OK, UsageError
 from linrank.cli.options import STANDARD
-from linrank.options import N_FOLDS
 from linrank.system.resources import count, seconds
 from linrank.system.tables import Column, Table
 

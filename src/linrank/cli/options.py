@@ -11,11 +11,11 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from linrank.choices import ALGORITHMS, AUTO, AVERAGES, COLUMN_NAMES, MISSING, PAIR_WEIGHTINGS
 from linrank.cli.main import UsageError
 from linrank.errors import nearest
 from linrank.methods.base import METHODS, Later, Method, method_named
 from linrank.methods.parameters import Option, defaults_of, options_of
-from linrank.options import ALGORITHMS, AUTO, AVERAGES, COLUMN_NAMES, MISSING, PAIR_WEIGHTINGS
 from linrank.system.resources import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")

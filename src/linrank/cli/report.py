@@ -13,12 +13,12 @@ import os
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+from linrank.choices import N_FOLDS, SCALES
 from linrank.cli import files, options
 from linrank.cli.console import Console, Result
 from linrank.cli.main import NOT_CONVERGED, OK, UsageError
 from linrank.cli.options import STANDARD
 from linrank.methods.parameters import GRID_OF_C
-from linrank.options import N_FOLDS, SCALES
 from linrank.system.resources import bytes_text
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from linrank.choices import ALGORITHMS, STREAM_SAMPLINGS
 from linrank.cli.console import SIGNALS, Clock, Console, Result
 from linrank.cli.files import check_files, check_text
 from linrank.cli.main import UsageError
 from linrank.cli.options import STANDARD, check_rules, fill_in, flag
 from linrank.cli.train import check_checkpoint, check_trained_files, finish
 from linrank.methods.parameters import SGDParameters, defaults_of
-from linrank.options import ALGORITHMS, STREAM_SAMPLINGS
 from linrank.system.resources import bytes_text, count, seconds
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from linrank.choices import SELECTED_PAIRS
 from linrank.cli import files, options
 from linrank.cli.console import Clock, Console, Result
 from linrank.cli.main import NOT_CONVERGED, OK, UsageError
 from linrank.cli.options import STANDARD
 from linrank.methods.base import METHODS, Method, Task, Trained
 from linrank.methods.parameters import PairLosses, options_of
-from linrank.options import SELECTED_PAIRS
 from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:

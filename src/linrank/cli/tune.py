@@ -20,12 +20,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from linrank.choices import N_FOLDS, WITH_GAMMA
 from linrank.cli import files, options, train
 from linrank.cli.console import Console, Result
 from linrank.cli.main import NOT_CONVERGED, OK, UsageError
 from linrank.cli.options import STANDARD
 from linrank.methods.base import AUTO, METHODS, Method, Task
-from linrank.options import N_FOLDS, WITH_GAMMA
 from linrank.system.resources import count, seconds
 from linrank.system.tables import Column, Table
 

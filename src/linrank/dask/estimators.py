@@ -14,7 +14,7 @@ from linrank.dask.checkpoints import on_cluster
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.dask.scoring import evaluate, predict
 from linrank.data.queries import UNSAID
-from linrank.estimators import search
+from linrank.estimators import cross_validation as search
 from linrank.estimators.base import LinearRanker, MethodRanker, SparseRanker
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
 from linrank.estimators.ranksvm import RankSVM as InMemoryRankSVM

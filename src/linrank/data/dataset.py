@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import COLUMN_NAMES, MISSING
 from linrank.data import frames
 from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values, join_offsets
 from linrank.data.words import Comments, Words
 from linrank.errors import DataWarning, check_one_of, warn
-from linrank.options import COLUMN_NAMES, MISSING
 from linrank.system.resources import cached_property, check_fits, resolve
 
 Array = NDArray[Any]

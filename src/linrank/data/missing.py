@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import MISSING
 from linrank.data.rows import CsrRows, DenseRows, first_place, row_blocks
 from linrank.errors import check_one_of
-from linrank.options import MISSING
 from linrank.system.resources import check_fits
 
 if TYPE_CHECKING:

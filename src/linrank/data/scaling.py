@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank import _core
+from linrank.choices import SCALES
 from linrank.data.rows import CsrRows, DenseRows, StreamedRows
 from linrank.errors import check_one_of
-from linrank.options import SCALES
 from linrank.system.resources import check_fits, resolve
 
 if TYPE_CHECKING:

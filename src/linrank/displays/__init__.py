@@ -12,7 +12,7 @@ from linrank.displays.fit import (
     RankProfileDisplay,
     SupportDistributionDisplay,
 )
-from linrank.displays.queries import (
+from linrank.displays.per_query import (
     ComparisonDisplay,
     LabelsDisplay,
     QueryHistogramDisplay,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linrank.data.rows import Array
-from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.problem import PenalizedPoint
 from linrank.solvers.result import Result, Verdict
 

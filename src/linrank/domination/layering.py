@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
+from linrank.choices import LAYERS
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 from linrank.data.rows import Array
 from linrank.errors import NoPairsError
-from linrank.options import LAYERS
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import PickledFields, cached_property
 

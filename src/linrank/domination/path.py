@@ -17,7 +17,7 @@ from linrank.data.queries import query_weights, varying_columns
 from linrank.data.rows import Array
 from linrank.data.scaling import Scaling
 from linrank.domination import train
-from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.problem import DominationProblem, PenalizedPoint
 from linrank.domination.train import by_newton
 from linrank.errors import check_natural

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from linrank.choices import DOMINATION, DOMINATION_SOLVERS, PENALTIES
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, Rows, without_offsets
-from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.layering import Layering, describe_margin
 from linrank.domination.problem import DominationLoss, DominationProblem
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
 from linrank.objective import Ridge, Risk, Sum
-from linrank.options import DOMINATION, DOMINATION_SOLVERS, PENALTIES
 from linrank.ranksvm.train import Plannable, plan, sample_queries
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
@@ -82,7 +82,7 @@ def describe_parameters(
     data : Dataset or None
         What it was trained on, for the number of pairs; None where that is counted elsewhere.
     alpha, seed, **options
-        As given to `train`; of the options at least ``linrank.options.DOMINATION``.
+        As given to `train`; of the options at least ``linrank.choices.DOMINATION``.
     """
     layers, pooled = options["layers"], bool(options["pooled"])
     told: dict[str, str | float | bool | None] = {

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import LOSSES, SELECTED_PAIRS
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.preferences import Preferences
@@ -27,7 +28,6 @@ from linrank.duals.dual_matrix import (
 from linrank.duals.entries import PairEntries, chunks
 from linrank.errors import check_one_of, check_positive
 from linrank.models.linear import LinearModel
-from linrank.options import LOSSES, SELECTED_PAIRS
 from linrank.pairs import Pairs, chosen
 from linrank.system.seeds import seed_of, seed_of_part
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.choices import LOSSES
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.duals.entries import Cells, Entries, PairEntries, hinge_entries
@@ -18,7 +19,6 @@ from linrank.errors import check_positive
 from linrank.lowrank.proximal import svt
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
-from linrank.options import LOSSES
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import Problem
 from linrank.system.resources import cached_property

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from linrank.choices import MISSING
 from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array
 from linrank.data.missing import Filling
@@ -35,7 +36,6 @@ from linrank.methods.base import Method, Task, Trained
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.evaluate import weighted_pairwise_accuracy
 from linrank.models.linear import LinearModel
-from linrank.options import MISSING
 from linrank.search.monitor import validation_sets
 from linrank.system.resources import resolve
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from numpy.typing import DTypeLike
 
+from linrank.choices import COLUMN_NAMES
 from linrank.data.dataset import Dataset, as_dense, as_sparse
 from linrank.data.missing import Filling
 from linrank.io.blocks import Progress
@@ -23,9 +24,8 @@ from linrank.io.store.grouping import Budget, collect, convert_text
 from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.table_files import open_table
-from linrank.io.tables import TableReader
+from linrank.io.table_reader import TableReader
 from linrank.io.write import Written, write
-from linrank.options import COLUMN_NAMES
 from linrank.system.durable import Scratch
 from linrank.system.resources import resolve
 

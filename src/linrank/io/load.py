@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
+from linrank.choices import MISSING
 from linrank.data.dataset import Dataset
 from linrank.errors import check_one_of
 from linrank.io.blocks import Progress, open_blocks
@@ -17,7 +18,6 @@ from linrank.io.formats import open_rows, parquet_parts
 from linrank.io.sidecars import attach
 from linrank.io.svmlight import ReadingOptions, read_blocks
 from linrank.io.trec import label_by_qrels
-from linrank.options import MISSING
 from linrank.system.durable import recover
 from linrank.system.resources import resolve
 
@@ -233,7 +233,7 @@ def _read_rows(
         data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
     else:
         from linrank.io.table_files import open_table
-        from linrank.io.tables import TableReader
+        from linrank.io.table_reader import TableReader
 
         table = open_table(*opened, kind, n_threads)
         data = TableReader(table, options, form, missing, n_threads, progress, note).dataset()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from linrank.choices import COLUMN_NAMES, UNCLEAR_NAMES
 from linrank.errors import DataWarning, warn
 from linrank.io.columns import LISTED, Column, name_columns, nearest
-from linrank.options import COLUMN_NAMES, UNCLEAR_NAMES
 from linrank.system.resources import count
 
 Layout = Literal["columns", "list", "vector"]

@@ -15,7 +15,7 @@ from linrank.io.blocks import LONGEST_LINE, LongLineError, OneWay, open_blocks
 from linrank.io.columns import arrow
 from linrank.io.formats import is_arrow_stream, parquet_parts
 from linrank.io.roles import Roles
-from linrank.io.tables import ArrowBatches, Table
+from linrank.io.table_reader import ArrowBatches, Table
 from linrank.system.durable import naming
 
 

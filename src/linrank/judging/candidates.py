@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import AUTO, N_FOLDS, PAPERS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling
@@ -35,7 +36,6 @@ from linrank.methods.ranksvm import unit_in_memory
 from linrank.metrics import Convention, convention, parse
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
-from linrank.options import AUTO, N_FOLDS, PAPERS
 from linrank.ranksvm.path import as_Cs
 from linrank.search.folds import deal
 from linrank.system.resources import check_fits

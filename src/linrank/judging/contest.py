@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError, check_one_of, check_positive
 from linrank.judging import compare as comparing
@@ -22,7 +23,6 @@ from linrank.judging.runner import Outcome, Progress, Protocol, Rules
 from linrank.metrics import Convention, CustomMeasure, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import measures_of
 from linrank.metrics.measures import Metric
-from linrank.options import N_FOLDS
 from linrank.system.resources import bytes_text, count, resolve, seconds
 from linrank.system.seeds import seed_of
 from linrank.system.tables import Column, Table, Tabled

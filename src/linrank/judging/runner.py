@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset, join_rows
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.judging.candidates import Contestant, Model, Size, Trial
 from linrank.metrics import Convention
-from linrank.options import N_FOLDS
 from linrank.system.durable import Scratch
 
 Array = NDArray[Any]

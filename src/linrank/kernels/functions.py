@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
+from linrank.choices import KERNEL_PARAMETERS, KERNELS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, DenseRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
-from linrank.options import KERNEL_PARAMETERS, KERNELS
 from linrank.system.resources import cached_property, useful_threads
 
 _BLOCK = 1 << 21  # values that the variance looks at together
@@ -75,7 +75,7 @@ class Kernel:
         Parameters
         ----------
         kernel : str or callable
-            A name of `linrank.options.KERNELS`, or a function of two blocks of rows.
+            A name of `linrank.choices.KERNELS`, or a function of two blocks of rows.
         gamma : float, "scale" or "auto"
             γ > 0; "scale" is ``1 / (n_features · Var X)``, the variance over all entries of
             ``rows``, zeros of sparse ones included; "auto" is ``1 / n_features``. Unused by

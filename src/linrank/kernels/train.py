@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linrank.choices import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, dot
 from linrank.errors import check_numbers
@@ -18,7 +19,6 @@ from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, 
 from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.objective import Ridge, RiskPoint, Sum
-from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.ranksvm.train import Problem, check_choices
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import newton

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linrank import _core
+from linrank.choices import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.queries import Queries
@@ -17,7 +18,6 @@ from linrank.data.rows import Array, without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge
 from linrank.objective import Ridge, Risk, Sum
-from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, History, Result, Verdict, check_finite
 from linrank.system.resources import check_fits, resolve, useful_threads

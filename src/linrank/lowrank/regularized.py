@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linrank._core import dot
+from linrank.choices import QUERY_NORMALIZATIONS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, without_offsets
 from linrank.errors import check_numbers, check_one_of, check_positive, is_number
 from linrank.lowrank.proximal import Leading, ProximalProblem, leading
 from linrank.lowrank.rectangles import Rectangles, check_memory
-from linrank.options import QUERY_NORMALIZATIONS
 from linrank.pairs import choose_pairs
 from linrank.solvers.result import Callback, History, Result, Verdict, check_finite
 from linrank.system.resources import allowed, resolve, useful_threads

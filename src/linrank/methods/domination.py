@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import DOMINATION, DOMINATION_PATH
 from linrank.data.dataset import Dataset
 from linrank.domination.induction import InductionResult
 from linrank.domination.layering import margin_of_part
@@ -32,7 +33,6 @@ from linrank.methods.ground import (
     relative_gap,
     weight_line,
 )
-from linrank.options import DOMINATION, DOMINATION_PATH
 from linrank.parts.recipes import DominationRecipe, domination_recipe
 from linrank.parts.risk import Totals, evaluate
 from linrank.parts.train import train_parts, train_path_parts

@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from linrank.choices import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SELECTED_PAIRS
 from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights, varying_columns
@@ -13,7 +14,6 @@ from linrank.data.scaling import Scaling
 from linrank.io.store.store import Store
 from linrank.methods.base import Task, Trained
 from linrank.models.linear import LinearModel
-from linrank.options import AUTO, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SELECTED_PAIRS
 from linrank.parts.parts import Facts, MemoryParts, Parts
 from linrank.search.monitor import Monitor
 from linrank.solvers.result import distance_text

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from linrank.choices import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.data.scaling import Scaling
@@ -28,7 +29,6 @@ from linrank.methods.ground import (
 )
 from linrank.methods.ranksvm import weight_in_memory
 from linrank.models.kernel import KernelModel
-from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
 from linrank.parts.parts import Facts
 from linrank.search.monitor import Monitor
 from linrank.system.resources import count

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from linrank.choices import FACTORIZED, REGULARIZED
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import Ground, Line, converged_lines, ending, optimum_line
-from linrank.options import FACTORIZED, REGULARIZED
 from linrank.search.monitor import Monitor
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of

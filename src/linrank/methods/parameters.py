@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from linrank import options as of
+from linrank import choices as of
 from linrank.errors import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])

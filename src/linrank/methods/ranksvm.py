@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.choices import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
 from linrank.data.bounds import weight_bounds
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
@@ -21,7 +22,6 @@ from linrank.methods.ground import (
     relative_gap,
     weight_line,
 )
-from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS, TRAINING
 from linrank.ranksvm.train import Problem
 from linrank.ranksvm.train import train as solve
 from linrank.system.resources import count

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank import options as of
+from linrank import choices as of
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.domination.path import check_path

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from linrank.choices import AVERAGES, DESCENT
 from linrank.data.bounds import without_rounding
 from linrank.data.queries import query_weights
 from linrank.io.store.store import outline
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import Ground, Line, converged_lines
-from linrank.options import AVERAGES, DESCENT
 from linrank.solvers.result import certified_share
 from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.train import DescentResult, descend
@@ -22,7 +22,7 @@ from linrank.system.seeds import seed_of
 
 
 def average_of(parameters: Any) -> str | None:
-    """The one of ``linrank.options.AVERAGES`` that the parameter stands for, None for none."""
+    """The one of ``linrank.choices.AVERAGES`` that the parameter stands for, None for none."""
     average = parameters.average
     if average is None or isinstance(average, bool | np.bool_):
         return AVERAGES[0] if average else None

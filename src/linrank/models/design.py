@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import CURVES
 from linrank.data.bounds import feature_column
 from linrank.data.curves import MAX_KNOTS, CurveRows, Curves, dense_sample, fit_curves, level_curves
 from linrank.data.dataset import Dataset
@@ -17,7 +18,6 @@ from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offs
 from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
 from linrank.models.linear import LinearModel, masked_statistics, statistics_and_fingerprint
-from linrank.options import CURVES
 from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import __version__, _core
+from linrank.choices import KERNELS
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
@@ -19,7 +20,6 @@ from linrank.errors import check_natural, check_one_of, check_positive, is_numbe
 from linrank.kernels.functions import Kernel
 from linrank.models import linear as linear_model
 from linrank.models.linear import Outcome, Scalar, vector
-from linrank.options import KERNELS
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import SELECTED_PAIRS
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
@@ -31,7 +32,6 @@ from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss
 from linrank.losses.swaps import Swaps
 from linrank.models.design import Design
-from linrank.options import SELECTED_PAIRS
 from linrank.pairs import Pairs, check_total, chosen
 from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import PAIR_WEIGHTINGS
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
@@ -19,7 +20,6 @@ from linrank.domination.train import minimize_ridge
 from linrank.errors import check_numbers
 from linrank.losses.swaps import check_longest, swap_measure
 from linrank.metrics import ERR, Measure
-from linrank.options import PAIR_WEIGHTINGS
 from linrank.parts.parts import Gathering, Parts
 from linrank.parts.recipes import RankRecipe, Recipe, SwapRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset
 from linrank.data.queries import fold_of_queries
 from linrank.data.scaling import Scaling
 from linrank.metrics import Measure, parse
 from linrank.metrics.measures import Metric
 from linrank.models.design import Design
-from linrank.options import N_FOLDS
 from linrank.parts.parts import Parts, only_queries
 from linrank.parts.train import with_highest_label
 from linrank.search.folds import Fold, as_folds, evaluations, resized_models, score_matrix

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.choices import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
 from linrank.data.bounds import without_rounding
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.errors import check_numbers, warn
-from linrank.options import AUTO, LOSSES, PAIR_WEIGHTINGS, SOLVERS
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.train import Problem, carried
 from linrank.solvers.continuation import follow

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core, published
-from linrank import options as of
+from linrank import choices as of
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.choices import N_FOLDS
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_folds, row_folds
 from linrank.data.rows import Design, StreamedRows
@@ -18,7 +19,6 @@ from linrank.metrics import Evaluation, parse
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.metrics.measures import Metric
-from linrank.options import N_FOLDS
 from linrank.search.monitor import validation_sets
 from linrank.system.resources import resolve
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import KERNELS, WITH_GAMMA
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, Rows, resized
 from linrank.data.scaling import Scaling
@@ -20,7 +21,6 @@ from linrank.errors import check_one_of
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
 from linrank.kernels.train import train_kernel
-from linrank.options import KERNELS, WITH_GAMMA
 from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning

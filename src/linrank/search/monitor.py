@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.choices import SCORING
 from linrank.data.dataset import Dataset
 from linrank.data.queries import as_sizes
 from linrank.data.scaling import Scaling
 from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
-from linrank.options import SCORING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import ALGORITHMS
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
-from linrank.options import ALGORITHMS
 from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, affordable_folds, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.choices import SELECTIONS
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.metrics.measures import Metric
-from linrank.options import SELECTIONS
 from linrank.search.folds import Fold, judge, judge_scores, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system.resources import resolve

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
+from linrank.choices import AVERAGES
 from linrank.data.rows import Array, Rows
 from linrank.errors import check_one_of, check_positive
-from linrank.options import AVERAGES
 from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler
 
 RULES = {"sgd-svm": 0, "pegasos": 1, "pa": 2, "romma": 3, "logistic": 4}  # as in core/learner.hpp
@@ -263,7 +263,7 @@ _CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 
 @dataclass(frozen=True)
 class Rule:
-    """How one model is to learn: an algorithm of `linrank.options.ALGORITHMS` and its numbers."""
+    """How one model is to learn: an algorithm of `linrank.choices.ALGORITHMS` and its numbers."""
 
     algorithm: str
     alpha: float

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
+from linrank.choices import SAMPLINGS
 from linrank.data.frames import as_labels, as_weights
 from linrank.data.queries import Queries
 from linrank.data.rows import Array, DenseRows, Rows
 from linrank.errors import NoPairsError, check_one_of
-from linrank.options import SAMPLINGS
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
 from linrank.system.resources import cached_property
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
+from linrank.choices import ALGORITHMS, RECORDS
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, Rows
 from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, SumPoint
-from linrank.options import ALGORITHMS, RECORDS
 from linrank.solvers.result import Callback, History, duality_gap
 from linrank.stochastic.descent import Course, Rule, needs_plan
 from linrank.stochastic.samplers import (

@@ -32,9 +32,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from linrank.choices import MISSING
 from linrank.data.frames import check_names
 from linrank.data.missing import Filling
-from linrank.options import MISSING
 from linrank.system import json_text
 from linrank.system.json_text import Invalid, take
 from linrank.system.resources import cached_property

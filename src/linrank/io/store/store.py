@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.choices import MISSING
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID, Queries, query_runs
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
@@ -29,7 +30,6 @@ from linrank.io.store.chunks import (
 )
 from linrank.io.store.manifest import MANIFEST
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
-from linrank.options import MISSING
 from linrank.system.durable import FULL_DISK, recover
 from linrank.system.resources import available, cached_property, describe_bytes, resolve
 
