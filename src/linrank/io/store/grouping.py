@@ -125,8 +125,8 @@ class Budget:
                 f"a dense row of {n_columns:,} columns takes {describe_bytes(row_bytes)}, more "
                 f"than {limit} allows; use storage='csr'"
             )
-        # Sums of up to 64 parts of a chunk, 48 bytes a column (see `core/column_scan.cpp`); and what
-        # is known of the columns so far, of a chunk and of both, with what merging takes.
+        # Sums of up to 64 parts of a chunk, 48 bytes a column (see `core/column_scan.cpp`); and
+        # what is known of the columns so far, of a chunk and of both, with what merging takes.
         needed = (48 * min(64, max(1, (1 << 20) // n_columns)) + 150) * n_columns
         if needed > self.limit // 4:
             raise MemoryError(
