@@ -111,7 +111,7 @@ def taken(names, dialect):
     found = []
     for name in names:
         try:
-            DIALECTS[dialect].quoted(name)
+            DIALECTS[dialect].quote(name)
         except ValueError:
             continue
         if name.casefold() not in ("docid", "qid"):

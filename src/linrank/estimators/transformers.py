@@ -123,7 +123,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         queries = Queries.of(np.zeros(rows.shape[0]), qid, n_jobs=self.n_jobs)
         if self.kind == "range":
             return Scaling("query").transform(rows, queries, n_jobs=self.n_jobs).to_user()
-        return _shifted(rows.values, queries, self.kind)
+        return _shift_and_divide(rows.values, queries, self.kind)
 
     def fit_transform(self, X: Any, y: Any = None, *, qid: Any = None) -> Any:
         """The same as ``fit(X, qid=qid).transform(X, qid=qid)``."""
@@ -145,7 +145,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return tags
 
 
-def _shifted(values: NDArray[Any], queries: Queries, kind: str) -> NDArray[Any]:
+def _shift_and_divide(values: NDArray[Any], queries: Queries, kind: str) -> NDArray[Any]:
     """``(x - shift) / width`` of dense rows, in double, rounded once; 0 where constant."""
     x = queries.gather(values).astype(np.float64)
     starts, sizes = queries.offsets[:-1], np.diff(queries.offsets)

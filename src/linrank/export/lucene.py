@@ -13,7 +13,7 @@ import numpy as np
 
 from linrank.export.artefact import Artefact
 from linrank.export.form import Form, singles, text
-from linrank.export.names import check_feature_names, check_plain_name, listed
+from linrank.export.names import check_feature_names, check_plain_name, join_names
 from linrank.export.steps import steps_of
 
 
@@ -146,7 +146,7 @@ def _plugin_instructions(form: Form, name: str, featureset: str, has_defaults: b
     text = (
         f"{form.summary} for {form.target} with the learning-to-rank "
         f"plugin.\n\nThe feature set {featureset!r} must have features of these names, with the "
-        f"queries whose scores the model was trained on: {listed(form.names)}. Put the model "
+        f"queries whose scores the model was trained on: {join_names(form.names)}. Put the model "
         "beside it:\n\n"
         f"  curl -X POST 'http://localhost:9200/_ltr/_featureset/{featureset}/_createmodel' \\\n"
         "    -H 'Content-Type: application/json' --data-binary @model.json\n\n"
@@ -266,7 +266,7 @@ def _solr_instructions(
     told = (
         f"{form.summary} for Apache Solr.\n\n"
         f"The feature store {store!r} must have features of these names, which give the values "
-        f"that the model was trained on: {listed(form.names)}. Put the model beside them:\n\n"
+        f"that the model was trained on: {join_names(form.names)}. Put the model beside them:\n\n"
         f"  curl -X PUT '{base}/schema/model-store' \\\n"
         "    -H 'Content-type:application/json' --data-binary @model.json\n\n"
         "To replace a model of this name, first remove it: curl -X DELETE "

@@ -198,12 +198,12 @@ def refuse(target: str, what: str, name: str, reason: str) -> NoReturn:
     raise ValueError(f"{target} cannot take the {what} name {name!r}: {reason}; {remedy}")
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names for a person, the first of very many."""
-    shown = ", ".join(map(_seen, names[:_LISTED]))
+    shown = ", ".join(map(_printable, names[:_LISTED]))
     return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
 
 
-def _seen(name: str) -> str:
+def _printable(name: str) -> str:
     """A name on one line: what cannot be seen, line ends above all, is written as an escape."""
     return name if name.isprintable() else repr(name)

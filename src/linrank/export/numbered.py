@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from linrank.export.artefact import Artefact
 from linrank.export.form import Form, text
-from linrank.export.names import listed
+from linrank.export.names import join_names
 from linrank.system.resources import check_fits
 
 # RankLib reads the kind of model from the first line and skips the others that begin so. They are
@@ -144,6 +144,6 @@ def _numbered_artefact(
             f"the model fills in missing values (missing={form.missing!r}) where {form.target} "
             f"takes 0: fill in those of {n} of the features before"
         )
-    names = listed([f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)])
+    names = join_names([f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)])
     told = instructions.format(features=len(form.names), names=names)
     return Artefact(form.target, {"model.txt": content.encode()}, told, tuple(warnings))

@@ -59,7 +59,7 @@ def scoring_graph(form: Form, dtype: type[np.floating[Any]]) -> Graph:
         nodes = [Node("Mul", ("X", "weights"), "products")]
     added = nodes[-1].output
     if form.missing != "error":
-        constants["if_missing"] = _held(form, dtype)[None, :]
+        constants["if_missing"] = _contributions(form, dtype)[None, :]
         where = Node("Where", ("missing", "if_missing", added), "added")
         nodes, added = [Node("IsNaN", ("X",), "missing"), *nodes, where], "added"
     constants["by_row"] = np.array([1], dtype=np.int64)
@@ -97,7 +97,7 @@ def _curve_terms(curves: Curves, dtype: type[np.floating[Any]]) -> Graph:
     ]
 
 
-def _held(form: Form, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+def _contributions(form: Form, dtype: type[np.floating[Any]]) -> NDArray[Any]:
     """What missing values add, in the type of the graph; the factor was chosen for the weights."""
     with np.errstate(over="ignore"):
         added: NDArray[Any] = form.contributions.astype(dtype)

@@ -48,12 +48,12 @@ class Dialect:
     folds_case: bool
     refused: str = r"\0"
 
-    def quoted(self, name: str, what: str = "feature") -> str:
+    def quote(self, name: str, what: str = "feature") -> str:
         """A name as it stands in a query; `what` is called so, for the error about a bad one.
 
         Examples
         --------
-        >>> dialect_of("sqlserver").quoted("a[1]")
+        >>> dialect_of("sqlserver").quote("a[1]")
         '[a[1]]]'
         """
         bad, reason = re.search(self.refused, name), ""
@@ -67,9 +67,9 @@ class Dialect:
             refuse(f"sql, dialect {self.name},", what, name, reason)
         return self.opening + name.replace(self.closing, 2 * self.closing) + self.closing
 
-    def quoted_path(self, path: str) -> str:
+    def quote_path(self, path: str) -> str:
         """The name of a table, the parts of ``catalogue.schema.table`` quoted one by one."""
-        return ".".join(self.quoted(part, "table") for part in path.split("."))
+        return ".".join(self.quote(part, "table") for part in path.split("."))
 
 
 DIALECTS = {
@@ -197,7 +197,7 @@ def _alike(names: Iterable[str], key: Callable[[str], Any]) -> tuple[str, str] |
 
 def _expression(form: Form, dialect: Dialect, owner: str = "") -> str:
     """The sum; `owner` is the alias of the table that the columns are of, with its dot."""
-    columns = [owner + dialect.quoted(name) for name in form.names]
+    columns = [owner + dialect.quote(name) for name in form.names]
     if form.curves is not None:
         parts: Any = zip(columns, form.curves, form.added, strict=True)
         return _sum([_curve(*each) for each in parts])
@@ -240,22 +240,22 @@ def _query(
     carry the alias of their table, since SQLite reads an unknown "name" without one as a text.
     """
     score, rank = (
-        dialect.quoted(_added_column(form, name, what), "model") for what in ("score", "rank")
+        dialect.quote(_added_column(form, name, what), "model") for what in ("score", "rank")
     )
-    query = "" if qid is None else dialect.quoted(qid, "qid")
+    query = "" if qid is None else dialect.quote(qid, "qid")
     partition = f"PARTITION BY scored.{query} " if query else ""
     order = f"scored.{score} DESC"
     if form.missing == "error":  # databases differ on where NULL goes: last
         order = f"CASE WHEN scored.{score} IS NULL THEN 1 ELSE 0 END, {order}"
     if docid is not None:
-        order += f", scored.{dialect.quoted(docid, 'docid')}"
+        order += f", scored.{dialect.quote(docid, 'docid')}"
     lines = [
         "SELECT scored.*,",
         f"  ROW_NUMBER() OVER ({partition}ORDER BY {order}) AS {rank}",
         "FROM (",
         "  SELECT listed.*,",
         f"    {_expression(form, dialect, 'listed.')} AS {score}",
-        f"  FROM {dialect.quoted_path(table)} listed",
+        f"  FROM {dialect.quote_path(table)} listed",
         ") scored",
         f"ORDER BY {f'scored.{query}, ' if query else ''}{rank}",
     ]

@@ -11,7 +11,7 @@ import re
 from linrank.errors import check_one_of
 from linrank.export.artefact import Artefact
 from linrank.export.form import Form, text
-from linrank.export.names import check_printable, listed, refuse
+from linrank.export.names import check_printable, join_names, refuse
 from linrank.export.steps import decisions
 
 _PROFILE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -131,8 +131,8 @@ def _instructions(form: Form, name: str, schema: str) -> str:
         f"Put {name}.profile into the folder schemas/{schema}/ of the application package, or its "
         f"text into schemas/{schema}.sd, and deploy: vespa deploy. Every feature must be a rank "
         "feature or a function that the inherited profile has, with the values that the model was "
-        f"trained on: {listed(form.names)}. To log such values for the next training, list them "
-        "under match-features.\n\n"
+        f"trained on: {join_names(form.names)}. To log such values for the next training, list "
+        "them under match-features.\n\n"
         "Use it in a query:\n\n"
         f"  vespa query 'select * from {schema} where userQuery()' query=KEYWORDS "
         f"ranking={name}\n"

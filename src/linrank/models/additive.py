@@ -118,7 +118,7 @@ class AdditiveModel(FeatureModel):
     interactions: Interactions | None = None
     scaling: ClassVar[Scaling] = Scaling()  # type: ignore[misc]  # it is in the curves
     kind = "additive"
-    told = ("curves", "C", "alpha", "n_pairs")
+    shown = ("curves", "C", "alpha", "n_pairs")
 
     def __post_init__(self) -> None:
         n_features = len(self.curves)
@@ -198,7 +198,7 @@ class AdditiveModel(FeatureModel):
             found = self._scores(block, n_jobs)
             if has_non_finite(found):
                 self._check_values(block, n_jobs)
-                filled, added = self._filled(block)
+                filled, added = self._fill_missing(block)
                 found = self._scores(filled, n_jobs)
                 found += 0.0 if added is None else added.sum(axis=1)
             scores[part] = found
@@ -215,7 +215,7 @@ class AdditiveModel(FeatureModel):
         values[:, filling.columns] = np.where(absent != 0.0, np.nan, values[:, filling.columns])
         return DenseRows(values)
 
-    def _filled(self, rows: DenseRows) -> tuple[DenseRows, NDArray[np.float64] | None]:
+    def _fill_missing(self, rows: DenseRows) -> tuple[DenseRows, NDArray[np.float64] | None]:
         """Rows without missing values, and what these add beside the curves."""
         weights = self.missing.weights
         added = None if weights is None else np.where(np.isnan(rows.values), weights, 0.0)
@@ -233,7 +233,7 @@ class AdditiveModel(FeatureModel):
         return np.concatenate([self._terms_of(block) for _, block in dense_blocks(rows)])
 
     def _terms_of(self, rows: DenseRows) -> NDArray[np.float64]:
-        rows, added = self._filled(DenseRows(rows.values.astype(np.float64)))
+        rows, added = self._fill_missing(DenseRows(rows.values.astype(np.float64)))
         terms = self.curves.columns(rows).values
         if added is not None:
             terms += added

@@ -82,7 +82,7 @@ class Shape:
         monotone = bool(self.increasing or self.decreasing)
         return own | {"interactions": self.interactions, "monotone": monotone}
 
-    def mapped(self, data: Dataset, n_jobs: int | None = None) -> tuple[Design, Dataset]:
+    def fit_columns(self, data: Dataset, n_jobs: int | None = None) -> tuple[Design, Dataset]:
         """The columns for these training rows, and the data with them in place of its rows."""
         data = with_dense_rows(data)
         design = self.fit(data, n_jobs)
@@ -278,10 +278,10 @@ class Design:
         """The data with these columns in place of its rows: stored, or a byte for each value."""
         data = with_dense_rows(data)
         rows: Any = data.rows
-        columns: Any = self._coded(rows, n_jobs) or self._stored(rows, n_jobs)
+        columns: Any = self._coded_columns(rows, n_jobs) or self._stored_columns(rows, n_jobs)
         return _with_rows(data, columns, feature_names=None, filling=None)
 
-    def _coded(self, rows: DenseRows, n_jobs: int | None) -> CurveRows | None:
+    def _coded_columns(self, rows: DenseRows, n_jobs: int | None) -> CurveRows | None:
         """Columns of so many rows that they are better not stored; None where they had better."""
         n_columns = len(self.curves)
         is_small = rows.shape[0] * n_columns * rows.dtype.itemsize <= _STORED_BYTES
@@ -293,7 +293,7 @@ class Design:
             return None  # what most values of a column share would drown the rest in products
         return CurveRows(rows, self.curves, resolve(n_jobs))
 
-    def _stored(self, rows: DenseRows, n_jobs: int | None) -> DenseRows:
+    def _stored_columns(self, rows: DenseRows, n_jobs: int | None) -> DenseRows:
         n_bytes = rows.shape[0] * self.n_columns * rows.dtype.itemsize
         remedy = "use float32, fewer knots or fewer interactions"
         check_fits(n_bytes, "the columns of curves", remedy)

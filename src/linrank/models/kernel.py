@@ -149,7 +149,7 @@ class KernelModel(linear_model.SavedModel):
     training: Mapping[str, Scalar] = field(default_factory=dict)
     linrank_version: str = __version__
     kind = "kernel"
-    told = ("C", "loss", "pairs", "approximation", "n_pairs", "n_preferences")
+    shown = ("C", "loss", "pairs", "approximation", "n_pairs", "n_preferences")
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel)

@@ -227,7 +227,7 @@ class SavedModel:
     """What all models share: names and a history that are checked, a size, a file."""
 
     kind: ClassVar[str]  # of the file
-    told: ClassVar[tuple[str, ...]]  # what the short form says of the training, where it applies
+    shown: ClassVar[tuple[str, ...]]  # what the short form says of the training, where it applies
     feature_names: Sequence[str] | None
     scaling: Scaling
     training: Mapping[str, Scalar]
@@ -257,7 +257,7 @@ class SavedModel:
 
     def __repr__(self) -> str:
         """Size and training in a line."""
-        history = [f"{key}={self.training[key]!r}" for key in self.told if key in self.training]
+        history = [f"{key}={self.training[key]!r}" for key in self.shown if key in self.training]
         return f"<{type(self).__name__} {', '.join([*self.sizes, *history])}>"
 
     def _keep(self, **values: Any) -> None:
@@ -476,7 +476,7 @@ class LinearModel(FeatureModel):
     missing: Missing = field(default_factory=Missing)
     statistics: ColumnStatistics | None = None
     kind = "linear"
-    told = (
+    shown = (
         *("method", "n_components", "constraint", "gamma", "lam", "C", "solver", "algorithm"),
         *("penalty", "alpha", "n_steps", "n_pairs", "n_preferences"),
     )

@@ -435,7 +435,7 @@ class MemoryParts(Parts):
         return MemoryParts(self.dataset if part is None else self.dataset.select(part), n_threads)
 
     def mapped(self, shape: Shape) -> tuple[Design, Dataset]:
-        return shape.mapped(self.dataset, self.n_threads)
+        return shape.fit_columns(self.dataset, self.n_threads)
 
 
 # ---- tasks --------------------------------------------------------------------------------------
