@@ -51,10 +51,16 @@ def closed():
     return stream
 
 
-BROKEN = [(name, Full) for name in COMMANDS] + [("train", closed), ("predict", lambda: None)]
+def absent():
+    return None
 
 
-@pytest.mark.parametrize(("name", "stream"), BROKEN, ids=str)
+BROKEN = [(name, Full) for name in COMMANDS] + [("train", closed), ("predict", absent)]
+
+
+@pytest.mark.parametrize(
+    ("name", "stream"), BROKEN, ids=[f"{name}-{stream.__name__}" for name, stream in BROKEN]
+)
 def test_standard_error_never_costs_the_work(name, stream, files, tmp_path, monkeypatch, capsys):
     command, status = COMMANDS[name]
 
