@@ -173,6 +173,8 @@ class TopicLabels:
             names = frames.all_column_names(Y) if topics is None else topics
             coo = frames.sparse_part(Y)
             Y = frames.to_matrix(Y, "Y") if coo is None else coo
+        elif np.ma.isMaskedArray(Y):  # whose mask scikit-learn does not see
+            Y = frames.as_array(Y, "Y")
         # Small integers stay small: a topic becomes float64 when its turn comes.
         matrix: Any = check_array(Y, accept_sparse="csc", ensure_min_samples=0, input_name="Y")
         if not isinstance(matrix, np.ndarray) and not matrix.has_canonical_format:
