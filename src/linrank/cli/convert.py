@@ -108,7 +108,6 @@ class _Watch:
 
     def __init__(self, console: Console) -> None:
         self._console, self._show = console, console.byte_progress("converting")
-        console.detail("converting")
         self.n_bytes, self.n_passes = 0, 1
 
     def show(self, done: int, total: int | None) -> None:
@@ -119,6 +118,8 @@ class _Watch:
                 f"pass {self.n_passes}: a line asked for another layout or order, or for what "
                 "stands in for missing values"
             )
+        elif self.n_bytes == 0:
+            self._console.detail("converting")
         self.n_bytes = done
         self._show(done, total)
 
