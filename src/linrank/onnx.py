@@ -51,7 +51,7 @@ def register() -> list[type[LinearRanker]]:
     except ImportError:
         raise ImportError("converting pipelines needs skl2onnx: pip install skl2onnx") from None
     # A class is known to be derived from LinearRanker once it is imported: those of linrank are.
-    for name in ("domination", "ranksvm", "search", "sgd"):
+    for name in ("cross_validation", "domination", "ranksvm", "sgd"):
         import_module(f"linrank.estimators.{name}")
     found = list(dict.fromkeys(_below(LinearRanker)))
     for cls in found:

@@ -75,7 +75,7 @@ TARGETS = {
     ),
     "onnx": Target(
         "an ONNX graph, for onnxruntime and others",
-        "onnx:write",
+        "onnx_graph:write",
         is_dense=True,  # X has all columns of the model,
         has_names=False,  # and goes by their places
         takes="curves",
