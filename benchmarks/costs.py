@@ -270,7 +270,7 @@ def least_for(efficiency: float, data: Data, n_workers: int, c: Constants) -> fl
 
 
 def _byte(seconds: float, cluster: Cluster) -> float:
-    """What a byte takes: copies and serialisation, as measured, and the wire where there is one."""
+    """What a byte takes: copies and serialization, as measured, and the wire where there is one."""
     return seconds + (0.0 if cluster.network is None else 1.0 / cluster.network)
 
 

@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 # From the palette of Okabe and Ito, with line styles for more than seven.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 STYLES = ("-", "--", ":")
 
 mpl.rcParams["svg.fonttype"] = "none"  # text as text: a quarter of the size
@@ -47,9 +47,9 @@ def draw(
 
 def _draw_line(ax: Any, line: Line, i: int, name: str) -> None:
     seconds, values = zip(*line, strict=True)
-    style = STYLES[i // len(COLOURS) % len(STYLES)]
-    colour = COLOURS[i % len(COLOURS)]
-    ax.plot(seconds, values, style, color=colour, marker=".", markersize=3, lw=1, label=name)
+    style = STYLES[i // len(COLORS) % len(STYLES)]
+    color = COLORS[i % len(COLORS)]
+    ax.plot(seconds, values, style, color=color, marker=".", markersize=3, lw=1, label=name)
 
 
 def thinned(states: Sequence[Any], n_most: int = 40) -> list[Any]:

@@ -1,6 +1,6 @@
 """Coordinate descent for the domination loss: curvatures, and against Newton's method.
 
-MQ2008, OHSUMED (fold 1, training parts), the MSLR sample, the last two normalised by query, and the
+MQ2008, OHSUMED (fold 1, training parts), the MSLR sample, the last two normalized by query, and the
 tf-idf of the women's clothing reviews. l1: alpha is a share of the smallest one that leaves no
 weight; l2: alpha itself. One thread, CPU seconds.
 """
@@ -34,7 +34,7 @@ LIMIT = 8.0  # seconds of a fit with a curvature
 FEWER = 3.0
 
 
-SETS = ("mq", "ohsumed", "msn", "clothing")  # the dense ones normalised by query
+SETS = ("mq", "ohsumed", "msn", "clothing")  # the dense ones normalized by query
 MEASURES = ("map", "p@10", "domination_error(ties=error)", "all_pairs_error")
 # A sparse model ties rows: AP and P@10 are then those of a random order, on average.
 TIES = convention("linrank", ties="average", empty="skip")

@@ -205,8 +205,8 @@ def picture(table: Table) -> Figure:
     ax = figure.subplots()
     for i, (title, line) in enumerate(_lines(table).items()):
         sizes, ns = zip(*line, strict=True)
-        style, colour = curves.STYLES[i % 2], curves.COLOURS[i // 2]
-        ax.plot(sizes, ns, style, color=colour, marker=".", lw=1, label=title)
+        style, color = curves.STYLES[i % 2], curves.COLORS[i // 2]
+        ax.plot(sizes, ns, style, color=color, marker=".", lw=1, label=title)
     ax.set(xscale="log", xlabel="rows", ylabel="ns a non-zero and sweep", ylim=(0, None))
     ax.legend(fontsize=7)
     return figure

@@ -1,7 +1,7 @@
 """Factorized RankSVM against its published algorithm over pairs, and on the MSLR shape.
 
 OHSUMED (fold 1, training part) and generated queries of 50 to 1,000 rows with 46 features, all
-normalised by query; K = 5, C = 1. One thread, CPU seconds, in one run. On the MSLR shape, 2.27M x
+normalized by query; K = 5, C = 1. One thread, CPU seconds, in one run. On the MSLR shape, 2.27M x
 136 and 10^8 pairs, every fit is a process of its own, by the defaults; the paper could not run the
 plain RankSVM there.
 """
@@ -28,7 +28,7 @@ from linrank.published import PAIR_WORK, factorize_by_pairs
 from linrank.ranksvm.train import train
 from memory import watch
 from report import Table, main, ratio, spread
-from shapes import query_normalised
+from shapes import query_normalized
 
 LENGTHS = (50, 150, 500, 1_000)
 N_ROWS = 10_000
@@ -36,7 +36,7 @@ TARGETS = {"ohsumed": 20.0, "150 rows": 20.0, "1000 rows": 100.0}
 RATES = tuple(10.0**-k for k in range(2, 9))
 STARTS = (1.0, 0.1)  # of the box
 TRIAL = 0.5  # seconds of each rate
-LIMIT = 5.0  # of the best and its neighbours
+LIMIT = 5.0  # of the best and its neighbors
 Choice = tuple[float, float]  # start and learning rate
 NAMES = {"by_pair": "as printed", "by_row": "scores shared"}
 
@@ -292,9 +292,9 @@ def theirs(
 
 
 def long_queries(n_rows: int, length: int) -> Dataset:
-    """Dense features as in search data, normalised by query; 3 levels."""
+    """Dense features as in search data, normalized by query; 3 levels."""
     n_queries = max(2, n_rows // length)
-    return query_normalised(make_ranking(n_queries, length, 46, 3, random_state=2019))
+    return query_normalized(make_ranking(n_queries, length, 46, 3, random_state=2019))
 
 
 def plain_rows(kind: str, n_rows: int) -> tuple[DenseRows | CsrRows, Array]:
@@ -318,7 +318,7 @@ def plain_rows(kind: str, n_rows: int) -> tuple[DenseRows | CsrRows, Array]:
     return CsrRows(values.reshape(-1), columns.reshape(-1), offsets, n_features), utility
 
 
-def labelled(rows: DenseRows | CsrRows, utility: Array, length: int, n_levels: int) -> Dataset:
+def labeled(rows: DenseRows | CsrRows, utility: Array, length: int, n_levels: int) -> Dataset:
     """Queries of that length; each grade is 0.4 times as frequent as the one below."""
     share = np.cumsum(0.4 ** np.arange(n_levels))
     cuts = np.quantile(utility[:100_000], share[:-1] / share[-1])

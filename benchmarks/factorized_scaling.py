@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import curves
-from factorized import K, labelled, ours, plain_rows
+from factorized import K, labeled, ours, plain_rows
 from linrank.data.dataset import Dataset
 from report import Table, main, ratio, spread
 
@@ -52,7 +52,7 @@ def by_rows(kind: str, sizes: tuple[int, ...]) -> Table:
     lines: dict[str, list[tuple[float, float]]] = {}
     for length in LENGTHS:
         for n in sizes:
-            data = labelled(rows.take(slice(n)), utility[:n], length, N_LEVELS)
+            data = labeled(rows.take(slice(n)), utility[:n], length, N_LEVELS)
             times, wall = costs(data)
             n_pairs, each = data.queries.n_pairs, float(np.median(times)) / data.n_rows
             line = lines.setdefault(f"{length} rows a query", [])
@@ -91,7 +91,7 @@ def by_components(n_rows: int) -> Table:
         ["K", *COST, "by K = 1"],
     )
     rows, utility = plain_rows("dense", n_rows)
-    data = labelled(rows, utility, 150, N_LEVELS)
+    data = labeled(rows, utility, 150, N_LEVELS)
     first = None
     for n_components in COMPONENTS:
         times, wall = costs(data, n_components)
@@ -110,9 +110,9 @@ def by_components(n_rows: int) -> Table:
 def picture(lines: dict[str, list[tuple[float, float]]]) -> Figure:
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     ax = figure.subplots()
-    for colour, (title, line) in zip(curves.COLOURS, lines.items(), strict=False):
+    for color, (title, line) in zip(curves.COLORS, lines.items(), strict=False):
         sizes, ns = zip(*line, strict=True)
-        ax.plot(sizes, ns, color=colour, marker=".", lw=1, label=title)
+        ax.plot(sizes, ns, color=color, marker=".", lw=1, label=title)
     ax.set(xscale="log", xlabel="rows", ylabel="ns a row and epoch", ylim=(0, None))
     ax.legend(fontsize=7)
     return figure

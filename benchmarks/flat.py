@@ -123,13 +123,13 @@ def picture(table: Table, sizes: Any, steps: Any) -> Figure:
     for i, n_steps in enumerate(steps):
         for style, queries in zip(curves.STYLES, ("one", "many"), strict=False):
             lines = [row for row in table.rows if row[0] == queries]
-            looks = {"color": curves.COLOURS[i], "ls": style, "marker": ".", "lw": 1}
+            looks = {"color": curves.COLORS[i], "ls": style, "marker": ".", "lw": 1}
             label = f"{n_steps:.0e} steps, {queries} quer{'y' if queries == 'one' else 'ies'}"
             left.plot(sizes, [float(line[3 + 3 * i]) for line in lines], label=label, **looks)
             right.plot(sizes, [float(line[5 + 3 * i]) for line in lines], **looks)
     left.plot(
         sizes, [float(row[2]) for row in table.rows if row[0] == "one"],
-        color=curves.COLOURS[-1], lw=1, label="index, one query",
+        color=curves.COLORS[-1], lw=1, label="index, one query",
     )  # fmt: skip
     left.set(xscale="log", yscale="log", xlabel="rows", ylabel="CPU seconds")
     right.set(xscale="log", xlabel="rows", ylabel="held-out pairwise accuracy", ylim=(0.5, 1))

@@ -131,7 +131,7 @@ def against_svc(quick: bool) -> Table:
             "linrank: its kernel and all; certified to its default tolerance, 1e-3, and to 1e-5; "
             "the least of 7. SVC: kernel of the pairs given, cache for all of it, once",
             "anchored: solves RankSVM exactly; turned: half of the pairs turned, with a bias, "
-            "which solves a neighbour of it (see rivals/pair_svc.py)",
+            "which solves a neighbor of it (see rivals/pair_svc.py)",
             "the ratios are to the fastest of SVC's fits that comes at least as near the optimum "
             "as linrank's fit in that line, or to its nearest; one thread each, processor time",
         ],

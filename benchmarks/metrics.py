@@ -95,7 +95,7 @@ def plain_numpy(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
 
 
 def tables(y: Any, s: Any, bounds: Any, queries: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """{query: {document: number}} of judgements and scores; ids that sort as the rows do."""
+    """{query: {document: number}} of judgments and scores; ids that sort as the rows do."""
     qrels: dict[str, Any] = {}
     run: dict[str, Any] = {}
     for q in queries:

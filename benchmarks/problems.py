@@ -20,7 +20,7 @@ import numpy as np
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.io.load import load as read_svmlight
-from shapes import GENERATED, generated, query_normalised
+from shapes import GENERATED, generated, query_normalized
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("LINRANK_DATA", ROOT.parent / "shared" / "data"))
@@ -69,7 +69,7 @@ def train_and_test(name: str, fraction: float = 1.0) -> tuple[Dataset, Dataset]:
     if name == "ohsumed":
         return ohsumed(1, "train"), ohsumed(1, "test")
     if name == "msn":
-        return load(name), query_normalised(_read("mslr_sample/test.txt.xz"))
+        return load(name), query_normalized(_read("mslr_sample/test.txt.xz"))
     data = load(name, fraction)
     if name == "rcv1":  # the sizes of the paper on stochastic pairwise descent
         is_test = np.arange(data.n_rows) >= data.n_rows * 781_265 // 804_414
@@ -89,8 +89,8 @@ def mq2008_folds() -> list[dict[str, Dataset]]:
 
 
 def ohsumed(fold: int, part: str) -> Dataset:
-    """A part of OHSUMED, cut into folds as MQ2008 is; its features are raw and are normalised."""
-    return query_normalised(_read(*mq2008_files(fold, "ohsumed_letor2")[part]))
+    """A part of OHSUMED, cut into folds as MQ2008 is; its features are raw and are normalized."""
+    return query_normalized(_read(*mq2008_files(fold, "ohsumed_letor2")[part]))
 
 
 def _one_query(name: str) -> Callable[[], Dataset]:
@@ -110,11 +110,11 @@ def _one_query(name: str) -> Callable[[], Dataset]:
 REAL: dict[str, Callable[[], Dataset]] = {
     "mq": lambda: mq2008(1, "train"),
     "ohsumed": lambda: ohsumed(1, "train"),
-    "msn": lambda: query_normalised(_read("mslr_sample/train.txt.xz")),
-    "msn-all": lambda: query_normalised(
+    "msn": lambda: query_normalized(_read("mslr_sample/train.txt.xz")),
+    "msn-all": lambda: query_normalized(
         _read("mslr_sample/train.txt.xz", "mslr_sample/test.txt.xz")
     ),
-    "bio": lambda: query_normalised(_read("bio_kdd04/train.txt.xz")),
+    "bio": lambda: query_normalized(_read("bio_kdd04/train.txt.xz")),
     "nycflights": lambda: _read("regression/nycflights13_arr_delay.svm.xz"),
     **{name: _one_query(name) for name in ("cadata", "diamonds")},
     **{name: _one_query(f"{name}_scale") for name in ("abalone", "cpusmall", "space_ga")},

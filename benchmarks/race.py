@@ -109,7 +109,7 @@ def as_published(data: Dataset) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """An objective to be minimised up to a goal.
+    """An objective to be minimized up to a goal.
 
     ``strength`` is C, or alpha of the domination loss; ``options`` are those of linrank's estimator
     that belong to the objective.
@@ -212,7 +212,7 @@ def scipy_on_domination(make_oracle: Callable[[Dataset], Any]) -> Method:
 
 
 def planes(task: Task) -> Run:
-    """Cutting planes at the minimiser of their model, on linrank's sweeps."""
+    """Cutting planes at the minimizer of their model, on linrank's sweeps."""
     start = time.process_time()
     _, value, n_rounds = bmrm.fit(task.data, task.strength, task.goal)
     return Run(time.process_time() - start, value, str(n_rounds))
@@ -323,7 +323,7 @@ RACES = (
         options={"loss": "hinge"},
         notes=(
             f"SVM-rank's objective on mq at its epsilon .001: {SVM_RANK} (published, 1.2–2.0 s)",
-            "bundle: linrank's cutting planes with a line search; bmrm: cut at the minimiser of "
+            "bundle: linrank's cutting planes with a line search; bmrm: cut at the minimizer of "
             "the model, as TreeRankSVM does, on linrank's sweeps",
         ),
     ),

@@ -167,11 +167,11 @@ class Shape:
             n_queries = max(2, round(fraction * n_queries))
         sizes = (n_queries, rows, self.n_features, self.n_levels)
         data = make_ranking(*sizes, density=self.density, random_state=2014)
-        return query_normalised(data) if self.density == 1.0 else data
+        return query_normalized(data) if self.density == 1.0 else data
 
 
 # Bounds of the query sizes are chosen for the mean size in the comment behind them. Dense sets are
-# normalised by query, as LETOR and Yahoo sets are when published: conjugate gradients then need
+# normalized by query, as LETOR and Yahoo sets are when published: conjugate gradients then need
 # about as many steps as on real sets, on the raw values four times as many.
 GENERATED: dict[str, Shape | Documents] = {
     "a": Shape("MQ2007 shape", 1_692, (7, 67), 46, 3),  # 25
@@ -214,7 +214,7 @@ def _store(data: Dataset, folder: Path) -> None:
         np.save(folder / f"{key}.npy", array)
 
 
-def query_normalised(data: Dataset) -> Dataset:
+def query_normalized(data: Dataset) -> Dataset:
     """Each feature mapped to [0, 1] inside each query; 0 where it is constant there."""
     order, offsets = data.queries.order, data.queries.offsets
     X = np.array(data.X) if isinstance(data.rows, DenseRows) else data.X.toarray()

@@ -137,8 +137,8 @@ void bind_interleave(nb::module_ &m) {
 
 // ---- queries ----------------------------------------------------------------------------------
 
-auto factorise_ids(Integers ids) {
-    Codes found = unlocked([&] { return factorise(span_of(ids)); });
+auto factorize_ids(Integers ids) {
+    Codes found = unlocked([&] { return factorize(span_of(ids)); });
     return to_tuple(std::move(found.codes), std::move(found.first));
 }
 
@@ -184,7 +184,7 @@ void bind_rows(nb::module_ &m) {
     def(m, "crc32c", [](Vector<std::uint8_t> bytes, std::uint32_t before) {
         return unlocked([&] { return crc32c(span_of(bytes), before); });
     }, {"bytes"}, nb::arg("before") = 0, "CRC-32C of the bytes, which continues that of what came before.");
-    def(m, "factorise", &factorise_ids, {"ids"},
+    def(m, "factorize", &factorize_ids, {"ids"},
         "(codes, first): ids numbered by first appearance, and the row of each first appearance.");
     def(m, "group_rows", &group_rows_of, {"codes", "n_queries"},
         "(order, offsets, is_identity): a stable counting sort; order is empty if the identity.");

@@ -261,7 +261,7 @@ auto svmlight_text(const BoundRows &rows, Doubles labels, OptionalDoubles weight
     return to_numpy(unlocked([&] { return svmlight::text_of(lines, n_threads); }));
 }
 
-// ---- TREC files: judgements and runs ----------------------------------------------------------
+// ---- TREC files: judgments and runs ----------------------------------------------------------
 
 using trec::DocumentIndex, trec::Words;
 
@@ -318,7 +318,7 @@ auto document_order(Integers offsets, Integers rows, Text text, Integers text_of
 }
 
 void bind_trec(nb::module_ &m) {
-    nb::class_<TrecReader> reader(m, "TrecReader", "Reads judgements, or runs, block by block.");
+    nb::class_<TrecReader> reader(m, "TrecReader", "Reads judgments, or runs, block by block.");
     def(reader, "__init__", [](TrecReader *self, bool is_run) {
         new (self) TrecReader(trec::Reader(is_run ? trec::Kind::run : trec::Kind::qrels), "reader");
     }, {"is_run"});

@@ -136,7 +136,7 @@ std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64
 }  // namespace
 
 // Only the id of a new run is looked up, so contiguous queries cost one look a query, not a row.
-Codes factorise(std::span<const std::int64_t> ids) {
+Codes factorize(std::span<const std::int64_t> ids) {
     Codes result;
     result.codes.resize(ids.size());
     std::vector<std::int64_t> known;  // ids by code

@@ -39,7 +39,7 @@ struct Levels {
     std::vector<std::int32_t> n_levels;
 };
 
-Codes factorise(std::span<const std::int64_t> ids);
+Codes factorize(std::span<const std::int64_t> ids);
 
 /// Stable counting sort by code: rows of a query keep their order. Codes lie in [0, n_queries).
 Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries);

@@ -73,7 +73,7 @@ std::string wrong_columns(Kind kind, std::size_t n) {
     std::string message = "expected " + std::to_string(n_columns[own]) + " columns " + form[own] +
                           ", got " + std::to_string(n);
     if (n == n_columns[other])
-        message += kind == Kind::run ? "; this looks like a file of judgements (qrels)"
+        message += kind == Kind::run ? "; this looks like a file of judgments (qrels)"
                                      : "; this looks like a run";
     return message;
 }

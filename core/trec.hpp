@@ -1,4 +1,4 @@
-// TREC files: judgements `qid iteration docid relevance` and runs `qid Q0 docid rank score tag`.
+// TREC files: judgments `qid iteration docid relevance` and runs `qid Q0 docid rank score tag`.
 #pragma once
 #include <optional>
 #include <span>

@@ -1,7 +1,7 @@
 """Pairs weighted by differences of grades or gains against uniform pairs, by NDCG@10.
 
 Five folds each; every weighting chooses its own C on validation queries. Differences are paired by
-query: a bootstrap interval of their mean, and a randomisation test that flips their signs.
+query: a bootstrap interval of their mean, and a randomization test that flips their signs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def measure(quick: bool) -> list[Table]:
     n_folds = 1 if quick else 5
     return [
         compare("MQ2008, folds as published", problems.mq2008_folds, n_folds),
-        compare("MSLR sample, query-normalised, folds by QueryKFold", mslr_folds, n_folds),
+        compare("MSLR sample, query-normalized, folds by QueryKFold", mslr_folds, n_folds),
     ]
 
 

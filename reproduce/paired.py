@@ -24,7 +24,7 @@ def interval(difference: Array) -> tuple[float, float]:
 
 def sign_flip(difference: Array) -> float:
     """Share of sign patterns whose mean is at least as far from 0, the one at hand among them."""
-    return significance.randomisation_p(_terms(difference), [(0, 0, 1)], N_FLIPS, SEED)[0]
+    return significance.randomization_p(_terms(difference), [(0, 0, 1)], N_FLIPS, SEED)[0]
 
 
 def t_test(difference: Array) -> float:

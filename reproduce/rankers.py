@@ -213,7 +213,7 @@ METHODS: dict[str, Fit] = {
     "curves": linrank(curves="quantile"),
     "interactions": linrank(curves="quantile", interactions=300),
     "LightGBM": lightgbm(),
-    "LightGBM, regularised": lightgbm(
+    "LightGBM, regularized": lightgbm(
         **SLOW,
         num_leaves=7,
         min_child_samples=100,
@@ -222,7 +222,7 @@ METHODS: dict[str, Fit] = {
         bagging_freq=1,
     ),
     "XGBoost": xgboost(),
-    "XGBoost, regularised": xgboost(**SLOW, max_depth=3, colsample_bytree=0.5, subsample=0.7),
+    "XGBoost, regularized": xgboost(**SLOW, max_depth=3, colsample_bytree=0.5, subsample=0.7),
     AUTO: chosen,
 }
 LINEAR: dict[str, Fit] = {

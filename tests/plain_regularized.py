@@ -1,4 +1,4 @@
-"""The regularised dual over explicit pairs and whole matrices: the twin of linrank.lowrank."""
+"""The regularized dual over explicit pairs and whole matrices: the twin of linrank.lowrank."""
 
 from __future__ import annotations
 

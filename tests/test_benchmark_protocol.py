@@ -31,7 +31,7 @@ def outcome(values, chosen="", validation=0.0):
 
 
 def test_the_best_on_validation_is_measured_on_the_test_part():
-    """Of two directions each part favours another; the test part has no say."""
+    """Of two directions each part favors another; the test part has no say."""
     X = np.array([[1.0, 0.0], [0.0, 1.0]])
     parts = {
         "vali": Dataset.of(X, [1.0, 0.0], qid=[1, 1]),

@@ -134,7 +134,7 @@ def test_the_kkt_conditions_hold(data, seed, C):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12))
-def test_a_quadratic_is_minimised_exactly(seed, n):
+def test_a_quadratic_is_minimized_exactly(seed, n):
     """From any face: bounds that hold at the start and not at the end are released."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(n, n))

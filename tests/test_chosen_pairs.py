@@ -145,7 +145,7 @@ def test_weights_are_those_of_the_definition(
 @pytest.mark.parametrize("with_weights", [False, True])
 @pytest.mark.parametrize("sweep", ["adjacent", "all"])
 def test_listed_pairs_are_the_swept_ones(graded, weighting, normalization, with_weights, sweep):
-    """Closest(S) is the sweep over neighbouring labels, Closest(p) that over all pairs."""
+    """Closest(S) is the sweep over neighboring labels, Closest(p) that over all pairs."""
     data, options = weighted(graded, weighting, with_weights)
     options |= {"query_normalization": normalization, "C": 0.3, "tol": 1e-10}
     n = "auto" if sweep == "adjacent" else data.queries.n_pairs

@@ -71,7 +71,7 @@ def test_a_path_over_parts_is_the_path(n_parts, options):
 
 
 def test_a_model_that_serves_the_next_C_costs_no_pass():
-    """Neighbouring values of C: the second model is the first, without a task."""
+    """Neighboring values of C: the second model is the first, without a task."""
     parts = MemoryParts(in_parts(larger(), 3))
     found, _ = path_over(parts, as_Cs([0.1, 0.1 * (1 + 1e-9)]), tol=1e-6)
     assert found.n_hvp[1] == 0

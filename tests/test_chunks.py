@@ -118,7 +118,7 @@ def test_ranksvm_on_chunks_is_ranksvm(k: int, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("k", PARTS)
-def test_sparse_rows_and_normalised_queries(k: int) -> None:
+def test_sparse_rows_and_normalized_queries(k: int) -> None:
     data = dataset(3, is_sparse=True)
     options: dict[str, Any] = {"query_normalization": "pairs"}
     whole = train(data, C=5.0, tol=TOL, n_jobs=1, **options)

@@ -125,7 +125,7 @@ def test_standard_streams(files):
     assert b"wrote     -: parquet; dense float32" in table.stderr
 
 
-def test_labels_from_judgements(files, tmp_path, cli):
+def test_labels_from_judgments(files, tmp_path, cli):
     """A model of the labels as qrels is that of the labels, however the rows are read."""
     qrels, models = str(tmp_path / "a.qrels"), []
     cli("convert", files["train"], qrels, "-q")

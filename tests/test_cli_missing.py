@@ -67,7 +67,7 @@ def test_features_do_not_matter_where_scores_are_given(folder, run):
     )
 
 
-def test_nor_for_judgements(folder, run):
+def test_nor_for_judgments(folder, run):
     run(folder, "convert", "test.parquet", "test.qrels", "-q")
     assert len((folder / "test.qrels").read_text().splitlines()) == 120
 

@@ -20,7 +20,7 @@ from linrank.judging.compare import compare, compare_evaluations, correct_p_valu
 from linrank.metrics import Evaluation, evaluate
 
 METRICS = ["ndcg@5", "map", "pairwise_accuracy", "all_pairs_error", "pairwise_accuracy(ties=skip)"]
-TESTS = ["randomisation", "t"]
+TESTS = ["randomization", "t"]
 
 
 def problem(n_queries: int = 60, seed: int = 0):
@@ -169,7 +169,7 @@ def test_one_method_alone_has_intervals():
     assert "baseline" not in text
 
 
-@pytest.mark.parametrize(("test", "p"), [("randomisation", 1.0), ("t", math.nan)])
+@pytest.mark.parametrize(("test", "p"), [("randomization", 1.0), ("t", math.nan)])
 def test_a_single_query_has_no_interval(test, p):
     result = compare([1, 0, 0], {"a": [3, 2, 1], "b": [1, 2, 3]}, metrics="mrr", test=test)
     cell = result.cells["b", "mrr"]
@@ -252,7 +252,7 @@ def test_the_inputs_are_not_written_to():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test": "wilcoxon"}, "test must be 'randomisation' or 't', got 'wilc"),
+        ({"test": "wilcoxon"}, "test must be 'randomization' or 't', got 'wilc"),
         ({"correction": "sidak"}, "correction must be 'holm', 'bonferroni', 'bh' or None"),
         ({"baseline": "best"}, "baseline must be one of 'weak', 'good', 'fair'; got 'best'"),
         ({"confidence": 95}, "confidence must be between 0 and 1, as 0.95 for 95%; got 95"),
@@ -312,7 +312,7 @@ def test_the_text_explains_itself():
         "Means over 60 queries; ▲ better, ▼ worse than weak",
         "all_pairs_error: lower is better",
         "weak (baseline)",
-        "randomisation test, 400 random exchanges",
+        "randomization test, 400 random exchanges",
         "Corrected after Holm for 2 comparisons under each metric.",
         "verdict: better or worse where this p is below 0.05",
         "convention: linrank: gain 2^y - 1",
@@ -382,7 +382,7 @@ def test_to_dict_is_plain():
     assert row["mean"] == result.cells["good", "map"].mean
     assert row["verdict"] == "better"
     assert plain["metrics"]["map"]["methods"]["weak"]["p"] is None
-    assert (plain["baseline"], plain["test"], plain["seed"]) == ("weak", "randomisation", 0)
+    assert (plain["baseline"], plain["test"], plain["seed"]) == ("weak", "randomization", 0)
 
 
 def test_the_public_names_are_these():

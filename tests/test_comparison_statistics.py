@@ -23,7 +23,7 @@ from linrank.judging.significance import (
     fixed_point,
     influence_deviation,
     interval,
-    randomisation_p,
+    randomization_p,
     t_p,
 )
 
@@ -98,9 +98,9 @@ def test_sums_are_the_same_bits_on_any_number_of_threads(function):
 
 @pytest.mark.parametrize("halves", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 7, 10])
-def test_randomisation_with_few_queries_equals_scipy(n, halves):
+def test_randomization_with_few_queries_equals_scipy(n, halves):
     a, b = some(n, n, halves)
-    mine = randomisation_p(terms_of(a, b), [(0, 1, 0)], 10, 0)[0]
+    mine = randomization_p(terms_of(a, b), [(0, 1, 0)], 10, 0)[0]
     truth = stats.permutation_test(
         (b - a,), lambda d, axis: np.mean(d, axis=axis), permutation_type="samples",
         n_resamples=np.inf, vectorized=True,
@@ -109,7 +109,7 @@ def test_randomisation_with_few_queries_equals_scipy(n, halves):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_randomisation_of_ratios_equals_all_exchanges(seed):
+def test_randomization_of_ratios_equals_all_exchanges(seed):
     """Denominators of their own, which move with the query: pooled pairs with ties skipped."""
     rng = np.random.default_rng(seed)
     n = 8
@@ -120,7 +120,7 @@ def test_randomisation_of_ratios_equals_all_exchanges(seed):
         b2, e2 = np.where(flips, a, b).sum(), np.where(flips, d, e).sum()
         a2, d2 = np.where(flips, b, a).sum(), np.where(flips, e, d).sum()
         truth += abs(b2 / e2 - a2 / d2) >= observed - 1e-12
-    mine = randomisation_p(terms_of(a, b, d, e), [(0, 1, 0)], 10, 0)[0]
+    mine = randomization_p(terms_of(a, b, d, e), [(0, 1, 0)], 10, 0)[0]
     assert mine == truth / 2**n
 
 
@@ -128,7 +128,7 @@ def test_random_exchanges_come_near_all_of_them():
     n = EXACT_UP_TO + 1
     a, b = some(4, n, halves=True)
     b = np.where(a == b, b + 0.25, b)
-    mine = randomisation_p(terms_of(a, b), [(0, 1, 0)], 20_000, 0)[0]
+    mine = randomization_p(terms_of(a, b), [(0, 1, 0)], 20_000, 0)[0]
     every = np.abs((b - a).sum() + 2 * all_exchanges((a - b)[:, None])[:, 0])
     truth = np.mean(every >= abs((b - a).sum()))
     assert 0.05 < truth < 0.95
@@ -137,14 +137,14 @@ def test_random_exchanges_come_near_all_of_them():
 
 def test_the_p_of_random_exchanges_counts_the_observed_one():
     """100 queries that all gain: no exchange comes near, and p is 1/(1 + N), never 0."""
-    p = randomisation_p(terms_of(np.zeros(100), np.ones(100)), [(0, 1, 0)], 99, 0)
+    p = randomization_p(terms_of(np.zeros(100), np.ones(100)), [(0, 1, 0)], 99, 0)
     assert p == [0.01]
 
 
 def test_queries_on_which_both_are_equal_do_not_matter():
     a, b = some(1, 9)
     padded = terms_of(np.append(a, np.full(500, 0.25)), np.append(b, np.full(500, 0.25)))
-    assert randomisation_p(padded, [(0, 1, 0)], 10, 0) == randomisation_p(
+    assert randomization_p(padded, [(0, 1, 0)], 10, 0) == randomization_p(
         terms_of(a, b), [(0, 1, 0)], 10, 0
     )
 
@@ -153,8 +153,8 @@ def test_queries_on_which_both_are_equal_do_not_matter():
 def test_the_order_of_queries_does_not_matter_to_the_exact_test(seed, n, halves):
     a, b = some(seed, n, halves)
     order = np.random.default_rng(seed).permutation(n)
-    first = randomisation_p(terms_of(a, b), [(0, 1, 0)], 10, 0)
-    assert randomisation_p(terms_of(a[order], b[order]), [(0, 1, 0)], 10, 0) == first
+    first = randomization_p(terms_of(a, b), [(0, 1, 0)], 10, 0)
+    assert randomization_p(terms_of(a[order], b[order]), [(0, 1, 0)], 10, 0) == first
 
 
 @pytest.mark.parametrize("n", [2, 5, 100])
@@ -248,7 +248,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(n):
 def test_p_values_are_uniform_where_methods_are_alike():
     rng = np.random.default_rng(5)
     both = fixed_point(rng.random((400, 2, 25)), 25)
-    p = np.array([randomisation_p(terms_of(a, b), [(0, 1, 0)], 400, 0, 1)[0] for a, b in both])
+    p = np.array([randomization_p(terms_of(a, b), [(0, 1, 0)], 400, 0, 1)[0] for a, b in both])
     assert stats.kstest(p, "uniform").pvalue > 0.001
     assert np.mean(p <= 0.05) < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 400)
 

@@ -174,7 +174,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost-ndcg", "xgboost-pairwise", "catboost"])
-def test_a_ranker_is_made_with_nothing_and_with_a_regularised_setting(name, monkeypatch):
+def test_a_ranker_is_made_with_nothing_and_with_a_regularized_setting(name, monkeypatch):
     package = METHODS[name].needs
     rankers = ("LGBMRanker", "XGBRanker", "CatBoostRanker")
     fake = SimpleNamespace(**dict.fromkeys(rankers, Recorder))

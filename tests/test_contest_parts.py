@@ -106,7 +106,7 @@ def test_labels_that_a_measure_refuses_are_told_with_their_file():
         checked(one_split(part(0), part(1), bad), metrics=("ndcg@10",))
 
 
-def test_a_measure_that_favours_ties_is_warned_of():
+def test_a_measure_that_favors_ties_is_warned_of():
     three = one_split(part(0), part(1), part(2))
     (said,) = checked(three, metrics=("map", "domination_error"))
     assert "domination_error(ties=error)" in said

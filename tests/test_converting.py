@@ -223,22 +223,22 @@ def test_what_lies_beside_a_text_goes_into_the_store(tmp_path):
     assert alone.query_lengths().tolist() == [3]
 
 
-def test_judgements_are_written_and_label_what_is_read(tmp_path):
+def test_judgments_are_written_and_label_what_is_read(tmp_path):
     table = table_of(1, label=[0, 2, 1])
     convert(table, tmp_path / "a.txt")
     convert(table, tmp_path / "out.qrels")
     assert (tmp_path / "out.qrels").read_text() == "0 0 d0 0\n0 0 d1 2\n0 0 d2 1\n"
-    relabelled = load(tmp_path / "a.txt", qrels={"0": {"d0": 3, "d2": 4}}, unjudged="drop")
-    assert relabelled.labels.tolist() == [3, 4]
+    relabeled = load(tmp_path / "a.txt", qrels={"0": {"d0": 3, "d2": 4}}, unjudged="drop")
+    assert relabeled.labels.tolist() == [3, 4]
     (tmp_path / "a.run").touch()
-    for name, message in (("out.qrels", "holds judgements, not rows"), ("a.run", "holds a run")):
+    for name, message in (("out.qrels", "holds judgments, not rows"), ("a.run", "holds a run")):
         with pytest.raises(ValueError, match=message):
             load(tmp_path / name)
     with pytest.raises(ValueError, match=r"one source; linrank\.convert joins several"):
         load([tmp_path / "a.txt", tmp_path / "a.txt"])
 
 
-def test_tables_without_labels_get_them_from_judgements(tmp_path):
+def test_tables_without_labels_get_them_from_judgments(tmp_path):
     table = table_of(2).drop_columns(["label"])
     convert(table, tmp_path / "a.parquet", qrels={"0": {"d1": 2}})
     assert load(tmp_path / "a.parquet").labels.tolist() == [0, 2, 0, 0, 0, 0]

@@ -131,7 +131,7 @@ def test_every_sweep_lowers_the_objective_as_promised(
     st.sampled_from(PENALTIES),
     st.floats(0.01, 20.0),
 )
-def test_a_step_minimises_its_bound(g, hessian, factor, spread, w, penalty, alpha):
+def test_a_step_minimizes_its_bound(g, hessian, factor, spread, w, penalty, alpha):
     bound = factor * hessian
 
     def model(t):

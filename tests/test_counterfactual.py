@@ -285,7 +285,7 @@ def test_rankings_compared_on_one_log_share_its_noise(world):
         a.minus(other)
 
 
-def test_normalisation_and_a_bound_lower_the_error(world):
+def test_normalization_and_a_bound_lower_the_error(world):
     _, qid, old, new = world
     log = clicks_on(world, old, 0)
     options = {"qid": qid, "propensity": power_law(10), "metric": "clicks"}

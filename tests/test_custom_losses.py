@@ -98,7 +98,7 @@ def test_the_certificate_bounds_the_distance_everywhere(data, pairs, kind):
         assert gap <= (0.5 * point.gradient @ point.gradient) * (1 + 1e-9) + 1e-9 * best.value
 
 
-def test_the_logistic_loss_is_minimised_as_scipy_does_it(data, pairs):
+def test_the_logistic_loss_is_minimized_as_scipy_does_it(data, pairs):
     loss = Logistic(pairs, data.n_rows)
 
     def value(w):

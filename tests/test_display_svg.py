@@ -1,4 +1,4 @@
-"""SVG for pages: well-formed, closed in itself, the same every time, in the colours of the page."""
+"""SVG for pages: well-formed, closed in itself, the same every time, in the colors of the page."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def pictures():
     return {name: display.to_svg() for name, display in CASES.items()}
 
 
-def figure_of(colour="#0072B2", **options):
+def figure_of(color="#0072B2", **options):
     figure = Figure(layout="constrained", **options)
-    figure.subplots().plot([1, 2], [3, 4], "o-", color=colour)
+    figure.subplots().plot([1, 2], [3, 4], "o-", color=color)
     return figure
 
 
@@ -55,8 +55,8 @@ def test_ids_are_unique_across_pictures_and_all_are_found(pictures):
     for svg in pictures.values():
         own = set(re.findall(r'\bid="([^"]*)"', svg))
         used = set(re.findall(r"(?:href=\"|url\()#([\w-]+)", svg))
-        labelled = set(re.search(r'aria-labelledby="([^"]*)"', svg)[1].split())
-        assert used | labelled == own
+        labeled = set(re.search(r'aria-labeledby="([^"]*)"', svg)[1].split())
+        assert used | labeled == own
 
 
 def test_the_same_picture_twice_takes_a_prefix():
@@ -91,7 +91,7 @@ def test_pictures_say_what_they_are(pictures):
         assert (title.tag, desc.tag) == (f"{NAMESPACE}title", f"{NAMESPACE}desc")
         assert (title.text, desc.text) == (CASES[name].title, CASES[name].description)
         assert root.get("role") == "img"
-        assert root.get("aria-labelledby") == f"{title.get('id')} {desc.get('id')}"
+        assert root.get("aria-labeledby") == f"{title.get('id')} {desc.get('id')}"
 
 
 def test_text_is_text_of_the_page(pictures):
@@ -122,7 +122,7 @@ def test_names_in_other_scripts_do_not_warn():
     WeightsDisplay([1.0, 2.0], HOSTILE[7:9]).to_svg()
 
 
-def test_colours_are_those_of_the_page(pictures):
+def test_colors_are_those_of_the_page(pictures):
     known = {"#0072b2", "#d55e00", "#767676", "#808080"}
     for name, svg in pictures.items():
         bare = re.sub(r"var\(--linrank-[a-z]+, [^)]*\)", "", svg)
@@ -135,8 +135,8 @@ def test_colours_are_those_of_the_page(pictures):
     assert 'fill="currentColor"' in pictures["weights"]
 
 
-def luminance(colour):
-    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+def luminance(color):
+    channels = [int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -146,22 +146,22 @@ def contrast(one, two):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_data_colours_can_be_seen_on_light_and_on_dark():
+def test_data_colors_can_be_seen_on_light_and_on_dark():
     """A contrast of 3 is what the WCAG asks of graphics: for the defaults on both."""
-    for colour in ("#0072b2", "#d55e00", "#767676"):
-        assert contrast(colour, "#ffffff") > 3
-        assert contrast(colour, "#15171a") > 3
+    for color in ("#0072b2", "#d55e00", "#767676"):
+        assert contrast(color, "#ffffff") > 3
+        assert contrast(color, "#15171a") > 3
     light, dark = THEME_CSS.split("@media")
-    for colour in re.findall(r"#\w{6}", light):
-        assert contrast(colour, "#ffffff") > 3
-    for colour in re.findall(r"#\w{6}", dark):
-        assert contrast(colour, "#15171a") > 5
+    for color in re.findall(r"#\w{6}", light):
+        assert contrast(color, "#ffffff") > 3
+    for color in re.findall(r"#\w{6}", dark):
+        assert contrast(color, "#15171a") > 5
 
 
 def test_any_figure_can_be_themed_and_stays_as_it_is():
     figure = figure_of("#123456", facecolor="red")
     svg = themed_svg(figure, "t", "d")
-    assert "stroke: #123456" in svg  # a colour of the user
+    assert "stroke: #123456" in svg  # a color of the user
     assert "#ff0000" not in svg  # no background
     assert figure.get_facecolor() == (1.0, 0.0, 0.0, 1.0)
 

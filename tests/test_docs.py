@@ -134,8 +134,8 @@ TABLE_OF_README = {  # its rows of linrank, and those of the guide that they are
     "linrank, curves": "with curves",
     "linrank, interactions": "with curves and interactions",
     "linrank, `AutoRanker`": "`AutoRanker`",
-    "LightGBM, regularised": "LightGBM, regularized",
-    "XGBoost, regularised": "XGBoost, regularized",
+    "LightGBM, regularized": "LightGBM, regularized",
+    "XGBoost, regularized": "XGBoost, regularized",
 }
 
 

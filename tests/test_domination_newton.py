@@ -26,7 +26,7 @@ def problem_of(seed=0, n=120, n_features=6):
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 30.0])
-def test_the_optimum_is_that_of_a_generic_optimiser(alpha):
+def test_the_optimum_is_that_of_a_generic_optimizer(alpha):
     data = problem_of()
     layering, scale = Layering.of(data, margin=0.5), np.linspace(0.5, 2.0, 6)
     loss, x = DominationLoss(layering), data.rows.values.astype(np.float64)

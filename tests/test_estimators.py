@@ -46,7 +46,7 @@ def pairs_of(data, weight=None, query_weight=None):
 
 
 def optimum(data, C=1.0, factors=1.0, **weights):
-    """The objective of the class docstring, minimised by another solver."""
+    """The objective of the class docstring, minimized by another solver."""
     i, j, omega = pairs_of(data, **weights)
     D = (np.asarray(data.X, dtype=np.float64)[i] - np.asarray(data.X)[j]) * factors
 

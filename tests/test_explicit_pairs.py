@@ -48,5 +48,5 @@ def test_the_pairs_and_their_weights_follow_the_definition():
     data = replace(data, labels=labels, weight=weight)
     everything = ExplicitPairs.of(data, query_weight={data.qid[0].item(): 10.0})
     assert listed(everything) == {(1, 0): 20, (1, 2): 60, (2, 0): 30, (3, 0): 50, (3, 2): 150}
-    neighbours = ExplicitPairs.of(data, gain=2.0**labels, adjacent=True)
-    assert listed(neighbours) == {(1, 2): 36, (2, 0): 3, (3, 2): 90}
+    neighbors = ExplicitPairs.of(data, gain=2.0**labels, adjacent=True)
+    assert listed(neighbors) == {(1, 2): 36, (2, 0): 3, (3, 2): 90}

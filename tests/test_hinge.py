@@ -83,7 +83,7 @@ def test_weighted_and_chosen_pairs_have_the_optimum_of_the_list(loss, weighting,
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_normalised_queries_count_the_same_under_gains(loss):
+def test_normalized_queries_count_the_same_under_gains(loss):
     """``query_normalization="pairs"`` divides by the sum of the weights, whatever they are."""
     data = small(5)
     options = {"loss": loss, "pair_weighting": "gain_diff", "tol": 1e-7}

@@ -54,7 +54,7 @@ def test_plan_does_not_depend_on_the_unit_of_the_features(square, alpha, n_steps
 
 
 @given(positive, positive, budget)
-def test_more_steps_or_less_regularisation_never_shorten_the_plan(square, alpha, n_steps):
+def test_more_steps_or_less_regularization_never_shorten_the_plan(square, alpha, n_steps):
     plan = switch_plan(square, alpha, n_steps)
     for other in (switch_plan(square, alpha, 2 * n_steps), switch_plan(square, alpha / 2, n_steps)):
         assert other[0] >= plan[0]

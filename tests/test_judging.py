@@ -31,11 +31,11 @@ def rows_of(pairs: list[tuple[object, str | None]]) -> Dataset:
     st.dictionaries(st.tuples(IDS, DOCUMENTS), st.sampled_from([-1.0, 0.0, 1.0, 2.5]), min_size=1),
     st.sampled_from(["zero", "drop", "error"]),
 )
-def test_labels_are_those_of_a_dictionary(pairs, judgements, unjudged):
+def test_labels_are_those_of_a_dictionary(pairs, judgments, unjudged):
     qrels: dict[str, dict[str, float]] = {}
-    for (q, d), relevance in judgements.items():
+    for (q, d), relevance in judgments.items():
         qrels.setdefault(q, {})[d] = relevance
-    data, known = rows_of(pairs), [pair in judgements for pair in pairs]
+    data, known = rows_of(pairs), [pair in judgments for pair in pairs]
     if not any(known):
         with pytest.raises(ValueError, match=r"none of the .* the ids must be the same"):
             label_by_qrels(data, qrels, unjudged)
@@ -46,7 +46,7 @@ def test_labels_are_those_of_a_dictionary(pairs, judgements, unjudged):
         return
     kept = [i for i in range(len(pairs)) if known[i] or unjudged != "drop"]
     found = label_by_qrels(data, qrels, unjudged)
-    assert found.labels.tolist() == [judgements.get(pairs[i], 0.0) for i in kept]
+    assert found.labels.tolist() == [judgments.get(pairs[i], 0.0) for i in kept]
     assert found.X[:, 0].tolist() == kept
     assert found.docids == [pairs[i][1] for i in kept]
 
@@ -73,7 +73,7 @@ def test_rows_without_ids_are_refused(data, message):
         label_by_qrels(data, {"q": {"a": 1}})
 
 
-def test_what_is_no_judgement_is_refused():
+def test_what_is_no_judgment_is_refused():
     with pytest.raises(TypeError, match="qrels must be a Qrels, the path"):
         label_by_qrels(rows_of([("q", "a")]), 3)
     with pytest.raises(ValueError, match="unjudged must be one of zero, drop, error"):

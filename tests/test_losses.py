@@ -29,7 +29,7 @@ LOSSES = {**SWEPT, "selection tree": Counted}
 
 @st.composite
 def weighted_pairs(draw, name, ties=True, max_rows=30):
-    """Scores by position, and pairs with weights, gains and neighbours only, or without."""
+    """Scores by position, and pairs with weights, gains and neighbors only, or without."""
     case = draw(scored_queries(max_rows, ties))
     queries = case.queries
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

@@ -146,7 +146,7 @@ def test_tau_of_many_rows_is_not_quadratic_and_does_not_overflow():
 
 @pytest.mark.parametrize("negative", [False, True])
 def test_trec_eval(negative):
-    """Ties by document id, linear gain, scores in single precision, judgements below 0 ignored."""
+    """Ties by document id, linear gain, scores in single precision, judgments below 0 ignored."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
     y, s, sizes = queries(5, decimals=1)
     s += np.random.default_rng(5).choice([0.0, 1e-12], len(s))  # lost in float32

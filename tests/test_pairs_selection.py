@@ -119,7 +119,7 @@ def test_blocks_number_the_pairs_of_a_difference(case, difference):
 
 
 def test_the_count_of_body_fat():
-    """126 rows with 13 labels twice: 112 neighbours, and two more for each double inside."""
+    """126 rows with 13 labels twice: 112 neighbors, and two more for each double inside."""
     y = np.concatenate([np.arange(113), np.arange(1, 105, 8)]).astype(float)
     assert (len(y), len(np.unique(y, return_counts=True)[1])) == (126, 113)
     assert Queries.of(y).n_pairs == 7862
@@ -218,7 +218,7 @@ def test_random_pairs_beside_the_closest_are_checked_too():
 
 
 def test_a_list_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
-    y = np.arange(2_000_000) % 2  # 10¹² pairs, all of neighbouring labels
+    y = np.arange(2_000_000) % 2  # 10¹² pairs, all of neighboring labels
     with pytest.raises(MemoryError, match=r"a list of 1000000000000 pairs would take 96\.0 TB"):
         closest(y)
     monkeypatch.setattr(memory, "available", lambda: 1000)

@@ -1,4 +1,4 @@
-"""Regularisation paths: every model is the optimum of its C, to a gap that is true."""
+"""Regularization paths: every model is the optimum of its C, to a gap that is true."""
 
 from __future__ import annotations
 
@@ -155,10 +155,10 @@ def test_bounds_need_a_solver_that_has_them():
     assert_allclose(found.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_preferences_beside_labels_or_alone(labelled):
+@pytest.mark.parametrize("labeled", [True, False])
+def test_preferences_beside_labels_or_alone(labeled):
     data = small(4)
-    if not labelled:
+    if not labeled:
         data = replace(data, labels=np.zeros(data.n_rows))
     listed = np.random.default_rng(0).permutation(data.n_rows)[:20].reshape(-1, 2)
     for C, result in zip(GRID, results(data, preferences=listed), strict=True):
@@ -233,7 +233,7 @@ def test_the_memory_follows_C():
     assert_allclose(php, p @ truth, rtol=1e-12)
 
 
-def test_neighbours_cost_little():
+def test_neighbors_cost_little():
     """The point of the start counts for nothing anew: about one step and two products a value."""
     data = make_ranking(300, (5, 40), 10, random_state=0)
     found = ranksvm_path(data.X, data.y, data.qid)

@@ -189,7 +189,7 @@ def test_the_hinge_of_all_pairs_is_that_of_the_labels(graded, all_pairs, solver)
     assert both.duality_gap_ <= 1e-6 * both.objective_
 
 
-def test_neighbouring_levels_and_gains_are_of_the_labels_only(graded, all_pairs):
+def test_neighboring_levels_and_gains_are_of_the_labels_only(graded, all_pairs):
     settings = {"pairs": "adjacent", "pair_weighting": "grade_diff"}
     mixed = fit(**settings).fit_pairs(graded.X, all_pairs[:9], y=graded.y, qid=graded.qid)
     labels = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)

@@ -140,7 +140,7 @@ def test_sum_of_pairs_does_not_overflow():
 def test_integer_ids_survive_a_growing_table():
     rng = np.random.default_rng(0)
     ids = rng.permutation(np.arange(-30_000, 30_000) * 2**40)
-    codes, first = _core.factorise(np.concatenate([ids, ids[::-1]]))
+    codes, first = _core.factorize(np.concatenate([ids, ids[::-1]]))
     np.testing.assert_array_equal(codes[:60_000], np.arange(60_000))
     np.testing.assert_array_equal(codes[60_000:], np.arange(60_000)[::-1])
     np.testing.assert_array_equal(first, np.arange(60_000))

@@ -218,7 +218,7 @@ def test_duplicating_every_row_is_four_times_C():
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
-def test_query_weights_and_normalisation_enter_as_documented(solver):
+def test_query_weights_and_normalization_enter_as_documented(solver):
     data = weighted(small(16))
     queries = data.queries
     c = np.random.default_rng(3).uniform(0.5, 2.0, queries.n_queries)

@@ -83,7 +83,7 @@ def test_every_pair_has_its_entry(case, seed):
 @given(scored_queries(max_rows=14), st.integers(0, 10**6))
 @examples(60)
 def test_the_loss_is_a_maximum_over_alpha(case, seed):
-    """Value, gradient, curvature and maximiser, pair by pair."""
+    """Value, gradient, curvature and maximizer, pair by pair."""
     this = Case(case, seed)
     y, v = this.buffer(), this.rng.normal(size=len(this.z))
     core, order = this.at.core, this.pairs.queries

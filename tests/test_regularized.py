@@ -175,7 +175,7 @@ def test_a_weight_of_two_is_not_the_row_twice():
     assert copies.value + copies.gap < heavy.value - heavy.gap
 
 
-def test_normalised_queries_are_weighted_ones():
+def test_normalized_queries_are_weighted_ones():
     data = small(9, n_levels=3)
     weight = 1.0 / np.maximum(data.queries.pairs_per_query, 1)
     options = {"gamma": 0.01, "lam": 0.3, "C": 5.0, "tol": 1e-7}

@@ -91,7 +91,7 @@ def browse(page, folder, *options, width, scheme="light"):
         for same in [k == m]
     ],
 )
-def test_it_is_drawn_in_its_colours_without_a_complaint(page, tmp_path, width, scheme):
+def test_it_is_drawn_in_its_colors_without_a_complaint(page, tmp_path, width, scheme):
     from matplotlib.image import imread
 
     shot = tmp_path / "shot.png"

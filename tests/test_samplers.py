@@ -28,7 +28,7 @@ Probabilities = dict[tuple[int, int], float]
 
 
 def listed_pairs(labels: Any, qid: Any, sampling: str, u: Any, c: Any, keep: Any) -> Probabilities:
-    """The unnormalised weight of every pair of rows, straight from the words of the guide."""
+    """The unnormalized weight of every pair of rows, straight from the words of the guide."""
     ids = list(dict.fromkeys(qid))
     weights: Probabilities = {}
     for i, j in np.ndindex(len(labels), len(labels)):

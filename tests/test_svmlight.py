@@ -146,7 +146,7 @@ def test_the_first_fault_wins_for_all_blocks() -> None:
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def neighbours_midpoint(x: float) -> tuple[int, int]:
+def neighbors_midpoint(x: float) -> tuple[int, int]:
     """(d, k): the point half-way between x and the next double is exactly d·10^-k."""
     from fractions import Fraction
 
@@ -178,7 +178,7 @@ def number_family(name: str, n: int) -> list[str]:
         tiny = rng.integers(0, 1 << 53, n).view(np.float64)
         return [f"{x:.{p}e}" for x, p in zip(tiny.tolist(), rng.integers(0, 25, n), strict=True)]
     if name == "halfway":
-        middles = [neighbours_midpoint(x) for x in bits[: n // 3].tolist()]
+        middles = [neighbors_midpoint(x) for x in bits[: n // 3].tolist()]
         above = [f"{digits}0001e-{shift + 4}" for digits, shift in middles]
         below = [f"{digits * 10 - 1}e-{shift + 1}" for digits, shift in middles]
         return [f"{digits}e-{shift}" for digits, shift in middles] + above + below

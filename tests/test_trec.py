@@ -102,7 +102,7 @@ def test_bytes_that_are_no_text_survive():
 BAD_RUNS = {
     "empty": (b"", ": no line with data; expected lines 'qid Q0 docid rank score tag'"),
     "blank": (b"\n \n", ": no line with data"),
-    "qrels": (QRELS, ":1: expected 6 columns .*, got 4; this looks like a file of judgements"),
+    "qrels": (QRELS, ":1: expected 6 columns .*, got 4; this looks like a file of judgments"),
     "five": (RUN + b"1 Q0 d 1 1\n", ":4: expected 6 columns 'qid Q0 docid rank score tag', got 5"),
     "seven": (b"1 Q0 d 1 1 a b\n", ":1: expected 6 columns .*, got 7$"),
     "word": (RUN + b"\n1 Q0 d 1 high t\n", ":5: the score is 'high'; expected a finite number"),

@@ -277,7 +277,7 @@ def test_names_that_a_table_cannot_hold(tmp_path, names, message):
     assert written.left_out == ("the names of the features",)
 
 
-def test_judgements(tmp_path):
+def test_judgments(tmp_path):
     data = with_comments(Dataset.of(np.eye(3), [2, 0, 0.5], qid=[7, 7, 9]), ["a", "b", "a"])
     write(data, tmp_path / "data.qrels", "qrels")
     assert (tmp_path / "data.qrels").read_text() == "7 0 a 2\n7 0 b 0\n9 0 a 0.5\n"

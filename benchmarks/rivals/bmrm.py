@@ -1,4 +1,4 @@
-"""TreeRankSVM's optimiser as published: cutting planes at the minimizer of the model (BMRM).
+"""TreeRankSVM's optimizer as published: cutting planes at the minimizer of the model (BMRM).
 
 No line search, no choice of where to cut (Teo et al. 2010; Airola et al. 2011). Value, sub-gradient
 and master problem are linrank's own, on one thread and far faster than the published ones: only the

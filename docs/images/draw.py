@@ -44,7 +44,7 @@ def draw_pair() -> None:
 
 
 def shrink(path: Path) -> None:
-    """Few colours are enough for letters and bars."""
+    """Few colors are enough for letters and bars."""
     Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
 
 

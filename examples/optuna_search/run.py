@@ -41,7 +41,7 @@ def judge(ranker: RankSVM, data: Dataset, train: Any, test: Any) -> float:
 
 
 def search(data: Dataset, n_trials: int, seed: int = 0) -> optuna.Study:
-    """Maximise the mean over folds; a trial below the median after a fold is given up."""
+    """Maximize the mean over folds; a trial below the median after a fold is given up."""
     folds = list(QueryKFold(4, shuffle=True, random_state=seed).split(data.X, data.y, data.qid))
 
     def objective(trial: optuna.Trial) -> float:

@@ -11,7 +11,7 @@ PAPER = Paper(
         Script("table_6", "random forests and GBDT with few trees, beside RankSVM and SVR", 1.5),
         Script("table_7", "random forests and GBDT with 1,000 trees", 3.5),
         Script("table_9", "linear RankSVM against random forests on sparse rows", 0.5),
-        Script("table_10", "pairs of neighbouring levels against all", 0.5, True),
+        Script("table_10", "pairs of neighboring levels against all", 0.5, True),
         Script("figure_4", "ways of counting pairs, by time", 4, True),
         Script("figure_5", "methods by time, few levels", 1, True),
         Script("figure_6", "methods by time, many levels", 1.5, True),

@@ -1,4 +1,4 @@
-"""Pairs of neighbouring levels against all pairs: accuracy lost, time saved.
+"""Pairs of neighboring levels against all pairs: accuracy lost, time saved.
 
 The question of Table 10 of Lee & Lin (2014), on a set with distinct labels and on one large query.
 Each side chooses its own C on validation rows; one thread.
@@ -46,7 +46,7 @@ def measure(quick: bool) -> list[Table]:
 def empty() -> Table:
     """A table to compare them in."""
     return Table(
-        "Neighbouring levels against all pairs: C chosen on validation data, one thread",
+        "Neighboring levels against all pairs: C chosen on validation data, one thread",
         [
             *("set", "pairs", "rows, train", "number of pairs", "C", "C × pairs"),
             *("vali, %", "test, %", "points lost", "train, s", "iterations, Hv", "time saved"),

@@ -25,7 +25,7 @@ NDCG = {
 
 
 def mq2007() -> Parts:
-    """LETOR values are published as query-level normalised; OHSUMED's are normalised here."""
+    """LETOR values are published as query-level normalized; OHSUMED's are normalized here."""
     parts = official.folds("MQ2007")
     if parts is not None:
         return Parts("MQ2007", **parts)

@@ -1,4 +1,4 @@
-"""Table 10 of Lee and Lin (2014): pairs of neighbouring levels against all pairs."""
+"""Table 10 of Lee and Lin (2014): pairs of neighboring levels against all pairs."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def _differences() -> list[str]:
         "used where they are found.",
         "In c the labels are a linear function of the features plus noise, so that partial pairs "
         "lose less there than on real lists.",
-        "In nycflights13 levels are not single rows: neighbouring levels still make 485 million "
-        "pairs. linrank sweeps them, the paper lists pairs of neighbours for LIBLINEAR.",
+        "In nycflights13 levels are not single rows: neighboring levels still make 485 million "
+        "pairs. linrank sweeps them, the paper lists pairs of neighbors for LIBLINEAR.",
         "C is chosen on validation rows among equal values of C × pairs, so that both sides see "
         "the same regularization; times are processor seconds of one thread.",
     ]

@@ -186,7 +186,7 @@ def r_squared(y: Array, scores: Array) -> float:
 def tuned(ranker: Any, halves: Split, measure: Callable[[Array, Array], float]) -> Outcome:
     """The model that is best on the validation quarter, trained on the half and tested.
 
-    Of two parameters every second value is tried first, then the neighbours of the best. A path
+    Of two parameters every second value is tried first, then the neighbors of the best. A path
     over C ends where it has fallen well below its best: beyond are models that fit noise.
     """
     n_fit, n_half = halves.n_fit, len(halves.y)

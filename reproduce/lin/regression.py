@@ -14,7 +14,7 @@ PROTOCOL = [
     "the sets are the paper's, the 20 random halves are not; the paper does not say how it split, "
     "scaled and tuned here: features are in [-1, 1], C (and γ) are chosen on a quarter of the "
     "training half, then trained on all of it",
-    "S: all pairs of neighbouring labels of the training half, ties kept apart, which gives the "
+    "S: all pairs of neighboring labels of the training half, ties kept apart, which gives the "
     "paper's numbers of pairs (Table VI)",
     "SVR: target in units of its deviation, ε = 0.1, chosen by squared error; the paper's ε and "
     "scaling are not told; of the numbers of Tables IV and V that do not agree, half are of SVR",

@@ -46,7 +46,7 @@ def reproduce(quick: bool) -> Page:
         ],
         [
             "the sets are the paper's, the 20 random halves are not",
-            "closest: all pairs of neighbouring distinct labels; that this is the paper's meaning "
+            "closest: all pairs of neighboring distinct labels; that this is the paper's meaning "
             "where labels tie follows from its 138 pairs of bodyfat (Figure 1)",
         ],
     )

@@ -2,7 +2,7 @@
 
 λ is that of the exact RankSVM (hinge) with the best MAP on the validation part, as in the paper;
 then, for a harder problem, 1e-4. Objectives are sums over all pairs of a part, not samples.
-The logistic learner is left out: it minimises another objective.
+The logistic learner is left out: it minimizes another objective.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def reproduce(quick: bool) -> Page:
         [laid_out(name, rows[name], found) for name in sets],
         [
             "OHSUMED of LETOR 2.0: the documents, labels and folds of the thesis, 25 features for "
-            "45, normalised by query",
+            "45, normalized by query",
             *(
                 [
                     "MQ2007 cannot be had: MQ2008 stands in, whose levels are not comparable "

@@ -2,8 +2,8 @@
 
 LETOR's protocol: three fifths train, one chooses the parameters by NDCG@10, one tests, in every
 fold; LETOR's measures. Layered: every label is a layer; flat: relevant or not; margin: layered, and
-a margin between neighbouring layers is chosen too. Pooled: all rows of the training part as one
-query, as in the thesis; by query: the loss as it is defined. OHSUMED is normalised by query and has
+a margin between neighboring layers is chosen too. Pooled: all rows of the training part as one
+query, as in the thesis; by query: the loss as it is defined. OHSUMED is normalized by query and has
 the 25 features of LETOR 2; the thesis had the 45 of LETOR 3, of the same documents and labels.
 """
 

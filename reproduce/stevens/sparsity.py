@@ -229,9 +229,9 @@ def curve(task: Task, found: dict[str, Outcomes]) -> Table:
 def picture(lines: dict[str, list[tuple[float, float, float]]]) -> Figure:
     figure = Figure(figsize=(7.2, 3.0), layout="constrained")
     for k, (ax, title) in enumerate(zip(figure.subplots(1, 2), ("AP", "P@10"), strict=True)):
-        for colour, (name, points) in zip(curves.COLOURS, lines.items(), strict=False):
+        for color, (name, points) in zip(curves.COLORS, lines.items(), strict=False):
             shown = [(point[0], point[1 + k]) for point in points if point[0] > 0]
-            ax.plot(*zip(*shown, strict=True), color=colour, marker=".", lw=1, label=name)
+            ax.plot(*zip(*shown, strict=True), color=color, marker=".", lw=1, label=name)
         ax.set(xscale="log", xlabel="non-zero weights", ylabel=title)
     ax.legend(fontsize=8)
     return figure

@@ -39,7 +39,7 @@ def reproduce(quick: bool) -> Page:
             Claim(
                 "Fac-RSVM needs less time.",
                 fac.seconds < reg.seconds,
-                f"{fac.seconds:.3g} s against {reg.seconds:.3g} s: our steps of the regularised "
+                f"{fac.seconds:.3g} s against {reg.seconds:.3g} s: our steps of the regularized "
                 "method minimize over the weights exactly, so that the few singular value "
                 "decompositions no longer count; an epoch of the factorized one is linear in the "
                 "rows.",
@@ -61,11 +61,11 @@ def reproduce(quick: bool) -> Page:
             *(laid_out(one) for one in found.tables),
         ],
         [
-            "OHSUMED fold 1 of LETOR 2.0: 25 features, normalised by query, for 45; K = 5, γ = 10, "
+            "OHSUMED fold 1 of LETOR 2.0: 25 features, normalized by query, for 45; K = 5, γ = 10, "
             "λ = 0.1, C = 1: the paper does not give its own for this figure",
             "other algorithms for the same problems: a step a query to the lowest point of its "
             "line instead of a learning rate (factorized), splitting with Newton steps instead of "
-            "projected gradients (regularised)",
+            "projected gradients (regularized)",
         ],
         found.pictures,
     )

@@ -42,7 +42,7 @@ OTHERS = {
 
 PROTOCOL = [
     "RankSVM is solved to a certified gap, with 46 values of C; the paper used SVM-light and does "
-    "not say how C was chosen. The factorized method has 45 candidates (C, K), the regularised one "
+    "not say how C was chosen. The factorized method has 45 candidates (C, K), the regularized one "
     "42 (C, γ, λ), all chosen by MAP on the validation part; the paper searched by grid and by "
     "hand, also the learning rate and the number of iterations, i.e. it stopped early",
     "C is searched where it matters, at C·pairs from 0.03 to 10^6; the paper's range 0.1 to 10 "
@@ -50,7 +50,7 @@ PROTOCOL = [
     "factorized: mean of three random starts; the misprints of the paper's gradient and signs are "
     "put right",
     "the values of C·pairs above 10^5 and γ = 100 were added after trials whose test measures had "
-    "been seen, in favour of the low-rank methods",
+    "been seen, in favor of the low-rank methods",
     "paired t tests over the test queries of all folds, as the paper's; p after Holm's correction "
     "is given too, which the paper did not apply",
 ]

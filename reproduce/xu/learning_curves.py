@@ -1,6 +1,6 @@
 """Factorized and Regularized RankSVM: the objective against iterations and seconds.
 
-Figure 4 of Xu et al. on OHSUMED, fold 1, training part, normalised by query. K = 5; γ = 10,
+Figure 4 of Xu et al. on OHSUMED, fold 1, training part, normalized by query. K = 5; γ = 10,
 λ = 0.1; C = 1. One thread.
 """
 

@@ -42,7 +42,7 @@ TOL_EXACT, TOL_FACTORIZED, TOL_REGULARIZED = 1e-4, 1e-5, 1e-6  # relative; of f 
 RANKS = (1, 5, 20)
 SPARSE = tuple(10.0 ** np.arange(0.0, 6.1, 1.0))
 GAMMAS = (1.0, 10.0, 100.0)
-RIDGES = (0.05, 0.5)  # λ·C of the regularised method
+RIDGES = (0.05, 0.5)  # λ·C of the regularized method
 WIDE = 100  # features beyond which it has a shorter grid
 HINGE, SQUARED = "RankSVM, hinge", "RankSVM, squared hinge"
 BOX, BALL, REGULARIZED = "Factorized, box", "Factorized, ball", "Regularized"
@@ -188,17 +188,17 @@ def means(name: str, rows: Sequence[Row]) -> Table:
             "query without relevant rows counts 0, equal scores in the order of the file",
             f"chosen: C·pairs in each fold, of the first seed; RankSVM {len(FINE)} values from "
             f"{FINE[0]:.2g} to {FINE[-1]:.2g}; factorized {len(COARSE)} from {COARSE[0]:.2g} to "
-            f"{COARSE[-1]:.2g}, K {_listed(RANKS)}, run to convergence; regularised {len(SPARSE)} "
+            f"{COARSE[-1]:.2g}, K {_listed(RANKS)}, run to convergence; regularized {len(SPARSE)} "
             f"from {SPARSE[0]:.2g} to {SPARSE[-1]:.2g}, γ {_listed(GAMMAS)}, λC {_listed(RIDGES)}",
             f"stopped at a relative gap of {TOL_EXACT:g} (RankSVM) and {TOL_REGULARIZED:g} "
-            f"(regularised), and when an epoch lowers f by less than {TOL_FACTORIZED:g} of it",
+            f"(regularized), and when an epoch lowers f by less than {TOL_FACTORIZED:g} of it",
             "more candidates find more luck on the validation queries: the baselines have no fewer "
             "than the others, and validation MAP stands beside the test MAP to tell",
             f"factorized: mean of the seeds {_listed(SEEDS)}, each with parameters of its own",
-            f"regularised, beyond {WIDE} features (MSLR): only C·pairs {SPARSE[1]:g} to "
+            f"regularized, beyond {WIDE} features (MSLR): only C·pairs {SPARSE[1]:g} to "
             f"{SPARSE[4]:g} and λC {RIDGES[1]:g}, for time",
             "the grids of C are as first written, but for the values above 10^5, which were "
-            "added for the factorized and regularised methods; γ first ended at 50, which four of "
+            "added for the factorized and regularized methods; γ first ended at 50, which four of "
             "five folds of OHSUMED chose: the test measures of those trials had been seen",
         ],
     )

@@ -127,7 +127,7 @@ def _add_components(
 
 def penalties(parts: Parts, gammas: Sequence[float]) -> Table:
     table = Table(
-        "Table 8: regularised RankSVM by γ and λ, OHSUMED fold 1, C = 1, test measures",
+        "Table 8: regularized RankSVM by γ and λ, OHSUMED fold 1, C = 1, test measures",
         [
             *("γ", "λ", *MEASURES, "MAP, paper", "objective"),
             *("gap / |objective|", "steps", "mean rank"),
@@ -159,7 +159,7 @@ def ranks(parts: Parts, Cs: Sequence[float]) -> Table:
     table = Table(
         "Table 6: ranks of the dual matrices of three queries, OHSUMED fold 1",
         [
-            *("query", "rows / pairs", "largest possible", "C", "factorized", "regularised"),
+            *("query", "rows / pairs", "largest possible", "C", "factorized", "regularized"),
             *("RankSVM", "RankSVM, A + A'", "paper: Fac, Reg, RSVM"),
         ],
         notes=[
@@ -167,7 +167,7 @@ def ranks(parts: Parts, Cs: Sequence[float]) -> Table:
             "the paper's ranks of RSVM are twice that in all three queries, so they are of A + A' "
             "and full; its 5 of query 49 is more than A can have",
             "factorized: K = 5, box, seed 1, rank of A, at most K times the number of levels less "
-            "1; RankSVM: exact duals; regularised: γ = 1, λC = 0.1, after thresholding, as the "
+            "1; RankSVM: exact duals; regularized: γ = 1, λC = 0.1, after thresholding, as the "
             "paper's γ = 10, λ = 0.1 leave hardly any rank (Table 8)",
         ],
     )
@@ -190,7 +190,7 @@ def ranks(parts: Parts, Cs: Sequence[float]) -> Table:
 
 
 def _duals(parts: Parts, C: float) -> list[DualMatrix]:
-    """Of the factorized, the regularised (thresholded) and the exact model."""
+    """Of the factorized, the regularized (thresholded) and the exact model."""
     data = parts["train"]
     fitted = [
         model.fit(data.X, data.y, qid=data.qid)

@@ -22,7 +22,7 @@ def reproduce(quick: bool) -> Page:
         ],
         [
             "OHSUMED of LETOR 2.0: the same documents, labels and folds, but 25 features, which we "
-            "normalise by query, for the 45 of LETOR 3.0",
+            "normalize by query, for the 45 of LETOR 3.0",
             *gains.PROTOCOL,
         ],
     )

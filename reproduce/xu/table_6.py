@@ -6,7 +6,7 @@ from reproduce.page import Claim, Measured, Page, against, laid_out, table
 from reproduce.xu import sensitivity
 
 NAME = "Table 6"
-METHODS = {"factorized": "Fac-RSVM", "regularised": "Reg-RSVM", "RankSVM, A + A'": "RSVM"}
+METHODS = {"factorized": "Fac-RSVM", "regularized": "Reg-RSVM", "RankSVM, A + A'": "RSVM"}
 PAPER = {49: (5, 5, 8), 45: (5, 6, 92), 35: (5, 15, 234)}  # in the order of METHODS
 K = 5
 
@@ -20,8 +20,8 @@ def reproduce(quick: bool) -> Page:
         for row in rows
         for (column, paper), printed in zip(METHODS.items(), PAPER[row["query"]], strict=True)
     ]
-    factorized, regularised, exact = (
-        [int(row[name]) for row in rows] for name in ("factorized", "regularised", "RankSVM")
+    factorized, regularized, exact = (
+        [int(row[name]) for row in rows] for name in ("factorized", "regularized", "RankSVM")
     )
     possible = [int(row["largest possible"]) for row in rows]
     return Page(
@@ -35,8 +35,8 @@ def reproduce(quick: bool) -> Page:
             ),
             Claim(
                 "The nuclear norm gives queries with more pairs a higher rank.",
-                regularised == sorted(regularised) and regularised[0] < regularised[-1],
-                f"{_listed(regularised)} for the queries in the order of their pairs.",
+                regularized == sorted(regularized) and regularized[0] < regularized[-1],
+                f"{_listed(regularized)} for the queries in the order of their pairs.",
             ),
             Claim(
                 "The matrices of RankSVM are of full rank.",
@@ -58,7 +58,7 @@ def reproduce(quick: bool) -> Page:
             "OHSUMED fold 1 of LETOR 2.0: rows and pairs of the three queries are the paper's, the "
             "25 features are not its 45",
             "the paper does not say which C, γ and λ: C = 1 is judged, the table has two more",
-            "regularised: γ = 1 and λC = 0.1; the paper's best γ = 10, λ = 0.1 leave hardly any "
+            "regularized: γ = 1 and λC = 0.1; the paper's best γ = 10, λ = 0.1 leave hardly any "
             "rank at the optimum",
         ],
     )

@@ -36,7 +36,7 @@ def reproduce(quick: bool) -> Page:
             laid_out(next(one for one in found.tables if one.title.startswith(NAME))),
         ],
         [
-            "OHSUMED fold 1 of LETOR 2.0: 25 features, normalised by query, for 45; 22 test "
+            "OHSUMED fold 1 of LETOR 2.0: 25 features, normalized by query, for 45; 22 test "
             "queries, so that one document at the top of one query moves NDCG@1 by up to 0.045",
             "the paper does not say which C: 1 is judged, of the range 0.1 to 10 that it searched; "
             "it stopped after a tuned number of iterations, we at the optimum",

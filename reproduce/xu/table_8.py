@@ -38,7 +38,7 @@ def reproduce(quick: bool) -> Page:
             )
         ],
         [
-            "OHSUMED fold 1 of LETOR 2.0: 25 features, normalised by query, for 45; 22 test "
+            "OHSUMED fold 1 of LETOR 2.0: 25 features, normalized by query, for 45; 22 test "
             "queries",
             "the paper does not say which C: 1, of the range 0.1 to 10 that it searched",
             "solved to a certified gap of 1e-6; the paper ran a tuned number of steps of a tuned "

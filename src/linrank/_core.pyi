@@ -60,7 +60,7 @@ def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[
 def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
     """CRC-32C of the bytes, which continues that of what came before."""
 
-def factorise(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+def factorize(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """
     (codes, first): ids numbered by first appearance, and the row of each first appearance.
     """
@@ -187,7 +187,7 @@ def svmlight_text(rows: Rows, labels: Annotated[NDArray[numpy.float64], dict(sha
     """
 
 class TrecReader:
-    """Reads judgements, or runs, block by block."""
+    """Reads judgments, or runs, block by block."""
 
     def __init__(self, is_run: bool) -> None: ...
 

@@ -22,10 +22,10 @@ Ints random_ints(std::mt19937 &rng, std::size_t n, std::int64_t low, std::int64_
     return values;
 }
 
-void test_factorise(std::mt19937 &rng) {
+void test_factorize(std::mt19937 &rng) {
     for (int round = 0; round < 200; ++round) {
         const Ints ids = random_ints(rng, round, -round / 3, round / 3);
-        const Codes got = factorise(ids);
+        const Codes got = factorize(ids);
         std::map<std::int64_t, std::int64_t> code;
         for (std::size_t i = 0; i < ids.size(); ++i) {
             const auto next = static_cast<std::int64_t>(code.size());
@@ -36,7 +36,7 @@ void test_factorise(std::mt19937 &rng) {
         check(got.first.size() == code.size(), "one first row per id");
     }
     const std::int64_t extreme = std::numeric_limits<std::int64_t>::min();
-    check(factorise(Ints{extreme, -1, extreme, 0}).codes == Ints({0, 1, 0, 2}), "extreme ids");
+    check(factorize(Ints{extreme, -1, extreme, 0}).codes == Ints({0, 1, 0, 2}), "extreme ids");
 }
 
 void test_group_rows(std::mt19937 &rng) {
@@ -111,7 +111,7 @@ void test_rank_levels(std::mt19937 &rng) {
 
 int main() {
     std::mt19937 rng(7);
-    test_factorise(rng);
+    test_factorize(rng);
     test_group_rows(rng);
     test_rank_levels(rng);
     std::puts("queries: ok");

@@ -58,7 +58,7 @@ def first_inversion(
 
 
 def resolved(scores: np.ndarray, bound: np.ndarray) -> float:
-    """Share of neighbours in the model's order that the bound tells apart: the teeth of a check."""
+    """Share of neighbors in the model's order that the bound tells apart: the teeth of a check."""
     order = np.argsort(scores)
     gaps = np.diff(scores[order])
     return float(np.mean(gaps > bound[order][1:] + bound[order][:-1]))

@@ -51,8 +51,8 @@ def test_a_feature_map_of_another_type(model):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_option_that_the_target_does_not_have(model, target):
-    with pytest.raises(TypeError, match=f"{target}.*'colour'"):
-        model.export(target, colour="red")
+    with pytest.raises(TypeError, match=f"{target}.*'color'"):
+        model.export(target, color="red")
 
 
 @pytest.mark.parametrize("name", ["", " ", None, 3])

@@ -143,7 +143,7 @@ def test_the_command_line_takes_a_feature_map(tmp_path, capsys):
     ("arguments", "status", "told"),
     [
         (["--to", "slor"], 2, "'solr'"),
-        (["--to", "solr", "--option", "colour=red"], 2, "colour"),
+        (["--to", "solr", "--option", "color=red"], 2, "color"),
         (["--to", "solr", "--feature-map", "nowhere.map"], 1, "nowhere.map"),
         (["--to", "solr", "-o", "nowhere/model.json"], 1, "nowhere"),
         (["--to", "solr", "--name", "two words"], 1, "two words"),

@@ -52,7 +52,7 @@ def run(args: Namespace, console: Console) -> Result:
             "compares the features of linear and of additive models"
         )
     how = counted_from(model.training.get("index_base"), args)
-    data = read_data(args.data, args, console, missing="keep", labelled=False, **how)
+    data = read_data(args.data, args, console, missing="keep", labeled=False, **how)
     thresholds = {name: getattr(args, name) for name in find_given(args, ("drift", "outside"))}
     found = check(data, model, **thresholds)
 

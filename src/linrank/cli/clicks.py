@@ -95,7 +95,7 @@ def run(args: Namespace, console: Console) -> Result:
 
     options.load(METHOD.train)
     clock = Clock()
-    data = files.read_data(args.data, args, console, labelled=False)
+    data = files.read_data(args.data, args, console, labeled=False)
     console.say("read", f"{files.describe_data(data)} in {seconds(clock.end('read'))}")
     with files.in_options(console, _name_columns):
         joined = join_log(args.log, data, **(args.log_columns or {}))

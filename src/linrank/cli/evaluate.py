@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from linrank.metrics import Evaluation
 
 FILES = """
-  [DATA]         labelled rows: a file, a store, or - for stdin
+  [DATA]         labeled rows: a file, a store, or - for stdin
   [SCORES]       score file, or - for stdin
   --model MODEL  score the rows with this model
 TREC files, instead of DATA and SCORES:

@@ -219,14 +219,14 @@ def read_data(
     *,
     filling: Filling | None = None,
     known: Sequence[str] | None = None,
-    labelled: bool = True,
+    labeled: bool = True,
     **options: Any,
 ) -> Dataset:
     """The dataset of a file or of a store, with the options of ``add_reading``.
 
     With ``filling``, that of the training data, missing values are filled in as they were there.
     Of a table, the features ``known`` by name are taken, in this order; it may lack labels unless
-    it has to be ``labelled``.
+    it has to be ``labeled``.
     """
     from linrank.io.load import read
     from linrank.io.roles import IF_PRESENT, TableOptions
@@ -234,7 +234,7 @@ def read_data(
     check_data(path)
     missing = "keep" if filling is not None else getattr(args, "missing", None) or "error"
     columns = column_options(args)
-    if columns["label"] is None and not (labelled and not getattr(args, "no_labels", False)):
+    if columns["label"] is None and not (labeled and not getattr(args, "no_labels", False)):
         columns["label"] = IF_PRESENT
     how = {
         "storage": "auto",
@@ -321,10 +321,10 @@ def check_qids(data: Dataset, other: Dataset) -> None:
 
 
 def read_and_score(
-    model: Model, path: str, args: Namespace, console: Console, *, labelled: bool = True
+    model: Model, path: str, args: Namespace, console: Console, *, labeled: bool = True
 ) -> tuple[Dataset, NDArray[np.float64]]:
     """The dataset of a file, and the scores that the model gives its rows."""
-    data = read_data(path, args, console, labelled=labelled, **like_training(model, args))
+    data = read_data(path, args, console, labeled=labeled, **like_training(model, args))
     return data, score_rows(model, data, args, console)
 
 

@@ -91,7 +91,7 @@ def _score_all(
     model: Model, table: str | None, args: Namespace, console: Console
 ) -> tuple[int, str]:
     """Read all rows, write their scores; how many they were, and where they came from."""
-    data, scores = files.read_and_score(model, args.data, args, console, labelled=False)
+    data, scores = files.read_and_score(model, args.data, args, console, labeled=False)
     if table is not None:
         from linrank.io.write import write_columns
 

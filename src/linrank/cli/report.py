@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from linrank.reports import Report
 
 OPTIONS = f"""
-  TEST               labelled rows to judge by: a file, a store, or - for stdin
+  TEST               labeled rows to judge by: a file, a store, or - for stdin
 what is judged:
   --model FILE       this model, or these scores of TEST
   --train FILE       a model learned from these data

@@ -208,7 +208,7 @@ class ClusterTrainer(ClusterRanker, MethodRanker):
         qid_val: Any = None,
         resume: bool = False,
     ) -> Any:
-        """Learn ``coef_`` from labelled rows on the cluster.
+        """Learn ``coef_`` from labeled rows on the cluster.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class _WithL2(DominationParameters, KeptParameters):
 class DominationRanker(ClusterTrainer, SparseRanker, _WithL2):
     """:class:`linrank.DominationRanker` with its l2 penalty for rows on a Dask cluster.
 
-    Minimises ``L(w) + α‖w‖²`` by Newton's method, L the domination loss, in rounds of tasks as
+    Minimizes ``L(w) + α‖w‖²`` by Newton's method, L the domination loss, in rounds of tasks as
     :class:`linrank.dask.RankSVM` does.
 
     Parameters

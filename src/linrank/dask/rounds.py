@@ -172,7 +172,7 @@ class DaskChunks:
         placement = self._placed()
         share = max(map(len, placement.values()))
         sent = self._sent(args)
-        parts = self._submit(one, task, self.chunks, args=sent, n_neighbours=share)
+        parts = self._submit(one, task, self.chunks, args=sent, n_neighbors=share)
         while len(parts) > 1:
             groups = [parts[k : k + GROUP] for k in range(0, len(parts), GROUP)]
             parts = self._submit(add_group, task, groups)
@@ -392,9 +392,9 @@ def here(
     return str(get_worker().address), told
 
 
-def one(chunk: Any, task: Task, args: Sequence[Any], n_neighbours: int) -> Any:
-    """``task(chunk, *args)``, with a share of the threads: that of one of ``n_neighbours``."""
-    return task(chunk, *args, n_threads=max(1, _threads() // n_neighbours))
+def one(chunk: Any, task: Task, args: Sequence[Any], n_neighbors: int) -> Any:
+    """``task(chunk, *args)``, with a share of the threads: that of one of ``n_neighbors``."""
+    return task(chunk, *args, n_threads=max(1, _threads() // n_neighbors))
 
 
 def add_group(parts: Sequence[Any], task: Task) -> Any:

@@ -144,7 +144,7 @@ class Queries:
             ids: Array | None = np.arange(len(sizes))
         elif qid is not None:
             by_row = as_ids(qid, len(labels))
-            codes, first = _factorise(by_row)
+            codes, first = _factorize(by_row)
             order, offsets, is_identity = _core.group_rows(codes, len(first))
             order, ids = None if is_identity else order, by_row[first]
         else:
@@ -263,7 +263,7 @@ def _from_sequence(qid: Iterable[Hashable]) -> Array:
     return ids
 
 
-def _factorise(ids: Array) -> tuple[Array, Array]:
+def _factorize(ids: Array) -> tuple[Array, Array]:
     """(codes, row of each first appearance); codes number the ids by first appearance."""
     if ids.dtype.kind == "f":
         if (row := frames.first_true(np.isnan(ids))) is not None:
@@ -271,14 +271,14 @@ def _factorise(ids: Array) -> tuple[Array, Array]:
         # -0.0 and 0.0 are one id
         ids = (np.ascontiguousarray(ids, dtype=np.float64) + 0.0).view(np.int64)
     elif ids.dtype.kind not in "biu":
-        return _factorise_objects(ids)
+        return _factorize_objects(ids)
     elif ids.dtype == np.uint64:
         ids = ids.view(np.int64)  # the same bits: equal stays equal
-    codes, first = _core.factorise(np.ascontiguousarray(ids, dtype=np.int64))
+    codes, first = _core.factorize(np.ascontiguousarray(ids, dtype=np.int64))
     return codes, first
 
 
-def _factorise_objects(ids: Array) -> tuple[Array, Array]:
+def _factorize_objects(ids: Array) -> tuple[Array, Array]:
     """The same by a dictionary, which asks only for a hash; a run of strings costs one lookup."""
     if ids.dtype.kind in "US":
         heads = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])
@@ -290,7 +290,7 @@ def _factorise_objects(ids: Array) -> tuple[Array, Array]:
     except TypeError as error:
         raise TypeError(f"query ids must be hashable: {error}") from None
     codes = np.repeat(np.array(head_codes, dtype=np.int64), np.diff(np.append(heads, len(ids))))
-    _, first = _core.factorise(codes)
+    _, first = _core.factorize(codes)
     for id_, row in zip(numbers, first.tolist(), strict=True):
         is_nan = isinstance(id_, float) and id_ != id_
         if id_ is None or is_nan or type(id_).__name__ in ("NAType", "NaTType"):

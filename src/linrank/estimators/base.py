@@ -417,7 +417,7 @@ class MethodRanker(FittedRanker):
         eval_group: Any = None,
         **others: Any,
     ) -> Self:
-        """Learn from labelled rows.
+        """Learn from labeled rows.
 
         Parameters
         ----------
@@ -509,7 +509,7 @@ class PairRanker(MethodRanker):
     ) -> Self:
         """Learn from preferences, "this row above that one", alone or beside labels.
 
-        Minimises the regulariser plus ``C Σ_t ω_t l(1 - (s_win - s_lose))``, s the scores and l the
+        Minimizes the regularizer plus ``C Σ_t ω_t l(1 - (s_win - s_lose))``, s the scores and l the
         loss of a pair, and with `y` the same plus the pair losses of the labels, as in :meth:`fit`.
 
         Parameters
@@ -534,7 +534,7 @@ class PairRanker(MethodRanker):
         group : array of shape (n_queries,)
             Sizes of consecutive queries, in place of `qid`.
         X_val, y_val, qid_val : validation data
-            Labelled rows; `scoring` is computed on them at every iteration. Linear models only.
+            Labeled rows; `scoring` is computed on them at every iteration. Linear models only.
 
         Returns
         -------

@@ -270,7 +270,7 @@ class SGDRankerCV(SearchRanker, LinearRanker, of.SGDSearch):
     alpha_, algorithm_ : float, str
         What was chosen.
     alphas_ : ndarray of shape (n_alphas,)
-        The grid of λ, descending: the most regularised first.
+        The grid of λ, descending: the most regularized first.
     algorithms_ : tuple of str
         The algorithms tried.
     scores_ : ndarray of shape (n_folds, n_algorithms, n_alphas)

@@ -12,7 +12,7 @@ from linrank.methods.parameters import DominationParameters
 class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
     """Sparse linear ranker by the domination loss: every row is to beat all rows below it at once.
 
-    Minimises ``F(w) = Σ_q c_q Σ_i u_i log(1 + Σ_j u_j exp(w·(x_j - x_i) + s_i - s_j)) + α pen(w)``,
+    Minimizes ``F(w) = Σ_q c_q Σ_i u_i log(1 + Σ_j u_j exp(w·(x_j - x_i) + s_i - s_j)) + α pen(w)``,
     where j runs over the rows of lower layers than i in its query, s are margins, u and c the
     weights of rows and queries. A row counts as beaten when *any* row below it comes near, so that
     the loss looks at the top of the list, unlike a sum over pairs. With the l1 penalty most
@@ -31,7 +31,7 @@ class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
         the lowest layer of each query:
 
         - a number k: ``s_i = k·k(i)``, where ``k(i) = 0, 1, ...`` is the layer of i in its query,
-          so k between neighbouring layers;
+          so k between neighboring layers;
         - ``"linear"`` or ``("linear", k1, k2)``: ``s_i = k1·y_i + k2``;
         - ``"log"`` or ``("log", k1, k2)``: ``s_i = k1·log(y_i) + k2``, of labels > 0;
 

@@ -53,7 +53,7 @@ class KernelRankSVM(PairRanker, KernelRanker, KernelParameters):
     """Ranker by RankSVM with a kernel, exact on all pairs, none of which is listed.
 
     Scores are ``f(x) = Σ_i β_i k(x_i, x)`` over the training rows. With ``Q_ij = k(x_i, x_j)`` and
-    the scores ``s = Qβ`` of the training rows, it minimises
+    the scores ``s = Qβ`` of the training rows, it minimizes
 
     ``F(β) = ½ β'Qβ + C Σ_q Σ_(i above j in q) ω_ij l(1 - (s_i - s_j))``,
 

@@ -10,7 +10,7 @@ from linrank.methods.base import FACTORIZED, PUBLISHED, RANKSVM, REGULARIZED
 class RankSVM(PairRanker, LinearRanker, of.RankSVMParameters):
     """Linear ranker by RankSVM on all pairs, or on fewer.
 
-    Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
+    Minimizes ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
     means a larger label in the same query, ``ω_ij = c_q u_i u_j`` is made of the weights of the
     query and of the rows, and ``l`` is the loss. There is no intercept: no pair can see it.
 
@@ -25,13 +25,13 @@ class RankSVM(PairRanker, LinearRanker, of.RankSVMParameters):
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
     pairs : {"all", "adjacent", "closest", "pruned"}, default="all"
-        Which pairs of a query are compared. ``"adjacent"``: rows of neighbouring labels only;
+        Which pairs of a query are compared. ``"adjacent"``: rows of neighboring labels only;
         fewer pairs, and cheaper ones where labels are many. ``"closest"``: the `n_closest` pairs
         whose labels are closest. ``"pruned"``: these and `n_random` of the others.
     n_closest : int or "auto", default="auto"
         Pairs in order of the difference of the ranks of their labels within the query, up to the
         number of all pairs; the last difference is cut at random. ``"auto"`` is all pairs of
-        neighbouring labels. For ``"closest"`` and ``"pruned"`` only.
+        neighboring labels. For ``"closest"`` and ``"pruned"`` only.
     n_random : int or "auto", default="auto"
         Pairs drawn from the others, uniformly and none twice; ``"auto"`` is as many as the closest.
         Where there are no more others, all pairs are compared. For ``"pruned"`` only.
@@ -182,7 +182,7 @@ class PublishedRankSVM(MethodRanker, LinearRanker, of.PublishedParameters):
     """Linear RankSVM on all pairs by a method as it was published, on one thread.
 
     For comparison and teaching; :class:`linrank.RankSVM` finds the same minimum in a fraction of
-    the time. Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) l(1 - w·(x_i - x_j))``.
+    the time. Minimizes ``½‖w‖² + C Σ_q Σ_(i above j in q) l(1 - w·(x_i - x_j))``.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class FactorizedRankSVM(MethodRanker, LinearRanker, of.FactorizedParameters):
     RankSVM with the hinge is ``w = Σ α_ij (x_i - x_j)`` over the pairs "i above j" of each query,
     with ``0 <= α_ij <= C ω_ij`` and ``ω_ij = c_q u_i u_j`` made of the weights of the query and of
     the rows. Here every row has a vector ``v_i >= 0`` of `n_components` numbers and
-    ``α_ij = v_i·v_j``; minimises the dual objective
+    ``α_ij = v_i·v_j``; minimizes the dual objective
 
     ``f(V) = ½‖w‖² - Σ v_i·v_j``.
 
@@ -292,7 +292,7 @@ class FactorizedRankSVM(MethodRanker, LinearRanker, of.FactorizedParameters):
         optimum of RankSVM. It does not fall to 0: factors of few components cannot reach that
         optimum.
     kkt_residual_ : float
-        How much f falls by its linearisation within the constraint, at most: 0 where V is
+        How much f falls by its linearization within the constraint, at most: 0 where V is
         stationary, as local minima are.
     n_iter_ : int
         Epochs.
@@ -321,7 +321,7 @@ class FactorizedRankSVM(MethodRanker, LinearRanker, of.FactorizedParameters):
 class RegularizedRankSVM(MethodRanker, LinearRanker, of.RegularizedParameters):
     """Linear RankSVM (hinge) whose dual variables form matrices of low rank.
 
-    Minimises ``Ψ(α) = ½‖w‖² - Σ α_ij + Σ_q min over A of γ‖A‖_* + λ‖α_q - A‖²`` over
+    Minimizes ``Ψ(α) = ½‖w‖² - Σ α_ij + Σ_q min over A of γ‖A‖_* + λ‖α_q - A‖²`` over
     ``0 <= α_ij <= C c_q u_i u_j``, with one dual variable ``α_ij`` for each pair (i above j in one
     query), ``w = Σ α_ij (x_i - x_j)``, ``α_q`` the matrix of the dual variables of query q and
     ``‖A‖_*`` the sum of its singular values; u and c are the weights of rows and queries. It is

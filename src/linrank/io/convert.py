@@ -231,7 +231,7 @@ def convert(
 
     - a store (a folder): what training out of core reads, its rows grouped by query;
     - ``svmlight``, ``parquet``, ``arrow``, ``csv`` or ``tsv``: the rows in the order of the source;
-    - ``qrels``: the labels alone, as judgements.
+    - ``qrels``: the labels alone, as judgments.
 
     All numbers read back to the same bits. Text and tables become stores, tables become other
     files, and stores become files in bounded memory; the rest is read as a whole first. A fault,

@@ -28,7 +28,7 @@ _EXTENSIONS = {ending: format for format, endings in _ENDINGS.items() for ending
 _OTHER_NAMES = {"letor": "svmlight", "libsvm": "svmlight", "text": "svmlight"}
 _OTHER_NAMES |= {"ipc": "arrow", "feather": "arrow"}
 _OF_TREC = {
-    ".qrels": "judgements, not rows; give the rows, and these as their qrels",
+    ".qrels": "judgments, not rows; give the rows, and these as their qrels",
     ".run": "a run, not rows; linrank.load_run reads it, and linrank evaluate measures it",
 }
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}

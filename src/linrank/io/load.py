@@ -115,9 +115,9 @@ def load(
         one number a line), ``NAME.weight`` (a weight for each row, or for each query: of its
         pairs) and ``NAME.position``.
     qrels : path, Qrels or mapping, optional
-        Judgements ``qid iteration docid relevance`` that give the labels, by query and document.
+        Judgments ``qid iteration docid relevance`` that give the labels, by query and document.
     unjudged : {"zero", "drop", "error"}, default="zero"
-        What becomes of rows without a judgement: label 0, left out, or an error.
+        What becomes of rows without a judgment: label 0, left out, or an error.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
@@ -196,7 +196,7 @@ def read(
 
     if qrels is not None and options.label is None:
         options = replace(options, label=IF_PRESENT)  # it does not matter
-    # With judgements, what stands in for missing values is learnt from the rows that stay.
+    # With judgments, what stands in for missing values is learnt from the rows that stay.
     early = missing if qrels is None or missing == "error" else "keep"
     data = _read_rows(source, options, missing=early, **how)
     return data if qrels is None else label_by_qrels(data, qrels, unjudged).filled(missing)

@@ -1,4 +1,4 @@
-"""TREC files: judgements (qrels) and runs, read, held, written, and as labels."""
+"""TREC files: judgments (qrels) and runs, read, held, written, and as labels."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _Table = TypeVar("_Table", bound="_Documents")
 
 @dataclass(frozen=True, eq=False)
 class _Documents:
-    """What judgements and runs share: a query, a document and a number in each row."""
+    """What judgments and runs share: a query, a document and a number in each row."""
 
     query: Array
     query_ids: Array
@@ -133,7 +133,7 @@ class _Documents:
 
 @dataclass(frozen=True, eq=False)
 class Qrels(_Documents):
-    """Judgements: how relevant a document is to a query.
+    """Judgments: how relevant a document is to a query.
 
     Made by `load_qrels`, from columns by ``Qrels.of(qid, docid, relevance)`` or from
     ``{query: {document: relevance}}`` by ``Qrels.from_dict``.
@@ -187,7 +187,7 @@ class Run(_Documents):
 
 
 def load_qrels(source: Any, *, progress: Progress | None = None) -> Qrels:
-    """Read judgements: lines ``qid iteration docid relevance``.
+    """Read judgments: lines ``qid iteration docid relevance``.
 
     Columns are separated by blanks or tabs; the second one is not looked at; relevance is a finite
     number (a file may judge with -1 what is spam). Lines of a query need not come together. Blank
@@ -235,7 +235,7 @@ def load_run(source: Any, *, progress: Progress | None = None) -> Run:
 
 
 def write_qrels(target: Any, qrels: Qrels) -> None:
-    """Write judgements as ``qid 0 docid relevance``, in the order of their rows.
+    """Write judgments as ``qid 0 docid relevance``, in the order of their rows.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def check_words(words: Iterable[str], name: str) -> None:
             )
 
 
-# ---- data sets with the labels of judgements ----------------------------------------------------
+# ---- data sets with the labels of judgments ----------------------------------------------------
 
 UNJUDGED = ("zero", "drop", "error")
 
@@ -330,16 +330,16 @@ UNJUDGED = ("zero", "drop", "error")
 def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
     """Return the rows with the relevance of (query, document) as their labels.
 
-    Ids are compared as text, letter by letter: query 7 of a file is query "7" of the judgements.
+    Ids are compared as text, letter by letter: query 7 of a file is query "7" of the judgments.
 
     Parameters
     ----------
     data : Dataset
         Rows with query and document ids; their labels do not matter.
     qrels : Qrels, path or mapping
-        Judgements, the name of a file of them, or ``{query: {document: relevance}}``.
+        Judgments, the name of a file of them, or ``{query: {document: relevance}}``.
     unjudged : {"zero", "drop", "error"}
-        What becomes of rows without a judgement: label 0, as trec_eval counts them, or left out,
+        What becomes of rows without a judgment: label 0, as trec_eval counts them, or left out,
         or an error that names the first.
 
     Raises
@@ -361,7 +361,7 @@ def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset
     if unjudged not in UNJUDGED:
         raise ValueError(f"unjudged must be one of {', '.join(UNJUDGED)}, got {unjudged!r}")
     table = as_qrels(qrels)
-    row = _judgements(data, table)
+    row = _judgments(data, table)
     found = row >= 0
     if not found.any():
         raise ValueError(_nothing_in_common(data, table))
@@ -378,7 +378,7 @@ def label_by_qrels(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset
 
 
 def as_qrels(qrels: Any) -> Qrels:
-    """Judgements as users give them."""
+    """Judgments as users give them."""
     if isinstance(qrels, Qrels):
         return qrels
     if isinstance(qrels, Mapping):
@@ -391,10 +391,10 @@ def as_qrels(qrels: Any) -> Qrels:
     )
 
 
-def _judgements(data: Dataset, qrels: Qrels) -> Array:
+def _judgments(data: Dataset, qrels: Qrels) -> Array:
     """The row of the qrels that judges each row, -1 where none does."""
     if data.qid is None:
-        raise ValueError(f"{data.source}: rows have no query ids, by which judgements are found")
+        raise ValueError(f"{data.source}: rows have no query ids, by which judgments are found")
     queries = data.queries
     numbers = {q: i for i, q in enumerate(qrels.query_ids.tolist())}
     ids = () if queries.ids is None else queries.ids.tolist()
@@ -411,7 +411,7 @@ def _documents(data: Dataset) -> list[str]:
     found = data.docids
     if found is None:
         raise ValueError(
-            f"{data.source}: rows have no document ids, by which judgements are found; text has "
+            f"{data.source}: rows have no document ids, by which judgments are found; text has "
             "them behind '#', tables in a column docid (or docno, doc_id)"
         )
     documents = [docid for docid in found if docid is not None]
@@ -419,7 +419,7 @@ def _documents(data: Dataset) -> list[str]:
         row = found.index(None)
         raise ValueError(
             f"{data.source}: row {row} of query {_query(data, row)!r} has no document id, by which "
-            "judgements are found"
+            "judgments are found"
         )
     return documents
 

@@ -537,11 +537,11 @@ def _comments(data: Dataset, first_row: int) -> Comments:
 def _write_qrels(
     blocks: Blocks, file: IO[bytes], outline: Outline, n_threads: int, name: str
 ) -> None:
-    """Labels as judgements ``qid 0 docid label``; held until the end, to find documents twice."""
+    """Labels as judgments ``qid 0 docid label``; held until the end, to find documents twice."""
     for has, what in ((outline.id_type is not None, "query"), (outline.has_docids, "document")):
         if not has:
             raise ValueError(
-                f"the rows have no {what} ids, which judgements (qrels) need; read them from "
+                f"the rows have no {what} ids, which judgments (qrels) need; read them from "
                 "data that has them"
             )
     qid: list[Any] = []
@@ -551,7 +551,7 @@ def _write_qrels(
         found = data.docids or []
         if None in found:
             row = len(docids) + found.index(None)
-            raise ValueError(f"row {row} has no document id, which judgements (qrels) need")
+            raise ValueError(f"row {row} has no document id, which judgments (qrels) need")
         docids += found
         qid += [] if data.qid is None else ids_of(data.qid).tolist()
         labels += data.labels.tolist()

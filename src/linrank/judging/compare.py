@@ -108,7 +108,7 @@ def _reorder(evaluation: Evaluation, order: list[int]) -> Evaluation:
     )
 
 
-Test = Literal["randomisation", "t"]
+Test = Literal["randomization", "t"]
 Verdict = Literal["baseline", "better", "worse", "unclear"]
 
 
@@ -163,7 +163,7 @@ class Comparison(Tabled):
     cells : dict of (method, metric) to Cell
     n_queries : int
         Queries in all; a metric may leave some of them out.
-    test : {"randomisation", "t"}
+    test : {"randomization", "t"}
     correction : {"holm", "bonferroni", "bh"} or None
         Of the p-values under each metric.
     confidence : float
@@ -304,7 +304,7 @@ def notes(comparison: Comparison) -> list[str]:
 def _notes_on_tests(comparison: Comparison) -> list[str]:
     base, resamples = comparison.baseline, f"{comparison.n_resamples:,}"
     test = {
-        "randomisation": f"randomisation test, {resamples} random exchanges of the two methods by "
+        "randomization": f"randomization test, {resamples} random exchanges of the two methods by "
         f"query (all exchanges where at most {significance.EXACT_UP_TO} queries differ)",
         "t": "paired t-test over queries",
     }[comparison.test]
@@ -367,9 +367,9 @@ def cells(
     sums = significance.bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
     baseline = plan.methods.index(plan.baseline)
     p = np.full(terms.numerator.shape, np.nan)
-    if plan.test == "randomisation":
+    if plan.test == "randomization":
         others = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
-        found = significance.randomisation_p(terms, others, plan.n_resamples, plan.seed, n_jobs)
+        found = significance.randomization_p(terms, others, plan.n_resamples, plan.seed, n_jobs)
         for (j, i, _), value in zip(others, found, strict=True):
             p[i, j] = value
     result = {}
@@ -423,7 +423,7 @@ def compare(
     convention: str | Convention = "linrank",
     docid: Any = None,
     baseline: str | None = None,
-    test: Test = "randomisation",
+    test: Test = "randomization",
     correction: Correction | None = "holm",
     confidence: float = 0.95,
     n_resamples: int = 10_000,
@@ -447,10 +447,10 @@ def compare(
         As in `evaluate`. Metrics of which lower is better are compared that way.
     baseline : str, optional
         The method that the others are compared with; the first by default.
-    test : {"randomisation", "t"}, default="randomisation"
+    test : {"randomization", "t"}, default="randomization"
         Two-sided, of ``T = 0``:
 
-        - ``"randomisation"``: share of the ways to exchange the results of the two methods on any
+        - ``"randomization"``: share of the ways to exchange the results of the two methods on any
           of the queries that give at least ``|T|``. All ways, an exact test, if at most 16 queries
           differ; else N random ones, with ``p = (1 + #)/(1 + N)``.
         - ``"t"``: the paired t-test, ``t = T·√n / s`` with n - 1 degrees of freedom, s being the
@@ -476,7 +476,7 @@ def compare(
     -----
     The interval is the percentile bootstrap with its level widened for few queries: ends at
     ``Φ(√(n/(n-1))·t_{n-1}(α/2))`` instead of ``α/2``. With a single query there is none (NaN), the
-    randomisation test gives 1, the t-test NaN. Where no query differs p is 1. A metric in which
+    randomization test gives 1, the t-test NaN. Where no query differs p is 1. A metric in which
     no query takes part is NaN throughout.
 
     Examples
@@ -523,7 +523,7 @@ def compare_evaluations(
     *,
     metrics: Metric | Iterable[Metric] | None = None,
     baseline: str | None = None,
-    test: Test = "randomisation",
+    test: Test = "randomization",
     correction: Correction | None = "holm",
     confidence: float = 0.95,
     n_resamples: int = 10_000,

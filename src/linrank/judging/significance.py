@@ -286,14 +286,14 @@ def t_p(difference: float, deviation: float, n_queries: int) -> float:
     return float(2.0 * stdtr(n_queries - 1, -abs(t)))
 
 
-def randomisation_p(
+def randomization_p(
     terms: Terms,
     pairs: list[tuple[int, int, int]],
     n_resamples: int,
     seed: int,
     n_jobs: int | None = None,
 ) -> list[float]:
-    """Two-sided p of the randomisation test of each (metric, method, baseline).
+    """Two-sided p of the randomization test of each (metric, method, baseline).
 
     If the two methods were alike, exchanging their results on any query would change nothing: p is
     the share of all 2^n ways to exchange them whose ``|T|`` is at least that observed. Queries on

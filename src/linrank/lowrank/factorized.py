@@ -25,7 +25,7 @@ from linrank.system.resources import check_fits, resolve, useful_threads
 TOLERANCE = 1e-6
 EPOCHS = 2000
 _WINDOW = 5  # epochs over which the decrease is judged: single ones may rest
-_STATIONARY = 1e4  # times tol: how much of f its linearisation may still promise
+_STATIONARY = 1e4  # times tol: how much of f its linearization may still promise
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class FactorizedResult(Result):
         ``P(w) + f(V)``. The hinge RankSVM's optimum lies between ``-f(V)`` and ``P(w)``; the
         difference does not go to 0, as few duals have this form.
     kkt_residual : float
-        How much f falls by its linearisation within the constraints: 0 where V is stationary.
+        How much f falls by its linearization within the constraints: 0 where V is stationary.
     """
 
     factors: Array
@@ -95,7 +95,7 @@ def train_factorized(
         Where the factors may lie.
     tol : float, optional
         Stop when f falls by at most ``tol·|f|`` an epoch, on average over five, and its
-        linearisation promises at most ``1e4·tol·|f|``; None for 1e-6.
+        linearization promises at most ``1e4·tol·|f|``; None for 1e-6.
     max_iter : int, optional
         Epochs at most, >= 1; None for 2000.
     scale : float64 array (n_features,), optional

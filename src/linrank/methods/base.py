@@ -102,7 +102,7 @@ class Method:
     name : str
         As in ``--method NAME``.
     summary : str
-        What it minimises, in a line.
+        What it minimizes, in a line.
     parameters : type
         A dataclass of one model's parameters.
     train : callable

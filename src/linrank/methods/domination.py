@@ -55,11 +55,11 @@ def _recipe(ground: Ground) -> DominationRecipe:
 
 
 def train(task: Task) -> Trained:
-    """Minimise the domination loss and a penalty; with the l2 penalty, over parts too."""
+    """Minimize the domination loss and a penalty; with the l2 penalty, over parts too."""
     ground = Ground.of(task, recipe_of)
     p = ground.task.parameters
     options = {"alpha": p.alpha, **values_of(p, DOMINATION)}
-    watched: dict[str, Any] = {"w0": ground.minimiser_start, "callback": ground.callback}
+    watched: dict[str, Any] = {"w0": ground.minimizer_start, "callback": ground.callback}
     if ground.place.dataset is None:
         watched |= values_of(p, ("alpha", "tol", "max_iter"))
         where = (ground.place, _recipe(ground), ground.scaling)

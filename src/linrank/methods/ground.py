@@ -39,7 +39,7 @@ Line = tuple[str, str]
 
 
 def optimum_attributes(result: Result) -> dict[str, Any]:
-    """What every estimator shows that minimises."""
+    """What every estimator shows that minimizes."""
     return {
         "n_iter": result.n_iter,
         "converged": result.converged,
@@ -313,7 +313,7 @@ class Ground:
         return self.scaling.unfold(model.missing.join(model.coef, filling))
 
     @property
-    def minimiser_start(self) -> NDArray[np.float64] | None:
+    def minimizer_start(self) -> NDArray[np.float64] | None:
         """The same without weights of columns that no pair sees: they only add to the penalty.
 
         `conclude` makes them 0, and the objective is to be that of the weights it leaves.
@@ -370,7 +370,7 @@ class Ground:
         best: Callable[[Any], Any] | None = None,
         bounds: tuple[Any, Any] | None = None,
     ) -> Trained:
-        """The end of a training that minimises; the best iterate where it was to stop early.
+        """The end of a training that minimizes; the best iterate where it was to stop early.
 
         ``settings`` and ``n_pairs`` are those of `model_of`; ``best`` finds that iterate from the
         result where `Monitor.best` cannot; ``bounds`` are those of the weights.

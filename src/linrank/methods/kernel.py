@@ -44,7 +44,7 @@ _REPORTED = (
 
 
 def train(task: Task) -> Trained:
-    """Minimise ``½ β'Qβ + C Σ ω_ij l(1 - (s_i - s_j))`` over rows in memory.
+    """Minimize ``½ β'Qβ + C Σ ω_ij l(1 - (s_i - s_j))`` over rows in memory.
 
     Rows are scaled first, unless they are the kernel matrix; the model scores raw ones.
     """

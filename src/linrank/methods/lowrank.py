@@ -18,7 +18,7 @@ from linrank.system.seeds import seed_of
 
 
 def train_factorized(task: Task) -> Trained:
-    """Minimise the dual of RankSVM with the hinge over products of a few numbers a row."""
+    """Minimize the dual of RankSVM with the hinge over products of a few numbers a row."""
     p = task.parameters
     options = {**values_of(p, ("C", *FACTORIZED)), "seed": seed_of(p.random_state)}
     trained = _train(solve_factorized, task, {"method": "factorized", **options})
@@ -32,7 +32,7 @@ def train_factorized(task: Task) -> Trained:
 
 
 def train_regularized(task: Task) -> Trained:
-    """Minimise that dual with a weight on the nuclear norm of its variables."""
+    """Minimize that dual with a weight on the nuclear norm of its variables."""
     p = task.parameters
     options = values_of(p, ("C", *REGULARIZED))
     trained = _train(solve_regularized, task, {"method": "regularized", **options})

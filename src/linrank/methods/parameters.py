@@ -209,14 +209,14 @@ class PairLosses:
     loss: str = choose(of.LOSSES, "loss of a pair")
     pairs: str = choose(
         of.PAIRS,
-        "of a query: all, of neighbouring labels, the --n-closest, or these and --n-random others",
+        "of a query: all, of neighboring labels, the --n-closest, or these and --n-random others",
     )
     n_closest: int | str = declare(
         "auto",
         "pairs with the closest labels, by --seed",
         "size",
         metavar="N|auto",
-        told="auto, all of neighbouring labels",
+        told="auto, all of neighboring labels",
         needs=("pairs", of.SELECTED_PAIRS),
     )
     n_random: int | str = declare(
@@ -352,7 +352,7 @@ class DominationTraining(Shaped):
 
     margin: Any = declare(
         None,
-        "a number between neighbouring layers, or linear[:K1[,K2]] or log[:K1[,K2]] for "
+        "a number between neighboring layers, or linear[:K1[,K2]] or log[:K1[,K2]] for "
         "K1·label + K2 or K1·log(label) + K2 over the lowest layer",
         "margin",
         metavar="M",

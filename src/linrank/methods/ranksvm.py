@@ -79,13 +79,13 @@ def _recipe(ground: Ground) -> RankRecipe:
 
 
 def train(task: Task) -> Trained:
-    """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
+    """Minimize ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
     ground = Ground.of(task, recipe_of)
     p = ground.task.parameters
     options = {"C": ground.C, **options_of(p)}
     asked: dict[str, Any] = {
         "bounds": _bounds(ground),
-        "w0": ground.minimiser_start,
+        "w0": ground.minimizer_start,
         "callback": ground.monitor,
     }
     n_pairs: int | None = None
@@ -183,7 +183,7 @@ _PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_norma
 
 
 def train_published(task: Task) -> Trained:
-    """Minimise as published, over rows in memory."""
+    """Minimize as published, over rows in memory."""
     ground, options = Ground.of(task), values_of(task.parameters, _PUBLISHED)
     result = solve(
         ground.scaled,

@@ -147,7 +147,7 @@ def train_chunks(
     callback: Callback | None = None,
     **how: Any,
 ) -> tuple[Result, ChunkedProblem]:
-    """Minimise the objective of all chunks by Newton's method.
+    """Minimize the objective of all chunks by Newton's method.
 
     It is that of RankSVM, or ``L(X D w) + alpha‖w‖²`` where L is the domination loss.
 
@@ -192,7 +192,7 @@ def train_path_chunks(
     callback: Callback | None = None,
     **how: Any,
 ) -> Iterator[Result]:
-    """Minimise the objective for every C, ascending, or every alpha, descending, of a path.
+    """Minimize the objective for every C, ascending, or every alpha, descending, of a path.
 
     Each model starts from that of the value before; of the squared hinge it costs no pass where
     that is certified for this C too. Parameters are those of `train_chunks`; ``tol`` is that

@@ -1,4 +1,4 @@
-"""Regularisation paths: the models of a whole grid of C for the price of a few fits."""
+"""Regularization paths: the models of a whole grid of C for the price of a few fits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def train_path(
     callback: Callback | None = None,
     **options: Any,
 ) -> Iterator[Result]:
-    """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
+    """Minimize the objective of `ranksvm.train` for every C of the ascending ``Cs``.
 
     ``options`` are its losses: kinds and weights of pairs, scale, query_weight, bounds, n_jobs.
     Results are in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
@@ -91,7 +91,7 @@ def train_path(
 def follow_path(
     problem: Any, Cs: Sequence[float], tol: float, max_iter: int | None, callback: Callback | None
 ) -> Iterator[Result]:
-    """The minimisers of a problem of the squared hinge, wherever its rows are, for every C."""
+    """The minimizers of a problem of the squared hinge, wherever its rows are, for every C."""
     return follow(
         problem.objective().at(np.zeros(problem.rows.shape[1])),
         Cs,
@@ -110,7 +110,7 @@ def one_by_one(
     *,
     by_gap: bool,
 ) -> Iterator[Result]:
-    """The minimisers by ``fit(C=, tol=, w0=, callback=)``, from the last, to a certified gap.
+    """The minimizers by ``fit(C=, tol=, w0=, callback=)``, from the last, to a certified gap.
 
     ``by_gap`` says whether the gap is what ``fit`` itself stops at.
     """

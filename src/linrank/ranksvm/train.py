@@ -619,7 +619,7 @@ def train(
     swaps: Swaps | None = None,
     **losses: Any,
 ) -> Result:
-    """Minimise ``F(w) = ½‖w‖² + C Σ ω_ij l(1 - w·D(x_i - x_j))`` over pairs (i above j).
+    """Minimize ``F(w) = ½‖w‖² + C Σ ω_ij l(1 - w·D(x_i - x_j))`` over pairs (i above j).
 
     Parameters
     ----------
@@ -630,7 +630,7 @@ def train(
     loss : {"squared_hinge", "hinge"}
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
     pairs : {"all", "adjacent", "closest", "pruned"}
-        ``"adjacent"`` compares neighbouring levels of a query only, ``"closest"`` the `n_closest`
+        ``"adjacent"`` compares neighboring levels of a query only, ``"closest"`` the `n_closest`
         pairs of the closest levels, ``"pruned"`` also `n_random` of the others.
     n_closest, n_random : int or "auto"
         As in :func:`linrank.pairs.pruned`; ``"auto"`` closest pairs are those of ``"adjacent"``.

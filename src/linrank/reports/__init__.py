@@ -142,7 +142,7 @@ def report(
     confidence : float, default=0.95
         Of the intervals.
     n_resamples : int, default=10000
-        Of the bootstrap and of the randomisation test.
+        Of the bootstrap and of the randomization test.
     title : str, optional
         Of the page.
     random_state : int, default=0

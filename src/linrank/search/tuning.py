@@ -44,7 +44,7 @@ class Tuning:
     ----------
     grid : dict
         One or two axes: the values of a parameter, by its name. Numbers begin with the simplest
-        model, the most regularised one; names are a tuple, in the order of preference.
+        model, the most regularized one; names are a tuple, in the order of preference.
     scores : float64 array (n_folds, lengths of the axes)
         The measure on the validation part of each fold; an error has a minus sign.
     selection : {"best", "one_se"}
