@@ -183,40 +183,62 @@ def write_table(table: pa.Table, path: Path) -> Path:
     return path
 
 
-def tables(folder: Path, n_rows: int, repeat: int) -> Table:
-    import pandas as pd
-    import polars as pl
+# Reads a small table, so that all is imported and threads run, then the one that counts.
+TABLE_CHILD = """
+import sys, time
+way, small, path = sys.argv[1:]
+if way == "linrank":
+    from linrank import load as read
+elif way == "pandas":
+    import pandas
+    read = getattr(pandas, "read_parquet" if path.endswith("parquet") else "read_csv")
+elif way == "polars":
+    import polars
+    read = getattr(polars, "read_parquet" if path.endswith("parquet") else "read_csv")
+elif path.endswith("parquet"):
+    from pyarrow.parquet import read_table as read
+elif path.endswith("csv"):
+    from pyarrow.csv import read_csv as read
+else:
+    import pyarrow
+    read = lambda name: pyarrow.ipc.open_file(name).read_all()
+read(small)
+begin, used = time.perf_counter(), time.process_time()
+kept = read(path)
+print(time.perf_counter() - begin, time.process_time() - used)
+"""
+RIVALS = {
+    ".parquet": ("pyarrow", "pandas", "polars"),
+    ".arrow": ("pyarrow",),
+    ".csv": ("pyarrow", "pandas", "polars"),
+}
 
+
+def tables(folder: Path, n_rows: int, repeat: int) -> Table:
+    """Every read in a process of its own, so that none gains by memory kept from the last one."""
     table = Table(
         f"Tables of {n_rows:,} rows x {TABLE_FEATURES} float32 features into rows",
         ["file", "MB", "reader", "seconds", "processor seconds", "MB/s", "linrank's rate by it"],
+        notes=["each read in a process of its own, in turn, after one of a small table"],
     )
-    whole = make_table(n_rows)
-    parquet = write_table(whole, folder / "t.parquet")
-    stored = write_table(whole, folder / "t.arrow")
-    text = write_table(whole.slice(0, max(1, n_rows // 10)), folder / "t.csv")
-    del whole
-    rivals: dict[Path, dict[str, Reader]] = {
-        parquet: {
-            "pyarrow": lambda: pa.parquet.read_table(parquet),
-            "pandas": lambda: pd.read_parquet(parquet),
-            "polars": lambda: pl.read_parquet(parquet),
-        },
-        stored: {"pyarrow": lambda: pa.ipc.open_file(str(stored)).read_all()},
-        text: {
-            "pyarrow": lambda: pa.csv.read_csv(text),
-            "pandas": lambda: pd.read_csv(text),
-            "polars": lambda: pl.read_csv(text),
-        },
-    }
-    for path, readers in rivals.items():
-        add_file(table, path, readers, repeat)
+    whole, small = make_table(n_rows), make_table(1_000)
+    for ending, rivals in RIVALS.items():
+        part = whole.slice(0, max(1, n_rows // 10)) if ending == ".csv" else whole
+        path = write_table(part, folder / f"t{ending}")
+        add_file(table, path, write_table(small, folder / f"small{ending}"), rivals, repeat)
+        path.unlink()
     return table
 
 
-def add_file(table: Table, path: Path, rivals: dict[str, Reader], repeat: int) -> None:
+def add_file(table: Table, path: Path, small: Path, rivals: tuple[str, ...], repeat: int) -> None:
     size = path.stat().st_size / 1e6
-    times = by_turns({"linrank": lambda: linrank.load(path), **rivals}, repeat)
+    times: Times = {name: [] for name in ("linrank", *rivals)}
+    for turn in range(repeat + 1):
+        for name, taken in times.items():
+            command = [sys.executable, "-c", TABLE_CHILD, name, str(small), str(path)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            wall, used = map(float, done.stdout.split())
+            taken += [(wall, used)] if turn else []  # the first fills the page cache
     ours = statistics.median(wall for wall, _ in times["linrank"])
     for name, both in times.items():
         walls, used = ([pair[k] for pair in both] for k in (0, 1))
