@@ -80,6 +80,8 @@ void check_narrow_sweeps(const Storage &storage, Order order, const PairPoint &p
     }
     wide.product.flush();
     narrow.product.flush();
+    CHECK(wide.product.sum.size() == narrow.product.sum.size());
+    if (wide.product.sum.empty()) return;  // no query has a pair
     const std::int64_t padded = (storage.n_columns + 15) / 16 * 16;
     double size = 1.0;
     for (const double entry : wide.product.sum) size = std::max(size, std::abs(entry));
