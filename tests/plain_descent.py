@@ -6,18 +6,15 @@ import math
 
 import numpy as np
 
-__all__ = ["PlainDescent"]
-
 
 class PlainDescent:
     """One model; differences of rows are taken in the type of the rows, as the core does."""
 
-    def __init__(self, n_features, algorithm, *, strength, first_step=0.0):
+    def __init__(self, n_features, algorithm, strength, first_step=0.0):
         self.w = np.zeros(n_features)
         self.algorithm, self.strength, self.t = algorithm, strength, first_step
         self.loss = 0.0
         self.iterates = []
-        self.times = []
 
     def step(self, x):
         x = x.astype(np.float64)
@@ -25,13 +22,14 @@ class PlainDescent:
         self.t += 1
         self.w = getattr(self, "_" + self.algorithm.replace("-", "_"))(x, margin)
         self.iterates.append(self.w.copy())
-        self.times.append(self.t)
+
+    def run(self, X, winners, losers):
+        for i, j in zip(winners, losers, strict=True):
+            self.step(X[i] - X[j])
 
     def averaged(self, kind):
-        weights = (
-            np.ones(len(self.times)) if kind == "uniform" else np.arange(1.0, len(self.times) + 1)
-        )
-        return weights @ np.array(self.iterates) / weights.sum()
+        weights = None if kind == "uniform" else np.arange(1.0, len(self.iterates) + 1)
+        return np.average(self.iterates, axis=0, weights=weights)
 
     def _sgd_svm(self, x, margin):
         self.loss += max(0.0, 1 - margin)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.stochastic.reservoir import ROW_COST, Buffer, CsrArena, DenseArena
+from test_descent import check_refuses_threads
 
 
 def dense(values):
@@ -133,78 +134,32 @@ def test_the_index_equals_its_definition(batches, rows_per_level, rows_per_query
     assert state[3].tolist() == twin.seen
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40),
-    st.lists(st.integers(1, 9), min_size=40, max_size=40),
-)
-def test_every_pair_belongs_to_one_batch(rows, cuts):
-    """However the stream is cut, if nothing is forgotten."""
-    index = _core.StreamIndex(1000, 1000)
-    ids, labels = (np.array(column) for column in zip(*rows, strict=True))
-    ids, labels, found, begin = ids.astype(np.int64), labels.astype(float), Counter(), 0
-    for n in cuts:
-        part = slice(begin, begin + n)
-        if begin < len(ids):
-            zeros = np.zeros(len(ids[part]), np.int64)
-            found.update(listed_pairs(index.add(ids[part], labels[part], zeros)))
-        begin += n
-    n = range(len(ids))
-    expected = {(i, j) for i in n for j in n if ids[i] == ids[j] and labels[i] > labels[j]}
-    assert set(found) == expected
-    assert set(found.values()) <= {1}
-
-
 # ---- what is drawn ------------------------------------------------------------------------------
 
 
-def drawn(buffer, pairs, n=40_000):
-    """How often each pair was drawn, by the values in the first column."""
-    winners, losers = pairs.core.draw(_core.Random(3), n)
-    values = buffer.rows.values[:, 0]
-    return Counter(zip(values[winners].tolist(), values[losers].tolist(), strict=True))
-
-
-FIRST = ([0, 1, 2, 3, 4], [0, 1, 0, 2, 1], [7, 7, 8, 8, 9])  # values, labels, queries
-SECOND = ([10, 11, 12, 13], [2, 0, 1, 0], [7, 8, 9, 9])
-
-
-def expected_new_pairs():
-    values = FIRST[0] + SECOND[0]
-    labels, ids = FIRST[1] + SECOND[1], FIRST[2] + SECOND[2]
-    n = range(len(values))
-    return {
-        (float(values[i]), float(values[j])): ids[i]
-        for i in n
-        for j in n
-        if ids[i] == ids[j] and labels[i] > labels[j] and max(values[i], values[j]) >= 10
-    }
-
-
-@pytest.mark.parametrize("sampling", ["pairs", "query"])
+@pytest.mark.parametrize("sampling", ["pairs", "query", "roc"])
 def test_new_pairs_are_drawn_as_documented(sampling):
+    """Of pairs with a row of the second batch; with "query" each of its two queries as often."""
     buffer = Buffer(1_000_000, sampling=sampling)
-    for values, labels, ids in (FIRST, SECOND):
+    for values, labels, ids in (
+        ([0, 1], [0, 1], [7, 7]),
+        ([10, 11, 12, 13, 14], [2, 0, 0, 1, 1], [7, 8, 8, 8, 8]),
+    ):
         pairs = buffer.add(dense(values), np.array(labels, float), integers(ids))
-    expected = expected_new_pairs()
-    assert pairs.n_pairs == len(expected)
-    counts = drawn(buffer, pairs)
-    assert set(counts) == set(expected)
-    of_query = Counter(expected.values())
-    weight = {
-        pair: 1.0 if sampling == "pairs" else 1 / of_query[query]
-        for pair, query in expected.items()
-    }
-    total = sum(weight.values())
-    observed = [counts[pair] for pair in expected]
-    wanted = [weight[pair] / total * sum(observed) for pair in expected]
-    assert stats.chisquare(observed, wanted).pvalue > 1e-3
-
-
-def test_roc_is_one_query_of_two_levels():
-    buffer = Buffer(1_000_000, sampling="roc")
-    labels, ids = np.array([3.0, 0.5, 0.0, -1.0]), integers([1, 2, 3, 4])
-    counts = drawn(buffer, buffer.add(dense([0, 1, 2, 3]), labels, ids))
-    assert set(counts) == {(0, 2), (0, 3), (1, 2), (1, 3)}
+    weight = {(10, 0): 2, (10, 1): 2} | dict.fromkeys(product((13, 14), (11, 12)), 1)
+    if sampling == "pairs":
+        weight = dict.fromkeys(weight, 1)
+    elif sampling == "roc":
+        weight = dict.fromkeys(product((1, 10, 13, 14), (0, 11, 12)), 1)
+        del weight[1, 0]
+    assert pairs.n_pairs == len(weight)
+    values = buffer.rows.values[:, 0]
+    winners, losers = (values[rows].tolist() for rows in pairs.core.draw(_core.Random(3), 20_000))
+    drawn = Counter(zip(winners, losers, strict=True))
+    assert set(drawn) == set(weight)
+    expected = np.array([weight[pair] for pair in drawn])
+    observed = list(drawn.values())
+    assert stats.chisquare(observed, expected / expected.sum() * 20_000).pvalue > 1e-3
 
 
 # ---- what is kept -------------------------------------------------------------------------------
@@ -292,35 +247,7 @@ def test_dense_rows_give_way_to_sparse_ones_with_new_columns():
     assert buffer.rows.to_user().toarray()[2, :4].tolist() == [7, 0, 8, 0]
 
 
-@pytest.mark.parametrize("make", [dense, sparse], ids=["dense", "sparse"])
-def test_a_restored_buffer_goes_on_as_if_nothing_had_happened(make):
-    for n_before in range(1, 40, 3):
-        one, other = Buffer(30_000), Buffer(30_000)
-        fill(one, n_before, make, seed=1)
-        other.restore(one.state())
-        for k in range(8):
-            rng = np.random.default_rng(100 + k)
-            ids, labels = rng.integers(0, 50, 30), rng.integers(0, 2, 30).astype(float)
-            drawn = []
-            for buffer in (one, other):
-                pairs = buffer.add(make(rng.permutation(30)), labels, ids)
-                rng = np.random.default_rng(100 + k)
-                rng.integers(0, 50, 30), rng.integers(0, 2, 30)
-                drawn.append(pairs.core.draw(_core.Random(1), 50))
-                drawn[-1] = buffer.rows.to_user()[drawn[-1][0]]
-            a, b = (x if isinstance(x, np.ndarray) else x.toarray() for x in drawn)
-            assert np.array_equal(a, b)
-            assert (one.n_rows, one.n_forgotten) == (other.n_rows, other.n_forgotten)
-
-
 # ---- what is refused ----------------------------------------------------------------------------
-
-
-def test_options_that_make_no_sense():
-    with pytest.raises(ValueError, match=r"sampling must be one of pairs, query, roc.*'rejection'"):
-        Buffer(1000, sampling="rejection")
-    with pytest.raises(ValueError, match="rows_per_level must be >= 1, got 0"):
-        Buffer(1000, rows_per_level=0)
 
 
 def test_memory_that_holds_nothing():
@@ -332,33 +259,38 @@ def test_memory_that_holds_nothing():
     assert [p.stop - p.start for p in buffer.parts(dense(np.ones(100)), 8192)] == [15] * 6 + [10]
 
 
-def test_the_index_checks_what_it_is_given():
-    index, one = _core.StreamIndex(4, 4), integers([1])
-    with pytest.raises(ValueError, match="a label is NaN"):
-        index.add(one, np.array([np.nan]), one)
-    with pytest.raises(ValueError, match="labels has length 2, expected 1"):
-        index.add(one, np.zeros(2), one)
-    with pytest.raises(ValueError, match=r"size of a row must lie in \[0, 2\^31\), got -1"):
-        index.add(one, np.zeros(1), -one)
-    with pytest.raises(ValueError, match="must be >= 1"):
-        _core.StreamIndex(0, 1)
-    with pytest.raises(ValueError, match="do not fit together"):
-        _core.StreamIndex.restore(4, 4, one, np.zeros(1), one, integers([1, 2]), 0)
+ONE, INDEX = integers([1]), _core.StreamIndex(4, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: Buffer(9, sampling="rejection"),
+            "sampling must be one of pairs, query, roc.*'rej",
+        ),
+        (lambda: Buffer(1000, rows_per_level=0), "rows_per_level must be >= 1, got 0"),
+        (lambda: INDEX.add(ONE, np.array([np.nan]), ONE), "a label is NaN"),
+        (lambda: INDEX.add(ONE, np.zeros(2), ONE), "labels has length 2, expected 1"),
+        (
+            lambda: INDEX.add(ONE, np.zeros(1), -ONE),
+            r"must lie in \[0, 2\^31\), got -1",
+        ),
+        (lambda: _core.StreamIndex(0, 1), "must be >= 1"),
+        (
+            lambda: _core.StreamIndex.restore(4, 4, ONE, np.zeros(1), ONE, integers([1, 2]), 0),
+            "do not fit together",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_a_second_thread_is_refused():
     """It could move the arrays that the first one reads."""
-    index = _core.StreamIndex(10, 10)
-    n = 300_000
+    index, n = _core.StreamIndex(10, 10), 300_000
     rows = np.arange(n) % 1000, np.arange(n) % 3 + 0.0, np.ones(n, np.int64)
-    thread = threading.Thread(target=index.add, args=rows)
-    thread.start()
-    refused = False
-    while thread.is_alive() and not refused:
-        try:
-            index.reserve(n)
-        except RuntimeError as error:
-            refused = "this StreamIndex is in use by another thread" in str(error)
-    thread.join()
-    assert refused
+    check_refuses_threads("StreamIndex", lambda: index.add(*rows), lambda: index.reserve(n))
     assert index.n_used == n

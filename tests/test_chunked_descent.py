@@ -12,12 +12,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dataset_parts import Parts
-from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError
 from linrank.stochastic import chunked
-from linrank.stochastic.chunked import chunk_sampler, descend_chunks, visits
+from linrank.stochastic.chunked import descend_chunks
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.train import ExactObjective, descend
 from linrank.system.resources import parse_bytes
@@ -165,48 +163,6 @@ def test_a_fault_of_reading_is_told_where_it_is_waited_for():
 # ---- the distribution ---------------------------------------------------------------------------
 
 
-def probabilities(data, sampling, query_weight=None):
-    """P(i, j) of all pairs, from the weights of the sampler of the whole."""
-    pairs = pair_sampler(
-        data.queries, sampling, row_weight=data.weight, query_weight=query_weight
-    ).pairs
-    queries = pairs.queries
-    u = np.ones(data.n_rows) if pairs.row_weight is None else pairs.row_weight
-    c = np.ones(queries.n_queries) if pairs.query_weight is None else pairs.query_weight
-    table = np.zeros((data.n_rows, data.n_rows))
-    for q, (a, b) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:], strict=True)):
-        above = queries.levels[a:b, None] > queries.levels[None, a:b]
-        table[a:b, a:b] = np.where(above, c[q] * np.outer(u[a:b], u[a:b]), 0)
-    return table / table.sum()
-
-
-@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "rejection"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_pairs_come_as_often_as_in_memory(sampling, weighted):
-    """Chi-square of all pairs against the distribution of the whole; rounding is stratified, which
-    makes the statistic smaller, never larger."""
-    data = problem(n_rows=40, n_queries=8, weights=weighted and sampling in ("pairs", "query"))
-    parts = split(data, 2, 3, 6)
-    n_queries = data.queries.n_queries
-    c = np.arange(n_queries) % 3 + 0.5 if weighted and sampling != "rejection" else None
-    ranges = Parts(parts).chunks
-    samplers = [
-        chunk_sampler(p.queries, p.weight, sampling, None if c is None else c[r.queries])
-        for p, r in zip(parts, ranges, strict=True)
-    ]
-    masses = np.array([0.0 if s is None else s.mass for s in samplers])
-    counts, random = np.zeros((data.n_rows, data.n_rows)), _core.Random(1)
-    for chunk, n in visits(200_000, masses, 100, 3):
-        i, j = samplers[chunk].core.draw(random, n)
-        np.add.at(counts, (i + ranges[chunk].rows.start, j + ranges[chunk].rows.start), 1)
-    expected = 200_000 * probabilities(data, sampling, c)
-    possible = expected > 0
-    assert counts[~possible].sum() == 0
-    statistic = ((counts - expected)[possible] ** 2 / expected[possible]).sum()
-    n = possible.sum() - 1
-    assert statistic < n + 4 * np.sqrt(2 * n)
-
-
 @pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "rejection"])
 def test_the_recorded_objective_is_that_of_the_whole(sampling):
     data = problem(n_queries=9, weights=sampling in ("pairs", "query"))
@@ -274,15 +230,6 @@ def test_no_pairs_at_all_is_an_error():
         descend_chunks(Parts(split(flat, 3, 4)), **OPTIONS)
     with pytest.raises(NoPairsError, match="none of the 1 chunks"):
         descend_chunks(Parts([data]), **OPTIONS, query_weight=np.zeros(data.queries.n_queries))
-
-
-def test_scaled_chunks_give_the_weights_of_scaled_data():
-    data = problem()
-    scaling = Scaling.fit("standard", data.rows)
-    parts = split(data, 3, 4, 7)
-    expected = descend_chunks(Parts([scaling.applied(part) for part in parts]), **OPTIONS)
-    found = descend_chunks(Stored(parts), **OPTIONS, scaling=scaling)
-    assert_array_equal(found.w, expected.w)
 
 
 def test_pairs_across_chunks_are_refused():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
@@ -53,14 +53,9 @@ def consistent(X, winners, losers):
 
 
 def twin_of(rule, X, winners, losers):
-    twin = PlainDescent(
-        X.shape[1],
-        rule.algorithm,
-        strength=rule.alpha if rule.shrinks else rule.aggressiveness,
-        first_step=rule.first_step,
-    )
-    for i, j in zip(winners, losers, strict=True):
-        twin.step(X[i] - X[j])
+    strength = rule.alpha if rule.shrinks else rule.aggressiveness
+    twin = PlainDescent(X.shape[1], rule.algorithm, strength, rule.first_step)
+    twin.run(X, winners, losers)
     return twin
 
 
@@ -84,22 +79,6 @@ def test_steps_are_those_of_the_formula(algorithm, kind, dtype):
             assert_allclose(descent.mean_losses()[0], twin.loss / 200, rtol=1e-9)
 
 
-@pytest.mark.parametrize("average", AVERAGES)
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-@pytest.mark.parametrize("n_models", [2, 7, 8, 9, 20])
-def test_models_side_by_side_are_the_same_as_alone(n_models, kind, average):
-    rng = np.random.default_rng(n_models)
-    X, rows = matrix(rng, 40, 13, kind, np.float32)
-    winners, losers = consistent(X, *pairs(rng, 40, 300))
-    rules = [learner(ALGORITHMS[m % len(ALGORITHMS)], 10.0 ** -(m % 4)) for m in range(n_models)]
-    together = Descent(13, rules, average)
-    together.step(rows, winners, losers)
-    for rule, weights in zip(rules, together.weights(), strict=True):
-        alone = Descent(13, [rule], average)
-        alone.step(rows, winners, losers)
-        assert_allclose(weights, alone.weights()[0], atol=1e-9 * np.abs(weights).max())
-
-
 def sampled_problem(seed=0, n_rows=200):
     rng = np.random.default_rng(seed)
     rows = as_rows(rng.standard_normal((n_rows, 11)).astype(np.float32))
@@ -113,41 +92,19 @@ def sampled_problem(seed=0, n_rows=200):
     st.sampled_from(ALGORITHMS),
     st.sampled_from(AVERAGES),
 )
-def test_calls_and_threads_leave_no_trace(cuts, algorithm, average):
+@example([16_383, 1, 1, 20_000], "pegasos", None)  # beyond where the norm is measured anew
+def test_calls_threads_and_saved_states_leave_no_trace(cuts, algorithm, average):
     rows, sampler = sampled_problem()
     rules = [learner(algorithm, 0.01 * (m + 1)) for m in range(10)]
     whole, cut = (Descent(11, rules, average, seed=5) for _ in range(2))
     whole.run(rows, sampler, sum(cuts), n_threads=1)
     for n_steps in cuts:
         cut.run(rows, sampler, n_steps, n_threads=3)
-    assert_array_equal(whole.weights(), cut.weights())
+        cut = Descent.restore(cut.state())
+    for name in ("weights", "mean_losses"):
+        assert_array_equal(getattr(whole, name)(), getattr(cut, name)())
     assert_array_equal(whole.random.state, cut.random.state)
-
-
-def test_the_norm_is_measured_anew_at_the_same_steps_however_calls_are_cut():
-    rows, sampler = sampled_problem()
-    whole, cut = (Descent(11, [learner("pegasos", 1e-3)], seed=5) for _ in range(2))
-    whole.run(rows, sampler, 50_000)
-    for n_steps in (16_383, 1, 1, 20_000, 13_615):
-        cut.run(rows, sampler, n_steps)
-    assert_array_equal(whole.weights(), cut.weights())
-
-
-@pytest.mark.parametrize("average", AVERAGES)
-@pytest.mark.parametrize("n_models", [1, 3])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_state_goes_on_bit_for_bit(algorithm, n_models, average):
-    rows, sampler = sampled_problem()
-    rules = [learner(algorithm, 0.01 * (m + 1)) for m in range(n_models)]
-    descent = Descent(11, rules, average, seed=1)
-    descent.run(rows, sampler, 700)
-    other = Descent.restore(descent.state())
-    for each in (descent, other):
-        each.run(rows, sampler, 900)
-    assert other.n_steps == 1600
-    assert other.learners == descent.learners
-    assert_array_equal(other.weights(), descent.weights())
-    assert_array_equal(other.mean_losses(), descent.mean_losses())
+    assert (whole.n_steps, whole.learners) == (cut.n_steps, cut.learners)
 
 
 # ---- laws of the steps --------------------------------------------------------------------------
@@ -190,15 +147,14 @@ def test_a_romma_step_solves_its_problem():
 def test_sparse_rows_that_are_equal_leave_the_weights_alone(algorithm, n_models):
     """‖x‖² must be exactly 0 for them: a step divides by it."""
     for seed in range(20):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((4, 23))
+        X = np.random.default_rng(seed).standard_normal((4, 23))
         X[1] = X[0]
-        sparse, dense = (
-            Descent(23, [Learner(algorithm, aggressiveness=1e9)] * n_models) for _ in range(2)
-        )
-        for descent, rows in ((sparse, as_rows(csr_array(X))), (dense, as_rows(X))):
+        found = []
+        for rows in (as_rows(csr_array(X)), as_rows(X)):
+            descent = Descent(23, [Learner(algorithm, aggressiveness=1e9)] * n_models)
             descent.step(rows, [2, 0, 1], [3, 1, 0])
-        assert_allclose(sparse.weights(), dense.weights(), rtol=1e-12)
+            found.append(descent.weights())
+        assert_allclose(*found, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
@@ -219,61 +175,25 @@ def test_romma_averages_keep_their_digits_where_little_is_left_of_the_weights(av
             assert_allclose(descent.weights()[0], expected, atol=1e-9 * scale, rtol=0)
 
 
-def test_losses_are_those_of_all_steps_though_the_rule_changed():
-    rng = np.random.default_rng(0)
-    X, rows = matrix(rng, 30, 5, "dense")
-    winners, losers = pairs(rng, 30, 100)
-    descent = Descent(5, [learner("pa")])
-    descent.step(rows, winners[:60], losers[:60])
-    then = learner("pegasos", first_step=50.0)
-    first = twin_of(learner("pa"), X, winners[:60], losers[:60])
-    twin = PlainDescent(5, "pegasos", strength=0.05, first_step=50.0)
-    twin.w = first.w
-    descent.become(0, then, descent.iterate(0))
-    for i, j in zip(winners[60:], losers[60:], strict=True):
-        twin.step(X[i] - X[j])
-    descent.step(rows, winners[60:], losers[60:])
-    assert_allclose(descent.mean_losses()[0], (first.loss + twin.loss) / 100, rtol=1e-9)
-
-
 def test_a_norm_that_rounding_left_below_zero_can_be_restored():
     state = Descent(3, [Learner()]).state()
     state["scalars"][0, 4] = -1e-20
     assert Descent.restore(state).state()["scalars"][0, 4] == -1e-20
 
 
-def test_shrinking_neither_drifts_nor_underflows_after_a_thousand_million_steps():
+@pytest.mark.parametrize("algorithm", ["sgd-svm", "pegasos", "logistic"])
+def test_shrinking_neither_drifts_nor_underflows_after_a_thousand_million_steps(algorithm):
     """The closed form w = v/(λt): a model that starts at step 10⁹ is the twin's, which keeps w."""
     rng = np.random.default_rng(0)
     X, rows = matrix(rng, 30, 9, "dense")
     winners, losers = pairs(rng, 30, 500)
-    start = rng.standard_normal(9)
-    for algorithm in ("sgd-svm", "pegasos", "logistic"):
-        rule = Learner(algorithm, 1e-3, first_step=1e9)
-        descent = Descent(9, [rule], "weighted")
-        descent.become(0, rule, start)
-        descent.step(rows, winners, losers)
-        twin = PlainDescent(9, algorithm, strength=1e-3, first_step=1e9)
-        twin.w = start if algorithm != "pegasos" else start.copy()
-        for i, j in zip(winners, losers, strict=True):
-            twin.step(X[i] - X[j])
-        assert_allclose(descent.weights()[0], twin.averaged("weighted"), rtol=1e-12)
-
-
-def test_grown_features_start_at_zero():
-    rng = np.random.default_rng(0)
-    X, rows = matrix(rng, 20, 6, "dense")
-    winners, losers = pairs(rng, 20, 100)
-    narrow = as_rows(X[:, :4].copy())
-    for n_models in (1, 3):
-        grown = Descent(4, [Learner("pegasos", 0.01)] * n_models, "uniform")
-        grown.step(narrow, winners, losers)
-        before = grown.weights()
-        grown.grow(6)
-        assert_array_equal(grown.weights()[:, :4], before)
-        assert not grown.weights()[:, 4:].any()
-        grown.step(rows, winners, losers)
-        assert grown.weights()[:, 4:].any()
+    rule = Learner(algorithm, 1e-3, first_step=1e9)
+    twin, descent = PlainDescent(9, algorithm, 1e-3, 1e9), Descent(9, [rule], "weighted")
+    twin.w = rng.standard_normal(9)
+    descent.become(0, rule, twin.w)
+    descent.step(rows, winners, losers)
+    twin.run(X, winners, losers)
+    assert_allclose(descent.weights()[0], twin.averaged("weighted"), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_models", [1, 2])
@@ -290,22 +210,27 @@ def test_differences_that_overflow_are_noticed(algorithm, n_models):
 # ---- errors -------------------------------------------------------------------------------------
 
 
-def test_a_second_thread_is_refused():
-    """It could move the arrays that the first one writes to."""
-    rows, sampler = sampled_problem()
-    descent = Descent(11, [learner("pegasos")] * 3, "uniform")
-    thread = threading.Thread(target=descent.run, args=(rows, sampler, 3_000_000))
+def check_refuses_threads(name, work, call):
+    """While a thread is at work on the object, another is refused."""
+    thread = threading.Thread(target=work)
     thread.start()
     refused = False
     while thread.is_alive() and not refused:
         try:
-            descent.grow(12)
+            call()
         except RuntimeError as error:
-            refused = "this Descent is in use by another thread" in str(error)
+            refused = f"this {name} is in use by another thread" in str(error)
     thread.join()
     assert refused
-    descent.grow(13)
-    assert descent.weights().shape == (3, 13)
+
+
+def test_a_second_thread_is_refused():
+    """It could move the arrays that the first one writes to."""
+    rows, sampler = sampled_problem()
+    descent = Descent(11, [learner("pegasos")] * 3, "uniform")
+    check_refuses_threads(
+        "Descent", lambda: descent.run(rows, sampler, 500_000), lambda: descent.grow(12)
+    )
 
 
 def promises_memory_that_it_lacks():
@@ -329,28 +254,32 @@ def test_memory_that_there_is_not_leaves_everything_as_it_was(n_models):
     assert descent.weights().shape == (n_models, 11)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-@pytest.mark.parametrize("name", ["alpha", "aggressiveness"])
-def test_strengths_must_be_positive(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be a finite number > 0, got {value}"):
-        Learner(**{name: value})
+ROWS, SAMPLER = sampled_problem()
 
 
-def test_misuse_is_refused():
-    rows, sampler = sampled_problem()
-    with pytest.raises(ValueError, match=r"algorithm must be .*got 'adam'"):
-        Learner("adam")
-    with pytest.raises(ValueError, match="average must be None, "):
-        Descent(3, [Learner()], "median")
-    with pytest.raises(ValueError, match="rows have 11 columns, the weights 3"):
-        Descent(3, [Learner()]).run(rows, sampler, 10)
-    with pytest.raises(ValueError, match="pair 1 names row 200"):
-        Descent(11, [Learner()]).step(rows, [0, 200], [1, 2])
-    with pytest.raises(ValueError, match="first_step > 0"):
-        Descent(2, [Learner()]).become(0, Learner(), [1.0, 0.0])
-    other = as_rows(np.ones((10, 11)))
-    with pytest.raises(ValueError, match="draws from 200 rows, the matrix has 10"):
-        Descent(11, [Learner()]).run(other, sampler, 10)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *(
+            (lambda name=name, value=value: Learner(**{name: value}), f"{name} must be .* {value}")
+            for name in ("alpha", "aggressiveness")
+            for value in (0.0, -1.0, math.nan, math.inf)
+        ),
+        (lambda: Learner("adam"), r"algorithm must be .*got 'adam'"),
+        (lambda: Learner(first_step=-1.0), "first_step must be finite and >= 0, got -1.0"),
+        (lambda: Descent(3, [Learner()], "median"), "average must be None, "),
+        (lambda: Descent(3, [Learner()]).run(ROWS, SAMPLER, 1), "11 columns, the weights 3"),
+        (lambda: Descent(11, [Learner()]).step(ROWS, [0, 200], [1, 2]), "pair 1 names row 200"),
+        (lambda: Descent(2, [Learner()]).become(0, Learner(), [1.0, 0.0]), "first_step > 0"),
+        (
+            lambda: Descent(11, [Learner()]).run(as_rows(np.ones((10, 11))), SAMPLER, 10),
+            "draws from 200 rows, the matrix has 10",
+        ),
+    ],
+)
+def test_misuse_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("key", ["scalars", "v", "z", "rules", "random"])

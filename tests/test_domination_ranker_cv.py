@@ -7,8 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank import (
-    PathDisplay,
-    domination_path,
     evaluate,
     make_ranking,
 )
@@ -47,40 +45,7 @@ def measured(ranker, data, scoring="ndcg@10"):
 # ---- equal to the same by hand ------------------------------------------------------------------
 
 
-def test_folds_equal_the_same_by_hand(data):
-    found = fit(data, scale="standard", scoring="map")
-    path = domination_path(data.X, data.y, data.qid, n_alphas=8, tol=1e-6, scale="standard")
-    assert_array_equal(found.alphas_, path.alphas)
-    assert_array_equal(found.path_.coefs, path.coefs)
-    for k, fold in enumerate(deal(data, 3)):
-        part, valid = data.select(fold.train), data.select(fold.valid)
-        of_part = domination_path(
-            part.X, part.y, part.qid, alphas=found.alphas_, tol=1e-6, scale="standard"
-        )
-        assert_array_equal(found.n_nonzeros_[k], of_part.n_nonzero)
-        for j in np.flatnonzero(of_part.n_nonzero):
-            scores = valid.X @ of_part.coefs[j]
-            value = evaluate(valid.y, scores, qid=valid.qid, metrics="map")["map"]
-            assert_allclose(found.scores_[k, j], value, rtol=1e-12)
-
-
 # ---- the choice ---------------------------------------------------------------------------------
-
-
-def test_one_se_of_an_estimator(data):
-    best, simple = fit(data), fit(data, selection="one_se")
-    assert_array_equal(best.scores_, simple.scores_)
-    k = int(np.argmax(best.mean_scores_))
-    error = best.scores_[:, k].std(ddof=1) / np.sqrt(3)
-    expected = np.argmax(best.mean_scores_ >= best.mean_scores_[k] - error)
-    assert simple.alpha_ == simple.alphas_[expected] >= best.alpha_
-    assert simple.n_nonzero_ <= best.n_nonzero_
-    assert_array_equal(simple.coef_, simple.path_.coefs[expected])
-
-
-def test_the_end_of_the_grid_is_told(data):
-    with pytest.warns(UserWarning, match="the best alpha, 50, is the smallest of the grid"):
-        fit(data, alphas=[100, 50])
 
 
 # ---- attributes and parameters ------------------------------------------------------------------
@@ -111,34 +76,6 @@ def test_max_features_cuts_the_grid_for_all_folds(data):
     assert_array_equal(part.scores_, whole.scores_[:, :n])
     assert len(part.path_) == n
     assert (part.n_nonzeros_[:, :-1] <= 1).all()
-
-
-def test_the_picture(data):
-    from matplotlib.figure import Figure
-
-    ranker = fit(data)
-    axes = list(Figure(layout="constrained").subplots(2, 1, sharex=True))
-    PathDisplay.from_estimator(ranker).plot(axes)
-    assert_array_equal(axes[0].get_lines()[0].get_xdata(), ranker.alphas_)
-    assert_allclose(axes[0].get_lines()[0].get_ydata(), ranker.mean_scores_)
-    assert_array_equal(axes[1].get_lines()[0].get_ydata(), ranker.path_.n_nonzero)
-    assert axes[1].get_xlabel() == "alpha"
-    assert axes[0].get_legend().get_texts()[0].get_text() == f"alpha = {ranker.alpha_:.3g}"
-
-
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"penalty": "none"}, "penalty='none' has no alpha"),
-        ({"alphas": []}, "alphas must be a non-empty list"),
-        ({"n_alphas": 2.5}, "n_alphas must be an integer >= 1, got 2.5"),
-        ({"layers": "ternary"}, "layers must be"),
-        ({"margin": [1.0, 2.0]}, "margin must be one number for each of"),
-    ],
-)
-def test_bad_parameters(data, params, words):
-    with pytest.raises(ValueError, match=words):
-        fit(data, **params)
 
 
 # ---- margins of a part --------------------------------------------------------------------------

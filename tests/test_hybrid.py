@@ -104,9 +104,8 @@ def test_mean_square_of_empty_sparse_rows_is_zero():
 def test_hybrid_is_pa_then_pegasos_from_the_last_iterate(data, average):
     alpha, n_steps, seed = 0.05, 3000, 7
     sampler = pair_sampler(data.queries)
-    n_first, first_step, eager = switch_plan(
-        DrawnPairs.of(data.rows, sampler, PLANNED, seed).mean_square(), alpha, n_steps
-    )
+    square = DrawnPairs.of(data.rows, sampler, PLANNED, seed).mean_square()
+    n_first, first_step, eager = switch_plan(square, alpha, n_steps)
     assert 0 < n_first < n_steps
     plain = Descent(data.n_features, [Learner("pa", alpha, eager)], None, seed)
     plain.run(data.rows, sampler, n_first)
@@ -114,10 +113,11 @@ def test_hybrid_is_pa_then_pegasos_from_the_last_iterate(data, average):
     after.become(0, Learner("pegasos", alpha, 1.0, first_step), plain.weights()[0])
     after.random.state = plain.random.state
     after.run(data.rows, sampler, n_steps - n_first)
-    fit = descend(
-        data, algorithm="hybrid", alpha=alpha, n_steps=n_steps, average=average, seed=seed
-    )
+    options = {"alpha": alpha, "n_steps": n_steps, "average": average, "seed": seed}
+    fit = descend(data, algorithm="hybrid", **options)
     assert_allclose(fit.w, after.weights()[0], rtol=1e-10, atol=1e-14)
+    losses = plain.mean_losses() * n_first + after.mean_losses() * (n_steps - n_first)
+    assert_allclose(fit.loss, losses[0] / n_steps, rtol=1e-9)
 
 
 @pytest.mark.parametrize("algorithm", ["pegasos", "sgd-svm", "logistic", "pa", "romma"])

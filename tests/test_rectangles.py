@@ -82,42 +82,6 @@ def test_every_pair_has_its_entry(case, seed):
 
 @given(scored_queries(max_rows=14), st.integers(0, 10**6))
 @examples(60)
-def test_the_loss_is_a_maximum_over_alpha(case, seed):
-    """Value, gradient, curvature and maximizer, pair by pair."""
-    this = Case(case, seed)
-    y, v = this.buffer(), this.rng.normal(size=len(this.z))
-    core, order = this.at.core, this.pairs.queries
-    value, curvature, gradient = core.loss(this.z, y, this.rho, 1)
-    alpha = np.full(this.at.n_entries, np.nan)
-    core.point(this.z, y, this.rho, alpha, 1)
-    product = core.curvature(this.z, y, this.rho, v, 1)
-    expected, slope, bent = 0.0, np.zeros(len(this.z)), np.zeros(len(this.z))
-    inside, by_row = 0.0, order.scatter(v)
-    for k, i, j, centre, is_pair in this.entries(y):
-        if not is_pair:
-            continue
-        rho, upper = this.rho[k], this.upper[i, j]
-        slack = 1.0 - this.score[i] + this.score[j]
-        free = centre + slack / rho
-        a = min(max(free, 0.0), upper)
-        expected += a * slack - rho / 2 * (a - centre) ** 2 + rho / 2 * centre**2
-        slope[i] -= a
-        slope[j] += a
-        if 0.0 < free < upper:
-            inside += 1.0 / rho
-            bent[i] += (by_row[i] - by_row[j]) / rho
-            bent[j] -= (by_row[i] - by_row[j]) / rho
-    assert_allclose(value, expected, rtol=1e-10, atol=1e-10)
-    assert_allclose(curvature, inside, rtol=1e-12)
-    assert_allclose(order.scatter(np.asarray(gradient)), slope, atol=1e-10)
-    assert_allclose(order.scatter(np.asarray(product)), bent, atol=1e-10)
-    assert_allclose(core.coefficients(alpha, 1), -np.asarray(gradient), atol=1e-10)
-    for _, i, j, a, is_pair in this.entries(alpha):
-        assert 0.0 <= a <= (this.upper[i, j] if is_pair else 0.0) * (1 + 1e-14)
-
-
-@given(scored_queries(max_rows=14), st.integers(0, 10**6))
-@examples(60)
 def test_sums_of_the_certificate(case, seed):
     this = Case(case, seed)
     assume(this.at.n_blocks > 0)
@@ -135,32 +99,6 @@ def test_sums_of_the_certificate(case, seed):
             moved = x - min(max(x - g, 0.0), upper)
             expected[[0, 4, 5], k] += x, upper * max(0.0, -g), moved**2
     assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-
-
-def test_relaxing_and_settling():
-    data = small()
-    at = Rectangles(choose_pairs(data), 1.0)
-    rng = np.random.default_rng(0)
-    alpha, a, y = (rng.normal(size=at.n_entries) for _ in range(3))
-    M = 1.6 * alpha + 0.4 * a - y
-    squares = at.core.relax(alpha, a, y, 1.6, 1)
-    assert_allclose(y, M, rtol=1e-13, atol=1e-13)
-    M = y.copy()
-    assert_allclose(squares, at.core.squared_norms(M, 1))
-    assert_allclose(squares[0], np.linalg.norm(at.block_of(M, 0)) ** 2)
-    before, k = a.copy(), 1
-    S = rng.normal(size=at.block_of(a, k).size)
-    change = at.core.settle(k, S, 0.3, 2.0, -0.5, 4.0, a, y)
-    block = slice(at.offsets[k], at.offsets[k + 1])
-    assert_allclose(a[block], 0.3 * M[block] + 2.0 * S, rtol=1e-12)
-    assert_allclose(y[block], -0.5 * M[block] + 4.0 * S, rtol=1e-12)
-    assert_allclose(change, ((a - before) ** 2).sum(), rtol=1e-12)
-    others = np.ones(at.n_entries, dtype=bool)
-    others[block] = False
-    assert_array_equal(a[others], before[others])
-    at.core.settle(0, None, 1.0, 7.0, 0.0, 7.0, a, y)
-    assert_array_equal(at.block_of(a, 0), at.block_of(M, 0))
-    assert not at.block_of(y, 0).any()
 
 
 def test_same_bits_on_any_number_of_threads():

@@ -64,22 +64,6 @@ def test_weights_make_the_objective_of_the_weighted_pairs(data):
 # ---- what a fit records -------------------------------------------------------------------------
 
 
-def test_what_a_fit_records(data):
-    ranker = fit(data, record="exact")
-    assert ranker.n_steps_ == STEPS == ranker.history_["n_steps"][-1]
-    assert ranker.history_["n_steps"][:5] == [100, 178, 316, 562, 1000]
-    assert ranker.history_["objective"][-1] == ranker.objective_
-    assert ranker.objective_ - ranker.duality_gap_ <= objective(np.zeros(6), data, 1e-2)
-    assert ranker.n_queries_ == 30
-    assert ranker.n_pairs_ == data.queries.n_pairs
-    assert ranker.n_features_in_ == 6
-    assert ranker.stopped_ == "n_steps"
-    assert ranker.needs_qid_
-    assert ranker.loss_ > 0
-    assert not hasattr(ranker, "best_iteration_")
-    assert not hasattr(ranker, "n_iter_")
-
-
 def test_the_model_knows_how_it_was_made_and_survives_a_file(data, tmp_path):
     ranker = fit(data, record="exact", scale="standard")
     ranker.save(tmp_path / "m.json")

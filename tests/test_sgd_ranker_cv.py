@@ -66,20 +66,6 @@ def test_a_validation_set_equals_separate_fits(data, held_out, scale, average):
     assert_array_equal(found.coef_, coefs[found.algorithm_, found.alpha_])
 
 
-def test_models_side_by_side_are_those_of_separate_runs(data):
-    rules = [Rule(name, alpha) for name in ("pegasos", "romma", "logistic") for alpha in ALPHAS]
-    sampler = pair_sampler(data.queries)
-
-    def weights(rules):
-        run = course_over(data.rows, sampler, rules, 1000, average="weighted", seed=5)
-        run.until(1000)
-        return run.weights()
-
-    together = weights(rules)
-    for rule, w in zip(rules, together, strict=True):
-        assert_allclose(w, weights([rule])[0], rtol=1e-9, atol=1e-12)
-
-
 def test_folds_of_queries_equal_the_same_by_hand(data):
     """The training part of a fold is drawn by a mask over queries."""
     found = fit(data)

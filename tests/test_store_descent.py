@@ -18,7 +18,6 @@ from linrank.data.dataset import Dataset
 from linrank.io.store.store import Store, outline
 from linrank.stochastic.chunked import descend_chunks
 from papers import SGDRanker
-from real_data import mq2008
 
 
 def ranking(n_rows=600, n_features=5, seed=0, sparse=False, names=None, text_ids=False):
@@ -136,21 +135,6 @@ def test_arguments_that_do_not_go_together_are_refused(tmp_path):
         ranker(memory_limit="1MB").fit(store)
     with pytest.raises(ValueError, match="memory_limit must be"):
         ranker(memory_limit="much").fit(store)
-
-
-def test_a_store_of_real_data_ranks_as_well_as_in_memory(tmp_path):
-    train, test = mq2008(1, 2, 3), mq2008(5)
-    store = Store.of(tmp_path / "store", train, chunk_bytes=100_000)
-    assert store.n_chunks > 10
-    given = {"average": True, "scale": "standard", "n_steps": 100_000}
-    stored = SGDRanker("hybrid", **given, random_state=0, memory_limit="64GB").fit(store)
-    plain = SGDRanker("hybrid", **given, random_state=0)
-    plain.fit(train.X, train.y, qid=train.qid)
-
-    def ndcg(fitted):
-        return evaluate(test.y, fitted.predict(test.X), qid=test.qid)["ndcg@10"]
-
-    assert ndcg(stored) == pytest.approx(ndcg(plain), abs=0.005)
 
 
 LIMITED = """
