@@ -37,6 +37,10 @@ def run(*arguments: Any) -> int:
             ["--method", "domination", "--penalty", "l2", "--alpha", "2"],
             linrank.DominationRanker("l2", 2.0),
         ),
+        (
+            ["--method", "sgd", "--n-steps", "5000", "--seed", "3", "--passes", "2"],
+            linrank.SGDRanker(n_steps=5000, random_state=3, passes=2),
+        ),
     ],
 )
 def test_the_command_trains_what_the_estimator_trains(
@@ -71,6 +75,8 @@ def test_faults_are_told(store: Store, tmp_path: Path, capsys: Any) -> None:
     assert "--memory-limit belongs to --method ranksvm, sgd, domination" in capsys.readouterr().err
     assert run("train", store.path, model, "--method", "sgd", "--stream") == 2
     assert "leave it out, and --memory-limit SIZE goes through a store" in capsys.readouterr().err
+    assert run("train", store.path, model, "--method", "sgd", "--passes", "2") == 2
+    assert "--passes needs --memory-limit" in capsys.readouterr().err
     assert run("train", store.path, model, "--checkpoint", "weights") == 2
     assert "--checkpoint needs --dask" in capsys.readouterr().err
     assert not model.exists()
