@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -11,65 +12,85 @@
 namespace linrank {
 namespace {
 
-// A tile of the result, rows_per_tile × columns_per_tile, stays in the first cache while its columns are
-// written one after the other: without it every value would fetch a cache line of its own. Sixteen
-// float32 fill a line.
-constexpr std::int64_t rows_per_tile = 256;
-constexpr std::int64_t columns_per_tile = 16;
+// A task writes all columns of a block of rows that stays in the second cache, sixteen columns at a time: that
+// many streams the hardware reads ahead. Their values are converted and checked where they lie side by side, in a
+// strip that stays in the first cache, and turned from there: one by one, each would cost a store of its own.
+constexpr std::int64_t columns_per_strip = 16;
+constexpr std::int64_t rows_per_strip = 256;
 constexpr std::int64_t values_per_task = 1 << 18;
 
-/// Copies n values apart by `stride`; whether one of the results is NaN or infinite.
+/// Converts n values; whether one of the results is NaN or infinite.
 template <class Source, class Value>
-bool copy_values(const Source *x, std::int64_t n, Value *out, std::int64_t stride) {
+bool convert_values(const Source *x, std::int64_t n, Value *out) {
     if constexpr (std::is_integral_v<Source>) {
-        for (std::int64_t i = 0; i < n; ++i)
-            out[i * stride] = Value(double(x[i]));
+        for (std::int64_t i = 0; i < n; ++i) out[i] = Value(double(x[i]));
         return false;
     } else {
         // |v| <= largest fails for NaN as well.
         constexpr Value largest = std::numeric_limits<Value>::max();
-        bool ordinary = true;
+        int n_special = 0;
         for (std::int64_t i = 0; i < n; ++i) {
-            const auto v = Value(x[i]);
-            out[i * stride] = v;
-            ordinary &= std::abs(v) <= largest;
+            out[i] = Value(x[i]);
+            n_special += !(std::abs(out[i]) <= largest);
         }
-        return !ordinary;
+        return n_special > 0;
     }
 }
 
 template <class Value>
-void mark_missing(const TableColumn &column, std::int64_t begin, std::int64_t n, Value *out,
-                  std::int64_t stride) {
+void mark_missing(const TableColumn &column, std::int64_t begin, std::int64_t n, Value *out) {
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t bit = column.first_bit + begin + i;
-        if ((column.valid[bit >> 3] >> (bit & 7) & 1) == 0)
-            out[i * stride] = std::numeric_limits<Value>::quiet_NaN();
+        if ((column.valid[bit >> 3] >> (bit & 7) & 1) == 0) out[i] = std::numeric_limits<Value>::quiet_NaN();
     }
 }
 
 template <class Value>
-void find_specials(const Value *out, std::int64_t n, std::int64_t stride, Specials &seen) {
+void find_specials(const Value *out, std::int64_t n, Specials &seen) {
     for (std::int64_t i = 0; i < n; ++i) {
-        seen.missing |= std::isnan(out[i * stride]);
-        seen.infinite |= std::isinf(out[i * stride]);
+        seen.missing |= std::isnan(out[i]);
+        seen.infinite |= std::isinf(out[i]);
     }
 }
 
+/// Writes strip[j][i] to out[i*stride + j].
 template <class Value>
-void fill_tile(std::span<const TableColumn> columns, std::int64_t begin, std::int64_t n, Value *out,
-               std::int64_t stride, Specials &seen) {
+void turn_strip(const Value (*strip)[rows_per_strip], std::int64_t n_columns, std::int64_t n, Value *out,
+                std::int64_t stride) {
+    typedef Value Four __attribute__((vector_size(4 * sizeof(Value))));
+    std::int64_t i = 0;
+    for (; n_columns == columns_per_strip && i + 4 <= n; i += 4)
+        for (std::int64_t j = 0; j < columns_per_strip; j += 4) {
+            Four a, b, c, d;
+            std::memcpy(&a, strip[j] + i, sizeof a);
+            std::memcpy(&b, strip[j + 1] + i, sizeof b);
+            std::memcpy(&c, strip[j + 2] + i, sizeof c);
+            std::memcpy(&d, strip[j + 3] + i, sizeof d);
+            const Four ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), AC = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+            const Four bd = __builtin_shufflevector(b, d, 0, 4, 1, 5), BD = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+            const Four rows[] = {
+                __builtin_shufflevector(ac, bd, 0, 4, 1, 5), __builtin_shufflevector(ac, bd, 2, 6, 3, 7),
+                __builtin_shufflevector(AC, BD, 0, 4, 1, 5), __builtin_shufflevector(AC, BD, 2, 6, 3, 7)};
+            for (int k = 0; k < 4; ++k) std::memcpy(out + (i + k) * stride + j, &rows[k], sizeof rows[k]);
+        }
+    for (; i < n; ++i)
+        for (std::int64_t j = 0; j < n_columns; ++j) out[i * stride + j] = strip[j][i];
+}
+
+template <class Value>
+void fill_strip(std::span<const TableColumn> columns, std::int64_t begin, std::int64_t n, Value *out,
+                std::int64_t stride, Specials &seen) {
+    alignas(64) Value strip[columns_per_strip][rows_per_strip];
     for (std::size_t j = 0; j < columns.size(); ++j) {
-        const TableColumn &column = columns[j];
-        Value *const to = out + j;
-        bool special = std::visit(
-            [&](const auto *x) { return copy_values(x + begin, n, to, stride); }, column.values);
-        if (column.valid != nullptr) {
-            mark_missing(column, begin, n, to, stride);
+        bool special = std::visit([&](const auto *x) { return convert_values(x + begin, n, strip[j]); },
+                                  columns[j].values);
+        if (columns[j].valid != nullptr) {
+            mark_missing(columns[j], begin, n, strip[j]);
             special = true;
         }
-        if (special) find_specials(to, n, stride, seen);
+        if (special) find_specials(strip[j], n, seen);
     }
+    turn_strip(strip, std::int64_t(columns.size()), n, out, stride);
 }
 
 }  // namespace
@@ -78,19 +99,17 @@ template <class Value>
 Specials interleave_columns(std::span<const TableColumn> columns, std::int64_t n_rows, Value *out,
                             std::int64_t stride, int n_threads) {
     const auto n_columns = std::int64_t(columns.size());
-    const std::int64_t tiles_per_task = std::max<std::int64_t>(
-        1, values_per_task / (rows_per_tile * std::max<std::int64_t>(1, n_columns)));
-    const std::int64_t rows_per_task = tiles_per_task * rows_per_tile;
+    const std::int64_t rows_per_task =
+        rows_per_strip * std::max<std::int64_t>(1, values_per_task / (rows_per_strip * std::max<std::int64_t>(1, n_columns)));
     const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
     std::vector<Specials> seen(n_tasks);
     parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](std::int64_t task) {
         const std::int64_t last = std::min((task + 1) * rows_per_task, n_rows);
-        for (std::int64_t i = task * rows_per_task; i < last; i += rows_per_tile)
-            for (std::int64_t j = 0; j < n_columns; j += columns_per_tile)
-                fill_tile(columns.subspan(j,
-                                          
-                                              std::min(columns_per_tile, n_columns - j)),
-                          i, std::min(rows_per_tile, last - i), out + i * stride + j, stride, seen[task]);
+        for (std::int64_t j = 0; j < n_columns; j += columns_per_strip) {
+            const auto some = columns.subspan(j, std::min(columns_per_strip, n_columns - j));
+            for (std::int64_t i = task * rows_per_task; i < last; i += rows_per_strip)
+                fill_strip(some, i, std::min(rows_per_strip, last - i), out + i * stride + j, stride, seen[task]);
+        }
     });
     Specials all;
     for (const Specials &part : seen) {
