@@ -7,9 +7,6 @@
 namespace linrank::LINRANK_ISA {
 namespace {
 
-inline F32x8 either(F32x8 x, F32x8 y, auto mask) { return mask ? x : y; }
-inline F64x8 either(F64x8 x, F64x8 y, auto mask) { return LINRANK_ISA::either(mask, x, y); }
-
 /// Several rows at a time, for fewer loads and stores of the sums. Lanes are columns, and each adds its values
 /// in the order of the rows.
 template <int n_rows, bool has_weights, class Value>
@@ -30,9 +27,9 @@ void add_rows(const Value *x, std::int64_t stride, std::int64_t n_columns, const
             sum += scaled;
             square += scaled * shifted;
             squares += wide * wide;
-            low = either(value, low, value < low);
-            high = either(value, high, high < value);
-            n_nonzero += either(one, zero, value != Value(0));
+            low = either(value < low, value, low);
+            high = either(high < value, value, high);
+            n_nonzero += either(value != Value(0), one, zero);
         }
         store8(sums.sum + c, sum);
         store8(sums.square + c, square);

@@ -71,9 +71,8 @@ void add_cross_product(std::int64_t n_rows, std::int64_t n, std::int64_t first, 
 
 template <class T>
 void axpy(std::int64_t n, T a, const T *x, T *y) {
-    using Lanes = std::conditional_t<sizeof(T) == 4, F32x16, F64x16>;
-    for (std::int64_t c = 0; c < n; c += 16)
-        Memory<Lanes>::store(y + c, Memory<Lanes>::load(y + c) + Memory<Lanes>::load(x + c) * a);
+    using Part = Memory<Vector<T, 16>>;
+    for (std::int64_t c = 0; c < n; c += 16) Part::store(y + c, Part::load(y + c) + Part::load(x + c) * a);
 }
 
 template void add_cross_product(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const float *, const float *,

@@ -16,8 +16,7 @@ constexpr int n_rows_held = 8, n_parts_held = 2;
 typedef F64x8 Part;
 constexpr int n_rows_held = 4, n_parts_held = 1;
 #else
-typedef double F64x2 __attribute__((vector_size(16)));
-typedef F64x2 Part;
+typedef Register<double>::type Part;
 constexpr int n_rows_held = 2, n_parts_held = 4;
 #endif
 constexpr int part_width = int(sizeof(Part) / sizeof(double));

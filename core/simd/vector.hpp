@@ -1,15 +1,12 @@
 // Vectors of eight lanes in the compiler's own notation: lowered to whatever the target has.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
 namespace linrank::LINRANK_ISA {
-
-typedef float F32x8 __attribute__((vector_size(32)));
-typedef double F64x4 __attribute__((vector_size(32)));
-typedef std::int64_t I64x4 __attribute__((vector_size(32)));
 
 /// One register.
 #if defined(__AVX512F__)
@@ -24,23 +21,22 @@ struct Register {
     typedef T type __attribute__((vector_size(register_bytes)));
 };
 
-#ifdef __AVX512F__
-typedef double F64x8 __attribute__((vector_size(64)));
-typedef std::int64_t I64x8 __attribute__((vector_size(64)));
-typedef float F32x16 __attribute__((vector_size(64)));
-typedef double F64x16 __attribute__((vector_size(128)));
-inline F64x8 either(I64x8 mask, F64x8 x, F64x8 y) { return mask ? x : y; }
-#else
-/// Two vectors as one. Vectors wider than the registers are kept in memory by GCC and taken apart number
-/// by number, which is up to eight times slower.
-template <class Half, class Number>
-struct Twin {
-    Half low, high;
-    static constexpr int half_width = int(sizeof(Half) / sizeof(Number));
+/// n numbers: in a register that they fill in part or wholly, else in two halves. Vectors wider than the
+/// registers are kept in memory by GCC and taken apart number by number, which is up to eight times slower.
+template <class Number, int n>
+struct Lanes;
+template <class Number, int n>
+using Vector = typename Lanes<Number, n>::type;
 
-    Number operator[](int lane) const {
-        return lane < half_width ? Number(low[lane]) : Number(high[lane - half_width]);
-    }
+template <class Number, int n>
+struct Twin {
+    using Half = Vector<Number, n / 2>;
+    /// -1 where a comparison holds, else 0.
+    using Integer = std::conditional_t<sizeof(Number) == 8, std::int64_t, std::int32_t>;
+    using Mask = Twin<Integer, n>;
+    Half low, high;
+
+    Number operator[](int lane) const { return lane < n / 2 ? Number(low[lane]) : Number(high[lane - n / 2]); }
     /// For lanes that are set one by one, where time does not matter.
     Number &operator[](int lane) { return reinterpret_cast<Number *>(this)[lane]; }
 
@@ -56,30 +52,46 @@ struct Twin {
     friend Twin operator-(Twin a) { return {-a.low, -a.high}; }
     Twin &operator+=(Twin b) { return *this = *this + b; }
     Twin &operator+=(Number b) { return *this = *this + b; }
-};
-typedef Twin<F64x4, double> F64x8;
-typedef Twin<F32x8, float> F32x16;
-typedef Twin<F64x8, double> F64x16;
 
-/// What a comparison of two F64x8 gives: -1 where it holds, else 0.
-struct I64x8 {
-    I64x4 low, high;
-    std::int64_t operator[](int lane) const { return lane < 4 ? low[lane] : high[lane - 4]; }
-    std::int64_t &operator[](int lane) { return reinterpret_cast<std::int64_t *>(this)[lane]; }
-    friend I64x8 operator&(I64x8 a, I64x8 b) { return {a.low & b.low, a.high & b.high}; }
-    friend I64x8 operator|(I64x8 a, I64x8 b) { return {a.low | b.low, a.high | b.high}; }
-    friend I64x8 operator~(I64x8 a) { return {~a.low, ~a.high}; }
+    friend Mask operator<(Twin a, Twin b) { return mask_of(a.low < b.low, a.high < b.high); }
+    friend Mask operator>(Twin a, Twin b) { return b < a; }
+    friend Mask operator<(Twin a, Number b) { return mask_of(a.low < b, a.high < b); }
+    friend Mask operator>(Twin a, Number b) { return mask_of(a.low > b, a.high > b); }
+    friend Mask operator==(Twin a, Number b) { return mask_of(a.low == b, a.high == b); }
+    friend Mask operator!=(Twin a, Number b) { return mask_of(a.low != b, a.high != b); }
+    friend Twin operator&(Twin a, Twin b) { return {a.low & b.low, a.high & b.high}; }
+    friend Twin operator|(Twin a, Twin b) { return {a.low | b.low, a.high | b.high}; }
+    friend Twin operator~(Twin a) { return {~a.low, ~a.high}; }
+
+  private:
+    static Mask mask_of(auto low, auto high) {
+        using HalfMask = typename Mask::Half;
+        return {HalfMask(low), HalfMask(high)};
+    }
 };
-inline I64x8 operator<(F64x8 a, F64x8 b) { return {a.low < b.low, a.high < b.high}; }
-inline I64x8 operator>(F64x8 a, F64x8 b) { return b < a; }
-inline I64x8 operator<(F64x8 a, double b) { return {a.low < b, a.high < b}; }
-inline I64x8 operator>(F64x8 a, double b) { return {a.low > b, a.high > b}; }
-inline I64x8 operator==(F64x8 a, double b) { return {a.low == b, a.high == b}; }
-inline I64x8 operator!=(F64x8 a, double b) { return {a.low != b, a.high != b}; }
-inline F64x8 either(I64x8 mask, F64x8 x, F64x8 y) {
-    return {mask.low ? x.low : y.low, mask.high ? x.high : y.high};
+
+template <class Number, int n>
+    requires(n * sizeof(Number) <= register_bytes)
+struct Lanes<Number, n> {
+    typedef Number type __attribute__((vector_size(n * sizeof(Number))));
+};
+template <class Number, int n>
+    requires(n * sizeof(Number) > register_bytes)
+struct Lanes<Number, n> {
+    using type = Twin<Number, n>;
+};
+
+using F32x8 = Vector<float, 8>;
+using F64x4 = Vector<double, 4>;
+using F64x8 = Vector<double, 8>;
+using I64x8 = Vector<std::int64_t, 8>;
+
+/// x where the mask holds, else y.
+template <class Mask, class V>
+inline V either(Mask mask, V x, V y) {
+    if constexpr (requires { x.low; }) return {either(mask.low, x.low, y.low), either(mask.high, x.high, y.high)};
+    else return mask ? x : y;
 }
-#endif
 
 /// Asks for the cache line of an address. GCC takes a function that does nothing but this for one without
 /// effect and drops the calls of it; the empty statement keeps them.
@@ -88,10 +100,7 @@ inline F64x8 either(I64x8 mask, F64x8 x, F64x8 y) {
     asm volatile("");
 }
 
-template <class T> struct Lanes8;
-template <> struct Lanes8<float> { using type = F32x8; };
-template <> struct Lanes8<double> { using type = F64x8; };
-template <class T> using Vec8 = typename Lanes8<T>::type;
+template <class T> using Vec8 = Vector<T, 8>;
 
 /// Vectors from and to memory, without any assumption about the user's arrays.
 template <class V>
@@ -103,30 +112,41 @@ struct Memory {
     }
     static void store(void *p, V v) { __builtin_memcpy(p, &v, sizeof v); }
 };
-#ifndef __AVX512F__
 // By halves: a copy of the whole would go through the stack.
-template <class Half, class Number>
-struct Memory<Twin<Half, Number>> {
-    static Twin<Half, Number> load(const void *p) {
+template <class Number, int n>
+struct Memory<Twin<Number, n>> {
+    using Half = typename Twin<Number, n>::Half;
+    static Twin<Number, n> load(const void *p) {
         return {Memory<Half>::load(p), Memory<Half>::load(static_cast<const char *>(p) + sizeof(Half))};
     }
-    static void store(void *p, Twin<Half, Number> v) {
+    static void store(void *p, Twin<Number, n> v) {
         Memory<Half>::store(p, v.low);
         Memory<Half>::store(static_cast<char *>(p) + sizeof(Half), v.high);
     }
 };
-#endif
+
+/// The two halves of a vector.
+template <class Number, int n>
+struct Halves {
+    Vector<Number, n / 2> low, high;
+    explicit Halves(Vector<Number, n> v) {
+        if constexpr (requires { v.low; }) low = v.low, high = v.high;
+        else __builtin_memcpy(this, &v, sizeof v);
+    }
+};
 
 inline F64x8 widen(F64x8 v) { return v; }
-inline F64x8 widen(F32x8 v) {
+template <int n = 8>
+inline Vector<double, n> widen(Vector<float, n> v) {
 #ifdef __AVX512F__
     // GCC 12 makes five instructions of __builtin_convertvector, and warns of the form without a mask.
     return F64x8(_mm512_maskz_cvtps_pd(0xff, __m256(v)));
 #else
-    typedef float F32x4 __attribute__((vector_size(16)));
-    F32x4 half[2];
-    __builtin_memcpy(half, &v, sizeof half);
-    return {__builtin_convertvector(half[0], F64x4), __builtin_convertvector(half[1], F64x4)};
+    if constexpr (n * sizeof(double) <= register_bytes) return __builtin_convertvector(v, Vector<double, n>);
+    else {
+        const Halves<float, n> halves(v);
+        return {widen<n / 2>(halves.low), widen<n / 2>(halves.high)};
+    }
 #endif
 }
 
@@ -166,9 +186,8 @@ class LoadFirst {
 #endif
 
   private:
-    typedef std::int32_t I32x8 __attribute__((vector_size(32)));
     [[maybe_unused]] std::int64_t n_;  // AVX2 asks the masks alone
-    I32x8 mask32_{};
+    Vector<std::int32_t, 8> mask32_{};
     I64x8 mask64_{};
 };
 
@@ -184,22 +203,24 @@ inline double sum_lanes(V v) {
            ((double(v[2]) + double(v[6])) + (double(v[3]) + double(v[7])));
 }
 
+/// v0 + v1, w0 + w1, v2 + v3, w2 + w3 for every four lanes.
+template <class V>
+inline V sum_neighbors(V v, V w) {
+    if constexpr (requires { v.low; }) return {sum_neighbors(v.low, w.low), sum_neighbors(v.high, w.high)};
+    else if constexpr (sizeof v == 16)
+        return __builtin_shufflevector(v, w, 0, 2) + __builtin_shufflevector(v, w, 1, 3);
+    else return __builtin_shufflevector(v, w, 0, 4, 2, 6) + __builtin_shufflevector(v, w, 1, 5, 3, 7);
+}
+
 /// out[0..3] = the sums of the lanes of four vectors, in the order of sum_lanes.
 inline void store_sums(F64x8 a, F64x8 b, F64x8 c, F64x8 d, double *out) {
     const auto fold = [](F64x8 v) {  // v0 + v4, v1 + v5, v2 + v6, v3 + v7
-#ifdef __AVX512F__
-        F64x4 half[2];
-        __builtin_memcpy(half, &v, sizeof half);
-        return half[0] + half[1];
-#else
-        return v.low + v.high;
-#endif
+        const Halves<double, 8> halves(v);
+        return halves.low + halves.high;
     };
-    const F64x4 a4 = fold(a), b4 = fold(b), c4 = fold(c), d4 = fold(d);
-    const F64x4 ab = __builtin_shufflevector(a4, b4, 0, 4, 2, 6) + __builtin_shufflevector(a4, b4, 1, 5, 3, 7);
-    const F64x4 cd = __builtin_shufflevector(c4, d4, 0, 4, 2, 6) + __builtin_shufflevector(c4, d4, 1, 5, 3, 7);
-    const F64x4 sums = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-    __builtin_memcpy(out, &sums, sizeof sums);
+    const Halves<double, 4> ab(sum_neighbors(fold(a), fold(b))), cd(sum_neighbors(fold(c), fold(d)));
+    Memory<Vector<double, 2>>::store(out, ab.low + ab.high);
+    Memory<Vector<double, 2>>::store(out + 2, cd.low + cd.high);
 }
 
 }  // namespace linrank::LINRANK_ISA
