@@ -29,7 +29,7 @@ SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.h
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: help demo wheel test test-all browser databases fuzzers bench reproduce lint docs docs-check stub style sanitize threads fuzz explore clean FORCE
+.PHONY: help demo wheel test test-all browser databases fuzzers bench reproduce lint docs docs-check stub style sanitize threads arm fuzz explore clean FORCE
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,13 @@ threads: $(VENV)/.build  ## The same with TSan
 	$(CORE) -B build/thread -DLINRANK_SANITIZE=thread
 	cmake --build build/thread -- --quiet
 	ctest --test-dir build/thread --output-on-failure
+
+arm: $(VENV)/.build  ## Build the core for aarch64, run its C++ tests under qemu (Debian, Ubuntu; as root)
+	command -v qemu-aarch64 > /dev/null && command -v aarch64-linux-gnu-g++ > /dev/null || { apt-get -qq update && \
+	    apt-get -qq install -y --no-install-recommends g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user; }
+	$(CORE) -B build/aarch64 -DCMAKE_TOOLCHAIN_FILE=packaging/aarch64.cmake -DLINRANK_WERROR=OFF
+	cmake --build build/aarch64 -- --quiet
+	ctest --test-dir build/aarch64 --output-on-failure
 
 fuzz: sanitize  ## Damage the corpora at random for FUZZ_SECONDS each, under ASan + UBSan
 	@set -e; for corpus in $(wildcard tests/core/corpus/*.dict); do \

@@ -15,6 +15,9 @@
 
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>  // without ASan its macros do nothing
+#else  // a clang without its runtime
+#define ASAN_POISON_MEMORY_REGION(address, size) (void(address), void(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) (void(address), void(size))
 #endif
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size);
