@@ -15,6 +15,7 @@ from scipy import sparse
 from explicit_pairs import ExplicitPairs
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.preferences import Preferences
 from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs
@@ -383,3 +384,25 @@ def test_features_whose_hessian_overflows_are_refused():
 
 def test_the_instruction_set_is_known():
     assert _core.instruction_set() in ("baseline", "avx2", "avx512")
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("how", ["plain", "scaled", "preferences"])
+def test_few_rows_of_many_features_are_quickly_separated_by_a_large_C(layout, loss, how):
+    """From w = 0 it took 33 to 64 iterations, and far more rows than these never converged."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 250)) * np.logspace(0, -2, 250)
+    data = Dataset.of(layout(X), rng.integers(0, 3, 120), qid=np.repeat(np.arange(4), 30))
+    more = {
+        "plain": {},
+        "scaled": {"scale": 1 / X.std(0)},
+        "preferences": {"preferences": Preferences.of([(0, 40), (50, 9)], n_rows=120)},
+    }
+    found = train(data, C=1e3, loss=loss, **more[how])
+    assert found.converged
+    assert found.n_iter <= 20
+    again = train(data, C=1e3, loss=loss, w0=found.w, **more[how])
+    assert again.converged
+    assert again.n_iter <= 20
+    assert_allclose(again.value, found.value, rtol=2e-3)

@@ -43,13 +43,16 @@ from linrank.solvers.bundle import bundle
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.result import Callback, Result
-from linrank.system.resources import resolve, useful_threads
+from linrank.system.resources import cached_property, resolve, useful_threads
 
 Array = NDArray[Any]
 
 CERTIFIED = 1 << 20  # entries up to which fits go on to a proof: a step more takes a millisecond
 PROOF = 1e-3  # beyond, the share of F that is to be certified once an estimate is within tol
 MOST_FACTORED = 4000  # features up to which a matrix of their size is formed
+_SPANNED = 1 << 31  # products that a basis of the rows may take: a fifth of a second
+_AGED = 3  # products that a small Hessian is kept for
+_STEEP, _GROWTH = 2e2, 4.0  # steepness that asks for a basis; from C to C on the way there
 _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
@@ -117,6 +120,8 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Precond
             return start, conjugate.Plain()
         n_sample = min(max(50 * n, n_rows // 20), n_rows, problem.capacity)
         return _from_sample(problem, n_sample, w0, patience)
+    if isinstance(problem, Problem) and problem.is_steep:
+        return _for_few_rows(problem, w0)
     cheap = _without_matrix(problem)
     if cheap is not None:
         return start, cheap
@@ -164,6 +169,48 @@ def _from_sample(
         sees_all=not isinstance(problem.rows, StreamedRows),
     )
     return start, guess
+
+
+def _for_few_rows(problem: Problem, w0: Array | None) -> tuple[Array, conjugate.Preconditioner]:
+    """Start and preconditioner for a large C and fewer rows than features.
+
+    Nearly all such data are separable, and Newton's method from 0 creeps: at first all pairs are
+    violated, at the optimum as many as there are rows. So the start follows the optimum from a
+    small C on, where the losses are hardly more curved than ``½‖w‖²``: in the span of the rows,
+    where a basis of it costs next to nothing.
+    """
+    n_rows, n = problem.rows.shape
+    if not isinstance(problem.rows, DenseRows) or n * n_rows**2 > _SPANNED:
+        cheap = _without_matrix(problem) or conjugate.Explicit(_AGED)
+        start = _follow(problem, cheap) if w0 is None else np.array(w0, dtype=np.float64)
+        return start, cheap
+    values = problem.rows.values.astype(np.float64)
+    scaled = values if problem.scale is None else values * problem.scale
+    basis, triangle = np.linalg.qr(scaled.T)
+    rows = DenseRows(np.ascontiguousarray(triangle.T))
+    if w0 is None:
+        within = replace(problem, rows=rows, scale=None)
+        start = basis @ _follow(within, conjugate.Explicit(_AGED))
+    else:
+        start = np.array(w0, dtype=np.float64)
+    return start, conjugate.Spanned(basis, rows, _AGED)
+
+
+def _follow(problem: Problem, preconditioner: conjugate.Preconditioner) -> Array:
+    """A rough optimum for a little less than C, from one where the losses hardly count on."""
+    w, C = np.zeros(problem.rows.shape[1]), problem.C / problem.steepness
+    while C < problem.C:
+        part = replace(problem, C=C)
+        w = newton(
+            part.objective(),
+            w,
+            preconditioner=preconditioner,
+            tol=_ROUGH,
+            sharpen=part.sharpening(_ROUGH),
+            certified=True,
+        ).w
+        C *= _GROWTH
+    return w
 
 
 def carried(problem: Any) -> conjugate.Preconditioner:
@@ -428,6 +475,22 @@ class Problem:
     def largest_matrix(self) -> int:
         """Features up to which the whole Hessian may be formed: all that its factor is worth."""
         return self.rows.shape[1]
+
+    @cached_property
+    def steepness(self) -> float:
+        """Curvature of the losses at 0, where all pairs are violated, per row; that of ½‖w‖² is 1.
+
+        Of ``trace(∇²F - 1)``.
+        """
+        diagonal = self.objective().at(np.zeros(self.rows.shape[1])).hessian_diagonal()
+        return float(np.sum(diagonal - 1.0)) / self.n_rows
+
+    @property
+    def is_steep(self) -> bool:
+        """Whether C is large, and rows are fewer than features."""
+        return (
+            self.rows.shape[0] < self.rows.shape[1] and self.box is None and self.steepness > _STEEP
+        )
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""

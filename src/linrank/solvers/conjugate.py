@@ -7,6 +7,7 @@ Approximations of the Hessian and of its inverse, each for its regime:
 `Sampled`        the Hessian of a sample of queries: many rows, up to some 10³ features
 `Carried`        either, kept over many C and rescaled: regularization paths
 `Diagonal`       its diagonal: sparse data of high dimension
+`Spanned`        the Hessian on the span of the rows: some hundred rows, more features
 `Plain`          nothing: fewer rows than half the features
 ===============  ==================================================================================
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -155,11 +156,56 @@ class Explicit(Preconditioner):
             return self._guess.matrix(point, 0)
         self.is_exact = self._hessian is None
         if self._hessian is None:
-            self._hessian = point.hessian_matrix()
+            self._hessian = self._form(point)
         return self._hessian
+
+    def _form(self, point: Any) -> Array:
+        matrix: Array = point.hessian_matrix()
+        return matrix
 
     def wants_hessian(self, n_last: int) -> bool:
         return n_last > self.patience or (self._guess is None and self._hessian is None)
+
+
+class Spanned(Explicit):
+    """``M = ∇²F`` of an earlier iterate on the span of the rows, and 1 beside it: few rows.
+
+    With ``D Xᵀ = QR`` the losses at ``w`` are those of the rows ``Rᵀ`` at ``Qᵀw``. Their Hessian is
+    as small as the rows are few, and exact: gradients and steps never leave the span.
+
+    Parameters
+    ----------
+    basis : array (n_features, n_rows)
+        ``Q``.
+    rows : DenseRows
+        ``Rᵀ``.
+    patience : int
+        As of `Explicit`.
+    """
+
+    def __init__(self, basis: Array, rows: Any, patience: int) -> None:
+        super().__init__(patience)
+        self._basis, self._rows = basis, rows
+
+    def _form(self, point: Any) -> Array:
+        within = (replace(part.risk, rows=self._rows, scale=None) for part in point.parts[1:])
+        parts = zip(within, point.parts[1:], strict=True)
+        total: Array = sum(risk.resume(part).hessian_matrix() for risk, part in parts)
+        matrix: Array = np.eye(self._rows.shape[1]) + total
+        return matrix
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        solve, basis = super().at(point, n_last), self._basis
+
+        def lifted(r: Array) -> Array:
+            within = basis.T @ r
+            y: Array = r + basis @ (solve(within) - within)
+            return y
+
+        return lifted
+
+    def wants_hessian(self, n_last: int) -> bool:
+        return False  # of all features, which is never formed
 
 
 class Sampled(Preconditioner):
