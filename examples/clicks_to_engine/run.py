@@ -109,7 +109,7 @@ class Outcome:
     ranker: RankSVM  # the one that is exported
     propensity: Array  # as estimated
     ndcg: dict[str, float]  # nDCG@10 of the true grades, by ranker
-    gain: tuple[float, float]  # clicks a list, ips - naive: from the log, and its standard error
+    gain: tuple[float, float]  # clicks per list, ips - naive: from the log, and its standard error
     true_gain: float
 
 
@@ -188,7 +188,7 @@ def main() -> None:
     print("  estimated", *(f"{p:.2f}" for p in outcomes[-1].propensity))
     print()
     print(table(outcomes))
-    print("\nips - naive: clicks a list that the one would get more than the other.\n")
+    print("\nips - naive: additional clicks per list of the one over the other.\n")
     print("\n".join(export(outcomes[-1].ranker, arguments.folder)))
 
 
