@@ -55,10 +55,10 @@ def measure(quick: bool) -> list[Table]:
     )
     sizes = [size / 20 if quick else size for size in PARTITIONS]
     for n_workers in (1, 2):
-        with running(n_workers) as client:
+        with start_client(n_workers) as client:
             for size in sizes:
                 _add_overhead(overhead, client, n_workers, size)
-    with running(2) as client:
+    with start_client(2) as client:
         moved = _repair(client, quick)
         lost = _lost_worker(client, quick)
     return [overhead, _two_workers(quick), moved, lost]
@@ -103,7 +103,7 @@ def _two_workers(quick: bool) -> Table:
     )
     found = {}
     for n_workers in (1, 2):
-        with running(n_workers) as client:
+        with start_client(n_workers) as client:
             data = on_workers(client, dense_block, n_blocks, n_rows)
             parts = data
             capacity = parts.capacity
@@ -128,7 +128,7 @@ def _two_workers(quick: bool) -> Table:
 
 def _fit(chunks: Any, capacity: int) -> tuple[float, float, float, float, int]:
     """Seconds of a fit, of its products, of its points and of its start; rounds."""
-    timed = Timed(chunks)
+    timed = TimedGathering(chunks)
     started = time.perf_counter()
     train_chunks(timed, RECIPE, C=C, tol=1e-6, n_threads=2, capacity=capacity)
     whole = time.perf_counter() - started
@@ -210,7 +210,7 @@ def _lost_worker(client: Any, quick: bool) -> Table:
 
 
 @contextmanager
-def running(n_workers: int, n_threads: int = 1) -> Iterator[Client]:
+def start_client(n_workers: int, n_threads: int = 1) -> Iterator[Client]:
     """A client of so many worker processes."""
     with (
         LocalCluster(
@@ -281,7 +281,7 @@ def chunk_of(made: Sequence[Any]) -> Chunk:
     return RankRecipe().chunk(Dataset.of(X, y, qid=qid))
 
 
-class Timed:
+class TimedGathering:
     """A gathering whose rounds are timed: ``rounds`` are (kind, seconds)."""
 
     def __init__(self, gathering: Any) -> None:

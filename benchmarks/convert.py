@@ -85,7 +85,7 @@ def copy(source: Path, target: Path) -> None:
     os.close(descriptor)
 
 
-def timed(call: Callable[[], object], repeat: int) -> tuple[list[float], list[float]]:
+def time_calls(call: Callable[[], object], repeat: int) -> tuple[list[float], list[float]]:
     """(seconds on the wall, seconds of processors) of each call."""
     wall, processors = [], []
     for _ in range(repeat):
@@ -127,7 +127,7 @@ def measure_file(table: report.Table, source: Path, target: Path, order: str, re
     size = source.stat().st_size / 1e6
 
     def add(what: str, threads: Any, call: Callable[[], object], note: str = "") -> None:
-        wall, processors = timed(call, repeat)
+        wall, processors = time_calls(call, repeat)
         rates, used = [size / t for t in wall], size / float(np.median(processors))
         shown = note
         if what.startswith("convert") and threads == 2 and order == "together":

@@ -52,7 +52,7 @@ def _draw_line(ax: Any, line: Line, i: int, name: str) -> None:
     ax.plot(seconds, values, style, color=color, marker=".", markersize=3, lw=1, label=name)
 
 
-def thinned(states: Sequence[Any], n_most: int = 40) -> list[Any]:
+def thin(states: Sequence[Any], n_most: int = 40) -> list[Any]:
     """At most that many of them, denser at the beginning, first and last included."""
     n = len(states)
     if n <= n_most:

@@ -148,7 +148,7 @@ def _add_floors(table: Table, name: str, data: Dataset, seconds: float) -> None:
             "whole": lambda n, whole=whole: whole.run(data.rows, sampler, n),
             "quiet": _few_rows(data, algorithm, is_quiet=True),
             "busy": _few_rows(data, algorithm, is_quiet=False),
-            "sampling": _repeated(lambda: sampler.core.draw(random, BATCH)),
+            "sampling": _repeat(lambda: sampler.core.draw(random, BATCH)),
         }
         pace = {key: 1e9 * taken for key, taken in paces(runs, seconds).items()}
         share = share_of_updates(whole)
@@ -179,7 +179,7 @@ def _few_rows(data: Dataset, algorithm: str, *, is_quiet: bool) -> Run:
         # So late that w does not shrink any more, in a ball so large that nothing is projected.
         rule = Learner(algorithm, alpha=1e-12, first_step=1e12)
         descent.become(0, rule, _separator(rows, data.n_features))
-    return _repeated(lambda: descent.step(rows, winners, losers))
+    return _repeat(lambda: descent.step(rows, winners, losers))
 
 
 def _separator(rows: DenseRows | CsrRows, n_features: int) -> np.ndarray:
@@ -190,7 +190,7 @@ def _separator(rows: DenseRows | CsrRows, n_features: int) -> np.ndarray:
     return np.linalg.lstsq(X[:, :n_features], target, rcond=None)[0]
 
 
-def _repeated(call: Callable[[], object]) -> Run:
+def _repeat(call: Callable[[], object]) -> Run:
     def run(n_steps: int) -> None:
         for _ in range(n_steps // BATCH):
             call()

@@ -62,7 +62,7 @@ class Rows:
         return Queries.of(np.searchsorted(cuts, utility).astype(np.float64), group=sizes)
 
 
-def made(kind: str, n_rows: int) -> Rows:
+def make_rows(kind: str, n_rows: int) -> Rows:
     """Normal values; non-zero j of a sparse row in the j-th tenth of the features."""
     rng = np.random.default_rng(2010)
     values = rng.standard_normal((n_rows, PER_ROW), dtype=np.float32)
@@ -103,7 +103,7 @@ def measure(quick: bool) -> list[Table]:
                 "are ten times as many",
             ],
         )
-        rows = made(kind, sizes[-1])
+        rows = make_rows(kind, sizes[-1])
         columns = {n: _columns(table, rows, n) for n in sizes}
         reads = {n: floor(rows, n) for n in sizes}
         for length in LENGTHS:
@@ -152,7 +152,7 @@ def _add(
         n_features = len(rows.values[0]) if rows.columns is None else N_FEATURES["sparse"]
         stride = 10 if n * PER_ROW > MOST and n_features > 100 else 1
         swept = np.arange(0, n_features, stride)
-        sweeps = list(timed(matrix, queries, np.zeros(n_features), swept))[1:]
+        sweeps = list(time_sweeps(matrix, queries, np.zeros(n_features), swept))[1:]
         times = [stride * taken / (n * PER_ROW) for taken in sweeps]
         middle = float(np.median(times))
         smallest = middle if smallest is None else smallest
@@ -168,7 +168,9 @@ def _add(
         )
 
 
-def timed(columns: _core.Columns, queries: Queries, w: Array, swept: Array) -> Iterator[float]:
+def time_sweeps(
+    columns: _core.Columns, queries: Queries, w: Array, swept: Array
+) -> Iterator[float]:
     """CPU seconds of each sweep."""
     state = _core.coordinates(columns, Layering(queries).core, None)
     for _ in range(1 + N_SWEEPS):

@@ -318,7 +318,7 @@ def plain_rows(kind: str, n_rows: int) -> tuple[DenseRows | CsrRows, Array]:
     return CsrRows(values.reshape(-1), columns.reshape(-1), offsets, n_features), utility
 
 
-def labeled(rows: DenseRows | CsrRows, utility: Array, length: int, n_levels: int) -> Dataset:
+def label_rows(rows: DenseRows | CsrRows, utility: Array, length: int, n_levels: int) -> Dataset:
     """Queries of that length; each grade is 0.4 times as frequent as the one below."""
     share = np.cumsum(0.4 ** np.arange(n_levels))
     cuts = np.quantile(utility[:100_000], share[:-1] / share[-1])

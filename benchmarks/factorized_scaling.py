@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import curves
-from factorized import K, labeled, ours, plain_rows
+from factorized import K, label_rows, ours, plain_rows
 from linrank.data.dataset import Dataset
 from report import Table, main, ratio, spread
 
@@ -52,7 +52,7 @@ def by_rows(kind: str, sizes: tuple[int, ...]) -> Table:
     lines: dict[str, list[tuple[float, float]]] = {}
     for length in LENGTHS:
         for n in sizes:
-            data = labeled(rows.take(slice(n)), utility[:n], length, N_LEVELS)
+            data = label_rows(rows.take(slice(n)), utility[:n], length, N_LEVELS)
             times, wall = costs(data)
             n_pairs, each = data.queries.n_pairs, float(np.median(times)) / data.n_rows
             line = lines.setdefault(f"{length} rows a query", [])
@@ -91,7 +91,7 @@ def by_components(n_rows: int) -> Table:
         ["K", *COST, "by K = 1"],
     )
     rows, utility = plain_rows("dense", n_rows)
-    data = labeled(rows, utility, 150, N_LEVELS)
+    data = label_rows(rows, utility, 150, N_LEVELS)
     first = None
     for n_components in COMPONENTS:
         times, wall = costs(data, n_components)

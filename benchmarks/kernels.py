@@ -94,7 +94,7 @@ def table_of(name: str) -> tuple[Array, Array]:
     return np.asarray(X, dtype=np.float64), data.labels
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+def time_call(call: Callable[[], Any]) -> tuple[Any, float]:
     """What it returns, and its processor seconds."""
     start = time.process_time()
     return call(), time.process_time() - start
@@ -165,12 +165,12 @@ def svc_runs(
     runs: dict[float, list[tuple[Array, float]]] = {C: [] for C in Cs}
     built = np.inf
     for seed in (None, 0):
-        pairs, taken = timed(lambda seed=seed: pair_svc.PairKernel.of(K, data.y, seed))
+        pairs, taken = time_call(lambda seed=seed: pair_svc.PairKernel.of(K, data.y, seed))
         built = min(built, taken)
         for C in Cs:
             for tol in SVC_TOLS:
                 fit = partial(pair_svc.fit, pairs, C, tol)
-                runs[C].append(timed(fit))
+                runs[C].append(time_call(fit))
         del pairs, fit
     return runs, built
 
@@ -244,7 +244,7 @@ def add_survival(table: Table, name: str, problem: Problem, C: float, limit: flo
     for max_iter, tol in EFFORTS:
         try:
             with time_limit(limit):
-                (beta, own), theirs = timed(
+                (beta, own), theirs = time_call(
                     lambda m=max_iter, t=tol: scikit_survival.fit_kernel(
                         data, C, problem.kernel.gamma, m, t
                     )

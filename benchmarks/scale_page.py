@@ -266,7 +266,7 @@ PREDICTED: dict[str, Callable[[str], str]] = {
 MEASURED = {"overhead": 0, "workers": 1, "repair": 2, "lost": 3}  # tables of cluster.py
 
 
-def written(text: str, results: dict[str, Any] | None = None) -> str:
+def write_tables(text: str, results: dict[str, Any] | None = None) -> str:
     """The page with its tables computed anew, after measured ones are put in."""
     results = results or {}
     if "scale" in results:
@@ -302,7 +302,7 @@ def _machine(result: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     results = json.loads(Path(arguments[0]).read_text()) if arguments else None
-    PAGE.write_text(written(PAGE.read_text(), results))
+    PAGE.write_text(write_tables(PAGE.read_text(), results))
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def laid_out(one: report.Table) -> Table:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """The tables of an experiment."""
 
     tables: list[report.Table]

@@ -170,7 +170,7 @@ def linrank(weight: float | None = None, **options: Any) -> Fit:
     return fit
 
 
-def chosen(X: Any, y: Array, qid: Array) -> Any:
+def choose_C(X: Any, y: Array, qid: Array) -> Any:
     return AutoRanker("ndcg@10", random_state=0, n_jobs=THREADS).fit(X, y, qid=qid)
 
 
@@ -223,7 +223,7 @@ METHODS: dict[str, Fit] = {
     ),
     "XGBoost": xgboost(),
     "XGBoost, regularized": xgboost(**SLOW, max_depth=3, colsample_bytree=0.5, subsample=0.7),
-    AUTO: chosen,
+    AUTO: choose_C,
 }
 LINEAR: dict[str, Fit] = {
     "C = 1, raw features": linrank(**PAPERS),

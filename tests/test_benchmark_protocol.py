@@ -58,14 +58,14 @@ def test_differences_are_paired():
     base = rng.random((40, 4))
     better = base + 0.1 + 0.01 * rng.random((40, 4))
     rows = [protocol.Row(name, [[outcome(v)]]) for name, v in (("base", base), ("new", better))]
-    found = protocol.compared(rows[1], rows[0])
+    found = protocol.compare_rows(rows[1], rows[0])
     assert [one.measure for one in found] == list(protocol.MEASURES)
     assert all(0.1 < one.low < one.mean < one.high < 0.11 and one.p < 1e-10 for one in found)
 
 
 def test_no_difference_is_no_evidence():
     row = protocol.Row("same", [[outcome(np.ones((3, 4)))]])
-    assert [one.p for one in protocol.compared(row, row)] == [1.0] * 4
+    assert [one.p for one in protocol.compare_rows(row, row)] == [1.0] * 4
 
 
 @pytest.mark.parametrize(

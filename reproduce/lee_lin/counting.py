@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import problems
-from curves import draw, thinned
+from curves import draw, thin
 from linrank import _core
 from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
@@ -69,7 +69,7 @@ def _compare(table: Table, name: str, data: Any, limit: float) -> dict[str, Any]
             gap = _relative(last, best)
             table.notes.append(f"{name}: {way}, stopped, had (F - F*)/F* = {gap:.2g}")
         table.add(name, n_levels, way, taken, last["n_hvp"], product, ratio(product / ours))
-        lines[way] = [(s["seconds"], _relative(s, best)) for s in thinned(states)]
+        lines[way] = [(s["seconds"], _relative(s, best)) for s in thin(states)]
     return lines
 
 

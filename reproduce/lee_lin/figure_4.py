@@ -5,14 +5,14 @@ from __future__ import annotations
 import report
 from reproduce.cells import number, rows
 from reproduce.lee_lin import counting
-from reproduce.page import Claim, Measured, Page, laid_out
+from reproduce.page import Claim, Measurement, Page, laid_out
 
 TREES = ("selection-tree", "red-black", "avl", "aa")  # keyed by label, as in the paper
 DIRECT = "direct"
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(counting.measure(quick))
+    found = Measurement(counting.measure(quick))
     return Page(
         title="Figure 4: direct counting and order-statistic trees",
         claims=_claims(found.tables[0]),

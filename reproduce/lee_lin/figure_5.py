@@ -7,7 +7,7 @@ from reproduce.lee_lin.races import (
     GOAL,
     GRID,
     by_set,
-    chosen,
+    choose_C,
     planes_are_slower,
     race,
     similar_losses,
@@ -23,7 +23,7 @@ SETS = ("MQ2007", "MQ2008", "MSLR 30k", "YAHOO LTRC set 2")
 
 def reproduce(quick: bool) -> Page:
     sets = web_search(("MQ2008",) if quick else SETS)
-    Cs = [chosen(one, GRID[::5] if quick else GRID) for one in sets]
+    Cs = [choose_C(one, GRID[::5] if quick else GRID) for one in sets]
     table = race(sets, Cs, 1.0 if quick else LIMIT)
     found = by_set(table)
     ratios = {

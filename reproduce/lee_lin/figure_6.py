@@ -9,7 +9,7 @@ from linrank.data.dataset import Dataset
 from reproduce import official
 from reproduce.cells import seconds
 from reproduce.lee_lin.adjacent import split
-from reproduce.lee_lin.races import GRID, by_set, chosen, planes_are_slower, race, stable
+from reproduce.lee_lin.races import GRID, by_set, choose_C, planes_are_slower, race, stable
 from reproduce.official import Parts, sizes
 from reproduce.page import Claim, Page, laid_out
 
@@ -33,7 +33,7 @@ def lists(quick: bool) -> list[Parts]:
 
 def reproduce(quick: bool) -> Page:
     sets = lists(quick)
-    Cs = [chosen(one, GRID[::5], _share(one)) for one in sets]
+    Cs = [choose_C(one, GRID[::5], _share(one)) for one in sets]
     table = race(sets, Cs, 2.0 if quick else LIMIT)
     found = by_set(table)
     for row in table.rows:  # NDCG has no place here: neither has it in the paper

@@ -7,14 +7,14 @@ import numpy as np
 import report
 from reproduce.cells import rows, seconds
 from reproduce.lee_lin import methods
-from reproduce.page import Claim, Measured, Page, laid_out
+from reproduce.page import Claim, Measurement, Page, laid_out
 
 GOAL = "0.001"
 PUBLISHED = ("tron", "prsvm+", "TreeRankSVM")
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(methods.measure(quick))
+    found = Measurement(methods.measure(quick))
     pictures = {name: it for name, it in found.pictures.items() if name == "methods-gap"}
     return Page(
         title="Figure 7: methods for linear RankSVM at C = 1e-4, 1 and 100",

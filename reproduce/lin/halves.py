@@ -183,7 +183,7 @@ def r_squared(y: Array, scores: Array) -> float:
     return 100.0 * (1.0 - float(np.square(y - scores).sum() / np.square(y - y.mean()).sum()))
 
 
-def tuned(ranker: Any, halves: Split, measure: Callable[[Array, Array], float]) -> Outcome:
+def tune(ranker: Any, halves: Split, measure: Callable[[Array, Array], float]) -> Outcome:
     """The model that is best on the validation quarter, trained on the half and tested.
 
     Of two parameters every second value is tried first, then the neighbors of the best. A path

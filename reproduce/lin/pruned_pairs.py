@@ -15,7 +15,7 @@ import problems
 from linrank import pairs
 from linrank.data.queries import Queries
 from report import Table
-from reproduce.lin.agreement import COLUMNS, NOTE, Figure, compared, count, in_processes
+from reproduce.lin.agreement import COLUMNS, NOTE, Figure, compare_cells, count, in_processes
 from reproduce.lin.halves import (
     CS,
     GAMMAS,
@@ -30,7 +30,7 @@ from reproduce.lin.halves import (
     r_squared,
     split,
     table,
-    tuned,
+    tune,
 )
 
 ROUNDS = 20
@@ -73,10 +73,10 @@ def outcome(name: str, kernel: str, method: str, loss: str, round_: int) -> tupl
     """The tuned ranker of a round, and the processor time of its search and training."""
     halves, start = split(name, round_), time.process_time()
     if method == SVR:
-        found = tuned(Regression(halves, kernel), halves, r_squared)
+        found = tune(Regression(halves, kernel), halves, r_squared)
     else:
         choose = every_pair if method == TOTAL else multiples(1 if method == S1 else 2, round_)
-        found = tuned(RANKERS[kernel](halves, choose, loss), halves, accuracy)
+        found = tune(RANKERS[kernel](halves, choose, loss), halves, accuracy)
     return found, time.process_time() - start
 
 
@@ -137,7 +137,7 @@ def sizes_table(sets: Sequence[str], rounds: range) -> Table:
     for name in sets:
         found = list(zip(*(sizes(name, k) for k in rounds), strict=True))
         for values, method, paper in zip(found, METHODS[:3], SIZES[name], strict=True):
-            result.add(name, method, *compared(values, paper))
+            result.add(name, method, *compare_cells(values, paper))
     result.notes.append(count(result))
     return result
 
@@ -168,7 +168,7 @@ def accuracies(kernel: str, sets: Sequence[str], found: dict[Any, Any], rounds: 
         for method, paper in zip(METHODS, PAPER[kernel][name], strict=True):
             mine = rounds_of(kernel, name, rounds)
             runs = [found[name, kernel, method, "hinge", k] for k in mine]
-            cells = compared([one.accuracy for one, _ in runs], paper)
+            cells = compare_cells([one.accuracy for one, _ in runs], paper)
             C = sorted(one.C for one, _ in runs)[len(runs) // 2]
             gamma = sorted(one.gamma for one, _ in runs)[len(runs) // 2]
             shown = f"{gamma:g}" if kernel == "rbf" else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from linrank.system.tables import Table
 from reproduce.lin import support_pairs
-from reproduce.page import Measured, against, table
+from reproduce.page import Measurement, against, table
 
 PAIRS, CLOSEST = 7862, 138  # of the paper's half
 SHARE, LARGEST = "with α > 0 (%)", "largest difference with α > 0"
@@ -23,8 +23,8 @@ PROTOCOL = [
 
 
 @cache
-def found(quick: bool) -> Measured:
-    return Measured(support_pairs.measure(quick))
+def found(quick: bool) -> Measurement:
+    return Measurement(support_pairs.measure(quick))
 
 
 def sizes(rows: Sequence[dict[str, Any]]) -> Table:
@@ -41,7 +41,7 @@ def sizes(rows: Sequence[dict[str, Any]]) -> Table:
     )
 
 
-def listed(rows: Sequence[dict[str, Any]], column: str) -> str:
+def list_column(rows: Sequence[dict[str, Any]], column: str) -> str:
     return ", ".join(f"{row[column]:.3g} ({row['case']})" for row in rows)
 
 

@@ -79,7 +79,7 @@ def optimum(data: Dataset, alpha: float, tol: float) -> Array:
     return np.asarray(train(data, C=C, loss="hinge", tol=tol, n_jobs=1).w)
 
 
-def chosen(parts: dict[str, Dataset]) -> float:
+def choose_alpha(parts: dict[str, Dataset]) -> float:
     """The λ of the exact RankSVM with the best MAP on the validation part."""
     vali, found = parts["vali"], []
     for alpha in GRID:
@@ -99,7 +99,7 @@ def measure(quick: bool, folds: Mapping[str, Callable[[int, str], Dataset]] = FO
         except problems.Absent as absent:
             tables.append(Table(f"{name} skipped", ["reason"], [[str(absent)]]))
             continue
-        for alpha, n in ((chosen(parts), n_decades), (SMALL, min(n_decades, 7))):
+        for alpha, n in ((choose_alpha(parts), n_decades), (SMALL, min(n_decades, 7))):
             setting, steps = Setting.of(parts, alpha), half_decades(2, n)
             curves = setting.curves(steps, seeds)
             for part in setting.objectives:

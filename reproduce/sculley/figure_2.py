@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import report
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out
+from reproduce.page import Claim, Measurement, Page, laid_out
 from reproduce.sculley import convergence
 from reproduce.sculley.sets import with_official
 
@@ -14,7 +14,7 @@ Rows = dict[str, dict[str, str]]  # by algorithm, then by column
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(convergence.measure(quick, folds=with_official(convergence.FOLDS)))
+    found = Measurement(convergence.measure(quick, folds=with_official(convergence.FOLDS)))
     return Page(
         title="Figure 2: convergence of the objective",
         claims=_claims(found.tables),

@@ -11,7 +11,7 @@ import report
 from linrank.system.tables import Table
 from reproduce import official
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.page import Claim, Measurement, Page, laid_out, table
 from reproduce.sculley import single_queries
 
 # Learner of the paper: our row, ROC area, seconds.
@@ -28,7 +28,7 @@ STOCHASTIC = ("pa", "sgd-svm", "pegasos")
 def reproduce(quick: bool) -> Page:
     real = _official()
     sets = single_queries.SETS if real is None else (*single_queries.SETS[:-1], lambda _: real)
-    found = Measured(single_queries.measure(quick, sets=sets))
+    found = Measurement(single_queries.measure(quick, sets=sets))
     tables = [one for one in found.tables if "AUC" in one.title]
     whole = [_whole(real or single_queries.rcv1(0.1 if quick else 1.0))]
     return Page(
@@ -132,7 +132,7 @@ def _claims(tables: list[report.Table], whole: list[Table]) -> list[Claim]:
     ]
 
 
-def _differences(found: Measured) -> list[str]:
+def _differences(found: Measurement) -> list[str]:
     return [
         "RCV1 with its topics cannot be had. A generated set of its size stands in for it "
         "(804,414 bags of words, 47,236 features, 0.2 % positive, the paper's split); its best "

@@ -115,12 +115,12 @@ def _fits(data: Dataset, variant: str, pooled: bool, penalty: str) -> Iterator[t
 
 
 def _best(parts: Parts, fits: Iterator[tuple[str, Array]]) -> Outcome:
-    best = max(fits, key=lambda fit: _measured(parts["vali"], fit[1])[:, CHOOSE].mean())
+    best = max(fits, key=lambda fit: _measure(parts["vali"], fit[1])[:, CHOOSE].mean())
     name, w = best
-    return Outcome(_measured(parts["test"], w), name, int(np.count_nonzero(w)))
+    return Outcome(_measure(parts["test"], w), name, int(np.count_nonzero(w)))
 
 
-def _measured(data: Dataset, w: Array) -> Array:
+def _measure(data: Dataset, w: Array) -> Array:
     found = evaluate(data.y, data.X @ w, qid=data.qid, metrics=MEASURES, convention="letor")
     return np.array([found.per_query[name] for name in MEASURES]).T
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reproduce.page import OTHER_FEATURES, Claim, Measured, Page, against, laid_out, table
+from reproduce.page import OTHER_FEATURES, Claim, Measurement, Page, against, laid_out, table
 from reproduce.xu import sensitivity
 
 NAME = "Figure 2"
@@ -14,7 +14,7 @@ FIRST = 16  # queries in the first bar at 90 % of the energy, the only height in
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
+    found = Measurement(sensitivity.measure(quick, tables=(NAME,)))
     rows = found.rows(NAME)
     C = rows[-1]["C"]  # 1, or the only one of a quick run
     at = {(row["matrix"], row["energy"]): row for row in rows if row["C"] == C}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.page import Claim, Measurement, Page, laid_out, table
 from reproduce.xu import learning_curves
 
 METHODS = {"factorized, box": "Fac-RSVM", "regularized": "Reg-RSVM"}
@@ -23,7 +23,7 @@ class Arrival:
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(learning_curves.measure(quick))
+    found = Measurement(learning_curves.measure(quick))
     cells = _columns(found.tables[0].columns, found.tables[0].rows)
     there = {paper: arrival(cells[name]) for name, paper in METHODS.items()}
     fac, reg = there["Fac-RSVM"], there["Reg-RSVM"]

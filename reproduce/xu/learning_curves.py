@@ -86,7 +86,7 @@ def panels(fits: dict[str, Any], against: str) -> dict[str, dict[str, curves.Lin
     for name, fit in fits.items():
         values = fit.history["objective"]
         at = range(len(values)) if against == "iterations" else fit.history["seconds"]
-        line = curves.thinned(list(zip(at, values, strict=True))[1:])
+        line = curves.thin(list(zip(at, values, strict=True))[1:])
         found.setdefault(name.split(",")[0], {})[name] = line
     return found
 

@@ -86,12 +86,14 @@ class Row:
 
 def choose(parts: Parts, candidates: Iterable[Candidate]) -> Outcome:
     """The first of the candidates with the best validation MAP, measured on the test part."""
-    found = [(measured(parts["vali"], w)[:, CHOOSE].mean(), name, w) for name, w in candidates]
+    found = [
+        (measure_queries(parts["vali"], w)[:, CHOOSE].mean(), name, w) for name, w in candidates
+    ]
     best, name, w = max(found, key=lambda one: one[0])
-    return Outcome(name, len(found), float(best), measured(parts["test"], w))
+    return Outcome(name, len(found), float(best), measure_queries(parts["test"], w))
 
 
-def measured(data: Dataset, w: Array) -> Array:
+def measure_queries(data: Dataset, w: Array) -> Array:
     """The measures of each query, by LETOR's rules."""
     found = evaluate(data.y, data.X @ w, qid=data.qid, metrics=MEASURES, convention="letor")
     return np.array([found.per_query[name] for name in MEASURES]).T
@@ -109,7 +111,7 @@ class Comparison:
     p: float
 
 
-def compared(row: Row, base: Row) -> list[Comparison]:
+def compare_rows(row: Row, base: Row) -> list[Comparison]:
     """Paired t tests, two-sided, and bootstrap intervals, one for each measure.
 
     Two methods with the same value for every query have no difference to test: p = 1.
