@@ -1,6 +1,6 @@
 """Test AUC of linear models on real binary sets: RankSVM against scikit-learn, tuned alike.
 
-A third of the rows (of the queries, in KDD04, which are then forgotten: all rows are one query)
+A third of the rows (in KDD04 a third of the queries, then joined into one)
 trains, a third chooses among 13 values of C by AUC, a third tests; three splits. Scikit-learn's C
 multiplies a sum over rows, so RankSVM gets n times it on the mean over the pairs.
 """

@@ -1,8 +1,8 @@
-"""Training on a cluster of processes: what a round adds, a second worker brings, a loss costs.
+"""Training on a cluster of processes: the overhead of a round, a second worker, a lost worker.
 
 Real `distributed` workers, a process of one thread each, on this machine: bytes travel over the
 loopback. Rows are made on the workers, in the shape of MSLR-WEB30K (136 float32 features, 120 rows
-a query).
+per query).
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _ready(futures: Any) -> None:
 
 
 def _lost_worker(client: Any, quick: bool) -> Table:
-    """SIGKILL in the middle of a round: what the round then takes."""
+    """SIGKILL in the middle of a round: how long the round then takes."""
     n_blocks, n_rows = 8, 9_600 if quick else 120_000
     table = Table(
         f"A worker killed in a round: {n_blocks} partitions of {n_rows * ROW / 1e6:.0f} MB",
@@ -211,7 +211,7 @@ def _lost_worker(client: Any, quick: bool) -> Table:
 
 @contextmanager
 def start_client(n_workers: int, n_threads: int = 1) -> Iterator[Client]:
-    """A client of so many worker processes."""
+    """A client with that many worker processes."""
     with (
         LocalCluster(
             n_workers=n_workers,
@@ -244,7 +244,7 @@ def dense_block(number: int, n_rows: int, n_features: int = N_FEATURES) -> tuple
 def sparse_block(
     number: int, n_rows: int, n_features: int, entries: int
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """The same with so many non-zeros a row, frequent columns first as the words of texts are."""
+    """The same, sparse: non-zeros per row, frequent columns first, like the words of texts."""
     rng = np.random.default_rng([6, number])
     place = (np.arange(entries) + rng.random((n_rows, entries), dtype=np.float32)) / entries
     columns = ((n_features - entries) * place**3).astype(np.int32) + np.arange(entries, dtype="i4")

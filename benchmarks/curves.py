@@ -53,7 +53,7 @@ def _draw_line(ax: Any, line: Line, i: int, name: str) -> None:
 
 
 def thin(states: Sequence[Any], n_most: int = 40) -> list[Any]:
-    """At most that many of them, denser at the beginning, first and last included."""
+    """At most ``n_most`` states, denser at the beginning, with the first and the last."""
     n = len(states)
     if n <= n_most:
         return list(states)

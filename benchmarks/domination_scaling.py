@@ -1,4 +1,4 @@
-"""What a sweep of coordinate descent costs a non-zero, from 10^4 to 10^7 rows.
+"""What a sweep of coordinate descent costs per non-zero, from 10^4 to 10^7 rows.
 
 The rows of a smaller set are the first ones of the largest. Sparse rows have ten non-zeros among a
 thousand features, dense ones ten features; a query has 10 rows, 1000, or all of them, in three
@@ -83,7 +83,7 @@ def measure(quick: bool) -> list[Table]:
     tables = []
     for kind in N_FEATURES:
         table = Table(
-            f"Coordinate descent, {kind}: ns a non-zero and sweep, {PER_ROW} non-zeros a row",
+            f"Coordinate descent, {kind}: ns per non-zero and sweep, {PER_ROW} non-zeros per row",
             [
                 "rows of a query",
                 "layers",
@@ -122,12 +122,12 @@ def _columns(table: Table, rows: Rows, n: int) -> _core.Columns:
     columns = _core.columns(rows.first(n).core, None, 1)
     taken = time.process_time() - start
     each = 1e9 * taken / (n * PER_ROW)
-    table.notes.append(f"{n:,} rows by columns, once: {taken:.2g} s, {each:.2g} ns a non-zero")
+    table.notes.append(f"{n:,} rows by columns, once: {taken:.2g} s, {each:.2g} ns per non-zero")
     return columns
 
 
 def floor(rows: Rows, n: int) -> float:
-    """Seconds a non-zero to copy a line of memory for each, column after column."""
+    """Seconds per non-zero to copy a line of memory for each, column after column."""
     lines, first = np.zeros((n, 8)), rows.columns
     entries = np.arange(n) if first is None else np.argsort(first[:n, 0], kind="stable")
     entries = entries[: MOST // PER_ROW]
@@ -185,7 +185,7 @@ def _lines(table: Table) -> dict[str, list[tuple[float, float]]]:
     """(rows, ns) of each kind of queries."""
     found: dict[str, list[tuple[float, float]]] = {}
     for row in table.rows:
-        title = f"{row[0]} rows a query, {row[1]} layers"
+        title = f"{row[0]} rows per query, {row[1]} layers"
         found.setdefault(title, []).append((row[2], float(row[5].split()[0])))
     return found
 
@@ -209,7 +209,7 @@ def picture(table: Table) -> Figure:
         sizes, ns = zip(*line, strict=True)
         style, color = curves.STYLES[i % 2], curves.COLORS[i // 2]
         ax.plot(sizes, ns, style, color=color, marker=".", lw=1, label=title)
-    ax.set(xscale="log", xlabel="rows", ylabel="ns a non-zero and sweep", ylim=(0, None))
+    ax.set(xscale="log", xlabel="rows", ylabel="ns per non-zero and sweep", ylim=(0, None))
     ax.legend(fontsize=7)
     return figure
 

@@ -1,9 +1,10 @@
 """Stochastic descent on 10^4 to 10^7 rows: neither the time of its steps nor its accuracy depends
 on the number of rows.
 
-The rows of a smaller set are the first ones of the largest, all rows one query or 100 rows a query.
-Building the index, which reads the labels and not the features, is linear and told apart. One
-thread, CPU seconds; accuracy is that of the pairs of other rows, the same for all sizes.
+The rows of a smaller set are the first ones of the largest, all rows one query or 100 rows
+per query. Building the index, which reads the labels and not the features, is linear and shown
+separately. One thread, CPU seconds; accuracy is that of the pairs of other rows, the same for all
+sizes.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def ir_measures(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
 
 
 def ranx(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
-    """Without comparison by query: ranx breaks ties by an order of its own."""
+    """Without comparison by query: ranx breaks ties in another order."""
     import ranx as library
 
     names = ["ndcg@10", "map", "mrr"]

@@ -190,7 +190,7 @@ def products(quick: bool) -> Table:
             *("stored Zw + Zᵀr", "streamed Zw + Zᵀr", "fit, stored", "fit, streamed"),
             *("Hessian products, streamed", "objective, streamed / stored"),
         ],
-        notes=[f"streamed: within {limit / 1e6:g} MB beside the data"],
+        notes=[f"streamed: within {limit / 1e6:g} MB in addition to the data"],
     )
     for m in (100,) if quick else (300, 1000):
         table.add("nystroem", m, *time_fits(data, kernel, m, limit))

@@ -1,7 +1,8 @@
 """A path of 26 values of C against one cold fit at C = 1, both to a certified gap of 1e-4·F.
 
 One thread, one process, in turn. The cold fit is `train` without a start, ended by its callback at
-the same certificate; `train` as it comes ends earlier, on an estimate, and is shown beside it.
+the same certificate; `train` with its defaults ends earlier, on an estimate, and is
+shown for comparison.
 """
 
 from __future__ import annotations

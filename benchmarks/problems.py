@@ -2,7 +2,7 @@
 
 ``load(name)`` gives the training data, `train_and_test` data to measure models on as well, `mq2008`
 the parts of a fold of MQ2008. Real sets are looked
-for in ``../shared/data`` beside the repository, or where the environment variable LINRANK_DATA
+for in ``../shared/data`` next to the repository, or where the environment variable LINRANK_DATA
 says; `Absent` is raised where there are none.
 """
 

@@ -49,7 +49,7 @@ from out_of_core import disk_rate
 from report import Table, main, seconds
 
 RECIPE = RankRecipe()
-TEXT = 1_000_000, 100  # features, non-zeros a row
+TEXT = 1_000_000, 100  # features, non-zeros per row
 C = 1e-3
 
 

@@ -176,10 +176,10 @@ class Shape:
 GENERATED: dict[str, Shape | Documents] = {
     "a": Shape("MQ2007 shape", 1_692, (7, 67), 46, 3),  # 25
     "b": Shape("MSLR-WEB30K shape", 18_920, (40, 290), 136, 5),  # 120
-    "b20": Shape("MSLR-WEB30K shape, 20 %", 3_784, (40, 290), 136, 5),
-    "b10": Shape("MSLR-WEB30K shape, 10 %", 1_892, (40, 290), 136, 5),
+    "b20": Shape("MSLR-WEB30K shape, 20%", 3_784, (40, 290), 136, 5),
+    "b10": Shape("MSLR-WEB30K shape, 10%", 1_892, (40, 290), 136, 5),
     "c": Shape("MQ2007-list shape, labels distinct", 1_030, (350, 1_300), 46, None),  # 720
-    "y20": Shape("Yahoo shape, 20 %", 3_750, (8, 64), 520, 5),  # 25
+    "y20": Shape("Yahoo shape, 20%", 3_750, (8, 64), 520, 5),  # 25
     "d": Shape("sparse CTR shape, one query", 1, 1_000_000, 1_000_000, 2, 30e-6),
     "d200k": Shape("sparse CTR shape, one query", 1, 200_000, 200_000, 2, 150e-6),
     "f": Shape("one query, labels distinct", 1, 50_000, 46, None),

@@ -46,8 +46,8 @@ def tweets() -> Rows:
 
 def values(name: str, n_rows: int | None = None) -> Set:
     load = one_query(name)
-    told = name.removesuffix("_scale") + ("" if n_rows is None else f", {n_rows:,} rows")
-    return Set(told, load if n_rows is None else some_rows(load, n_rows), 3, PAIRS, True)
+    title = name.removesuffix("_scale") + ("" if n_rows is None else f", {n_rows:,} rows")
+    return Set(title, load if n_rows is None else some_rows(load, n_rows), 3, PAIRS, True)
 
 
 FLIGHTS = one_sparse_query("regression/nycflights13_arr_delay.svm.xz")

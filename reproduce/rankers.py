@@ -1,4 +1,4 @@
-"""Linear, weighted, curved and chosen rankers beside boosted trees: ``rankers.py [--folder F]``.
+"""Linear, additive and automatic rankers against boosted trees: ``rankers.py [--folder F]``.
 
 Prints the tables of docs/guide/rankers-that-win.md. Needs LightGBM and XGBoost, and the data that
 reproduce/README.md lists. What is measured is kept in the folder, so that a run that is stopped
@@ -309,7 +309,7 @@ def test(one: Set, found: dict[Any, Any]) -> None:
             rows.append(
                 [name, f"{-cell.difference:+.4f}", interval, by_query, f"{cell.p_corrected:.4f}"]
             )
-    columns = ["AutoRanker minus", "difference", "95 % interval", "won/tied/lost", "p (Holm)"]
+    columns = ["AutoRanker minus", "difference", "95% interval", "won/tied/lost", "p (Holm)"]
     show(f"{one.name}, {result.n_queries} queries: {found[one, AUTO]['kinds']}", columns, rows)
 
 

@@ -1,6 +1,6 @@
 """Measure tables and figures of the papers again: ``run.py [names] [--quick] [--list]``.
 
-Each page goes to results/NAME.md. Real data are looked for in ``../shared/data`` beside the
+Each page goes to results/NAME.md. Real data are looked for in ``../shared/data`` next to the
 repository, or where the environment variable LINRANK_DATA says.
 """
 

@@ -1,7 +1,9 @@
-"""The protocol of the benchmarks on LETOR folds: choices, pooling, paired differences."""
+"""Benchmarks: their imports, and the protocol on LETOR folds (choices, pooling, differences)."""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import sys
 from itertools import product
 from pathlib import Path
@@ -24,6 +26,18 @@ try:
 finally:
     for folder in FOLDERS:
         sys.path.remove(folder)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.stem)
+def test_a_benchmark_imports_modules_that_exist(path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*FOLDERS, *sys.path])
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            named = (
+                [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+            )
+            for name in named:
+                assert importlib.util.find_spec(name.partition(".")[0]), name
 
 
 def outcome(values, chosen="", validation=0.0):

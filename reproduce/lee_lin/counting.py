@@ -27,8 +27,8 @@ LIMITS = {"a": 10.0, "mq": 10.0, "c": 20.0}  # seconds that a way may take
 def measure(quick: bool) -> list[Table]:
     table = Table(
         f"Ways of counting: seconds until (F - F*)/F* <= {GAP:g}, C = 1, one thread",
-        ["set", "levels a query", "counting", "seconds", "Hv", "ms a product", "by newton's"],
-        notes=["ms a product: of the loss at the optimum, without the rows; median of 5"],
+        ["set", "levels per query", "counting", "seconds", "Hv", "ms per product", "by newton's"],
+        notes=["ms per product: of the loss at the optimum, without the rows; median of 5"],
     )
     panels: dict[str, dict[str, Any]] = {}
     for name, limit in LIMITS.items():

@@ -63,13 +63,13 @@ def reproduce(quick: bool) -> Page:
             "MQ2007-list's stand-in has a quarter of its lists, of the same shape, with distinct "
             "labels; cadata is California housing, one query with thousands of levels, split at "
             "random 60 : 20 : 20.",
-            "The figure is a picture: its text gives no numbers to set beside ours. C is chosen "
+            "The paper prints the figure without numbers to compare with ours. C is chosen "
             "by pairwise accuracy on the validation part among 2^-15, 2^-10, … 2^10, on a tenth of "
             "the queries where there are many.",
             f"A method has {LIMIT:g} s. TreeRankSVM is our own, see Figure 5; linrank's newton is "
             "no part of the paper.",
             "The settings were changed after a first run on all lists with 10 s for a method: "
-            "PRSVM+ and TreeRankSVM did not come within 1 % of the optimum of the lists, and two "
+            "PRSVM+ and TreeRankSVM did not come within 1% of the optimum of the lists, and two "
             "of three claims failed. Lists were then cut to a quarter and the limit doubled. That "
             "TreeRankSVM is slower than PRSVM+ too, which the paper says of Figures 5 and 6 "
             "together, failed on cadata in both runs.",

@@ -11,7 +11,7 @@ from reproduce.page import Claim, table
 
 Row = Mapping[str, Any]
 
-ALLOWED = 0.1  # of the numbers may lie outside: 5 % would by chance, were all else equal
+ALLOWED = 0.1  # of the numbers may lie outside: 5% would by chance, were all else equal
 AGREEMENT = "within the error bars"
 
 

@@ -1,4 +1,4 @@
-"""Whether a figure of ours agrees with a published one, both with an error of their own."""
+"""Whether our figure agrees with a published one, given the errors of both."""
 
 from __future__ import annotations
 

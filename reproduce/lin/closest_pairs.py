@@ -68,7 +68,7 @@ def draw_parts(round_: int, deviation: float, n_features: int) -> list[Part]:
 
 
 def accuracy(part: Part, w: Array) -> float:
-    """``n_c/(n_c + n_d)``, in per cent; scores do not tie here unless w = 0."""
+    """``n_c/(n_c + n_d)``, in percent; scores do not tie here unless w = 0."""
     X, y = part
     if not w.any():
         return 50.0

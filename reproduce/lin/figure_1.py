@@ -27,15 +27,15 @@ def reproduce(quick: bool) -> Page:
             Claim(
                 "They move to the left and become fewer with larger C.",
                 support.falls(reach) and support.falls(shares),
-                f"pairs with α > 0, per cent: {support.list_column(rows, support.SHARE)}.",
+                f"pairs with α > 0, percent: {support.list_column(rows, support.SHARE)}.",
             ),
             Claim(
                 "The 1-closest pairs alone are not enough.",
                 all(row[support.OF_CLOSEST] < 90 for row in rows),
-                f"their share of Σα, per cent: {support.list_column(rows, support.OF_CLOSEST)}.",
+                f"their share of Σα, percent: {support.list_column(rows, support.OF_CLOSEST)}.",
             ),
         ],
         [support.sizes(rows), *(laid_out(one) for one in tables)],
-        [*support.PROTOCOL, "the paper names C = 1; its larger values of C are not told"],
+        [*support.PROTOCOL, "the paper names C = 1; its larger values of C are not given"],
         {name: it for one in tables for name, it in one.pictures.items()},
     )

@@ -1,7 +1,7 @@
 """Closest and pruned pairs on five regression sets: Tables IV to VI of Lin et al. (2013).
 
 Pairwise accuracy of linear and RBF rankers trained on S closest and S random pairs, on twice as
-many and on all of them, beside SVR, over 20 random halves; all pairs with the RBF kernel on mg and
+many and on all of them, and SVR, over 20 random halves; all pairs with the RBF kernel on mg and
 space_ga, and with the linear one on space_ga, which the paper could not compute.
 """
 
@@ -91,7 +91,7 @@ def sizes(name: str, round_: int) -> tuple[int, int, int]:
 
 
 def measure(quick: bool, kernels: Sequence[str] = tuple(RANKERS)) -> list[Table]:
-    """Table VI, then Table IV or V with the squared hinge beside it for each kernel."""
+    """Table VI, then Table IV or V with the squared hinge as well, for each kernel."""
     rounds = range(2 if quick else ROUNDS)
     sets = ("mpg", "bodyfat") if quick else SETS
     try:
@@ -120,7 +120,7 @@ def rounds_of(kernel: str, name: str, rounds: range) -> range:
 
 
 def _is_cheap(kernel: str, method: str) -> bool:
-    """Whether the squared hinge is tried beside the paper's loss."""
+    """Whether the squared hinge is tried in addition to the paper's loss."""
     return method == TOTAL or (kernel == "linear" and method != SVR)
 
 

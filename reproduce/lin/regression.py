@@ -17,7 +17,7 @@ PROTOCOL = [
     "S: all pairs of neighboring labels of the training half, ties kept apart, which gives the "
     "paper's numbers of pairs (Table VI)",
     "SVR: target in units of its deviation, ε = 0.1, chosen by squared error; the paper's ε and "
-    "scaling are not told; of the numbers of Tables IV and V that do not agree, half are of SVR",
+    "scaling are not given; of the numbers of Tables IV and V that do not agree, half are of SVR",
     "cells without a number of the paper: it had too many pairs to finish training",
 ]
 

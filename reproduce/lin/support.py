@@ -18,7 +18,7 @@ PROTOCOL = [
     "another random half of bodyfat; RBF kernel with γ = 1/number of features, as the paper's; "
     "solved to a certified gap of 1e-4 by a solver that lists no pairs, the dual variables "
     "computed afterwards, where the paper took LIBSVM's",
-    "the paper prints figures without numbers; beside the hinge, its loss, stands the squared one",
+    "the paper prints figures without numbers; its loss is the hinge, shown with the squared hinge",
 ]
 
 
@@ -28,7 +28,7 @@ def found(quick: bool) -> Measurement:
 
 
 def sizes(rows: Sequence[dict[str, Any]]) -> Table:
-    """Pairs of the half beside the paper's."""
+    """The number of pairs of the half, and the paper's."""
     first = rows[0]
     return table(
         "Pairs of the training half",

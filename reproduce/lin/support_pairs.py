@@ -27,7 +27,7 @@ CS = (1.0, 100.0, 1000.0, 10000.0)  # the paper names C = 1 and larger ones
 NOISES = (0.0, 0.1, 1.0)
 NOISY_C = 1000.0
 TOL = 1e-4
-NEAR = 10  # order differences up to it are told apart from the 1-closest
+NEAR = 10  # order differences up to it are counted separately from the 1-closest
 
 
 def distribution(X: Array, y: Array, C: float, loss: str) -> tuple[SupportDistribution, float]:

@@ -35,7 +35,7 @@ FOLDS: dict[str, Callable[[int, str], Dataset]] = {
 GRID = 10.0 ** np.arange(-6.0, 0.1, 0.5)  # of λ
 SMALL = 1e-4
 SEEDS = (1, 2, 3)
-VERDICTS = ("within 1 % from", "best median", "median at the end")
+VERDICTS = ("within 1% from", "best median", "median at the end")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +126,8 @@ def _show(
         ["algorithm", *(f"10^{len(str(n)) - 1}" for n in decades), *VERDICTS],
         notes=[
             f"median (lowest–highest) of {len(seeds)} seeds; F* = {best:.6g}, {origin}; "
-            "within 1 %: all seeds, from there to the end",
-            "hybrid: each number of steps is a run of its own, planned for it",
+            "within 1%: all seeds, from there to the end",
+            "hybrid: each number of steps is a separate run, planned for it",
         ],
     )
     lines: dict[str, Any] = {}

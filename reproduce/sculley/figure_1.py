@@ -27,7 +27,7 @@ def reproduce(quick: bool) -> Page:
         claims=_claims(found, times),
         tables=[*map(laid_out, found.tables), *times],
         differences=[
-            "The figure is a picture: its text gives no numbers to set beside ours, but the "
+            "The paper prints the figure without numbers to compare with ours, but the "
             f"{PAPER_SECONDS} s of processor time that training takes.",
             "Of the sets of LETOR 3.0 and 4.0 there are MQ2008 and OHSUMED here (OHSUMED with the "
             "25 features of LETOR 2.0); MQ2007 and HP2003 are measured where their files are.",

@@ -51,7 +51,7 @@ def _official() -> single_queries.Case | None:
 
 
 def _beside(one: report.Table) -> Table:
-    """Our rows of the largest set beside the paper's."""
+    """Our rows of the largest set next to the paper's."""
     ours = {row["method"].split(", gap")[0]: row for row in rows(one)}
     cells = []
     for learner, (name, area, took) in PAPER.items():
@@ -62,7 +62,7 @@ def _beside(one: report.Table) -> Table:
         seconds = number(row["ms, index and steps"]) / 1e3
         cells.append([learner, name, row["test AUC"], area, f"{seconds:.4g}", took])
     return table(
-        f"{one.title.split(':')[0]} beside E311 of RCV1",
+        f"{one.title.split(':')[0]} next to E311 of RCV1",
         ["learner of the paper", "here", "ROC area", "paper", "train, s", "paper, s"],
         cells,
         [
@@ -135,9 +135,9 @@ def _claims(tables: list[report.Table], whole: list[Table]) -> list[Claim]:
 def _differences(found: Measurement) -> list[str]:
     return [
         "RCV1 with its topics cannot be had. A generated set of its size stands in for it "
-        "(804,414 bags of words, 47,236 features, 0.2 % positive, the paper's split); its best "
+        "(804,414 bags of words, 47,236 features, 0.2% positive, the paper's split); its best "
         "area is 0.99, not 0.9992. Official files are used where they are found.",
-        "Four real sets are measured beside it; they are smaller, and exact training takes "
+        "Four real sets are measured as well; they are smaller, and exact training takes "
         "milliseconds there.",
         "λ is chosen on validation rows, the paper's by cross-validation.",
         "Exact RankSVM is linrank's, certified to a relative gap of 1e-3, not SVM-perf.",

@@ -178,7 +178,7 @@ def _join_gaps(gaps: Mapping[str, float]) -> str:
 
 
 def laid_out(name: str, rows: Sequence[Row], found: Measurement) -> Table:
-    """Ours beside the thesis: pooled variants, and those that it does not have."""
+    """Ours next to the thesis: pooled variants, and those that it does not have."""
     is_same = name in PRINTED
     printed = PRINTED[name if is_same else "MQ2007"]
     cells = []
@@ -191,7 +191,7 @@ def laid_out(name: str, rows: Sequence[Row], found: Measurement) -> Table:
             ours, theirs, difference = against(float(row[measure]), paper, 4)
             method = f"{row['method']}, {row['queries']}, {row['penalty']}"
             cells.append([method, SHOWN[measure], ours, theirs, difference if is_same else "-"])
-    title = name if is_same else f"{name}, beside the thesis on MQ2007: other data"
+    title = name if is_same else f"{name}, next to the thesis on MQ2007: other data"
     notes = next(one.notes for one in found.tables if one.title.startswith(f"{name}: "))
     others = OTHERS[name if is_same else "MQ2007"]
     return table(

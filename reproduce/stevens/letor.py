@@ -63,7 +63,7 @@ def compare(name: str, folds: Sequence[Parts], quick: bool) -> Table:
         f"{name}: test measures, mean of {len(folds)} folds, parameters by NDCG@10 on validation",
         [
             *("method", "queries", "penalty", *MEASURES),
-            *("NDCG@10 less RankSVM's", "95 % interval", "non-zero", "chosen"),
+            *("NDCG@10 less RankSVM's", "95% interval", "non-zero", "chosen"),
         ],
         notes=[
             "interval: of the mean difference over the test queries of all folds, bootstrap; not "

@@ -1,4 +1,4 @@
-"""Figures 11 and 18: two models, one point a query."""
+"""Figures 11 and 18: two models, one point per query."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from reproduce.page import Measurement
 from reproduce.stevens import sparsity
 from reproduce.stevens.tasks import TASKS, Task
 
-OFFICIAL = "RCV1/rcv1_topics_train.svm"  # as LIBSVM has it: several labels a row
+OFFICIAL = "RCV1/rcv1_topics_train.svm"  # as LIBSVM has it: several labels per row
 RCV1 = "RCV1"
 INDUCTION, SEQUENTIAL, PAMIR = "domination, induction", "domination, l2", "PAMIR"
 FEWEST = 30  # rows of a topic

@@ -65,7 +65,7 @@ def found(name: str, quick: bool, folds: Callable[[], Sequence[Parts]]) -> Measu
 def levels(
     rows: Sequence[Mapping[str, Any]], paper: str, *, stand_in: str = "", note: str = ""
 ) -> Table:
-    """Means over the folds beside those of a table of the paper; no difference of other data."""
+    """Means over the folds next to those of a table of the paper; no difference of other data."""
     cells = []
     for row in rows:
         name = OURS.get(row["method"])
@@ -102,7 +102,7 @@ def differences(
     *,
     stand_in: str = "",
 ) -> Table:
-    """Gains over RankSVM beside the paper's; a star marks those that it calls significant."""
+    """Gains over RankSVM next to the paper's; a star marks those that it calls significant."""
     cells = []
     for row in rows:
         name = OURS[row["method"]]
@@ -120,14 +120,14 @@ def differences(
                     SHOWN[row["measure"]],
                     f"{float(row['difference']):+.4f}",
                 ),
-                *(row["95 % interval"], row["p, t test"], row["p, Holm"]),
+                *(row["95% interval"], row["p, t test"], row["p, Holm"]),
                 "-" if printed is None else f"{printed:+.4f}{mark}",
                 "-" if stand_in else shown[2],
             ]
         )
     return table(
         "Gain over RSVM (hinge)",
-        ["method", "measure", "ours", "95 % interval", "p", "p, Holm", "paper", "difference"],
+        ["method", "measure", "ours", "95% interval", "p", "p, Holm", "paper", "difference"],
         cells,
         ["*: significant by the paper's t test (p < 0.05)"],
     )
@@ -138,7 +138,7 @@ def claims(
 ) -> list[Claim]:
     """Each gain that the paper calls significant, MAP and NDCG apart.
 
-    Open where other data stand in: what they show is told, and decides nothing.
+    Open where other data stand in: what they show is reported but decides nothing.
     """
     made = []
     for method, name in ((BOX, FAC), (REGULARIZED, REG)):

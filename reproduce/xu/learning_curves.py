@@ -81,7 +81,7 @@ def by_iteration(data: Dataset, fits: dict[str, Any]) -> Table:
 
 
 def panels(fits: dict[str, Any], against: str) -> dict[str, dict[str, curves.Line]]:
-    """A panel an objective: they are not comparable. Without the start."""
+    """One panel per objective: they are not comparable. Without the start."""
     found: dict[str, dict[str, curves.Line]] = {}
     for name, fit in fits.items():
         values = fit.history["objective"]

@@ -193,8 +193,8 @@ def means(name: str, rows: Sequence[Row]) -> Table:
             f"stopped at a relative gap of {TOL_EXACT:g} (RankSVM) and {TOL_REGULARIZED:g} "
             f"(regularized), and when an epoch lowers f by less than {TOL_FACTORIZED:g} of it",
             "more candidates find more luck on the validation queries: the baselines have no fewer "
-            "than the others, and validation MAP stands beside the test MAP to tell",
-            f"factorized: mean of the seeds {_join(SEEDS)}, each with parameters of its own",
+            "than the others, and validation MAP is shown next to the test MAP",
+            f"factorized: mean of the seeds {_join(SEEDS)}, each with separate parameters",
             f"regularized, beyond {WIDE} features (MSLR): only C·pairs {SPARSE[1]:g} to "
             f"{SPARSE[4]:g} and λC {RIDGES[1]:g}, for time",
             "the grids of C are as first written, but for the values above 10^5, which were "
@@ -223,7 +223,7 @@ def tests(name: str, rows: Sequence[Row]) -> Table:
     found = [one for row in others for one in compare_rows(row, base)]
     table = Table(
         f"{name}: {len(base.by_query)} test queries, difference to {base.method}",
-        ["method", "measure", "difference", "95 % interval", "p, t test", "p, Holm"],
+        ["method", "measure", "difference", "95% interval", "p, t test", "p, Holm"],
         notes=[
             "paired by query over all folds; interval: bootstrap of the mean; t test two-sided; "
             f"Holm: corrected for the {len(found)} comparisons of this table",

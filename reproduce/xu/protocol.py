@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Row:
-    """A method on all folds; several runs differ by the seed, each with choices of its own."""
+    """A method on all folds; several runs differ by the seed, each with separate choices."""
 
     method: str
     runs: list[list[Outcome]]
@@ -64,13 +64,13 @@ class Row:
 
     @property
     def by_fold(self) -> Array:
-        """Test means, one row a fold, mean of the runs."""
+        """Test means, one row per fold, mean of the runs."""
         means = [[one.by_query.mean(axis=0) for one in folds] for folds in self.runs]
         return np.asarray(np.mean(means, axis=0))
 
     @property
     def by_run(self) -> Array:
-        """Test means, one row a run, mean of the folds."""
+        """Test means, one row per run, mean of the folds."""
         means = [[one.by_query.mean(axis=0) for one in folds] for folds in self.runs]
         return np.asarray(np.mean(means, axis=1))
 

@@ -208,7 +208,7 @@ def _duals(parts: Parts, C: float) -> list[DualMatrix]:
 def energies(parts: Parts, Cs: Sequence[float]) -> Table:
     """Queries by the share of their dimensions that keep so much of the energy of their duals."""
     data = parts["train"]
-    tenths = [f"-{10 * (k + 1)} %" for k in range(10)]
+    tenths = [f"-{10 * (k + 1)}%" for k in range(10)]
     table = Table(
         "Figure 2: training queries by Dim_t of RankSVM's duals, OHSUMED fold 1",
         ["C", "matrix", "energy", *tenths, "median Dim_t", "median, of the largest possible"],
@@ -217,8 +217,7 @@ def energies(parts: Parts, Cs: Sequence[float]) -> Table:
             "rows of the query; the last column: by the largest rank that its pairs allow",
             "shuffled: the same duals on random pairs of their query: what is low-rank in it is "
             "owed to the values and the shape, not to interactions",
-            "paper: at 90 % 16 queries up to 10 %, most up to 30 %; at 100 % nearly all of full "
-            "rank",
+            "paper: at 90% 16 queries up to 10%, most up to 30%; at 100% nearly all of full rank",
         ],
     )
     for C in Cs:
