@@ -1,6 +1,6 @@
 """Linear, additive and automatic rankers against boosted trees: ``rankers.py [--folder F]``.
 
-Prints the tables of docs/guide/rankers-that-win.md. Needs LightGBM and XGBoost, and the data that
+Prints the tables of docs/guide/better-rankers.md. Needs LightGBM and XGBoost, and the data that
 reproduce/README.md lists. What is measured is kept in the folder, so that a run that is stopped
 goes on where it was.
 """

@@ -178,7 +178,7 @@ def cells_by_row(text: str) -> dict[str, list[str]]:
 
 
 def test_the_table_of_the_readme_is_that_of_the_guide():
-    guide = cells_by_row((ROOT / "docs" / "guide" / "rankers-that-win.md").read_text())
+    guide = cells_by_row((ROOT / "docs" / "guide" / "better-rankers.md").read_text())
     shown = cells_by_row(README.read_text())
     assert len(shown) == 9
     assert shown == {name: guide[TABLE_OF_README.get(name, name)] for name in shown}
