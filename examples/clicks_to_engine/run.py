@@ -107,7 +107,7 @@ class Outcome:
     seed: int
     ranker: RankSVM  # the one that is exported
     propensity: Array  # as estimated
-    ndcg: dict[str, float]  # nDCG@10 of the true grades, by ranker
+    ndcg: dict[str, float]  # NDCG@10 of the true grades, by ranker
     gain: tuple[float, float]  # clicks per list, ips - naive: from the log, and its standard error
     true_gain: float
 
@@ -152,7 +152,7 @@ def true_clicks(test: Traffic, scores: Array) -> float:
 def table(outcomes: list[Outcome]) -> str:
     """One line per seed, as Markdown."""
     names = list(outcomes[0].ndcg)
-    head = ["seed", *(f"nDCG@10 {name}" for name in names), "ips - naive, from the log", "true"]
+    head = ["seed", *(f"NDCG@10 {name}" for name in names), "ips - naive, from the log", "true"]
     lines = [head, ["---"] * len(head)]
     for o in outcomes:
         gain = f"{o.gain[0]:+.3f} ± {o.gain[1]:.3f}"
