@@ -1,7 +1,7 @@
 """One query of 10^7 rows and 4 features: products, points and fits, and their memory.
 
 Labels of two levels (AUC), of 10^5, and all distinct. Memory is the peak of the resident set above
-what there was before, by the bytes of the scores, 8 a row (Linux only).
+what there was before, by the bytes of the scores, 8 per row (Linux only).
 """
 
 from __future__ import annotations

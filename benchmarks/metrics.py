@@ -3,7 +3,7 @@
 The rivals of metrics: a Python loop over scikit-learn, and over plain NumPy, once per query and
 measure; and ir_measures (its pytrec_eval provider) and ranx, which take dictionaries of
 dictionaries. Loops and ir_measures are timed on a sample of the queries and extrapolated, ranx on
-all. Turning arrays into dictionaries and objects is timed apart.
+all. Turning arrays into dictionaries and objects is timed separately.
 
 The rival of `linrank.compare` is a loop over scipy.stats: permutation_test and bootstrap (in
 batches, to stay within memory) and ttest_rel for every method and metric. It is timed on one of the

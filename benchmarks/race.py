@@ -256,7 +256,7 @@ TRON = ours(PublishedRankSVM, prepare=as_published, solver="tron")
 @dataclass(frozen=True)
 class Entry:
     """A problem in a race: its C (or share of the largest alpha), the least ratio that is asked of
-    the methods beside linrank's, and the seconds that each of these may take."""
+    the other methods, and the seconds that each of these may take."""
 
     strength: float = 1.0
     asked: float | None = None

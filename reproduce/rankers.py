@@ -175,7 +175,7 @@ def choose_C(X: Any, y: Array, qid: Array) -> Any:
 
 
 def sklearn_boosting(X: Any, y: Array, qid: Array) -> Any:
-    """Trees on the labels, which know of no queries: what scikit-learn has for ranking."""
+    """Trees on the labels, without queries: what scikit-learn has for ranking."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(random_state=0).fit(X, y)
@@ -283,7 +283,7 @@ def show(title: str, columns: list[str], rows: list[list[str]]) -> None:
     print(f"\n### {title}\n\n{Table(laid_out, rows).to_markdown()}", flush=True)
 
 
-def tell(sets: tuple[Set, ...], methods: dict[str, Fit], found: dict[Any, Any]) -> None:
+def print_means(sets: tuple[Set, ...], methods: dict[str, Fit], found: dict[Any, Any]) -> None:
     """Means over the folds, and seconds of a fit."""
     for title, cell in (
         ("Mean of the metric over the folds", lambda r: f"{np.mean(r['folds']):.4f}"),
@@ -324,11 +324,11 @@ def main() -> None:
     for name in METHODS:
         if name == AUTO:
             found |= {(one, m): measure(folder, one, LINEAR, m) for one in HARDER for m in LINEAR}
-            tell(HARDER, LINEAR, found)
+            print_means(HARDER, LINEAR, found)
         for one in reversed(SETS):
             found[one, name] = measure(folder, one, METHODS, name)
     found |= {(one, m): measure(folder, one, ON_LABELS, m) for one in SETS for m in ON_LABELS}
-    tell(SETS, {**METHODS, **ON_LABELS}, found)
+    print_means(SETS, {**METHODS, **ON_LABELS}, found)
     for one in SETS:
         test(one, found)
     loads = [json.loads(f.read_text()).get("load", 0.0) for f in folder.glob("*.json")]

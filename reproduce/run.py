@@ -89,13 +89,13 @@ def _run(name: str, paper: Paper, script: Script, options: argparse.Namespace) -
     if folder is not None:
         page.write(folder, name, paper.citation, origin)
     if folder == RESULTS:
-        tell(DOCS, name, page.verdict)
+        update_verdict(DOCS, name, page.verdict)
     print(page.markdown(name, paper.citation, origin), flush=True)
     return True
 
 
-def tell(docs: Path, name: str, verdict: str) -> None:
-    """Put the verdict into the row of the documentation; its words remain those of a person."""
+def update_verdict(docs: Path, name: str, verdict: str) -> None:
+    """Put the verdict into the row of the documentation; the words stay as written by hand."""
     lines = docs.read_text(encoding="utf-8").splitlines()
     for k, line in enumerate(lines):
         if line.startswith(f"| `{name}` |"):
