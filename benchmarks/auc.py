@@ -1,6 +1,6 @@
 """Test AUC of linear models on real binary sets: RankSVM against scikit-learn, tuned alike.
 
-A third of the rows (of the queries, in KDD04, which are then forgotten: all rows are one query)
+A third of the rows (in KDD04 a third of the queries, then joined into one)
 trains, a third chooses among 13 values of C by AUC, a third tests; three splits. Scikit-learn's C
 multiplies a sum over rows, so RankSVM gets n times it on the mean over the pairs.
 """
@@ -53,7 +53,7 @@ def measure(quick: bool) -> list[Table]:
         for title, make in MODELS.items():
             start = time.process_time()
             seeds = SPLITS[:1] if quick else SPLITS
-            found = [tuned(make, X, y, split(group, seed)) for seed in seeds]
+            found = [tune_C(make, X, y, split(group, seed)) for seed in seeds]
             taken = time.process_time() - start
             test, chosen = zip(*found, strict=True)
             values = " ".join(f"{value:.4f}" for value in test)
@@ -93,7 +93,7 @@ def split(group: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray((3 * place // len(ids))[code])
 
 
-def tuned(
+def tune_C(
     make: Callable[[float, int], Any], X: Any, y: np.ndarray, part: np.ndarray
 ) -> tuple[float, float]:
     """Test AUC of the C with the best AUC on the validation rows, and that C."""

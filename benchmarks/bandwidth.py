@@ -32,7 +32,7 @@ def products(quick: bool) -> Table:
     table = Table(
         "Fused Hessian product against the read peak, GB/s of the float32 matrix",
         ["set", "matrix, MB", "threads", "product, ms", "product", "read peak", "share"],
-        notes=["read peak: the best of sum, dot and matrix-vector product; target on b: 60 %"],
+        notes=["read peak: the best of sum, dot and matrix-vector product; target on b: 60%"],
     )
     for name in SETS:
         data = problems.load(name, 0.05 if quick else 1.0)
@@ -51,7 +51,7 @@ def _add_product(table: Table, name: str, data: Any, w: Any, n_threads: int) -> 
     rate = nbytes / statistics.median(times)
     table.add(
         name, round(nbytes / 1e6), n_threads, spread(times, 1e-3),
-        f"{rate / 1e9:.1f}", f"{peak / 1e9:.1f}", f"{100 * rate / peak:.0f} %",
+        f"{rate / 1e9:.1f}", f"{peak / 1e9:.1f}", f"{100 * rate / peak:.0f}%",
     )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def read_time(X: Any, n_threads: int) -> float:
 
 FEATURES = (8, 12, 16, 24, 46, 64, 136, 300, 700, 1000)
 BATCH = 1 << 16  # rows
-TARGET = 60  # per cent
+TARGET = 60  # percent
 
 
 def scoring(quick: bool) -> list[Table]:
@@ -88,7 +88,7 @@ def scoring(quick: bool) -> list[Table]:
         "Scoring on one core, GB/s of the float32 rows",
         ["features", "rows", "read peak", "in batches", "share", "whole", "share "],
         notes=[
-            f"batches of {BATCH:,} rows; target: {TARGET} % of the read peak",
+            f"batches of {BATCH:,} rows; target: {TARGET}% of the read peak",
             "read peak: the best of sum, dot and matrix-vector product",
         ],
     )
@@ -131,7 +131,7 @@ def _add_scores(speed: Table, others: Table, n_features: int, n_rows: int) -> No
 
 
 def _share(value: float) -> str:
-    return f"{100 * value:.0f} %{'' if 100 * value >= TARGET else ' (MISSED)'}"
+    return f"{100 * value:.0f}%{'' if 100 * value >= TARGET else ' (MISSED)'}"
 
 
 def _in_batches(model: LinearModel, X: Any) -> None:

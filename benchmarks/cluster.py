@@ -1,8 +1,8 @@
-"""Training on a cluster of processes: what a round adds, a second worker brings, a loss costs.
+"""Training on a cluster of processes: the overhead of a round, a second worker, a lost worker.
 
 Real `distributed` workers, a process of one thread each, on this machine: bytes travel over the
 loopback. Rows are made on the workers, in the shape of MSLR-WEB30K (136 float32 features, 120 rows
-a query).
+per query).
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def measure(quick: bool) -> list[Table]:
     )
     sizes = [size / 20 if quick else size for size in PARTITIONS]
     for n_workers in (1, 2):
-        with running(n_workers) as client:
+        with start_client(n_workers) as client:
             for size in sizes:
                 _add_overhead(overhead, client, n_workers, size)
-    with running(2) as client:
+    with start_client(2) as client:
         moved = _repair(client, quick)
         lost = _lost_worker(client, quick)
     return [overhead, _two_workers(quick), moved, lost]
@@ -103,7 +103,7 @@ def _two_workers(quick: bool) -> Table:
     )
     found = {}
     for n_workers in (1, 2):
-        with running(n_workers) as client:
+        with start_client(n_workers) as client:
             data = on_workers(client, dense_block, n_blocks, n_rows)
             parts = data
             capacity = parts.capacity
@@ -128,7 +128,7 @@ def _two_workers(quick: bool) -> Table:
 
 def _fit(chunks: Any, capacity: int) -> tuple[float, float, float, float, int]:
     """Seconds of a fit, of its products, of its points and of its start; rounds."""
-    timed = Timed(chunks)
+    timed = TimedGathering(chunks)
     started = time.perf_counter()
     train_chunks(timed, RECIPE, C=C, tol=1e-6, n_threads=2, capacity=capacity)
     whole = time.perf_counter() - started
@@ -174,7 +174,7 @@ def _ready(futures: Any) -> None:
 
 
 def _lost_worker(client: Any, quick: bool) -> Table:
-    """SIGKILL in the middle of a round: what the round then takes."""
+    """SIGKILL in the middle of a round: how long the round then takes."""
     n_blocks, n_rows = 8, 9_600 if quick else 120_000
     table = Table(
         f"A worker killed in a round: {n_blocks} partitions of {n_rows * ROW / 1e6:.0f} MB",
@@ -210,8 +210,8 @@ def _lost_worker(client: Any, quick: bool) -> Table:
 
 
 @contextmanager
-def running(n_workers: int, n_threads: int = 1) -> Iterator[Client]:
-    """A client of so many worker processes."""
+def start_client(n_workers: int, n_threads: int = 1) -> Iterator[Client]:
+    """A client with that many worker processes."""
     with (
         LocalCluster(
             n_workers=n_workers,
@@ -244,7 +244,7 @@ def dense_block(number: int, n_rows: int, n_features: int = N_FEATURES) -> tuple
 def sparse_block(
     number: int, n_rows: int, n_features: int, entries: int
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """The same with so many non-zeros a row, frequent columns first as the words of texts are."""
+    """The same, sparse: non-zeros per row, frequent columns first, like the words of texts."""
     rng = np.random.default_rng([6, number])
     place = (np.arange(entries) + rng.random((n_rows, entries), dtype=np.float32)) / entries
     columns = ((n_features - entries) * place**3).astype(np.int32) + np.arange(entries, dtype="i4")
@@ -281,7 +281,7 @@ def chunk_of(made: Sequence[Any]) -> Chunk:
     return RankRecipe().chunk(Dataset.of(X, y, qid=qid))
 
 
-class Timed:
+class TimedGathering:
     """A gathering whose rounds are timed: ``rounds`` are (kind, seconds)."""
 
     def __init__(self, gathering: Any) -> None:

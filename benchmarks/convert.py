@@ -1,6 +1,6 @@
 """Text to a store: MB/s by threads and by order of the rows, against reading it and copying it.
 
-The text is the training part of the MSLR sample repeated with query ids of its own each time (or,
+The text is the training part of the MSLR sample repeated, with new query ids each time (or,
 without the real data, generated rows of the same shape); it is in the page cache. `load` reads the
 same file into memory, the copy writes it again as it is, and both end on the disk as a store does:
 the time until the system has it there counts. Peak memory is that of a process that converts.
@@ -78,15 +78,15 @@ def write_text(path: Path, megabytes: float, shuffled: bool) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """The file again, on the disk."""
+    """Copy the file and force it to the disk."""
     shutil.copyfile(source, target)
     descriptor = os.open(target, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
 
 
-def timed(call: Callable[[], object], repeat: int) -> tuple[list[float], list[float]]:
-    """(seconds on the wall, seconds of processors) of each call."""
+def time_calls(call: Callable[[], object], repeat: int) -> tuple[list[float], list[float]]:
+    """(wall-clock seconds, processor seconds) of each call."""
     wall, processors = [], []
     for _ in range(repeat):
         begin, before = time.perf_counter(), time.process_time()
@@ -127,7 +127,7 @@ def measure_file(table: report.Table, source: Path, target: Path, order: str, re
     size = source.stat().st_size / 1e6
 
     def add(what: str, threads: Any, call: Callable[[], object], note: str = "") -> None:
-        wall, processors = timed(call, repeat)
+        wall, processors = time_calls(call, repeat)
         rates, used = [size / t for t in wall], size / float(np.median(processors))
         shown = note
         if what.startswith("convert") and threads == 2 and order == "together":

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields
 GROUP = 8  # results that one task on the cluster adds
 AT_CLIENT = 8 << 20  # bytes of results, chunk by chunk, up to which the client adds them
 INLINE = 1 << 16  # bytes of an argument that travels with every task, of a result with each
-STATE_OF_A_ROW = 40  # bytes beside its features: sorted scores and what the sweep found
+STATE_OF_A_ROW = 40  # bytes in addition to its features: sorted scores and results of the sweep
 ROW_BESIDE = 24  # label, level, place in the order
-GIANT_VECTORS = 18  # of 8 bytes a row, at the client, during a fit (benchmarks/giant.py)
+GIANT_VECTORS = 18  # of 8 bytes per row, at the client, during a fit (benchmarks/giant.py)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Cluster:
     n_chunks : int
         Partitions.
     network : float or None
-        Bytes a second between any two machines; None on one machine.
+        Bytes per second between any two machines; None on one machine.
     is_shared : bool
         Whether all workers are in one memory, so that they crowd each other.
     """
@@ -156,7 +156,7 @@ class Prediction:
     n_bytes : float
         That travel.
     n_messages : float
-        Tasks and their answers: four to a task.
+        Tasks and their answers: four per task.
     """
 
     work: float = 0.0
@@ -192,16 +192,16 @@ def predict_round(data: Data, cluster: Cluster, kind: str, c: Constants) -> Pred
     work = share * row_seconds(data, kind, c) + n_held * data.n_features * c.feature
     work *= cluster.slowdown(c.crowding) / cluster.n_threads
     result = data.vector * (data.n_features if kind == "hessian" else 1)
-    # Of a product ``w`` goes out beside ``v``, unless it is large: then it is there already.
+    # A product sends ``w`` and ``v``, unless they are large: then ``w`` is there already.
     n_arguments = 2 if kind == "product" and data.vector <= INLINE else 1
     out = _sent(data.vector, cluster, c).times(n_arguments)
-    return Prediction(work) + out + _summed(result, cluster, c)
+    return Prediction(work) + out + _sum_cost(result, cluster, c)
 
 
 def predict(data: Data, cluster: Cluster, rounds: Rounds, c: Constants) -> Prediction:
     """A fit: the sample and its solution at the client, then rounds of each kind."""
     total = Prediction(work=rounds.sample * c.sample, latency=rounds.before * c.round)
-    total += _replied(rounds.sample * data.row_bytes, cluster, c)
+    total += _reply_cost(rounds.sample * data.row_bytes, cluster, c)
     for kind, n in (
         ("point", rounds.points),
         ("hessian", rounds.hessians),
@@ -212,7 +212,7 @@ def predict(data: Data, cluster: Cluster, rounds: Rounds, c: Constants) -> Predi
 
 
 def predict_loading(data: Data, cluster: Cluster, c: Constants) -> float:
-    """Seconds until a store on shared disk, or one disk a worker, is chunks in memory."""
+    """Seconds until a store on shared disk, or one disk per worker, is chunks in memory."""
     share = data.n_bytes / cluster.n_workers
     ready = c.loaded * cluster.slowdown(c.crowding) / cluster.n_threads
     return share * max(c.disk, ready) + c.task * 3 * cluster.n_chunks
@@ -248,7 +248,7 @@ def predict_giant(data: Data, cluster: Cluster, kind: str, c: Constants) -> Pred
     there = predict_round(data, cluster, kind, c)
     travels = 8.0 * data.n_rows
     sweep = data.n_rows * (c.sweep_product if kind == "product" else c.sweep_point)
-    both = _replied(travels, cluster, c)
+    both = _reply_cost(travels, cluster, c)
     both += Prediction(traffic=travels * _byte(c.sent, cluster), n_bytes=travels)
     return there + Prediction(work=sweep, latency=there.latency) + both
 
@@ -261,7 +261,7 @@ def memory_of_worker(data: Data, cluster: Cluster) -> float:
 
 
 def least_for(efficiency: float, data: Data, n_workers: int, c: Constants) -> float:
-    """Bytes of rows a worker of one thread at which a product spends that share of time on them."""
+    """Bytes of rows per single-threaded worker at which a product spends that share on them."""
     cluster = Cluster(n_workers, 1, n_workers)
     idle = predict_round(Data(0, data.n_features, data.entries, data.is_sparse), cluster,
                          "product", c).seconds  # fmt: skip
@@ -274,7 +274,7 @@ def _byte(seconds: float, cluster: Cluster) -> float:
     return seconds + (0.0 if cluster.network is None else 1.0 / cluster.network)
 
 
-def _replied(n_bytes: float, cluster: Cluster, c: Constants) -> Prediction:
+def _reply_cost(n_bytes: float, cluster: Cluster, c: Constants) -> Prediction:
     return Prediction(traffic=n_bytes * _byte(c.reply, cluster), n_bytes=n_bytes)
 
 
@@ -288,13 +288,13 @@ def _sent(n_bytes: int, cluster: Cluster, c: Constants) -> Prediction:
     return Prediction(latency=c.round / 2, traffic=one + spread, n_bytes=n * n_bytes)
 
 
-def _summed(n_bytes: int, cluster: Cluster, c: Constants) -> Prediction:
+def _sum_cost(n_bytes: int, cluster: Cluster, c: Constants) -> Prediction:
     """Results added: chunk by chunk at the client where they are small, else on the cluster."""
     n, n_chunks = cluster.n_workers, cluster.n_chunks
     if n_bytes <= INLINE or n_chunks * n_bytes <= AT_CLIENT:
         n_tasks = min(n, n_chunks)
         latency = c.round + c.task * (n_tasks - 1)
-        replies = _replied(n_chunks * n_bytes, cluster, c)
+        replies = _reply_cost(n_chunks * n_bytes, cluster, c)
         return replies + Prediction(latency=latency, n_messages=4 * n_tasks)
     n_tasks, moved, seconds, n_parts = n_chunks, 0.0, 0.0, n_chunks
     while n_parts > 1:
@@ -304,4 +304,4 @@ def _summed(n_bytes: int, cluster: Cluster, c: Constants) -> Prediction:
         moved += n_groups * n_moved * n_bytes
         n_tasks, n_parts = n_tasks + n_groups, n_groups
     added = Prediction(traffic=seconds, n_bytes=moved, n_messages=4 * n_tasks)
-    return added + _replied(n_bytes, cluster, c) + Prediction(latency=c.round + c.task * n_tasks)
+    return added + _reply_cost(n_bytes, cluster, c) + Prediction(latency=c.round + c.task * n_tasks)

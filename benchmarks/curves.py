@@ -52,8 +52,8 @@ def _draw_line(ax: Any, line: Line, i: int, name: str) -> None:
     ax.plot(seconds, values, style, color=color, marker=".", markersize=3, lw=1, label=name)
 
 
-def thinned(states: Sequence[Any], n_most: int = 40) -> list[Any]:
-    """At most that many of them, denser at the beginning, first and last included."""
+def thin(states: Sequence[Any], n_most: int = 40) -> list[Any]:
+    """At most ``n_most`` states, denser at the beginning, with the first and the last."""
     n = len(states)
     if n <= n_most:
         return list(states)

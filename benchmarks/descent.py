@@ -1,7 +1,7 @@
-"""Steps of stochastic pairwise descent a second: against the loops of sofia-ml, and its floors.
+"""Steps per second of stochastic pairwise descent, against sofia-ml's loops and lower bounds.
 
 One thread, CPU seconds, both sides of a ratio in turn and the best of several runs. Sets: a fits in
-the caches, c does not, rcv1 has 75 non-zeros a row. The baseline is `rivals/sofia.py`.
+the caches, c does not, rcv1 has 75 non-zeros per row. The baseline is `rivals/sofia.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Run = Callable[[int], object]  # takes that many steps
 def measure(quick: bool) -> list[Table]:
     seconds = 0.02 if quick else 0.5
     race = Table(
-        "Million steps a second, one thread, against the loops of sofia-ml",
+        "Million steps per second, one thread, against the loops of sofia-ml",
         [
             *("set", "algorithm", "updates", "rank loop", "query-level", "ratio", "pairs", "ratio"),
             *("roc loop", "roc", "ratio"),
@@ -45,7 +45,7 @@ def measure(quick: bool) -> list[Table]:
         ],
     )
     floors = Table(
-        "Nanoseconds a step against the floors",
+        "Nanoseconds per step against the floors",
         [
             *("set", "algorithm", "whole", "arithmetic", "no update", "update", "sampling"),
             "whole / (arithmetic + sampling)",
@@ -57,7 +57,7 @@ def measure(quick: bool) -> list[Table]:
         ],
     )
     grids = Table(
-        "Grids of λ in one pass: nanoseconds a step and model",
+        "Grids of λ in one pass: nanoseconds per step and model",
         ["set", "one model", *(f"{n} models" for n in GRIDS), *(f"gain of {n}" for n in GRIDS)],
         notes=["pegasos, λ from 1e-6 to 1e-1; gain: against as many runs of one model"],
     )
@@ -70,7 +70,7 @@ def measure(quick: bool) -> list[Table]:
 
 
 def paces(runs: Mapping[str, Run], seconds: float) -> dict[str, float]:
-    """Seconds a step of each, in turn, the best of `REPEAT` runs of about that many seconds."""
+    """Seconds per step of each, in turn, the best of `REPEAT` runs of about that many seconds."""
     sizes = {}
     for name, run in runs.items():
         n_steps, taken = BATCH, 0.0
@@ -133,7 +133,7 @@ def _rival_run(rival: Sofia, algorithm: str, loop: str) -> Run:
 def _updates(data: Dataset, sampler: PairSampler, algorithm: str, seconds: float) -> str:
     descent = Descent(data.n_features, [learner(algorithm)])
     descent.run(data.rows, sampler, round(seconds * 2e6))
-    return f"{100 * share_of_updates(descent):.0f} %"
+    return f"{100 * share_of_updates(descent):.0f}%"
 
 
 # ---- floors -------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _add_floors(table: Table, name: str, data: Dataset, seconds: float) -> None:
             "whole": lambda n, whole=whole: whole.run(data.rows, sampler, n),
             "quiet": _few_rows(data, algorithm, is_quiet=True),
             "busy": _few_rows(data, algorithm, is_quiet=False),
-            "sampling": _repeated(lambda: sampler.core.draw(random, BATCH)),
+            "sampling": _repeat(lambda: sampler.core.draw(random, BATCH)),
         }
         pace = {key: 1e9 * taken for key, taken in paces(runs, seconds).items()}
         share = share_of_updates(whole)
@@ -179,7 +179,7 @@ def _few_rows(data: Dataset, algorithm: str, *, is_quiet: bool) -> Run:
         # So late that w does not shrink any more, in a ball so large that nothing is projected.
         rule = Learner(algorithm, alpha=1e-12, first_step=1e12)
         descent.become(0, rule, _separator(rows, data.n_features))
-    return _repeated(lambda: descent.step(rows, winners, losers))
+    return _repeat(lambda: descent.step(rows, winners, losers))
 
 
 def _separator(rows: DenseRows | CsrRows, n_features: int) -> np.ndarray:
@@ -190,7 +190,7 @@ def _separator(rows: DenseRows | CsrRows, n_features: int) -> np.ndarray:
     return np.linalg.lstsq(X[:, :n_features], target, rcond=None)[0]
 
 
-def _repeated(call: Callable[[], object]) -> Run:
+def _repeat(call: Callable[[], object]) -> Run:
     def run(n_steps: int) -> None:
         for _ in range(n_steps // BATCH):
             call()
@@ -217,7 +217,7 @@ def _add_grids(table: Table, name: str, data: Dataset, seconds: float) -> None:
 
 
 def _separate(data: Dataset, sampler: PairSampler, seconds: float) -> float:
-    """Nanoseconds a step of one model, in the mean over the grid."""
+    """Nanoseconds per step of one model, in the mean over the grid."""
     grid: Any = np.logspace(-6, -1, GRIDS[0])
     runs = {str(alpha): stepping(data, sampler, Learner("pegasos", float(alpha))) for alpha in grid}
     return 1e9 * float(np.mean(list(paces(runs, seconds / 4).values())))

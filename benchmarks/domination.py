@@ -46,14 +46,14 @@ def load(name: str) -> Dataset:
     return problems.load(name)
 
 
-def thinned(data: Dataset, n_rows: int) -> Dataset:
+def thin_rows(data: Dataset, n_rows: int) -> Dataset:
     """Rows spread over the whole set, for a quick run."""
     step = max(1, data.n_rows // n_rows)
     return data.select(np.arange(data.n_rows) % step == 0)
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedFit:
     """A fit and the CPU seconds it took."""
 
     result: Result
@@ -84,19 +84,23 @@ class Timed:
         return float(self.all_epochs[max(1, there[0]) if len(there) else -1])
 
 
-def timed(data: Dataset, limit: float = np.inf, goal: float = -np.inf, **options: Any) -> Timed:
+def time_fit(
+    data: Dataset, limit: float = np.inf, goal: float = -np.inf, **options: Any
+) -> TimedFit:
     """Fit on one thread until the tolerance, ``F <= goal`` or the limit of CPU seconds."""
     watch = Watch(limit, goal)
     result = train(data, n_jobs=1, max_iter=10**6, callback=watch, **options)
-    return watch.timed(result)
+    return watch.stop(result)
 
 
-def swept(data: Dataset, limit: float, curvature: str, tol: float, **options: Any) -> Timed:
+def time_sweeps(
+    data: Dataset, limit: float, curvature: str, tol: float, **options: Any
+) -> TimedFit:
     """The same by sweeps alone, without the Newton steps that `train` makes between them."""
     watch = Watch(limit)
     descent = Descent(make_problem(data, n_jobs=1, **options), curvature=curvature)
     result = descend(descent, tol=tol, max_iter=10**6, log=Log(watch))
-    return watch.timed(result)
+    return watch.stop(result)
 
 
 class Watch:
@@ -110,8 +114,8 @@ class Watch:
         self.reached = state["objective"] <= self.goal
         return self.reached or time.process_time() - self.start > self.limit
 
-    def timed(self, result: Result) -> Timed:
-        return Timed(result, time.process_time() - self.start, self.reached or result.converged)
+    def stop(self, result: Result) -> TimedFit:
+        return TimedFit(result, time.process_time() - self.start, self.reached or result.converged)
 
 
 def part_of(data: Dataset, shares: tuple[float, ...] = (0.5, 0.25, 0.25)) -> Array:
@@ -121,7 +125,7 @@ def part_of(data: Dataset, shares: tuple[float, ...] = (0.5, 0.25, 0.25)) -> Arr
     return np.searchsorted(np.cumsum(shares)[:-1], place, side="right")
 
 
-def measured(data: Dataset, w: Array) -> Array:
+def evaluate_weights(data: Dataset, w: Array) -> Array:
     """The measures of a model, in the order of MEASURES."""
     found = evaluate(
         data.labels, data.X @ w, qid=data.qid, metrics=MEASURES, convention=TIES, n_jobs=1
@@ -138,7 +142,7 @@ def measure(quick: bool) -> list[Table]:
             tables[0].notes.append(f"{name} skipped: {absent}")
             continue
         if quick:
-            data = thinned(data, 2_000)
+            data = thin_rows(data, 2_000)
         for penalty, alpha, label in cases(data):
             case = Case(name, data, penalty, alpha, label)
             compare_curvatures(tables[0], case, 1.0 if quick else LIMIT)
@@ -190,9 +194,9 @@ def curvature_table() -> Table:
 
 def compare_curvatures(table: Table, case: Case, limit: float) -> None:
     """A row of the table."""
-    full = timed(case.data, 10 * limit, solver="coordinate", tol=GAP, **case.options)
+    full = time_fit(case.data, 10 * limit, solver="coordinate", tol=GAP, **case.options)
     fits = {
-        curvature: swept(case.data, limit, curvature, GAP, **case.options)
+        curvature: time_sweeps(case.data, limit, curvature, GAP, **case.options)
         for curvature in CURVATURES
     }
     cells: list[str] = []
@@ -208,11 +212,11 @@ def compare_curvatures(table: Table, case: Case, limit: float) -> None:
     table.add(*case.cells, full.n_nonzero, *shown, *cells, *ratios)
 
 
-def _sweeps(fit: Timed) -> int:
+def _sweeps(fit: TimedFit) -> int:
     return int(fit.result.history["n_sweeps"][-1])
 
 
-def _ratio(other: Timed, best: Timed, lowest: float, target: float | None) -> str:
+def _ratio(other: TimedFit, best: TimedFit, lowest: float, target: float | None) -> str:
     """Epochs to the tolerance; to a common F where one of them did not get so far.
 
     That is the higher of their last ones, given by how far it is above the lowest known.
@@ -236,8 +240,8 @@ def newton_table() -> Table:
 
 
 def compare_newton(table: Table, case: Case) -> None:
-    newton = timed(case.data, solver="newton", tol=1e-9, **case.options)
-    descent = timed(case.data, 60.0, solver="coordinate", tol=1e-9, **case.options)
+    newton = time_fit(case.data, solver="newton", tol=1e-9, **case.options)
+    descent = time_fit(case.data, 60.0, solver="coordinate", tol=1e-9, **case.options)
     one, two = newton.result, descent.result
     difference = abs(one.value / two.value - 1)
     apart = float(np.linalg.norm(one.w - two.w) / np.linalg.norm(one.w))

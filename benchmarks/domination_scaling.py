@@ -1,4 +1,4 @@
-"""What a sweep of coordinate descent costs a non-zero, from 10^4 to 10^7 rows.
+"""What a sweep of coordinate descent costs per non-zero, from 10^4 to 10^7 rows.
 
 The rows of a smaller set are the first ones of the largest. Sparse rows have ten non-zeros among a
 thousand features, dense ones ten features; a query has 10 rows, 1000, or all of them, in three
@@ -62,7 +62,7 @@ class Rows:
         return Queries.of(np.searchsorted(cuts, utility).astype(np.float64), group=sizes)
 
 
-def made(kind: str, n_rows: int) -> Rows:
+def make_rows(kind: str, n_rows: int) -> Rows:
     """Normal values; non-zero j of a sparse row in the j-th tenth of the features."""
     rng = np.random.default_rng(2010)
     values = rng.standard_normal((n_rows, PER_ROW), dtype=np.float32)
@@ -83,7 +83,7 @@ def measure(quick: bool) -> list[Table]:
     tables = []
     for kind in N_FEATURES:
         table = Table(
-            f"Coordinate descent, {kind}: ns a non-zero and sweep, {PER_ROW} non-zeros a row",
+            f"Coordinate descent, {kind}: ns per non-zero and sweep, {PER_ROW} non-zeros per row",
             [
                 "rows of a query",
                 "layers",
@@ -103,7 +103,7 @@ def measure(quick: bool) -> list[Table]:
                 "are ten times as many",
             ],
         )
-        rows = made(kind, sizes[-1])
+        rows = make_rows(kind, sizes[-1])
         columns = {n: _columns(table, rows, n) for n in sizes}
         reads = {n: floor(rows, n) for n in sizes}
         for length in LENGTHS:
@@ -122,12 +122,12 @@ def _columns(table: Table, rows: Rows, n: int) -> _core.Columns:
     columns = _core.columns(rows.first(n).core, None, 1)
     taken = time.process_time() - start
     each = 1e9 * taken / (n * PER_ROW)
-    table.notes.append(f"{n:,} rows by columns, once: {taken:.2g} s, {each:.2g} ns a non-zero")
+    table.notes.append(f"{n:,} rows by columns, once: {taken:.2g} s, {each:.2g} ns per non-zero")
     return columns
 
 
 def floor(rows: Rows, n: int) -> float:
-    """Seconds a non-zero to copy a line of memory for each, column after column."""
+    """Seconds per non-zero to copy a line of memory for each, column after column."""
     lines, first = np.zeros((n, 8)), rows.columns
     entries = np.arange(n) if first is None else np.argsort(first[:n, 0], kind="stable")
     entries = entries[: MOST // PER_ROW]
@@ -152,7 +152,7 @@ def _add(
         n_features = len(rows.values[0]) if rows.columns is None else N_FEATURES["sparse"]
         stride = 10 if n * PER_ROW > MOST and n_features > 100 else 1
         swept = np.arange(0, n_features, stride)
-        sweeps = list(timed(matrix, queries, np.zeros(n_features), swept))[1:]
+        sweeps = list(time_sweeps(matrix, queries, np.zeros(n_features), swept))[1:]
         times = [stride * taken / (n * PER_ROW) for taken in sweeps]
         middle = float(np.median(times))
         smallest = middle if smallest is None else smallest
@@ -168,7 +168,9 @@ def _add(
         )
 
 
-def timed(columns: _core.Columns, queries: Queries, w: Array, swept: Array) -> Iterator[float]:
+def time_sweeps(
+    columns: _core.Columns, queries: Queries, w: Array, swept: Array
+) -> Iterator[float]:
     """CPU seconds of each sweep."""
     state = _core.coordinates(columns, Layering(queries).core, None)
     for _ in range(1 + N_SWEEPS):
@@ -183,7 +185,7 @@ def _lines(table: Table) -> dict[str, list[tuple[float, float]]]:
     """(rows, ns) of each kind of queries."""
     found: dict[str, list[tuple[float, float]]] = {}
     for row in table.rows:
-        title = f"{row[0]} rows a query, {row[1]} layers"
+        title = f"{row[0]} rows per query, {row[1]} layers"
         found.setdefault(title, []).append((row[2], float(row[5].split()[0])))
     return found
 
@@ -207,7 +209,7 @@ def picture(table: Table) -> Figure:
         sizes, ns = zip(*line, strict=True)
         style, color = curves.STYLES[i % 2], curves.COLORS[i // 2]
         ax.plot(sizes, ns, style, color=color, marker=".", lw=1, label=title)
-    ax.set(xscale="log", xlabel="rows", ylabel="ns a non-zero and sweep", ylim=(0, None))
+    ax.set(xscale="log", xlabel="rows", ylabel="ns per non-zero and sweep", ylim=(0, None))
     ax.legend(fontsize=7)
     return figure
 

@@ -2,8 +2,8 @@
 
 OHSUMED (fold 1, training part) and generated queries of 50 to 1,000 rows with 46 features, all
 normalized by query; K = 5, C = 1. One thread, CPU seconds, in one run. On the MSLR shape, 2.27M x
-136 and 10^8 pairs, every fit is a process of its own, by the defaults; the paper could not run the
-plain RankSVM there.
+136 and 10^8 pairs, every fit runs in a separate process, with the defaults; the paper could not
+run the plain RankSVM there.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def epoch_table() -> Table:
     return Table(
         "An epoch: a pass over all queries, milliseconds",
         [
-            *("set", "rows × features", "rows a query", "pairs", "linrank"),
+            *("set", "rows × features", "rows per query", "pairs", "linrank"),
             *(title for name in NAMES.values() for title in (name, f"{name} / linrank")),
         ],
         notes=[
             "the median (lowest–highest), the methods in turn",
             "as printed: Algorithm 1 in C++, ⟨β, x_i - x_j⟩ and α_ij (x_i - x_j) for every pair, "
-            "by vector kernels; scores shared: t = Xβ once a query, its gradient and β_q from sums "
-            "over pairs of K products",
+            "by vector kernels; scores shared: t = Xβ once per query, its gradient and β_q from "
+            "sums over pairs of K products",
         ],
     )
 
@@ -262,7 +262,7 @@ class Run:
         return float(self.seconds[there[0]]) if len(there) else np.inf
 
     def paced(self, seconds: float) -> Run:
-        """The same iterates at so many seconds an epoch."""
+        """The same iterates at so many seconds per epoch."""
         return Run(self.n_iter, self.objective, seconds * self.n_iter)
 
 
@@ -298,7 +298,7 @@ def long_queries(n_rows: int, length: int) -> Dataset:
 
 
 def plain_rows(kind: str, n_rows: int) -> tuple[DenseRows | CsrRows, Array]:
-    """Normal values, dense or ten a row among a thousand features; and what labels follow.
+    """Normal values, dense or ten per row among a thousand features; and what labels follow.
 
     Rows for measuring time: quickly made, millions of them.
     """
@@ -318,7 +318,7 @@ def plain_rows(kind: str, n_rows: int) -> tuple[DenseRows | CsrRows, Array]:
     return CsrRows(values.reshape(-1), columns.reshape(-1), offsets, n_features), utility
 
 
-def labeled(rows: DenseRows | CsrRows, utility: Array, length: int, n_levels: int) -> Dataset:
+def label_rows(rows: DenseRows | CsrRows, utility: Array, length: int, n_levels: int) -> Dataset:
     """Queries of that length; each grade is 0.4 times as frequent as the one below."""
     share = np.cumsum(0.4 ** np.arange(n_levels))
     cuts = np.quantile(utility[:100_000], share[:-1] / share[-1])
@@ -392,9 +392,9 @@ def mslr(quick: bool) -> Table:
 
 
 def shares(labels: Any) -> str:
-    """``"labels 0 to 4: 61, 24, 10, 3.9, 1.6 %"``."""
+    """``"labels 0 to 4: 61, 24, 10, 3.9, 1.6%"``."""
     parts = ", ".join(f"{100 * (labels == y).mean():.2g}" for y in range(5))
-    return f"labels 0 to 4: {parts} %"
+    return f"labels 0 to 4: {parts}%"
 
 
 def add_process(table: Table, method: str, C: float, n_jobs: int, fraction: float) -> None:

@@ -1,4 +1,4 @@
-"""What an epoch of Factorized RankSVM costs a row, from 10^4 to 2·10^6 rows.
+"""What an epoch of Factorized RankSVM costs per row, from 10^4 to 2·10^6 rows.
 
 The rows of a smaller set are the first ones of the largest: 46 dense features, or ten non-zeros
 among a thousand, float32, 5 levels; queries of 50, 150 and 1,000 rows. One thread, CPU seconds.
@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import curves
-from factorized import K, labeled, ours, plain_rows
+from factorized import K, label_rows, ours, plain_rows
 from linrank.data.dataset import Dataset
 from report import Table, main, ratio, spread
 
@@ -29,7 +29,7 @@ def measure(quick: bool) -> list[Table]:
     return [*tables, by_components(sizes[-2])]
 
 
-COST = ["epoch, CPU s", "epoch, wall s", "ns a row"]
+COST = ["epoch, CPU s", "epoch, wall s", "ns per row"]
 
 
 def costs(data: Dataset, n_components: int = K) -> tuple[list[float], float]:
@@ -41,8 +41,8 @@ def costs(data: Dataset, n_components: int = K) -> tuple[list[float], float]:
 
 def by_rows(kind: str, sizes: tuple[int, ...]) -> Table:
     table = Table(
-        f"Factorized RankSVM, {kind}: seconds an epoch, K = {K}",
-        ["rows of a query", "rows", "pairs", *COST, "by the smallest", "ns a pair"],
+        f"Factorized RankSVM, {kind}: seconds per epoch, K = {K}",
+        ["rows of a query", "rows", "pairs", *COST, "by the smallest", "ns per pair"],
         notes=[
             f"the median (lowest–highest) of {N_EPOCHS} epochs or 20, one thread, C = {C:g}; what "
             "is made once before the first epoch is left out"
@@ -52,10 +52,10 @@ def by_rows(kind: str, sizes: tuple[int, ...]) -> Table:
     lines: dict[str, list[tuple[float, float]]] = {}
     for length in LENGTHS:
         for n in sizes:
-            data = labeled(rows.take(slice(n)), utility[:n], length, N_LEVELS)
+            data = label_rows(rows.take(slice(n)), utility[:n], length, N_LEVELS)
             times, wall = costs(data)
             n_pairs, each = data.queries.n_pairs, float(np.median(times)) / data.n_rows
-            line = lines.setdefault(f"{length} rows a query", [])
+            line = lines.setdefault(f"{length} rows per query", [])
             line.append((data.n_rows, 1e9 * each))
             table.add(
                 *(length, data.n_rows, f"{n_pairs:.2e}", f"{each * data.n_rows:.3g}"),
@@ -74,24 +74,24 @@ def _judge(table: Table, lines: dict[str, list[tuple[float, float]]]) -> None:
         factor = max(cost) / min(cost)
         flat = "linear" if factor <= FLAT else "NOT linear"
         table.notes.append(
-            f"{title}: {min(cost):.3g} to {max(cost):.3g} ns a row, {factor:.2g}x, {flat}"
+            f"{title}: {min(cost):.3g} to {max(cost):.3g} ns per row, {factor:.2g}x, {flat}"
         )
     shortest, *_, longest = (line[-1][1] for line in lines.values())
     times, factor = LENGTHS[-1] / LENGTHS[0], longest / shortest
     free = "independent of pairs" if factor <= FLAT else "NOT independent of pairs"
     table.notes.append(
         f"at the most rows, {times:g} times as long queries, and as many pairs, cost {factor:.2g}x "
-        f"as much a row: {free}"
+        f"as much per row: {free}"
     )
 
 
 def by_components(n_rows: int) -> Table:
     table = Table(
-        f"Factorized RankSVM, dense, {n_rows:,} rows in queries of 150: seconds an epoch by K",
+        f"Factorized RankSVM, dense, {n_rows:,} rows in queries of 150: seconds per epoch by K",
         ["K", *COST, "by K = 1"],
     )
     rows, utility = plain_rows("dense", n_rows)
-    data = labeled(rows, utility, 150, N_LEVELS)
+    data = label_rows(rows, utility, 150, N_LEVELS)
     first = None
     for n_components in COMPONENTS:
         times, wall = costs(data, n_components)
@@ -113,7 +113,7 @@ def picture(lines: dict[str, list[tuple[float, float]]]) -> Figure:
     for color, (title, line) in zip(curves.COLORS, lines.items(), strict=False):
         sizes, ns = zip(*line, strict=True)
         ax.plot(sizes, ns, color=color, marker=".", lw=1, label=title)
-    ax.set(xscale="log", xlabel="rows", ylabel="ns a row and epoch", ylim=(0, None))
+    ax.set(xscale="log", xlabel="rows", ylabel="ns per row and epoch", ylim=(0, None))
     ax.legend(fontsize=7)
     return figure
 

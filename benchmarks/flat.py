@@ -1,9 +1,10 @@
 """Stochastic descent on 10^4 to 10^7 rows: neither the time of its steps nor its accuracy depends
 on the number of rows.
 
-The rows of a smaller set are the first ones of the largest, all rows one query or 100 rows a query.
-Building the index, which reads the labels and not the features, is linear and told apart. One
-thread, CPU seconds; accuracy is that of the pairs of other rows, the same for all sizes.
+The rows of a smaller set are the first ones of the largest, all rows one query or 100 rows
+per query. Building the index, which reads the labels and not the features, is linear and shown
+separately. One thread, CPU seconds; accuracy is that of the pairs of other rows, the same for all
+sizes.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def measure(quick: bool) -> list[Table]:
         ],
     )
     truth = np.random.default_rng(1).standard_normal(N_FEATURES)
-    test = made(np.random.default_rng(2), N_TEST, truth)
-    rows = made(np.random.default_rng(3), sizes[-1], truth)
+    test = make_rows(np.random.default_rng(2), N_TEST, truth)
+    rows = make_rows(np.random.default_rng(3), sizes[-1], truth)
     for is_one in (True, False):
         smallest: dict[int, float] = {}
         for size in sizes:
@@ -74,7 +75,7 @@ def measure(quick: bool) -> list[Table]:
     return [table]
 
 
-def made(rng: np.random.Generator, n_rows: int, truth: Any) -> Rows:
+def make_rows(rng: np.random.Generator, n_rows: int, truth: Any) -> Rows:
     """Normal features; a noisy linear score, cut into levels each 0.4 times as frequent."""
     X = rng.standard_normal((n_rows, N_FEATURES), dtype=np.float32)
     utility = X @ truth.astype(np.float32)
@@ -92,14 +93,14 @@ def _add(
     index = time.process_time() - start
     cells: list[Any] = []
     for n_steps in steps:
-        taken, found = trained(DenseRows(rows.X), sampler, n_steps)
+        taken, found = train_seeds(DenseRows(rows.X), sampler, n_steps)
         first = smallest.setdefault(n_steps, taken)
         right = np.mean([accuracy(test, w) for w in found])
         cells += [f"{taken:.3g}", ratio(taken / first), f"{right:.4f}"]
     table.add("one" if is_one else "many", len(rows.y), f"{index:.3g}", *cells)
 
 
-def trained(rows: DenseRows, sampler: PairSampler, n_steps: int) -> tuple[float, list[Any]]:
+def train_seeds(rows: DenseRows, sampler: PairSampler, n_steps: int) -> tuple[float, list[Any]]:
     """Shortest CPU seconds of the steps, and the weights of all seeds."""
     best, found = np.inf, []
     for seed in SEEDS:

@@ -1,7 +1,7 @@
 """One query of 10^7 rows and 4 features: products, points and fits, and their memory.
 
 Labels of two levels (AUC), of 10^5, and all distinct. Memory is the peak of the resident set above
-what there was before, by the bytes of the scores, 8 a row (Linux only).
+what there was before, by the bytes of the scores, 8 per row (Linux only).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measure(quick: bool) -> list[Table]:
             *("levels", "fit, 1 thread, s", "2 threads", "ratio", "Hv", "product", "point", "fit"),
         ],
         notes=[
-            "memory above the data, which are 4 bytes an entry, 8 a label and 4 a level",
+            "memory above the data, which are 4 bytes per entry, 8 per label and 4 per level",
             f"C = {FIT:g} / number of pairs",
         ],
     )
@@ -100,7 +100,7 @@ def _add_fit(table: Table, name: Any, data: Dataset, memory: tuple[float, float]
 
 
 def peak(action: Callable[[], Any]) -> float:
-    """Bytes that the resident set grows by at most; NaN where the system does not tell."""
+    """Bytes that the resident set grows by at most; NaN if the system does not report it."""
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         before = _status("VmRSS")

@@ -36,7 +36,7 @@ HALVES: dict[str, tuple[float, ...]] = {
 ASKED = {"mpg": 50.0}
 TOLS = (None, 1e-5)  # of linrank: 1e-3, its default, and as near as SVC comes by its own default
 SVC_TOLS = (1e-3, 1e-1)  # its default, and one that leaves about as much as linrank's
-# With C: larger ones take the rival more than its limit, or it stops at 1 to 10 % above F*.
+# With C: larger ones take the rival more than its limit, or it stops at 1 to 10% above F*.
 SURVIVAL = {"mpg": 1e-2, "housing": 1e-3, "space_ga": 1e-4, "abalone": 1e-5}
 SAME = 1e-3  # (F - F*)/F* that the rival has to reach
 EFFORTS = ((5, None), (10, None), (20, None), (40, 1e-7))  # of it: iterations, tolerance
@@ -94,7 +94,7 @@ def table_of(name: str) -> tuple[Array, Array]:
     return np.asarray(X, dtype=np.float64), data.labels
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+def time_call(call: Callable[[], Any]) -> tuple[Any, float]:
     """What it returns, and its processor seconds."""
     start = time.process_time()
     return call(), time.process_time() - start
@@ -165,12 +165,12 @@ def svc_runs(
     runs: dict[float, list[tuple[Array, float]]] = {C: [] for C in Cs}
     built = np.inf
     for seed in (None, 0):
-        pairs, taken = timed(lambda seed=seed: pair_svc.PairKernel.of(K, data.y, seed))
+        pairs, taken = time_call(lambda seed=seed: pair_svc.PairKernel.of(K, data.y, seed))
         built = min(built, taken)
         for C in Cs:
             for tol in SVC_TOLS:
                 fit = partial(pair_svc.fit, pairs, C, tol)
-                runs[C].append(timed(fit))
+                runs[C].append(time_call(fit))
         del pairs, fit
     return runs, built
 
@@ -244,7 +244,7 @@ def add_survival(table: Table, name: str, problem: Problem, C: float, limit: flo
     for max_iter, tol in EFFORTS:
         try:
             with time_limit(limit):
-                (beta, own), theirs = timed(
+                (beta, own), theirs = time_call(
                     lambda m=max_iter, t=tol: scikit_survival.fit_kernel(
                         data, C, problem.kernel.gamma, m, t
                     )
@@ -325,8 +325,8 @@ def stages_of(
     ready = time.perf_counter()
     fit = problem.fit(1.0, loss=loss, matrix=matrix, n_jobs=n_threads)
     end = time.perf_counter()
-    told = fit.history["seconds"]  # since `ready`: landmarks are drawn before the first iterate
-    stages = (ready - start, told[0], told[-1] - told[0], end - ready - told[-1])
+    seconds = fit.history["seconds"]  # since `ready`: landmarks are drawn before the first iterate
+    stages = (ready - start, seconds[0], seconds[-1] - seconds[0], end - ready - seconds[-1])
     return stages, fit, isinstance(matrix, BlockedMatrix)
 
 
@@ -338,8 +338,8 @@ def products(n: int) -> Table:
         f"Products Qv of {n} rows",
         [
             *("features", "dtype", "stored, ms", "GB/s of what is read", "GB/s of Q"),
-            *("NumPy's Q @ v, ms", "NumPy / stored", "in blocks, ms", "ns an entry of Q"),
-            *("blocks / stored", "making Q, ns an entry"),
+            *("NumPy's Q @ v, ms", "NumPy / stored", "in blocks, ms", "ns per entry of Q"),
+            *("blocks / stored", "making Q, ns per entry"),
         ],
         notes=[
             "a stored product reads the entries on and above the diagonal, one in blocks computes "
@@ -372,7 +372,7 @@ def add_product(table: Table, rows: DenseRows, kernel: Kernel, v: Array) -> None
 
 def predictions(n_support: int, n: int) -> Table:
     table = Table(
-        f"Predictions with {n_support} support rows: rows a second",
+        f"Predictions with {n_support} support rows: rows per second",
         [
             *("features", "dtype", "linrank", "SVC.decision_function", "linrank / SVC"),
             *("KernelRidge.predict", "linrank / KernelRidge", "largest difference"),

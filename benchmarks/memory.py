@@ -56,7 +56,7 @@ def measure(quick: bool) -> list[Table]:
 
 
 def write_text(fraction: float) -> Path:
-    """The set ``b`` as LETOR text, six digits a value; kept for the next run."""
+    """The set ``b`` as LETOR text, six digits per value; kept for the next run."""
     data = problems.load("b", fraction)
     path = shapes.CACHE / f"b-{fraction:g}.txt"
     marker = path.with_suffix(".rows")

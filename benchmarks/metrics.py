@@ -3,7 +3,7 @@
 The rivals of metrics: a Python loop over scikit-learn, and over plain NumPy, once per query and
 measure; and ir_measures (its pytrec_eval provider) and ranx, which take dictionaries of
 dictionaries. Loops and ir_measures are timed on a sample of the queries and extrapolated, ranx on
-all. Turning arrays into dictionaries and objects is timed apart.
+all. Turning arrays into dictionaries and objects is timed separately.
 
 The rival of `linrank.compare` is a loop over scipy.stats: permutation_test and bootstrap (in
 batches, to stay within memory) and ttest_rel for every method and metric. It is timed on one of the
@@ -42,7 +42,7 @@ def problem(n_rows: int, n_queries: int) -> tuple[Any, Any, Any]:
     return y, (y + 3 * rng.normal(size=n_rows)).round(2), qid
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def time_work(work: Callable[[], Any]) -> tuple[float, Any]:
     """Processor time: other work on the machine does not count; all rivals have one thread."""
     start = time.process_time()
     result = work()
@@ -57,7 +57,7 @@ def loop(measures: dict[str, Callable[[Any, Any], float]], y: Any, s: Any, bound
     rows = [(y[bounds[q] : bounds[q + 1]], s[bounds[q] : bounds[q + 1]]) for q in qs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        took, values = timed(
+        took, values = time_work(
             lambda: {name: [measure(a, b) for a, b in rows] for name, measure in measures.items()}
         )
     return {"seconds": took, "conversion": 0.0, "values": values}
@@ -109,9 +109,9 @@ def tables(y: Any, s: Any, bounds: Any, queries: Any) -> tuple[dict[str, Any], d
 def ir_measures(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
     import ir_measures as library
 
-    conversion, (qrels, run) = timed(lambda: tables(y, s, bounds, queries))
+    conversion, (qrels, run) = time_work(lambda: tables(y, s, bounds, queries))
     measures = [library.parse_measure(name) for name in ("nDCG@10", "AP", "RR")]
-    took, found = timed(lambda: list(library.pytrec_eval.iter_calc(measures, qrels, run)))
+    took, found = time_work(lambda: list(library.pytrec_eval.iter_calc(measures, qrels, run)))
     names = dict(zip(map(str, measures), ("ndcg(gain=linear)@10", "map", "mrr"), strict=True))
     by_name: dict[str, dict[str, float]] = {name: {} for name in names.values()}
     for one in found:
@@ -121,7 +121,7 @@ def ir_measures(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
 
 
 def ranx(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
-    """Without comparison by query: ranx breaks ties by an order of its own."""
+    """Without comparison by query: ranx breaks ties in another order."""
     import ranx as library
 
     names = ["ndcg@10", "map", "mrr"]
@@ -129,7 +129,7 @@ def ranx(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
     small = tables(y, s, bounds, everything[:20])
     warm = library.Qrels(small[0]), library.Run(small[1])
     library.evaluate(*warm, names)  # compiles
-    conversion, pair = timed(
+    conversion, pair = time_work(
         lambda: [
             kind(table)
             for kind, table in zip(
@@ -137,7 +137,7 @@ def ranx(y: Any, s: Any, bounds: Any, queries: Any) -> dict[str, Any]:
             )
         ]
     )
-    took, _ = timed(lambda: library.evaluate(*pair, names))
+    took, _ = time_work(lambda: library.evaluate(*pair, names))
     share = len(queries) / len(everything)
     return {"seconds": share * took, "conversion": share * conversion, "values": {}}
 
@@ -177,7 +177,7 @@ def against_rivals(n_rows: int, n_queries: int, n_sampled: int) -> Table:
             table.notes.append(f"{name} skipped: not installed")
             continue
         run = partial(evaluate, y, s, qid=qid, metrics=metrics, convention=convention)
-        ours = [timed(partial(run, n_jobs=1))[0] for _ in range(5)]
+        ours = [time_work(partial(run, n_jobs=1))[0] for _ in range(5)]
         theirs = rival(y, s, bounds, chosen)
         result = run()
         difference = [

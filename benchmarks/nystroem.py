@@ -81,34 +81,36 @@ def accuracy(quick: bool) -> Table:
         "nycflights13: pairwise accuracy on held-out rows",
         ["model", "components", "accuracy", "CPU seconds of the fit", "of 1000 predictions"],
     )
-    C, gamma, unit = chosen(flights, *((2000, 50) if quick else (30_000, 500)))
+    C, gamma, unit = choose_parameters(flights, *((2000, 50) if quick else (30_000, 500)))
     table.notes.append(f"kernel: γ = {gamma:g}, C = {C:g} n, a day is {1 / unit:g} units")
     test = flights.part("test", unit)
     linear(table, flights)
     data, kernel = flights.part("train", unit), Kernel("rbf", gamma=gamma)
     for m in (20, 60) if quick else (100, 300, 1000, 2000):
         start = clock()
-        result = fitted(data, kernel, C, m)
+        result = fit_kernel(data, kernel, C, m)
         taken = clock() - start
         add(table, "nystroem", m, test, taken, lambda r=result: scores(kernel, r, test.rows))
     trees(table, data, test, ROUNDS[:2] if quick else ROUNDS)
     return table
 
 
-def chosen(flights: Flights, n_rows: int, m: int) -> tuple[float, float, float]:
+def choose_parameters(flights: Flights, n_rows: int, m: int) -> tuple[float, float, float]:
     """C, γ and the unit of the day."""
 
     def judged(options: tuple[float, float, float]) -> float:
         C, gamma, unit = options
         kernel = Kernel("rbf", gamma=gamma)
-        result = fitted(flights.part("train", unit, n_rows), kernel, C, m)
+        result = fit_kernel(flights.part("train", unit, n_rows), kernel, C, m)
         valid = flights.part("validate", unit)
         return concordance(valid, scores(kernel, result, valid.rows))
 
     return max(itertools.product(COSTS, GAMMAS, UNITS), key=judged)
 
 
-def fitted(data: Dataset, kernel: Kernel, C: float, m: int, **options: Any) -> ApproximateResult:
+def fit_kernel(
+    data: Dataset, kernel: Kernel, C: float, m: int, **options: Any
+) -> ApproximateResult:
     return train_approximate(
         data,
         kernel=kernel,
@@ -179,7 +181,7 @@ def concordance(data: Dataset, found: np.ndarray) -> float:
 
 def products(quick: bool) -> Table:
     n_rows = 20_000 if quick else 1_000_000
-    data, kernel = generated(n_rows), Kernel("rbf", gamma=0.05)
+    data, kernel = generate_rows(n_rows), Kernel("rbf", gamma=0.05)
     limit = 10_000_000 if quick else LIMIT
     table = Table(
         f"{n_rows:,} × {data.n_features} generated rows, one query: CPU seconds",
@@ -188,14 +190,14 @@ def products(quick: bool) -> Table:
             *("stored Zw + Zᵀr", "streamed Zw + Zᵀr", "fit, stored", "fit, streamed"),
             *("Hessian products, streamed", "objective, streamed / stored"),
         ],
-        notes=[f"streamed: within {limit / 1e6:g} MB beside the data"],
+        notes=[f"streamed: within {limit / 1e6:g} MB in addition to the data"],
     )
     for m in (100,) if quick else (300, 1000):
-        table.add("nystroem", m, *timed(data, kernel, m, limit))
+        table.add("nystroem", m, *time_fits(data, kernel, m, limit))
     return table
 
 
-def generated(n_rows: int, n_features: int = 20) -> Dataset:
+def generate_rows(n_rows: int, n_features: int = 20) -> Dataset:
     """Labels 0 to 9 that depend on products and sines of the features."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
@@ -204,7 +206,7 @@ def generated(n_rows: int, n_features: int = 20) -> Dataset:
     return Dataset(as_rows(X), np.floor(10 * np.argsort(np.argsort(y)) / n_rows))
 
 
-def timed(data: Dataset, kernel: Kernel, m: int, limit: int) -> tuple[float | int, ...]:
+def time_fits(data: Dataset, kernel: Kernel, m: int, limit: int) -> tuple[float | int, ...]:
     """The cells of a row after its name."""
     start = clock()
     n_candidates = Room.of(limit, data.rows, m).n_candidates
@@ -223,7 +225,7 @@ def timed(data: Dataset, kernel: Kernel, m: int, limit: int) -> tuple[float | in
     fits.append(chosen + storing + clock() - start)
     del stored
     start = clock()
-    found = fitted(data, kernel, 1.0, m, memory_limit=limit)
+    found = fit_kernel(data, kernel, 1.0, m, memory_limit=limit)
     fits.append(clock() - start)
     if not found.is_streamed:
         raise RuntimeError(f"{m} components fit into {limit} bytes; lower LIMIT")

@@ -1,6 +1,6 @@
 """Training on a store four times the memory it may use, against the rate at which the disk reads.
 
-A store of the shape of MSLR-WEB30K (136 float32 features, about 120 rows a query), written here
+A store of the shape of MSLR-WEB30K (136 float32 features, about 120 rows per query), written here
 with made-up rows, is trained in a process whose address space is limited by the system
 (RLIMIT_AS). Before and after, the same file is read from end to end past the system's cache
 (O_DIRECT) in calls of 1, 8 and 64 MiB, the fastest of which is "the disk" below; passes read past
@@ -56,7 +56,7 @@ def write_store(path: str, n_bytes: int) -> Store:
 
 
 def disk_rate(path: str) -> float:
-    """Bytes a second of a sequential read of a file past the cache, in calls of the best size."""
+    """Bytes per second of a sequential read of a file past the cache, in calls of the best size."""
     return max(_rate(path, size << 20) for size in (1, 8, 64))
 
 

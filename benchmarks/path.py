@@ -1,7 +1,8 @@
 """A path of 26 values of C against one cold fit at C = 1, both to a certified gap of 1e-4·F.
 
 One thread, one process, in turn. The cold fit is `train` without a start, ended by its callback at
-the same certificate; `train` as it comes ends earlier, on an estimate, and is shown beside it.
+the same certificate; `train` with its defaults ends earlier, on an estimate, and is
+shown for comparison.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ def _compare(name: str, data: Dataset, most: float | None) -> list[Any]:
     data.queries.n_pairs  # noqa: B018  (counted once, before the clock starts)
     cold, path, default = [], [], []
     for _ in range(5 if data.n_rows > 200_000 else 15):  # in turn: a slow minute hits all
-        cold.append(_seconds(lambda: certified(data)))
+        cold.append(_seconds(lambda: fit_certified(data)))
         path.append(_seconds(lambda: whole_path(data)))
         default.append(_seconds(lambda: train(data, n_jobs=1)))
-    with counting(data) as cold_counts:
-        certified(data)
-    with counting(data) as path_counts:
+    with count_calls(data) as cold_counts:
+        fit_certified(data)
+    with count_calls(data) as path_counts:
         results = whole_path(data)
     unit = statistics.median(path)
     return [
@@ -91,7 +92,7 @@ def by_value(fraction: float) -> Table:
     return table
 
 
-def certified(data: Dataset) -> Result:
+def fit_certified(data: Dataset) -> Result:
     """One cold fit at C = 1 until its gap is certified."""
     return train(
         data, tol=1e-12, n_jobs=1, callback=lambda state: state["gap"] <= GAP * state["objective"]
@@ -117,7 +118,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 @contextmanager
-def counting(data: Dataset) -> Iterator[dict[str, int]]:
+def count_calls(data: Dataset) -> Iterator[dict[str, int]]:
     """Counts what is asked of the loss on all rows; samples are left out."""
     counts = {"sweeps": 0, "products": 0}
     at, product = SquaredHinge.at, SquaredHinge.hessian_product

@@ -2,7 +2,7 @@
 
 ``load(name)`` gives the training data, `train_and_test` data to measure models on as well, `mq2008`
 the parts of a fold of MQ2008. Real sets are looked
-for in ``../shared/data`` beside the repository, or where the environment variable LINRANK_DATA
+for in ``../shared/data`` next to the repository, or where the environment variable LINRANK_DATA
 says; `Absent` is raised where there are none.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.io.load import load as read_svmlight
-from shapes import GENERATED, generated, query_normalized
+from shapes import GENERATED, generate, query_normalized
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("LINRANK_DATA", ROOT.parent / "shared" / "data"))
@@ -33,7 +33,7 @@ class Absent(Exception):
 def load(name: str, fraction: float = 1.0) -> Dataset:
     """The set of that name, or a fraction of it where it is a generated one."""
     if name in GENERATED:
-        return generated(name, fraction)
+        return generate(name, fraction)
     if name in REAL:
         return REAL[name]()
     raise ValueError(f"unknown problem {name!r}; expected one of {', '.join([*GENERATED, *REAL])}")

@@ -256,7 +256,7 @@ TRON = ours(PublishedRankSVM, prepare=as_published, solver="tron")
 @dataclass(frozen=True)
 class Entry:
     """A problem in a race: its C (or share of the largest alpha), the least ratio that is asked of
-    the methods beside linrank's, and the seconds that each of these may take."""
+    the other methods, and the seconds that each of these may take."""
 
     strength: float = 1.0
     asked: float | None = None
@@ -423,7 +423,7 @@ def compare(table: Table, name: str, task: Task, race: Race, entry: Entry, quick
                     table.notes += [note] if note not in table.notes else []
     first, *others = runs
     base = statistics.median(run.seconds for run in runs[first])
-    cells: list[Any] = [shown(runs[first], task), runs[first][0].work]
+    cells: list[Any] = [format_runs(runs[first], task), runs[first][0].work]
     for method in others:
         done = runs[method]
         if not done:
@@ -432,13 +432,13 @@ def compare(table: Table, name: str, task: Task, race: Race, entry: Entry, quick
         more = "" if done[0].is_there(task) else ">= "
         middle = statistics.median(run.seconds for run in done)
         asked = entry.asked if method == others[0] and not quick else None
-        cells += [shown(done, task), more + ratio(middle / base, asked)]
+        cells += [format_runs(done, task), more + ratio(middle / base, asked)]
     data = task.data
     size = f"{data.n_rows} × {data.n_features}"
     table.add(name, size, data.queries.n_pairs, f"{task.strength:.3g}", *cells)
 
 
-def shown(done: list[Run], task: Task) -> str:
+def format_runs(done: list[Run], task: Task) -> str:
     """Seconds of the runs, as a lower bound where the goal was not reached."""
     text = spread([run.seconds for run in done])
     if done[0].is_there(task):

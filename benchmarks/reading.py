@@ -30,7 +30,7 @@ TEXT_RATE = 60.0  # times scikit-learn's, on two threads
 PARQUET_RATE = 0.85  # of pyarrow's own
 RIVAL_MB = 12  # of text; scikit-learn reads about 10 MB/s
 
-# Reads a file and prints the peak of its own anonymous memory, sampled every 2 ms by a thread.
+# Reads a file and prints the peak of its anonymous memory, sampled every 2 ms by a thread.
 CHILD = """
 import sys, threading, time
 from linrank.io.load import load
@@ -146,7 +146,7 @@ def memory(folder: Path, megabytes: float) -> Table:
     table = Table(
         f"Peak memory of reading {path.stat().st_size / 1e6:.0f} MB of text (RssAnon)",
         ["source", "interpreter, MB", "peak, MB", "peak / matrix", "without it / data set"],
-        notes=["the data set has comments and ids beside the matrix"],
+        notes=["the data set has comments and ids in addition to the matrix"],
     )
     for way in ("file", "stream"):
         command = [sys.executable, "-c", CHILD, str(path) if way == "file" else "-"]
@@ -215,11 +215,11 @@ RIVALS = {
 
 
 def tables(folder: Path, n_rows: int, repeat: int) -> Table:
-    """Every read in a process of its own, so that none gains by memory kept from the last one."""
+    """Each read runs in a separate process, so that none reuses memory of the previous one."""
     table = Table(
         f"Tables of {n_rows:,} rows x {TABLE_FEATURES} float32 features into rows",
         ["file", "MB", "reader", "seconds", "processor seconds", "MB/s", "linrank's rate by it"],
-        notes=["each read in a process of its own, in turn, after one of a small table"],
+        notes=["each read in a separate process, in turn, after one of a small table"],
     )
     whole, small = make_table(n_rows), make_table(1_000)
     for ending, rivals in RIVALS.items():

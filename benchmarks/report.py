@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 class Table:
     """Rows of cells (numbers or text) under a title; notes say what the figures mean.
 
-    Pictures are Matplotlib figures by the name of their file, kept beside the results.
+    Pictures are Matplotlib figures by the name of their file, kept next to the results.
     """
 
     title: str
@@ -137,7 +137,7 @@ def main(measure: Callable[[bool], list[Table]], about: str | None) -> None:
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sets: checks the program only")
     parser.add_argument(
-        "--json", metavar="FILE", help="write the tables there as well, pictures beside"
+        "--json", metavar="FILE", help="write the tables there as well, pictures next to them"
     )
     arguments = parser.parse_args()
     before, start = environment(), time.perf_counter()

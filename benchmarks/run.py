@@ -1,8 +1,8 @@
 """Run the benchmarks and print their ratios: ``run.py [names] [--quick] [--out FILE.json]``.
 
-Each benchmark is a program of its own and runs in a process of its own. Results go to
-results/<machine>/results.json, beside it the same tables as Markdown; a run of some benchmarks
-replaces theirs and keeps the others. Quick runs are kept only where --out says.
+Each benchmark is a separate program and runs in a separate process. Results go to
+results/<machine>/results.json, with the same tables as Markdown next to it; a run of some
+benchmarks replaces theirs and keeps the others. Quick runs are kept only where --out says.
 """
 
 from __future__ import annotations

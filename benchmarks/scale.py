@@ -22,12 +22,12 @@ from distributed import wait
 from cluster import (
     N_FEATURES,
     ROWS_OF_A_QUERY,
-    Timed,
+    TimedGathering,
     chunk_of,
     dense_block,
     on_workers,
-    running,
     sparse_block,
+    start_client,
 )
 from costs import Cluster, Constants, Data, Rounds, predict, predict_passes
 from linrank.dask.clients import Watch
@@ -49,7 +49,7 @@ from out_of_core import disk_rate
 from report import Table, main, seconds
 
 RECIPE = RankRecipe()
-TEXT = 1_000_000, 100  # features, non-zeros a row
+TEXT = 1_000_000, 100  # features, non-zeros per row
 C = 1e-3
 
 
@@ -68,7 +68,7 @@ def measure(quick: bool) -> list[Table]:
     _sparse_work(note, size)
     folder = tempfile.mkdtemp(prefix="linrank-scale-", dir=os.environ.get("LINRANK_SCRATCH"))
     try:
-        _reading(note, Path(folder), size)
+        _time_reading(note, Path(folder), size)
         _at_client(note, size)
         constants = Constants(**{name: found[name] for name in Constants.names()})
         checks = _checks(constants, Path(folder), size)
@@ -80,7 +80,7 @@ def measure(quick: bool) -> list[Table]:
 # ---- constants -------------------------------------------------------------------------------
 
 
-def nothing(chunk: Any, n: int, v: Any = None, n_threads: int = 1) -> Any:
+def do_nothing(chunk: Any, n: int, v: Any = None, n_threads: int = 1) -> Any:
     """A task that takes a vector and returns one, and does no work."""
     return np.zeros(n)
 
@@ -90,14 +90,14 @@ def _rounds(note: Callable[[str, float, str], None], quick: bool) -> None:
     most = 4 if quick else 8
     times = {}
     for n_workers in (1, most):
-        with running(n_workers) as client:
+        with start_client(n_workers) as client:
             addresses = list(client.scheduler_info()["workers"])
             held = [client.submit(float, k, workers=[a], pure=False) for k, a in
                     enumerate(addresses)]  # fmt: skip
             chunks = DaskChunks(Watch(client), held)
-            chunks.total(nothing, N_FEATURES)
+            chunks.total(do_nothing, N_FEATURES)
             times[n_workers] = statistics.median(
-                seconds(lambda chunks=chunks: chunks.total(nothing, N_FEATURES), 100)
+                seconds(lambda chunks=chunks: chunks.total(do_nothing, N_FEATURES), 100)
             )
     note("round", times[1], "s per round")
     note("task", max(0.0, times[most] - times[1]) / (most - 1), "s per task")
@@ -107,7 +107,7 @@ def _bytes(note: Callable[[str, float, str], None], quick: bool) -> None:
     """Vectors of two lengths: what the longer one takes beyond the shorter, by byte."""
     small, large = (1 << 17, 1 << 19) if quick else (1 << 18, 1 << 22)
     n_bytes = 8 * (large - small)
-    with running(2) as client:
+    with start_client(2) as client:
         here, there = client.scheduler_info()["workers"]
         chunks = DaskChunks(Watch(client), [client.submit(float, 0, workers=[here], pure=False)])
 
@@ -115,12 +115,12 @@ def _bytes(note: Callable[[str, float, str], None], quick: bool) -> None:
             one, two = (statistics.median(seconds(lambda n=n: call(n), 9)) for n in (small, large))
             return max(0.0, two - one) / n_bytes
 
-        note("sent", times(lambda n: chunks.total(nothing, 1, np.zeros(n))), "s per byte")
-        note("reply", times(lambda n: chunks.total(nothing, n)), "s per byte")
-        note("fetched", _fetched(client, here, there, small, large), "s per byte")
+        note("sent", times(lambda n: chunks.total(do_nothing, 1, np.zeros(n))), "s per byte")
+        note("reply", times(lambda n: chunks.total(do_nothing, n)), "s per byte")
+        note("fetched", _time_fetch(client, here, there, small, large), "s per byte")
 
 
-def _fetched(client: Any, here: str, there: str, small: int, large: int) -> float:
+def _time_fetch(client: Any, here: str, there: str, small: int, large: int) -> float:
     """A byte from one worker to another; every array travels once."""
     times = {}
     for n in (small, large):
@@ -189,7 +189,7 @@ def _note_rate(
     note(f"{storage}{kind}_entry", entry, "s per entry")
 
 
-def _reading(note: Callable[[str, float, str], None], folder: Path, size: float) -> None:
+def _time_reading(note: Callable[[str, float, str], None], folder: Path, size: float) -> None:
     """The disk past the cache; chunks from the cache, checked once, and made ready."""
     store = _store(folder / "constants", _rows(size * 1_200_000))
     os.sync()
@@ -258,7 +258,7 @@ def _checks(constants: Constants, folder: Path, size: float) -> Table:
         ],
         notes=["two workers of one thread; out of core: two threads, no features kept"],
     )
-    with running(2) as client:
+    with start_client(2) as client:
         for n_rows, n_blocks in ((20_000, 8), (100_000, 16)):
             block = dense_block, n_blocks, _rows(size * n_rows)
             _check_cluster(table, constants, client, N_FEATURES, N_FEATURES, *block)
@@ -279,7 +279,7 @@ def _check_cluster(
     parts = data
     with parts.opened(RECIPE) as chunks:
         chunks.each(tasks.sizes)  # until they are made
-        rounds, spent = _fitted(Timed(chunks), data.n_rows, parts.capacity)
+        rounds, spent = _time_fit(TimedGathering(chunks), data.n_rows, parts.capacity)
     shape = Data(data.n_rows, n, entries, n > entries)
     cluster = Cluster(2, 1, len(data.futures), is_shared=True)
     _add(
@@ -287,7 +287,7 @@ def _check_cluster(
     )
 
 
-def _fitted(timed: Timed, n_rows: int, capacity: int) -> tuple[Rounds, float]:
+def _time_fit(timed: TimedGathering, n_rows: int, capacity: int) -> tuple[Rounds, float]:
     """Rounds of a fit, and its seconds."""
     started = time.perf_counter()
     train_chunks(timed, RECIPE, C=C, n_threads=2, capacity=capacity)
@@ -303,7 +303,7 @@ def _check_passes(table: Table, c: Constants, folder: Path, n_rows: int) -> None
     capacity = sample_capacity(store)
     plan = Plan(n_buffers=3, n_states=store.n_chunks, n_kept=0)
     with Passes(store, RECIPE, plan, n_threads=2) as passes:
-        rounds, spent = _fitted(Timed(passes), n_rows, capacity)
+        rounds, spent = _time_fit(TimedGathering(passes), n_rows, capacity)
     shutil.rmtree(folder / "check")
     shape = Data(n_rows, N_FEATURES, N_FEATURES)
     cluster = Cluster(1, 2, store.n_chunks)

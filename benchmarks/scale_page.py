@@ -33,7 +33,7 @@ from costs import (
 from linrank.system import tables as layout
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "scale.md"
-NETWORK = 1.25e9  # bytes a second: 10 Gbit
+NETWORK = 1.25e9  # bytes per second: 10 Gbit
 PARTITION = 512e6  # bytes
 SAMPLE = 256 << 20  # bytes of the sample, at most
 THREADS = 2  # of a worker: machines like the one that was measured
@@ -219,7 +219,7 @@ def regimes(text: str) -> str:
     """Where each way of training ends, for rows of either storage."""
     c, shown = constants_of(text), []
     for name, data in (("dense, 136", DENSE), ("sparse, 10^6, 100 per row", SPARSE)):
-        state = 64  # bytes a row beside its features
+        state = 64  # bytes per row in addition to its features
         most = 0.75 * MEMORY / (data.row_bytes + state)
         reads = data.row_bytes * c.disk
         works = row_seconds(data, "product", c) * c.crowding / THREADS
@@ -266,7 +266,7 @@ PREDICTED: dict[str, Callable[[str], str]] = {
 MEASURED = {"overhead": 0, "workers": 1, "repair": 2, "lost": 3}  # tables of cluster.py
 
 
-def written(text: str, results: dict[str, Any] | None = None) -> str:
+def write_tables(text: str, results: dict[str, Any] | None = None) -> str:
     """The page with its tables computed anew, after measured ones are put in."""
     results = results or {}
     if "scale" in results:
@@ -302,7 +302,7 @@ def _machine(result: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     results = json.loads(Path(arguments[0]).read_text()) if arguments else None
-    PAGE.write_text(written(PAGE.read_text(), results))
+    PAGE.write_text(write_tables(PAGE.read_text(), results))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Documents:
         blocks = []
         for begin in range(0, n_rows, BLOCK):
             part = slice(begin, begin + BLOCK)
-            blocks.append(_counted(*words.draw(rng, n_tokens[part], topic[part], share[part])))
+            blocks.append(_count_words(*words.draw(rng, n_tokens[part], topic[part], share[part])))
         counts, columns, sizes = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         values = _unit_tf_idf(counts, columns, offsets, self.n_features)
@@ -84,7 +84,7 @@ class _Words:
         topics = []
         for _ in range(N_TOPICS):
             # Words of a topic are rarer than the common ones, and not the rarest.
-            chosen = rng.choice(n_words, TOPIC_WORDS, replace=False, p=_flattened(frequency))
+            chosen = rng.choice(n_words, TOPIC_WORDS, replace=False, p=_flatten(frequency))
             topics.append(chosen)
         topics[1][::2] = topics[0][::2]
         law = 1.0 / (np.arange(TOPIC_WORDS) + 5.0)
@@ -104,7 +104,7 @@ class _Words:
         return document << 16 | word.astype(np.uint32), len(n_tokens)
 
 
-def _flattened(frequency: Floats) -> Floats:
+def _flatten(frequency: Floats) -> Floats:
     root = np.sqrt(frequency)
     root[frequency > np.quantile(frequency, 0.98)] = 0
     return root / root.sum()
@@ -117,7 +117,7 @@ def _table(probability: Floats, size: int) -> Ints:
     return np.minimum(found, len(probability) - 1).astype(np.int32)
 
 
-def _counted(
+def _count_words(
     keys: NDArray[np.uint32], n_documents: int
 ) -> tuple[NDArray[np.int64], Ints, NDArray[np.int64]]:
     """How often each word of each document occurs, the words, and how many a document has."""
@@ -176,10 +176,10 @@ class Shape:
 GENERATED: dict[str, Shape | Documents] = {
     "a": Shape("MQ2007 shape", 1_692, (7, 67), 46, 3),  # 25
     "b": Shape("MSLR-WEB30K shape", 18_920, (40, 290), 136, 5),  # 120
-    "b20": Shape("MSLR-WEB30K shape, 20 %", 3_784, (40, 290), 136, 5),
-    "b10": Shape("MSLR-WEB30K shape, 10 %", 1_892, (40, 290), 136, 5),
+    "b20": Shape("MSLR-WEB30K shape, 20%", 3_784, (40, 290), 136, 5),
+    "b10": Shape("MSLR-WEB30K shape, 10%", 1_892, (40, 290), 136, 5),
     "c": Shape("MQ2007-list shape, labels distinct", 1_030, (350, 1_300), 46, None),  # 720
-    "y20": Shape("Yahoo shape, 20 %", 3_750, (8, 64), 520, 5),  # 25
+    "y20": Shape("Yahoo shape, 20%", 3_750, (8, 64), 520, 5),  # 25
     "d": Shape("sparse CTR shape, one query", 1, 1_000_000, 1_000_000, 2, 30e-6),
     "d200k": Shape("sparse CTR shape, one query", 1, 200_000, 200_000, 2, 150e-6),
     "f": Shape("one query, labels distinct", 1, 50_000, 46, None),
@@ -187,7 +187,7 @@ GENERATED: dict[str, Shape | Documents] = {
 }
 
 
-def generated(name: str, fraction: float) -> Dataset:
+def generate(name: str, fraction: float) -> Dataset:
     """Generated once: making ``b`` takes longer than all its fits."""
     folder = CACHE / (name if fraction == 1.0 else f"{name}-{fraction:g}")
     shape = GENERATED[name]

@@ -41,7 +41,7 @@ def measure(quick: bool) -> list[Table]:
                 times[name] += seconds(lambda p=process: _call(p), 1)
         whole = statistics.median(times["linrank train"])
         for name, taken in times.items():
-            table.add(name, spread(taken), f"{100 * statistics.median(taken) / whole:.0f} %")
+            table.add(name, spread(taken), f"{100 * statistics.median(taken) / whole:.0f}%")
         table.notes.append(f"target < {TARGET} s: {'met' if whole < TARGET else 'MISSED'}")
         inside = json.loads(_call([*command, "-q", "--json"]))["seconds"]
         table.notes.append(

@@ -119,7 +119,10 @@ def measure(quick: bool) -> list[Table]:
     table = Table(
         f"{n_bytes / 1e9:g} GB of text through a pipe, trained within {MEMORY} MB",
         ["what", "figure"],
-        notes=["time includes the generator, which runs beside", f"46 features, {summary}"],
+        notes=[
+            "time includes the generator, which runs at the same time",
+            f"46 features, {summary}",
+        ],
     )
     table.add("MB/s", n_bytes / took / 1e6)
     table.add("rows", summary["n_rows"])

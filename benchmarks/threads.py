@@ -50,13 +50,13 @@ def _add(table: Table, name: str, data: Any, C: float, counts: list[int], quick:
     for n_jobs, done in fits.items():
         wall, scans, found = zip(*done, strict=True)
         share = statistics.median(scan / taken for taken, scan, _ in done)
-        verdict = f" (<= {100 * SCAN:g} %: {'met' if share <= SCAN else 'MISSED'})"
+        verdict = f" (<= {100 * SCAN:g}%: {'met' if share <= SCAN else 'MISSED'})"
         table.add(
             *(name, f"{data.n_rows} × {data.n_features}", n_jobs, spread(wall)),
             f"{alone / statistics.median(wall):.2f}",
             all((one == coef).all() for one in found),
             spread(scans),
-            f"{100 * share:.2g} %" + ("" if quick or name not in ("b20", "y20") else verdict),
+            f"{100 * share:.2g}%" + ("" if quick or name not in ("b20", "y20") else verdict),
         )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from documents import Documents
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -19,11 +18,12 @@ import linrank
 from giant import peak
 from linrank.data.rows import CsrRows
 from report import Table, main, ratio, seconds
+from shapes import Documents
 
 ROWS, TEST, TOPICS = 100_000, 20_000, 1_000
 WORDS = 20  # of a topic
 NEAR_LINEAR = 1.7  # two threads against one
-ONE_MATRIX = 1.0  # what the topics may take beside the matrix and the models
+ONE_MATRIX = 1.0  # what the topics may take in addition to the matrix and the models
 NEGATIVES = 0.1  # as in the thesis
 
 # Name, share of the negatives that a fit sees, estimator. The one of large models comes last: what
@@ -46,12 +46,12 @@ def measure(quick: bool) -> list[Table]:
     table = Table(
         f"{n_topics} topics on {train.describe()}",
         [
-            *("learner", "rows of a fit", "1 thread, s", "2 threads, s", "ratio", "ms a topic"),
+            *("learner", "rows of a fit", "1 thread, s", "2 threads, s", "ratio", "ms per topic"),
             *("non-zero, median", "models / matrix", "rest of the peak", "MAP", "P@10"),
         ],
         notes=[
             f"the matrix is {train.nbytes / 1e6:.0f} MB; the peak is what a fit on two threads "
-            "takes beside it, its rest all but the models, by the matrix",
+            "takes in addition, relative to the matrix; its rest excludes the models",
             f"MAP and P@10 on {test.shape[0]} other rows, mean over the topics",
         ],
     )

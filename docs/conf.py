@@ -67,7 +67,7 @@ html_show_sourcelink = False
 mathjax_path = MATHJAX.name
 
 
-# What scikit-learn adds to every estimator refers to labels of its own documentation.
+# What scikit-learn adds to every estimator refers to labels of scikit-learn's documentation.
 FOREIGN = re.compile(r"(set_\w+_request|get_metadata_routing|[gs]et_params|set_output)")
 
 

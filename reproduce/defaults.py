@@ -46,8 +46,8 @@ def tweets() -> Rows:
 
 def values(name: str, n_rows: int | None = None) -> Set:
     load = one_query(name)
-    told = name.removesuffix("_scale") + ("" if n_rows is None else f", {n_rows:,} rows")
-    return Set(told, load if n_rows is None else some_rows(load, n_rows), 3, PAIRS, True)
+    title = name.removesuffix("_scale") + ("" if n_rows is None else f", {n_rows:,} rows")
+    return Set(title, load if n_rows is None else some_rows(load, n_rows), 3, PAIRS, True)
 
 
 FLIGHTS = one_sparse_query("regression/nycflights13_arr_delay.svm.xz")
@@ -68,7 +68,7 @@ SETS = (
 )
 
 
-def tuned(X: Any, y: Array, qid: Array) -> Any:
+def tune(X: Any, y: Array, qid: Array) -> Any:
     is_one = len(np.unique(qid)) == 1
     ranker = RankSVMCV(scoring=PAIRS if is_one else "ndcg@10", n_jobs=rankers.THREADS)
     return ranker.fit(X, y, qid=None if is_one else qid)
@@ -100,7 +100,7 @@ def plain(**options: Any) -> Fit:
 METHODS: dict[str, Fit] = {
     "the papers' settings": plain(**PAPERS),
     "RankSVM()": plain(),
-    "RankSVMCV()": tuned,
+    "RankSVMCV()": tune,
     "LightGBM": lightgbm,
 }
 KERNELS: dict[str, Fit] = {

@@ -84,7 +84,7 @@ def compare(title: str, folds: Any, n_folds: int) -> Table:
         f"NDCG@10 by the weight of pairs: {title}",
         [
             *("weighting", "fold", "queries", "C", "C, uniform", "NDCG@10", "uniform"),
-            *("difference", "95 % interval", "p"),
+            *("difference", "95% interval", "p"),
         ],
         notes=[
             f"C from 2^-21 .. 2^5, {len(GRID)} values, chosen by NDCG@10 on validation queries by "

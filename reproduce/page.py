@@ -1,4 +1,4 @@
-"""A page of results: our numbers beside the paper's, what holds of its claims, and why not."""
+"""A page of results: our numbers next to the paper's, and which of its claims hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import report
 from linrank.system.tables import Column, Table
 
 RESULTS = Path(__file__).resolve().parent / "results"
-# Below tables of ours on LETOR 2.0 beside those of papers that had LETOR 3.0.
+# Below our tables on LETOR 2.0 next to those of papers that had LETOR 3.0.
 OTHER_FEATURES = (
     "OHSUMED with 25 features for the paper's 45: differences in level are owed to them as well"
 )
@@ -52,7 +52,7 @@ class Page:
     differences : sequence of str
         In what our data and protocol differ from the paper's.
     pictures : mapping of str to Figure
-        Matplotlib figures, written beside the page.
+        Matplotlib figures, written next to the page.
     """
 
     title: str
@@ -89,7 +89,7 @@ class Page:
         return "\n\n".join(parts) + "\n"
 
     def write(self, folder: Path, name: str, citation: str, origin: Sequence[str]) -> Path:
-        """Keep the page as ``folder/name.md``, its new pictures beside it."""
+        """Write the page to ``folder/name.md``, with its new pictures next to it."""
         folder.mkdir(parents=True, exist_ok=True)
         for picture, figure in self.pictures.items():
             figure.savefig(folder / _link(name, picture), metadata={"Date": None})
@@ -140,7 +140,7 @@ def laid_out(one: report.Table) -> Table:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """The tables of an experiment."""
 
     tables: list[report.Table]

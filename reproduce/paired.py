@@ -16,7 +16,7 @@ N_RESAMPLES, N_FLIPS = 10_000, 100_000
 
 
 def interval(difference: Array) -> tuple[float, float]:
-    """Bootstrap interval, 95 %, of the mean."""
+    """Bootstrap interval, 95%, of the mean."""
     terms = _terms(difference)
     draws = terms.difference(bootstrap_sums(terms.columns, N_RESAMPLES, SEED), 0, 0, 1)
     return significance.interval(draws, len(difference), CONFIDENCE)

@@ -1,6 +1,6 @@
-"""Linear, weighted, curved and chosen rankers beside boosted trees: ``rankers.py [--folder F]``.
+"""Linear, additive and automatic rankers against boosted trees: ``rankers.py [--folder F]``.
 
-Prints the tables of docs/guide/rankers-that-win.md. Needs LightGBM and XGBoost, and the data that
+Prints the tables of docs/guide/better-rankers.md. Needs LightGBM and XGBoost, and the data that
 reproduce/README.md lists. What is measured is kept in the folder, so that a run that is stopped
 goes on where it was.
 """
@@ -170,12 +170,12 @@ def linrank(weight: float | None = None, **options: Any) -> Fit:
     return fit
 
 
-def chosen(X: Any, y: Array, qid: Array) -> Any:
+def choose_C(X: Any, y: Array, qid: Array) -> Any:
     return AutoRanker("ndcg@10", random_state=0, n_jobs=THREADS).fit(X, y, qid=qid)
 
 
 def sklearn_boosting(X: Any, y: Array, qid: Array) -> Any:
-    """Trees on the labels, which know of no queries: what scikit-learn has for ranking."""
+    """Trees on the labels, without queries: what scikit-learn has for ranking."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(random_state=0).fit(X, y)
@@ -223,7 +223,7 @@ METHODS: dict[str, Fit] = {
     ),
     "XGBoost": xgboost(),
     "XGBoost, regularized": xgboost(**SLOW, max_depth=3, colsample_bytree=0.5, subsample=0.7),
-    AUTO: chosen,
+    AUTO: choose_C,
 }
 LINEAR: dict[str, Fit] = {
     "C = 1, raw features": linrank(**PAPERS),
@@ -283,7 +283,7 @@ def show(title: str, columns: list[str], rows: list[list[str]]) -> None:
     print(f"\n### {title}\n\n{Table(laid_out, rows).to_markdown()}", flush=True)
 
 
-def tell(sets: tuple[Set, ...], methods: dict[str, Fit], found: dict[Any, Any]) -> None:
+def print_means(sets: tuple[Set, ...], methods: dict[str, Fit], found: dict[Any, Any]) -> None:
     """Means over the folds, and seconds of a fit."""
     for title, cell in (
         ("Mean of the metric over the folds", lambda r: f"{np.mean(r['folds']):.4f}"),
@@ -309,7 +309,7 @@ def test(one: Set, found: dict[Any, Any]) -> None:
             rows.append(
                 [name, f"{-cell.difference:+.4f}", interval, by_query, f"{cell.p_corrected:.4f}"]
             )
-    columns = ["AutoRanker minus", "difference", "95 % interval", "won/tied/lost", "p (Holm)"]
+    columns = ["AutoRanker minus", "difference", "95% interval", "won/tied/lost", "p (Holm)"]
     show(f"{one.name}, {result.n_queries} queries: {found[one, AUTO]['kinds']}", columns, rows)
 
 
@@ -324,11 +324,11 @@ def main() -> None:
     for name in METHODS:
         if name == AUTO:
             found |= {(one, m): measure(folder, one, LINEAR, m) for one in HARDER for m in LINEAR}
-            tell(HARDER, LINEAR, found)
+            print_means(HARDER, LINEAR, found)
         for one in reversed(SETS):
             found[one, name] = measure(folder, one, METHODS, name)
     found |= {(one, m): measure(folder, one, ON_LABELS, m) for one in SETS for m in ON_LABELS}
-    tell(SETS, {**METHODS, **ON_LABELS}, found)
+    print_means(SETS, {**METHODS, **ON_LABELS}, found)
     for one in SETS:
         test(one, found)
     loads = [json.loads(f.read_text()).get("load", 0.0) for f in folder.glob("*.json")]

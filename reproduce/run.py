@@ -1,6 +1,6 @@
 """Measure tables and figures of the papers again: ``run.py [names] [--quick] [--list]``.
 
-Each page goes to results/NAME.md. Real data are looked for in ``../shared/data`` beside the
+Each page goes to results/NAME.md. Real data are looked for in ``../shared/data`` next to the
 repository, or where the environment variable LINRANK_DATA says.
 """
 
@@ -89,13 +89,13 @@ def _run(name: str, paper: Paper, script: Script, options: argparse.Namespace) -
     if folder is not None:
         page.write(folder, name, paper.citation, origin)
     if folder == RESULTS:
-        tell(DOCS, name, page.verdict)
+        update_verdict(DOCS, name, page.verdict)
     print(page.markdown(name, paper.citation, origin), flush=True)
     return True
 
 
-def tell(docs: Path, name: str, verdict: str) -> None:
-    """Put the verdict into the row of the documentation; its words remain those of a person."""
+def update_verdict(docs: Path, name: str, verdict: str) -> None:
+    """Put the verdict into the row of the documentation; the words stay as written by hand."""
     lines = docs.read_text(encoding="utf-8").splitlines()
     for k, line in enumerate(lines):
         if line.startswith(f"| `{name}` |"):

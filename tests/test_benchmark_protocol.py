@@ -1,7 +1,9 @@
-"""The protocol of the benchmarks on LETOR folds: choices, pooling, paired differences."""
+"""Benchmarks: their imports, and the protocol on LETOR folds (choices, pooling, differences)."""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import sys
 from itertools import product
 from pathlib import Path
@@ -24,6 +26,18 @@ try:
 finally:
     for folder in FOLDERS:
         sys.path.remove(folder)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.stem)
+def test_a_benchmark_imports_modules_that_exist(path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*FOLDERS, *sys.path])
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            named = (
+                [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+            )
+            for name in named:
+                assert importlib.util.find_spec(name.partition(".")[0]), name
 
 
 def outcome(values, chosen="", validation=0.0):
@@ -58,14 +72,14 @@ def test_differences_are_paired():
     base = rng.random((40, 4))
     better = base + 0.1 + 0.01 * rng.random((40, 4))
     rows = [protocol.Row(name, [[outcome(v)]]) for name, v in (("base", base), ("new", better))]
-    found = protocol.compared(rows[1], rows[0])
+    found = protocol.compare_rows(rows[1], rows[0])
     assert [one.measure for one in found] == list(protocol.MEASURES)
     assert all(0.1 < one.low < one.mean < one.high < 0.11 and one.p < 1e-10 for one in found)
 
 
 def test_no_difference_is_no_evidence():
     row = protocol.Row("same", [[outcome(np.ones((3, 4)))]])
-    assert [one.p for one in protocol.compared(row, row)] == [1.0] * 4
+    assert [one.p for one in protocol.compare_rows(row, row)] == [1.0] * 4
 
 
 @pytest.mark.parametrize(

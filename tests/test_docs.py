@@ -22,6 +22,7 @@ import linrank
 from linrank.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = (ROOT / "docs" / "reference" / "index.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -177,7 +178,7 @@ def cells_by_row(text: str) -> dict[str, list[str]]:
 
 
 def test_the_table_of_the_readme_is_that_of_the_guide():
-    guide = cells_by_row((ROOT / "docs" / "guide" / "rankers-that-win.md").read_text())
+    guide = cells_by_row((ROOT / "docs" / "guide" / "better-rankers.md").read_text())
     shown = cells_by_row(README.read_text())
     assert len(shown) == 9
     assert shown == {name: guide[TABLE_OF_README.get(name, name)] for name in shown}
@@ -206,8 +207,12 @@ def test_docstring_examples(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", sorted(linrank.__all__))
 def test_every_public_name_is_documented(name):
     assert (getattr(linrank, name).__doc__ or "").strip()
-    page = (ROOT / "docs" / "reference" / "index.md").read_text()
-    assert f"\n   {name}\n" in page or f"`linrank.{name}`" in page
+    assert f"\n   {name}\n" in REFERENCE or f"`linrank.{name}`" in REFERENCE
+
+
+@pytest.mark.parametrize("name", re.findall(r"^   ([\w.]+)$", REFERENCE, re.MULTILINE))
+def test_every_entry_of_the_reference_exists(name):
+    assert pkgutil.resolve_name(f"linrank.{name}") is not None
 
 
 def test_the_layout_is_that_of_the_folders():

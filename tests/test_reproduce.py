@@ -113,7 +113,7 @@ def test_a_quick_run_writes_where_it_is_told(tmp_path):
 def test_a_new_verdict_goes_into_the_documentation(tmp_path):
     docs = tmp_path / "reproduction.md"
     docs.write_text("| `a-table-1` | this | VERDICT | words |\n| `a-table-10` | that | holds | |\n")
-    command.tell(docs, "a-table-1", "holds in part")
+    command.update_verdict(docs, "a-table-1", "holds in part")
     assert docs.read_text() == (
         "| `a-table-1` | this | holds in part | words |\n| `a-table-10` | that | holds | |\n"
     )

@@ -73,21 +73,21 @@ def test_arrival_is_the_first_iteration_near_the_end():
 def test_fewest_pairs_near_the_accuracy_of_all():
     from report import Table
     from reproduce.lin import figure_3
-    from reproduce.page import Measured
+    from reproduce.page import Measurement
 
     rows = [[1, "10", "80.0 ± 1", "89.5 ± 1", "90 ± 1"], [2, "20", "85.0 ± 1", "90 ± 1", "90 ± 1"]]
     columns = ["pairs / S", "pairs", "closest", "pruned", "random"]
     one = Table(figure_3._title("mpg"), columns, rows, ["all pairs: 90.40 ± 0.10"])
-    found = Measured([one])
+    found = Measurement([one])
     assert figure_3.first_near(found, "mpg", "pruned") == 1
     assert figure_3.first_near(found, "mpg", "closest") == float("inf")
 
 
 def test_missing_table_is_named():
     from report import Table
-    from reproduce.page import Measured
+    from reproduce.page import Measurement
 
-    found = Measured([Table("OHSUMED", ["why"], [["other"]])])
+    found = Measurement([Table("OHSUMED", ["why"], [["other"]])])
     with pytest.raises(LookupError, match=r"no table 'Table 7'.*OHSUMED"):
         found.rows("Table 7")
 
@@ -95,23 +95,23 @@ def test_missing_table_is_named():
 def test_missing_data_are_named_rather_than_the_table_that_they_would_give():
     import problems
     from report import Table
-    from reproduce.page import Measured
+    from reproduce.page import Measurement
 
-    found = Measured([Table("OHSUMED skipped", ["reason"], [["file not found"]])])
+    found = Measurement([Table("OHSUMED skipped", ["reason"], [["file not found"]])])
     with pytest.raises(problems.Absent, match="file not found"):
         found.rows("Table 7")
 
 
 def test_parameter_is_the_best_on_all_validation_parts_together():
     from linrank.data.dataset import Dataset
-    from reproduce.stevens.scatter import tested
+    from reproduce.stevens.scatter import evaluate_models
 
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     first, second = (Dataset.of(X, y) for y in (np.array([1.0, 0, 0]), np.array([0.0, 1, 0])))
     weights = [("a", np.array([2.0, 1.0])), ("b", np.array([1.0, 2.0]))]
     # "a" is right on two of the three models, so that it is taken for all of them.
     models = [(first, first, first), (first, first, second), (second, second, first)]
-    found = tested(lambda _: weights, models)
+    found = evaluate_models(lambda _: weights, models)
     assert [values.tolist() for values in found] == [[1.0], [0.5], [1.0]]
 
 

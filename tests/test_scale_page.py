@@ -55,12 +55,12 @@ def test_results_replace_what_the_page_shows():
                    "load_average": [0.0]}  # fmt: skip
     measured = {"tables": [{"rows": constants}, {"rows": fits, "columns": columns}]}
     result = {"measured": measured, "environment": environment, "quick": False}
-    text = scale_page.written(PAGE, {"scale": result})
+    text = scale_page.write_tables(PAGE, {"scale": result})
     assert set(vars(scale_page.constants_of(text)).values()) == {2e-9}
     assert scale_page.rounds_of(text, False, 1e9).products == 7
     assert scale_page.rounds_of(text, True).products == 9
     assert "Measured 2026-01-02 on M" in text
-    assert scale_page.written(text) == text
+    assert scale_page.write_tables(text) == text
 
 
 @given(SHAPES, st.integers(1, 100), st.integers(1, 8), st.integers(1, 2000))

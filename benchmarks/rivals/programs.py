@@ -68,8 +68,8 @@ def svm_rank(data: Dataset, C: float, tol: float, limit: float) -> tuple[float, 
     program = find("svm_rank_learn")
     with tempfile.TemporaryDirectory() as name:
         rows, model = write_rows(data, Path(name)), Path(name, "model")
-        told = f"{C * data.queries.n_queries!r}"
-        command = [str(program), "-c", told, "-e", repr(tol), str(rows), str(model)]
+        weight = f"{C * data.queries.n_queries!r}"
+        command = [str(program), "-c", weight, "-e", repr(tol), str(rows), str(model)]
         taken = seconds_of(command, limit)
         last = model.read_text().splitlines()[-1]
     w = np.zeros(data.n_features)

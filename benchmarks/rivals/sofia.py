@@ -1,20 +1,20 @@
 """The rank and roc loops of sofia-ml, rewritten plainly in C++ (``sofia.cpp``) and compiled here.
 
-The compiler is ``$CXX`` or g++, at -O3 for any processor of the family; one thread. Million steps a
-second of pegasos, of sofia-ml itself on one AMD EPYC and of this rendition on another:
+The compiler is ``$CXX`` or g++, at -O3 for any processor of the family; one thread. Million steps
+per second of pegasos, of sofia-ml itself on one AMD EPYC and of this rendition on another:
 
 ============================  ============  ============
 loop and rows                 sofia-ml      this one
 ============================  ============  ============
 rank, a (42k × 46)            0.68 to 0.78  1.2 to 1.35
 roc, a                        1.3           1.4
-rank, 75 non-zeros a row      0.55 to 0.77  0.48 to 0.51
+rank, 75 non-zeros per row    0.55 to 0.77  0.48 to 0.51
 ============================  ============  ============
 
 A set that fits in the first caches gave 2.5.
 Room reserved for the difference before it is filled made the steps of a 1.2 to 1.5 times as fast,
 those of sparse rows 1.1 to 1.2 times; a plain loop lets the vector grow, and so does this one.
-On c, with hundreds of labels a query, the rank loop ran at 0.4 and the roc loop at 0.9: the one
+On c, with hundreds of labels per query, the rank loop ran at 0.4 and the roc loop at 0.9: the one
 looks labels up in hash tables, the other has two arrays; but its losers are also so few that they
 stay in the caches.
 """

@@ -31,7 +31,7 @@ def draw_report() -> None:
 
 
 def draw_pair() -> None:
-    """Why one product of a query stands above another."""
+    """Why one product of a query ranks above another."""
     train, test = (linrank.load(f"shop/{name}.csv", missing="keep") for name in ("train", "test"))
     ranker = linrank.RankSVM(curves="quantile", missing="mean").fit(train)
     query = test.select(test.qid == "waterproof mug")
@@ -44,7 +44,7 @@ def draw_pair() -> None:
 
 
 def shrink(path: Path) -> None:
-    """Few colors are enough for letters and bars."""
+    """Reduce to the few colors that letters and bars need."""
     Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
 
 

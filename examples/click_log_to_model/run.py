@@ -30,13 +30,13 @@ WORDS = (
     *("shoes", "jacket", "scarf", "dress", "shirt", "boots", "hat", "gloves", "coat", "socks"),
 )
 FEATURES = ("bm25_title", "bm25_body", "query_idf", "freshness", "popularity", "price")
-TASTE = np.array([1.0, 0.6, 0.0, 0.5, 0.1, -0.4])  # what buyers go by; query_idf orders nothing
+TASTE = np.array([1.0, 0.6, 0.0, 0.5, 0.1, -0.4])  # what buyers prefer; query_idf orders nothing
 PRODUCTION = np.array([0.4, 0.2, 0.0, 0.0, 1.0, 0.0])  # weights of the ranker that made the log
 ATTRACTIVENESS = np.array([0.05, 0.25, 0.55, 0.85])  # chance of a click when seen, by grade
 SEEN = clicks.power_law(10)  # chance that a position is seen: the truth, which the log hides
 
 
-def catalogue(seed: int, n_queries: int, n_products: int = 14) -> tuple[pa.Table, Array]:
+def make_catalog(seed: int, n_queries: int, n_products: int = 14) -> tuple[pa.Table, Array]:
     """A row for each query and product; and the true grades."""
     rng = np.random.default_rng(seed)
     chosen = rng.choice(len(WORDS) ** 2, n_queries, replace=False)
@@ -52,7 +52,7 @@ def catalogue(seed: int, n_queries: int, n_products: int = 14) -> tuple[pa.Table
 
 
 def click_log(rows: pa.Table, grade: Array, seed: int, n_lists: int) -> pa.Table:
-    """What was shown and clicked, by names; a twentieth is of products that are gone since."""
+    """What was shown and clicked, by name; a twentieth are products that no longer exist."""
     X = features_of(rows)
     _, query = np.unique(rows["query"].to_numpy(), return_inverse=True)
     shown = clicks.simulate_clicks(
@@ -90,18 +90,18 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("click-log-to-model"))
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
-    rows, grade = catalogue(seed=1, n_queries=200)
-    unseen, true_grade = catalogue(seed=2, n_queries=200)
+    rows, grade = make_catalog(seed=1, n_queries=200)
+    unseen, true_grade = make_catalog(seed=2, n_queries=200)
     log = click_log(rows, grade, seed=3, n_lists=20_000)
     parquet.write_table(log, folder / "log.parquet")
     parquet.write_table(rows, folder / "features.parquet")
 
     # In Python: load the features, join the log by query and URL, then fit the preferences.
     data = linrank.load(rows, label=False, qid="query", docid="url")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         shown = clicks.Impressions.from_frame(log, data)
-    print("warning:", said[0].message)
+    print("warning:", caught[0].message)
     propensity = clicks.harvest(shown)
     print("propensities, true     ", *(f"{p:.2f}" for p in SEEN))
     print("propensities, estimated", *(f"{p:.2f}" for p in propensity))

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 FEATURES = ("title_match", "body_match", "phrase_match", "freshness", "popularity", "length")
 PRODUCTION = np.array([0.5, 0.3, 0.0, 0.0, 1.0, 0.0])  # weights of the ranker that made the log
-TASTE = np.array([1.0, 0.7, 0.7, 0.4, 0.1, -0.3])  # what readers go by
+TASTE = np.array([1.0, 0.7, 0.7, 0.4, 0.1, -0.3])  # what readers prefer
 ATTRACTIVENESS = np.array([0.05, 0.3, 0.6, 0.9])  # chance of a click when looked at, by grade
 N_POSITIONS = 10
 PROPENSITY = clicks.power_law(N_POSITIONS, eta=1.0)  # the truth; used to generate clicks only
@@ -39,7 +39,7 @@ class Traffic:
 
     X: Array
     qid: Array
-    grade: Array  # hidden: only the last comparison looks at it
+    grade: Array  # hidden: used only in the last comparison
     log: clicks.Impressions
 
     @property
@@ -50,8 +50,7 @@ class Traffic:
 def generate(seed: int, n_queries: int, n_lists: int, n_rows: int = 12) -> Traffic:
     """Show lists of ten of the twelve rows of a query, and gather clicks.
 
-    The rankings are slightly different each time, as results of live systems are: that is what
-    propensities can be estimated from.
+    The rankings vary slightly, as in live systems; propensities can be estimated from that.
     """
     rng = np.random.default_rng(seed)
     X = rng.gamma(4.0, 0.5, size=(n_queries * n_rows, len(FEATURES)))  # mean 2, deviation 1
@@ -67,7 +66,7 @@ def generate(seed: int, n_queries: int, n_lists: int, n_rows: int = 12) -> Traff
 
 
 def propensities(logs: list[clicks.Impressions]) -> Array:
-    """Propensities from all results that were shown at several positions; a row is of one log."""
+    """Propensities from all results shown at several positions; each row belongs to one log."""
     rows = [log.rows_needed("harvest") for log in logs]
     offsets = np.cumsum([0, *(row.max() + 1 for row in rows[:-1])])
     everything = clicks.Impressions.of(
@@ -81,8 +80,8 @@ def propensities(logs: list[clicks.Impressions]) -> Array:
 def learn(train: Traffic, valid: Traffic, propensity: Array) -> RankSVM:
     """RankSVM on preferences of clicks, with C chosen by the clicks on other queries.
 
-    With propensities of 1 this is the naive way: every click counts the same, and the choice of C
-    goes by how high the results stand that were clicked.
+    With propensities of 1 this is the naive method: every click counts the same, and C is chosen
+    by how high the clicked results rank.
     """
     preferences = clicks.click_preferences(
         train.log, "clicked_over_others", propensity=propensity, max_weight=MAX_WEIGHT
@@ -108,8 +107,8 @@ class Outcome:
     seed: int
     ranker: RankSVM  # the one that is exported
     propensity: Array  # as estimated
-    ndcg: dict[str, float]  # nDCG@10 of the true grades, by ranker
-    gain: tuple[float, float]  # clicks a list, ips - naive: from the log, and its standard error
+    ndcg: dict[str, float]  # NDCG@10 of the true grades, by ranker
+    gain: tuple[float, float]  # clicks per list, ips - naive: from the log, and its standard error
     true_gain: float
 
 
@@ -142,7 +141,7 @@ def run(seed: int = 0, n_queries: int = 200, n_lists: int = 20_000) -> Outcome:
 
 
 def true_clicks(test: Traffic, scores: Array) -> float:
-    """Clicks a list if the ranking were shown: what the estimate from the log is to foretell."""
+    """Clicks per list if the ranking were shown: what the estimate from the log should predict."""
     order = np.lexsort((-scores, test.qid))
     _, size = np.unique(test.qid, return_counts=True)
     rank = np.concatenate([np.arange(n) for n in size])
@@ -151,9 +150,9 @@ def true_clicks(test: Traffic, scores: Array) -> float:
 
 
 def table(outcomes: list[Outcome]) -> str:
-    """A line for each seed, as Markdown."""
+    """One line per seed, as Markdown."""
     names = list(outcomes[0].ndcg)
-    head = ["seed", *(f"nDCG@10 {name}" for name in names), "ips - naive, from the log", "true"]
+    head = ["seed", *(f"NDCG@10 {name}" for name in names), "ips - naive, from the log", "true"]
     lines = [head, ["---"] * len(head)]
     for o in outcomes:
         gain = f"{o.gain[0]:+.3f} ± {o.gain[1]:.3f}"
@@ -163,32 +162,32 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def export(ranker: RankSVM, folder: Path) -> list[str]:
-    """Write the model itself, and what Solr and Elasticsearch take; return what to say of it."""
+    """Write the model and the files for Solr and Elasticsearch; return lines to print."""
     folder.mkdir(parents=True, exist_ok=True)
     names = dict(enumerate(FEATURES))
     ranker.model_.save(folder / "model.json")
-    said = [f"wrote {folder / 'model.json'}"]
+    lines = [f"wrote {folder / 'model.json'}"]
     for target in ("solr", "elasticsearch"):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExportWarning)  # said below
-            artefact = ranker.export(target, name="clicks", feature_map=names)
-        said += [f"wrote {path}" for path in artefact.save(folder / f"{target}.json")]
-        said += [f"{target}: {text}" for text in artefact.warnings]
-    return said
+            warnings.simplefilter("ignore", ExportWarning)  # printed below
+            artifact = ranker.export(target, name="clicks", feature_map=names)
+        lines += [f"wrote {path}" for path in artifact.save(folder / f"{target}.json")]
+        lines += [f"{target}: {text}" for text in artifact.warnings]
+    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", nargs="?", type=Path, default=Path("clicks-to-engine"))
-    parser.add_argument("--seeds", type=int, default=5, help="how many worlds to try (default: 5)")
+    parser.add_argument("--seeds", type=int, default=5, help="number of simulations (default: 5)")
     arguments = parser.parse_args()
     outcomes = [run(seed) for seed in range(arguments.seeds)]
-    print("propensities by position, of the last seed")
+    print("propensities by position, for the last seed")
     print("  true     ", *(f"{p:.2f}" for p in PROPENSITY))
     print("  estimated", *(f"{p:.2f}" for p in outcomes[-1].propensity))
     print()
     print(table(outcomes))
-    print("\nips - naive: clicks a list that the one would get more than the other.\n")
+    print("\nips - naive: additional clicks per list of the one over the other.\n")
     print("\n".join(export(outcomes[-1].ranker, arguments.folder)))
 
 

@@ -31,8 +31,8 @@ ranker = linrank.RankSVMCV().fit(train)
 found = linrank.evaluate(test.y, ranker.predict(test), qid=test.qid, metrics="ndcg@10")
 print(f"C = {ranker.C_:.2g}, NDCG@10 {found['ndcg@10']:.3f} on unseen queries")
 
-artefact = ranker.export("solr", name="shop")
-for path in map(Path, artefact.save(folder / "solr")):
+artifact = ranker.export("solr", name="shop")
+for path in map(Path, artifact.save(folder / "solr")):
     print(path.name, path.read_text()[:300], sep="\n")
 
 linrank.QueryHistogramDisplay.from_evaluation(found, "ndcg@10").plot()

@@ -14,7 +14,7 @@ import linrank
 rng = np.random.default_rng(0)
 X = rng.normal(size=(600, 5))
 life = rng.exponential(np.exp(X @ [0.8, -0.6, 0.4, 0.0, 0.0]))
-censoring = rng.exponential(np.exp(1.5 * X[:, 3]))  # feature 3: who leaves the study
+censoring = rng.exponential(np.exp(1.5 * X[:, 3]))  # feature 3: drop-out from the study
 time, event = np.minimum(life, censoring), life <= censoring
 train, test = slice(0, 400), slice(400, 600)
 

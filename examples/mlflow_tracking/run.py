@@ -1,4 +1,4 @@
-"""Track RankSVM fits in MLflow: parameters, certificates, metrics, the model and its ONNX form.
+"""Track RankSVM fits in MLflow: parameters, certificates, metrics, the model and its ONNX export.
 
     python examples/mlflow_tracking/run.py [FOLDER]
 
@@ -25,7 +25,7 @@ GRID = (1e-6, 1e-4, 1e-2)
 
 
 def key(metric: str) -> str:
-    """A name that MLflow takes: it knows no @."""
+    """A name that MLflow accepts: it does not allow @."""
     return metric.replace("@", "_at_")
 
 
@@ -50,7 +50,7 @@ def track(train: Dataset, valid: Dataset, C: float) -> str:
 
 
 def best_run(run_ids: list[str]) -> mlflow.entities.Run:
-    """The run with the best validation, as MLflow remembers them."""
+    """The run with the best validation metric, as stored in MLflow."""
     runs = [mlflow.get_run(run_id) for run_id in run_ids]
     return max(runs, key=lambda run: run.data.metrics[f"valid_{key(METRICS[0])}"])
 
@@ -86,7 +86,7 @@ def main() -> None:
     found = evaluate(test.y, scores, qid=test.qid, metrics=METRICS)
     print(f"chosen: C = {chosen.data.params['C']}, data {chosen.data.tags['data']}")
     print("test: ", ", ".join(f"{metric} {found[metric]:.4f}" for metric in METRICS))
-    print(f"largest difference of ONNX, of the largest score: {relative(scores, onnx_scores):.1e}")
+    print(f"largest relative difference of ONNX scores: {relative(scores, onnx_scores):.1e}")
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> float:

@@ -23,7 +23,7 @@ WEIGHTINGS = ["uniform", "grade_diff", "ndcg@20"]
 
 
 def suggest(trial: optuna.Trial) -> dict[str, Any]:
-    """A point of the space: the strength of the fit, what is scaled, and which pairs count."""
+    """A point of the search space: C, the scaling, and how pairs and queries are weighted."""
     return {
         "C": trial.suggest_float("C", 1e-7, 1e1, log=True),
         "scale": trial.suggest_categorical("scale", ["none", "standard", "minmax", "query"]),
@@ -41,7 +41,7 @@ def judge(ranker: RankSVM, data: Dataset, train: Any, test: Any) -> float:
 
 
 def search(data: Dataset, n_trials: int, seed: int = 0) -> optuna.Study:
-    """Maximize the mean over folds; a trial below the median after a fold is given up."""
+    """Maximize the mean over folds; a trial below the median after a fold is abandoned."""
     folds = list(QueryKFold(4, shuffle=True, random_state=seed).split(data.X, data.y, data.qid))
 
     def objective(trial: optuna.Trial) -> float:
@@ -60,7 +60,7 @@ def search(data: Dataset, n_trials: int, seed: int = 0) -> optuna.Study:
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
     )
     defaults = RankSVM().fit(data.X, data.y, qid=data.qid).settings_
-    study.enqueue_trial(defaults)  # never worse than what the data decide
+    study.enqueue_trial(defaults)  # so the result is never worse than the defaults over these folds
     study.optimize(objective, n_trials=n_trials)
     return study
 

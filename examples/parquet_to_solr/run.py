@@ -3,7 +3,7 @@
     python examples/parquet_to_solr/run.py [FOLDER]
 
 Needs pyarrow: pip install pyarrow. The table is generated: a query and document id, a grade,
-text that no model can use, and features with nulls where a document has no such field.
+text that no model can use, and features that are null where a document lacks the field.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TASTE = np.array([0.8, 0.6, 0.5, -0.002, 0.4, 0.0])
 
 
 def write_judgments(path: Path, seed: int, n_queries: int = 150, n_rows: int = 12) -> None:
-    """A table as a data warehouse has it: ids are strings, ratings and prices may be unknown."""
+    """A table as in a data warehouse: ids are strings, ratings and prices may be unknown."""
     rng = np.random.default_rng(seed)
     n = n_queries * n_rows
     columns = dict(zip(FEATURES, rng.gamma(3.0, 1.0, size=(len(FEATURES), n)), strict=True))
@@ -44,10 +44,10 @@ def write_judgments(path: Path, seed: int, n_queries: int = 150, n_rows: int = 1
 
 
 def train(path: Path) -> linrank.RankSVMCV:
-    """A ranker that takes the mean of the training data for what is missing.
+    """A ranker that replaces missing values by the means of the training data.
 
-    The roles of the columns follow from their names; load(label=..., qid=..., features=...) says
-    otherwise. Text is left out.
+    The roles of the columns follow from their names; load(label=..., qid=..., features=...) sets
+    them explicitly. Text is left out.
     """
     data = linrank.load(path, missing="mean")
     return linrank.RankSVMCV(scale="standard", scoring="ndcg@10").fit(data)

@@ -8,7 +8,7 @@ PAPER = Paper(
     title="Large-scale Linear RankSVM",
     scripts=(
         Script("table_5", "linear RankSVM against linear SVR", 1),
-        Script("table_6", "random forests and GBDT with few trees, beside RankSVM and SVR", 1.5),
+        Script("table_6", "random forests and GBDT with few trees, against RankSVM and SVR", 1.5),
         Script("table_7", "random forests and GBDT with 1,000 trees", 3.5),
         Script("table_9", "linear RankSVM against random forests on sparse rows", 0.5),
         Script("table_10", "pairs of neighboring levels against all", 0.5, True),

@@ -24,8 +24,8 @@ SEED = 2014
 # C times the number of pairs, so that both sides see the same range of regularization.
 TOTALS = [4.0**k for k in range(-2, 13)]
 PUBLISHED = (
-    "Lee & Lin, Table 10: MQ2007-list 79.10 % in 19.9 s (C = 2^-9) against 80.71 % in 38.7 s "
-    "(C = 2^-12) with all pairs; MQ2008-list 81.81 % in 10.5 s against 82.11 % in 16.6 s"
+    "Lee & Lin, Table 10: MQ2007-list 79.10% in 19.9 s (C = 2^-9) against 80.71% in 38.7 s "
+    "(C = 2^-12) with all pairs; MQ2008-list 81.81% in 10.5 s against 82.11% in 16.6 s"
 )
 
 
@@ -54,7 +54,7 @@ def empty() -> Table:
         ],
         notes=[
             "accuracy: pooled pairwise accuracy over all pairs of the held-out rows; c holds out "
-            "queries, nycflights rows (60 % train, 20 % validation, 20 % test, fixed seed)",
+            "queries, nycflights rows (60% train, 20% validation, 20% test, fixed seed)",
             f"C × pairs from 4^-2 .. 4^12, {len(TOTALS)} values, each warm-started from the last",
             "seconds: processor time of one cold fit at the chosen C, least of three",
             PUBLISHED,
@@ -63,7 +63,7 @@ def empty() -> Table:
 
 
 def split(data: Dataset) -> dict[str, Dataset]:
-    """Three parts of 60, 20 and 20 % of the queries, or of the rows where there is one query."""
+    """Three parts of 60, 20 and 20% of the queries, or of the rows where there is one query."""
     queries, rng = data.queries, np.random.default_rng(SEED)
     if queries.n_queries == 1:
         unit = np.arange(data.n_rows)

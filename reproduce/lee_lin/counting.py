@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import problems
-from curves import draw, thinned
+from curves import draw, thin
 from linrank import _core
 from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
@@ -27,8 +27,8 @@ LIMITS = {"a": 10.0, "mq": 10.0, "c": 20.0}  # seconds that a way may take
 def measure(quick: bool) -> list[Table]:
     table = Table(
         f"Ways of counting: seconds until (F - F*)/F* <= {GAP:g}, C = 1, one thread",
-        ["set", "levels a query", "counting", "seconds", "Hv", "ms a product", "by newton's"],
-        notes=["ms a product: of the loss at the optimum, without the rows; median of 5"],
+        ["set", "levels per query", "counting", "seconds", "Hv", "ms per product", "by newton's"],
+        notes=["ms per product: of the loss at the optimum, without the rows; median of 5"],
     )
     panels: dict[str, dict[str, Any]] = {}
     for name, limit in LIMITS.items():
@@ -69,7 +69,7 @@ def _compare(table: Table, name: str, data: Any, limit: float) -> dict[str, Any]
             gap = _relative(last, best)
             table.notes.append(f"{name}: {way}, stopped, had (F - F*)/F* = {gap:.2g}")
         table.add(name, n_levels, way, taken, last["n_hvp"], product, ratio(product / ours))
-        lines[way] = [(s["seconds"], _relative(s, best)) for s in thinned(states)]
+        lines[way] = [(s["seconds"], _relative(s, best)) for s in thin(states)]
     return lines
 
 

@@ -7,7 +7,7 @@ from reproduce.lee_lin.races import (
     GOAL,
     GRID,
     by_set,
-    chosen,
+    choose_C,
     planes_are_slower,
     race,
     similar_losses,
@@ -23,7 +23,7 @@ SETS = ("MQ2007", "MQ2008", "MSLR 30k", "YAHOO LTRC set 2")
 
 def reproduce(quick: bool) -> Page:
     sets = web_search(("MQ2008",) if quick else SETS)
-    Cs = [chosen(one, GRID[::5] if quick else GRID) for one in sets]
+    Cs = [choose_C(one, GRID[::5] if quick else GRID) for one in sets]
     table = race(sets, Cs, 1.0 if quick else LIMIT)
     found = by_set(table)
     ratios = {
@@ -34,7 +34,7 @@ def reproduce(quick: bool) -> Page:
         claims=[
             planes_are_slower(found, {"prsvm+": "PRSVM+", "tron": "Tree-TRON"}),
             Claim(
-                "PRSVM+ and Tree-TRON are similar when levels are few beside rows.",
+                "PRSVM+ and Tree-TRON are similar when there are few levels compared with rows.",
                 all(0.5 <= ratio <= 2 for ratio in ratios.values()),
                 "PRSVM+ takes "
                 + ", ".join(f"{ratio:.2f} ({name})" for name, ratio in ratios.items())
@@ -46,7 +46,7 @@ def reproduce(quick: bool) -> Page:
         tables=[laid_out(table)],
         differences=[
             *sizes(sets),
-            "The figure is a picture: its text gives no numbers to set beside ours. C is chosen "
+            "The paper prints the figure without numbers to compare with ours. C is chosen "
             "by pairwise accuracy on the validation part among 2^-15 .. 2^10, for each loss, as in "
             "the paper (MQ2008: 2^7 for the square, 2^8 for the hinge in its Table 3).",
             "TreeRankSVM is our own: cutting planes with a line search and an exact master problem "

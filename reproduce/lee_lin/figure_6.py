@@ -9,7 +9,7 @@ from linrank.data.dataset import Dataset
 from reproduce import official
 from reproduce.cells import seconds
 from reproduce.lee_lin.adjacent import split
-from reproduce.lee_lin.races import GRID, by_set, chosen, planes_are_slower, race, stable
+from reproduce.lee_lin.races import GRID, by_set, choose_C, planes_are_slower, race, stable
 from reproduce.official import Parts, sizes
 from reproduce.page import Claim, Page, laid_out
 
@@ -33,7 +33,7 @@ def lists(quick: bool) -> list[Parts]:
 
 def reproduce(quick: bool) -> Page:
     sets = lists(quick)
-    Cs = [chosen(one, GRID[::5], _share(one)) for one in sets]
+    Cs = [choose_C(one, GRID[::5], _share(one)) for one in sets]
     table = race(sets, Cs, 2.0 if quick else LIMIT)
     found = by_set(table)
     for row in table.rows:  # NDCG has no place here: neither has it in the paper
@@ -63,13 +63,13 @@ def reproduce(quick: bool) -> Page:
             "MQ2007-list's stand-in has a quarter of its lists, of the same shape, with distinct "
             "labels; cadata is California housing, one query with thousands of levels, split at "
             "random 60 : 20 : 20.",
-            "The figure is a picture: its text gives no numbers to set beside ours. C is chosen "
+            "The paper prints the figure without numbers to compare with ours. C is chosen "
             "by pairwise accuracy on the validation part among 2^-15, 2^-10, … 2^10, on a tenth of "
             "the queries where there are many.",
             f"A method has {LIMIT:g} s. TreeRankSVM is our own, see Figure 5; linrank's newton is "
             "no part of the paper.",
             "The settings were changed after a first run on all lists with 10 s for a method: "
-            "PRSVM+ and TreeRankSVM did not come within 1 % of the optimum of the lists, and two "
+            "PRSVM+ and TreeRankSVM did not come within 1% of the optimum of the lists, and two "
             "of three claims failed. Lists were then cut to a quarter and the limit doubled. That "
             "TreeRankSVM is slower than PRSVM+ too, which the paper says of Figures 5 and 6 "
             "together, failed on cadata in both runs.",

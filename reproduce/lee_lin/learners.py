@@ -113,7 +113,7 @@ def forest(n_trees: int, seed: int) -> Any:
     return RandomForestRegressor(n_trees, max_features="sqrt", random_state=seed, n_jobs=1)
 
 
-def boosted(n_trees: int, seed: int) -> Any:
+def boosted_trees(n_trees: int, seed: int) -> Any:
     """Least squares from zero, learning rate 0.1, every split looked for exactly, as in pGBRT.
 
     The depth 4 of pGBRT counts layers of nodes, the root among them: three splits to a leaf.
@@ -126,7 +126,7 @@ def boosted(n_trees: int, seed: int) -> Any:
     )
 
 
-TREES: dict[str, Callable[[int, int], Any]] = {"Random forests": forest, "GBDT": boosted}
+TREES: dict[str, Callable[[int, int], Any]] = {"Random forests": forest, "GBDT": boosted_trees}
 
 
 def trees(method: str, n_trees: int, parts: Parts, seeds: tuple[int, ...]) -> dict[str, Outcome]:

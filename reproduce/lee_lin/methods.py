@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import problems
-from curves import draw, thinned
+from curves import draw, thin
 from linrank.metrics import evaluate
 from linrank.ranksvm.train import train
 from race import as_published, follow
@@ -91,9 +91,9 @@ def compare(
         states, _ = follow(rows, best[loss] * (1 + GAPS[-1] / 10), limit=limit, C=C, **options)
         gaps = [max(state["objective"] / best[loss] - 1, 1e-9) for state in states]
         reached = [_first(states, gaps, goal) for goal in GAPS]
-        measured = [(s["seconds"], _measure(test, s["w"])) for s in thinned(states)]
+        measured = [(s["seconds"], _measure(test, s["w"])) for s in thin(states)]
         table.add(name, C, method, *reached, f"{gaps[-1]:.1e}", *measured[-1][1])
-        curves["gap"][method] = thinned(
+        curves["gap"][method] = thin(
             [(s["seconds"], gap) for s, gap in zip(states, gaps, strict=True)]
         )
         for i, kind in enumerate(MEASURES):

@@ -20,7 +20,9 @@ GRID = tuple(2.0**k for k in range(-15, 11))
 GOAL = "0.001"  # of (F - F*)/F*, the column by which methods are compared
 
 
-def chosen(parts: Parts, grid: tuple[float, ...], data: Dataset | None = None) -> dict[str, float]:
+def choose_C(
+    parts: Parts, grid: tuple[float, ...], data: Dataset | None = None
+) -> dict[str, float]:
     """By loss, the C with the best pairwise accuracy on the validation part.
 
     ``data``, if given, is a share of the training queries that stands for all. C multiplies a sum
@@ -70,12 +72,12 @@ def planes_are_slower(found: dict[str, dict[str, Row]], than: dict[str, str]) ->
         f"TreeRankSVM converges more slowly than {' and '.join(than.values())}.",
         None if all(known) and len(known) < len(ratios) else all(known),
         f"its time to a relative distance of {GOAL} by that of the other (of two, the slower): "
-        + ", ".join(f"{name} {_told(ratio)}" for name, ratio in ratios.items())
+        + ", ".join(f"{name} {_format_ratio(ratio)}" for name, ratio in ratios.items())
         + ".",
     )
 
 
-def _told(ratio: float) -> str:
+def _format_ratio(ratio: float) -> str:
     """A ratio of two times of which either may be infinite."""
     if np.isnan(ratio):
         return "unknown (neither gets there)"

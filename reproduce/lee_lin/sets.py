@@ -62,7 +62,7 @@ def yahoo_2() -> Parts:
 
 
 def _lightgbm(part: str) -> Dataset:
-    """Its queries come as sizes, in a file of their own."""
+    """Its query sizes come in a separate file."""
     import io
 
     rows = load(io.BytesIO(problems.text_of(f"lightgbm_rank/rank.{part}.xz")))

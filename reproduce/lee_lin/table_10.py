@@ -7,7 +7,7 @@ from linrank.system.tables import Table
 from reproduce import official
 from reproduce.cells import number, rows
 from reproduce.lee_lin import adjacent
-from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.page import Claim, Measurement, Page, laid_out, table
 
 LISTS = ("MQ2007-list", "MQ2008-list")
 PAPER = [
@@ -25,9 +25,9 @@ def reproduce(quick: bool) -> Page:
         for name, parts in here.items():
             if parts is not None:
                 adjacent.compare(one, name, parts, adjacent.TOTALS)
-        found = Measured([one])
+        found = Measurement([one])
     else:
-        found = Measured(adjacent.measure(quick))
+        found = Measurement(adjacent.measure(quick))
     return Page(
         title="Table 10: partial pairs against all pairs",
         claims=_claims(found.tables[0]),

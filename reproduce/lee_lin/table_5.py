@@ -66,7 +66,7 @@ def reproduce(quick: bool) -> Page:
 
 
 def _at_the_papers_C(sets: list[Parts]) -> Table:
-    """MQ2008 without a choice of our own, and by the paper's solver with its default stop."""
+    """MQ2008 at the paper's C, also by the paper's solver with its default stopping rule."""
     parts = next(one for one in sets if one.name == "MQ2008")
     rows = []
     for which in MEASURES:
@@ -130,21 +130,21 @@ def claims(found: Found) -> list[Claim]:
     close = max(abs(n[0] - n[2]) for n in ndcg.values())
     return [
         Claim(
-            "L2-loss RankSVM has 82.70 % pairwise accuracy on MQ2008.",
+            "L2-loss RankSVM has 82.70% pairwise accuracy on MQ2008.",
             abs(rank - 82.70) <= NEAR,
-            f"{rank:.2f} %.",
+            f"{rank:.2f}%.",
         ),
         Claim(
             "RankSVM gives better pairwise accuracy than L2-loss SVR (MQ2008: by 0.53 points; on "
             "all seven sets).",
             rank > l2 and wins > len(found) / 2,
-            f"by {rank - l2:.2f} points on MQ2008 (SVR {l2:.2f} %); better on {wins} of "
+            f"by {rank - l2:.2f} points on MQ2008 (SVR {l2:.2f}%); better on {wins} of "
             f"{len(found)} sets.",
         ),
         Claim(
             "L1-loss SVR is worse than L2-loss SVR.",
             l1 < l2 and worse > len(found) / 2,
-            f"{l1:.2f} against {l2:.2f} % on MQ2008; worse on {worse} of {len(found)} sets.",
+            f"{l1:.2f} against {l2:.2f}% on MQ2008; worse on {worse} of {len(found)} sets.",
         ),
         Claim(
             "The NDCG of RankSVM and L2-loss SVR are close (at most 0.0121 apart in the paper).",

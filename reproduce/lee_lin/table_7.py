@@ -69,7 +69,7 @@ def _claims(found: Found, few: Found) -> list[Claim]:
     return [
         Claim(
             "GBDT with more trees is not always better than with few: it overfits (MQ2008: 79.78 "
-            "against 82.83 %).",
+            "against 82.83%).",
             gained["GBDT"]["MQ2008"] < 0,
             f"1,000 trees against 100: {words['GBDT']} (names of the paper's sets).",
         ),
@@ -80,9 +80,9 @@ def _claims(found: Found, few: Found) -> list[Claim]:
         ),
         Claim(
             "On MQ2008 random forests with 1,000 trees and linear RankSVM are about even (82.60 "
-            "against 82.70 %).",
+            "against 82.70%).",
             abs(mq["Random forests"] - mq["L2-loss RankSVM"]) <= EVEN,
-            f"{mq['Random forests']:.2f} against {mq['L2-loss RankSVM']:.2f} %; even: within "
+            f"{mq['Random forests']:.2f} against {mq['L2-loss RankSVM']:.2f}%; even: within "
             f"{EVEN} points, as in Table 6.",
         ),
     ]

@@ -105,7 +105,7 @@ def _size(about: str, parts: Texts) -> str:
     levels = len(np.unique(parts.train.y))
     return (
         f"{about} ({X.shape[0]:,} rows, {X.shape[1]:,} features, {X.nnz / X.shape[0]:.1f} "
-        f"non-zeros a row, {levels} levels, one query, {parts.train.queries.n_pairs:,} pairs)"
+        f"non-zeros per row, {levels} levels, one query, {parts.train.queries.n_pairs:,} pairs)"
     )
 
 

@@ -11,7 +11,7 @@ from reproduce.page import Claim, table
 
 Row = Mapping[str, Any]
 
-ALLOWED = 0.1  # of the numbers may lie outside: 5 % would by chance, were all else equal
+ALLOWED = 0.1  # of the numbers may lie outside: 5% would by chance, were all else equal
 AGREEMENT = "within the error bars"
 
 
@@ -66,7 +66,7 @@ def gaps(
     }
 
 
-def shown(values: Mapping[Any, float]) -> str:
+def format_values(values: Mapping[Any, float]) -> str:
     """``"mg +0.16; mpg -0.02"``, ``"noise 0.5: +1.95"``."""
     return ", ".join(
         f"noise {place:g}: {value:+.2f}" if isinstance(place, float) else f"{place} {value:+.2f}"

@@ -1,4 +1,4 @@
-"""Whether a figure of ours agrees with a published one, both with an error of their own."""
+"""Whether our figure agrees with a published one, given the errors of both."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Figure:
         error = a.std(ddof=1) / math.sqrt(len(a)) if len(a) > 1 else 0.0
         return cls(float(a.mean()), float(error))
 
-    def shown(self, digits: int = 2) -> str:
+    def to_text(self, digits: int = 2) -> str:
         return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
 
-def published(text: str | None) -> Figure | None:
+def parse_figure(text: str | None) -> Figure | None:
     """``"99.94 ± 0.01"`` as a figure; None for what is not there."""
     if text is None:
         return None
@@ -54,13 +54,13 @@ def agreement(ours: Figure, paper: Figure) -> str:
     return "2σ" if sigmas <= 2.0 else f"OUTSIDE, {sigmas:.1f}σ"
 
 
-def compared(values: Sequence[float], paper: str | None, digits: int = 2) -> list[str]:
+def compare_cells(values: Sequence[float], paper: str | None, digits: int = 2) -> list[str]:
     """Cells of `COLUMNS`."""
-    ours, theirs = Figure.of(values), published(paper)
+    ours, theirs = Figure.of(values), parse_figure(paper)
     if theirs is None:
-        return [ours.shown(digits), "-", "", "not in the paper"]
+        return [ours.to_text(digits), "-", "", "not in the paper"]
     difference = f"{ours.mean - theirs.mean:+.{digits}f}"
-    return [ours.shown(digits), paper or "", difference, agreement(ours, theirs)]
+    return [ours.to_text(digits), paper or "", difference, agreement(ours, theirs)]
 
 
 def count(table: Table) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from reproduce.lin import closest_pairs
 from reproduce.lin.closest_pairs import PAPER
-from reproduce.page import Measured
+from reproduce.page import Measurement
 
 METHODS = tuple(PAPER)
 PROTOCOL = [
@@ -24,8 +24,8 @@ PROTOCOL = [
 
 
 @cache
-def found(quick: bool) -> Measured:
-    return Measured(closest_pairs.measure(quick))
+def found(quick: bool) -> Measurement:
+    return Measurement(closest_pairs.measure(quick))
 
 
 def rows_of(

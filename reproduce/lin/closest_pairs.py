@@ -20,7 +20,15 @@ from linrank.data.preferences import Preferences
 from linrank.metrics import evaluate
 from linrank.ranksvm.train import train
 from report import Table
-from reproduce.lin.agreement import COLUMNS, NOTE, Figure, compared, count, in_processes, published
+from reproduce.lin.agreement import (
+    COLUMNS,
+    NOTE,
+    Figure,
+    compare_cells,
+    count,
+    in_processes,
+    parse_figure,
+)
 
 Array = NDArray[Any]
 Part = tuple[Array, Array]  # rows, labels
@@ -48,7 +56,7 @@ PAPER = {
 # ---- one round --------------------------------------------------------------
 
 
-def drawn(round_: int, deviation: float, n_features: int) -> list[Part]:
+def draw_parts(round_: int, deviation: float, n_features: int) -> list[Part]:
     """The three parts."""
     rng = np.random.default_rng([round_, round(1e4 * deviation), n_features])
     w = rng.uniform(-1.0, 1.0, n_features)
@@ -60,7 +68,7 @@ def drawn(round_: int, deviation: float, n_features: int) -> list[Part]:
 
 
 def accuracy(part: Part, w: Array) -> float:
-    """``n_c/(n_c + n_d)``, in per cent; scores do not tie here unless w = 0."""
+    """``n_c/(n_c + n_d)``, in percent; scores do not tie here unless w = 0."""
     X, y = part
     if not w.any():
         return 50.0
@@ -89,7 +97,7 @@ def models(part: Part, method: str, loss: str, seed: int) -> Iterator[Array]:
 
 def ranksvm(round_: int, deviation: float, n_features: int, method: str, loss: str) -> float:
     """Test accuracy of the first C with the best validation accuracy."""
-    part, test, vali = drawn(round_, deviation, n_features)
+    part, test, vali = draw_parts(round_, deviation, n_features)
     found = list(models(part, method, loss, round_))
     return accuracy(test, found[int(np.argmax([accuracy(vali, w) for w in found]))])
 
@@ -98,7 +106,7 @@ def svr(round_: int, deviation: float, n_features: int, by: str) -> float:
     """Test accuracy of SVR, ε = 0.1, its C by the validation error or accuracy."""
     from sklearn.svm import SVR as Regression
 
-    (X, y), test, (X_vali, y_vali) = drawn(round_, deviation, n_features)
+    (X, y), test, (X_vali, y_vali) = draw_parts(round_, deviation, n_features)
     found = []
     for C in GRID:
         with warnings.catch_warnings():
@@ -115,7 +123,7 @@ def liblinear(round_: int, deviation: float) -> float:
     """Test accuracy of the 1-closest pairs by the solver of the paper, half of them turned."""
     from sklearn.svm import LinearSVC
 
-    (X, y), test, vali = drawn(round_, deviation, N_FEATURES)
+    (X, y), test, vali = draw_parts(round_, deviation, N_FEATURES)
     listed = pairs.closest(y)
     sign = np.where(np.arange(len(listed)) % 2 == 0, 1.0, -1.0)
     differences = sign[:, np.newaxis] * (X[listed.winners] - X[listed.losers])
@@ -181,12 +189,12 @@ def features(tried: Sequence[int], rounds: range) -> Table:
     for n, of_kinds in zip(tried, found, strict=True):
         for kind, of_noises in zip(kinds, of_kinds, strict=True):
             ours = [Figure.of(row) for row in of_noises]
-            table.add(n, kind, *(one.shown() for one in ours), misfit(ours))
+            table.add(n, kind, *(one.to_text() for one in ours), misfit(ours))
     return table
 
 
 def misfit(ours: Sequence[Figure]) -> float:
-    theirs = [published(text) for text in PAPER[TOTAL][1:]]
+    theirs = [parse_figure(text) for text in PAPER[TOTAL][1:]]
     return sum(
         (a.mean - b.mean) ** 2 / (a.error**2 + b.error**2)
         for a, b in zip(ours, theirs, strict=True)
@@ -203,7 +211,7 @@ def agreement_table(values: Any, n_rounds: int) -> Table:
     for k, noise in enumerate(NOISES):
         for method, paper in PAPER.items():
             loss = "error" if method == SVR else "hinge"
-            table.add(noise, method, *compared(values(noise, method, loss), paper[k]))
+            table.add(noise, method, *compare_cells(values(noise, method, loss), paper[k]))
     table.notes += [
         count(table),
         "without noise LIBLINEAR, the paper's solver, reaches its limit of 1,000 passes before the "

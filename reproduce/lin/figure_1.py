@@ -22,20 +22,20 @@ def reproduce(quick: bool) -> Page:
                 "Support vectors are found among the closest pairs only.",
                 max(reach) < LEFT * n_steps,
                 f"the largest order difference of a pair with α > 0: "
-                f"{support.listed(rows, support.LARGEST)}, of about {n_steps}.",
+                f"{support.list_column(rows, support.LARGEST)}, of about {n_steps}.",
             ),
             Claim(
                 "They move to the left and become fewer with larger C.",
                 support.falls(reach) and support.falls(shares),
-                f"pairs with α > 0, per cent: {support.listed(rows, support.SHARE)}.",
+                f"pairs with α > 0, percent: {support.list_column(rows, support.SHARE)}.",
             ),
             Claim(
                 "The 1-closest pairs alone are not enough.",
                 all(row[support.OF_CLOSEST] < 90 for row in rows),
-                f"their share of Σα, per cent: {support.listed(rows, support.OF_CLOSEST)}.",
+                f"their share of Σα, percent: {support.list_column(rows, support.OF_CLOSEST)}.",
             ),
         ],
         [support.sizes(rows), *(laid_out(one) for one in tables)],
-        [*support.PROTOCOL, "the paper names C = 1; its larger values of C are not told"],
+        [*support.PROTOCOL, "the paper names C = 1; its larger values of C are not given"],
         {name: it for one in tables for name, it in one.pictures.items()},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reproduce.lin import support
 from reproduce.page import Claim, Page, laid_out
 
-EVEN = 20.0  # per cent of the pairs at most have an order difference of 10 or less
+EVEN = 20.0  # percent of the pairs at most have an order difference of 10 or less
 
 
 def reproduce(quick: bool) -> Page:
@@ -20,18 +20,18 @@ def reproduce(quick: bool) -> Page:
             Claim(
                 "More noise makes more support vectors.",
                 support.falls(shares),
-                f"pairs with α > 0, per cent: {support.listed(rows, support.SHARE)}.",
+                f"pairs with α > 0, percent: {support.list_column(rows, support.SHARE)}.",
             ),
             Claim(
                 "The 1-closest pairs become less important.",
                 support.falls(closest),
-                f"their share of Σα, per cent: {support.listed(rows, support.OF_CLOSEST)}.",
+                f"their share of Σα, percent: {support.list_column(rows, support.OF_CLOSEST)}.",
             ),
             Claim(
                 "Close pairs still matter more than far ones.",
                 all(row[support.OF_NEAR] > 2 * EVEN for row in rows),
-                f"share of Σα of differences up to 10, per cent: "
-                f"{support.listed(rows, support.OF_NEAR)}; of the pairs it is under {EVEN:g}.",
+                f"share of Σα of differences up to 10, percent: "
+                f"{support.list_column(rows, support.OF_NEAR)}; of the pairs it is under {EVEN:g}.",
             ),
         ],
         [support.sizes(rows), *(laid_out(one) for one in tables)],

@@ -6,14 +6,14 @@ from typing import Any
 
 from reproduce.lin import pair_curves
 from reproduce.lin.pair_curves import SETS
-from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.page import Claim, Measurement, Page, laid_out, table
 
 NEAR = 1.0  # points below all pairs: then a choice of pairs is satisfactory
 WORDS = ("closest", "pruned", "random")
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(pair_curves.measure(quick))
+    found = Measurement(pair_curves.measure(quick))
     sets = [name for name in SETS if any(one.title == _title(name) for one in found.tables)]
     needed = {name: {word: first_near(found, name, word) for word in WORDS} for name in sets}
     without_closest = [name for name in sets if needed[name]["random"] <= needed[name]["pruned"]]
@@ -47,7 +47,7 @@ def claim(name: str, needed: dict[str, float]) -> Claim:
     )
 
 
-def first_near(found: Measured, name: str, word: str) -> float:
+def first_near(found: Measurement, name: str, word: str) -> float:
     """The first multiple of S with that accuracy, or infinity."""
     one = next(one for one in found.tables if one.title == _title(name))
     note = next(note for note in one.notes if note.startswith("all pairs: "))

@@ -69,7 +69,7 @@ def split(name: str, round_: int) -> Split:
 
 
 def accuracy(y: Array, scores: Array) -> float:
-    """``n_c/(n_c + n_d)`` in per cent, as the paper has it; 50 if all scores tie."""
+    """``n_c/(n_c + n_d)`` in percent, as the paper has it; 50 if all scores tie."""
     found = evaluate(y, scores, metrics=[CONCORDANT])[CONCORDANT]
     return 50.0 if np.isnan(found) else 100.0 * float(found)
 
@@ -179,11 +179,11 @@ class Outcome:
 
 
 def r_squared(y: Array, scores: Array) -> float:
-    """How SVR is chosen: per cent of the variance explained."""
+    """How SVR is chosen: percent of the variance explained."""
     return 100.0 * (1.0 - float(np.square(y - scores).sum() / np.square(y - y.mean()).sum()))
 
 
-def tuned(ranker: Any, halves: Split, measure: Callable[[Array, Array], float]) -> Outcome:
+def tune(ranker: Any, halves: Split, measure: Callable[[Array, Array], float]) -> Outcome:
     """The model that is best on the validation quarter, trained on the half and tested.
 
     Of two parameters every second value is tried first, then the neighbors of the best. A path

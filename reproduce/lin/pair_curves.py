@@ -18,7 +18,7 @@ from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from report import Table
 from reproduce.lin.agreement import Figure, in_processes
-from reproduce.lin.halves import Choose, Linear, accuracy, every_pair, split, tuned
+from reproduce.lin.halves import Choose, Linear, accuracy, every_pair, split, tune
 
 Array = NDArray[Any]
 
@@ -48,7 +48,7 @@ def accuracy_of(name: str, kind: str, multiple: float, round_: int) -> tuple[flo
     choose = every_pair if kind == "all" else choice(kind, multiple, round_)
     listed = choose(half.y)
     n_pairs = Queries.of(half.y).n_pairs if listed is None else len(listed)
-    return tuned(Linear(half, choose, "hinge"), half, accuracy).accuracy, n_pairs
+    return tune(Linear(half, choose, "hinge"), half, accuracy).accuracy, n_pairs
 
 
 def measure(quick: bool) -> list[Table]:
@@ -80,9 +80,9 @@ def of_set(name: str, found: dict[Any, tuple[float, int]], rounds: range) -> Tab
             n_pairs = float(np.mean([n for _, n in runs]))
             for part, value in zip(curves[kind], (n_pairs, one.mean, one.error), strict=True):
                 part.append(value)
-            cells.append(one.shown())
+            cells.append(one.to_text())
         table.add(multiple, f"{n_pairs:.0f}", *cells)
-    table.notes.append(f"all pairs: {whole.shown()}")
+    table.notes.append(f"all pairs: {whole.to_text()}")
     figure = Picture(figsize=(6.5, 4.0), layout="constrained")
     ax = figure.subplots()
     for mark, (kind, curve) in zip("osD", curves.items(), strict=True):

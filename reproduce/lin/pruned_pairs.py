@@ -1,7 +1,7 @@
 """Closest and pruned pairs on five regression sets: Tables IV to VI of Lin et al. (2013).
 
 Pairwise accuracy of linear and RBF rankers trained on S closest and S random pairs, on twice as
-many and on all of them, beside SVR, over 20 random halves; all pairs with the RBF kernel on mg and
+many and on all of them, and SVR, over 20 random halves; all pairs with the RBF kernel on mg and
 space_ga, and with the linear one on space_ga, which the paper could not compute.
 """
 
@@ -15,7 +15,7 @@ import problems
 from linrank import pairs
 from linrank.data.queries import Queries
 from report import Table
-from reproduce.lin.agreement import COLUMNS, NOTE, Figure, compared, count, in_processes
+from reproduce.lin.agreement import COLUMNS, NOTE, Figure, compare_cells, count, in_processes
 from reproduce.lin.halves import (
     CS,
     GAMMAS,
@@ -30,7 +30,7 @@ from reproduce.lin.halves import (
     r_squared,
     split,
     table,
-    tuned,
+    tune,
 )
 
 ROUNDS = 20
@@ -73,10 +73,10 @@ def outcome(name: str, kernel: str, method: str, loss: str, round_: int) -> tupl
     """The tuned ranker of a round, and the processor time of its search and training."""
     halves, start = split(name, round_), time.process_time()
     if method == SVR:
-        found = tuned(Regression(halves, kernel), halves, r_squared)
+        found = tune(Regression(halves, kernel), halves, r_squared)
     else:
         choose = every_pair if method == TOTAL else multiples(1 if method == S1 else 2, round_)
-        found = tuned(RANKERS[kernel](halves, choose, loss), halves, accuracy)
+        found = tune(RANKERS[kernel](halves, choose, loss), halves, accuracy)
     return found, time.process_time() - start
 
 
@@ -91,7 +91,7 @@ def sizes(name: str, round_: int) -> tuple[int, int, int]:
 
 
 def measure(quick: bool, kernels: Sequence[str] = tuple(RANKERS)) -> list[Table]:
-    """Table VI, then Table IV or V with the squared hinge beside it for each kernel."""
+    """Table VI, then Table IV or V with the squared hinge as well, for each kernel."""
     rounds = range(2 if quick else ROUNDS)
     sets = ("mpg", "bodyfat") if quick else SETS
     try:
@@ -120,7 +120,7 @@ def rounds_of(kernel: str, name: str, rounds: range) -> range:
 
 
 def _is_cheap(kernel: str, method: str) -> bool:
-    """Whether the squared hinge is tried beside the paper's loss."""
+    """Whether the squared hinge is tried in addition to the paper's loss."""
     return method == TOTAL or (kernel == "linear" and method != SVR)
 
 
@@ -137,7 +137,7 @@ def sizes_table(sets: Sequence[str], rounds: range) -> Table:
     for name in sets:
         found = list(zip(*(sizes(name, k) for k in rounds), strict=True))
         for values, method, paper in zip(found, METHODS[:3], SIZES[name], strict=True):
-            result.add(name, method, *compared(values, paper))
+            result.add(name, method, *compare_cells(values, paper))
     result.notes.append(count(result))
     return result
 
@@ -168,7 +168,7 @@ def accuracies(kernel: str, sets: Sequence[str], found: dict[Any, Any], rounds: 
         for method, paper in zip(METHODS, PAPER[kernel][name], strict=True):
             mine = rounds_of(kernel, name, rounds)
             runs = [found[name, kernel, method, "hinge", k] for k in mine]
-            cells = compared([one.accuracy for one, _ in runs], paper)
+            cells = compare_cells([one.accuracy for one, _ in runs], paper)
             C = sorted(one.C for one, _ in runs)[len(runs) // 2]
             gamma = sorted(one.gamma for one, _ in runs)[len(runs) // 2]
             shown = f"{gamma:g}" if kernel == "rbf" else ""

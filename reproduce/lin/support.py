@@ -9,7 +9,7 @@ from typing import Any
 
 from linrank.system.tables import Table
 from reproduce.lin import support_pairs
-from reproduce.page import Measured, against, table
+from reproduce.page import Measurement, against, table
 
 PAIRS, CLOSEST = 7862, 138  # of the paper's half
 SHARE, LARGEST = "with α > 0 (%)", "largest difference with α > 0"
@@ -18,17 +18,17 @@ PROTOCOL = [
     "another random half of bodyfat; RBF kernel with γ = 1/number of features, as the paper's; "
     "solved to a certified gap of 1e-4 by a solver that lists no pairs, the dual variables "
     "computed afterwards, where the paper took LIBSVM's",
-    "the paper prints figures without numbers; beside the hinge, its loss, stands the squared one",
+    "the paper prints figures without numbers; its loss is the hinge, shown with the squared hinge",
 ]
 
 
 @cache
-def found(quick: bool) -> Measured:
-    return Measured(support_pairs.measure(quick))
+def found(quick: bool) -> Measurement:
+    return Measurement(support_pairs.measure(quick))
 
 
 def sizes(rows: Sequence[dict[str, Any]]) -> Table:
-    """Pairs of the half beside the paper's."""
+    """The number of pairs of the half, and the paper's."""
     first = rows[0]
     return table(
         "Pairs of the training half",
@@ -41,7 +41,7 @@ def sizes(rows: Sequence[dict[str, Any]]) -> Table:
     )
 
 
-def listed(rows: Sequence[dict[str, Any]], column: str) -> str:
+def list_column(rows: Sequence[dict[str, Any]], column: str) -> str:
     return ", ".join(f"{row[column]:.3g} ({row['case']})" for row in rows)
 
 

@@ -27,7 +27,7 @@ CS = (1.0, 100.0, 1000.0, 10000.0)  # the paper names C = 1 and larger ones
 NOISES = (0.0, 0.1, 1.0)
 NOISY_C = 1000.0
 TOL = 1e-4
-NEAR = 10  # order differences up to it are told apart from the 1-closest
+NEAR = 10  # order differences up to it are counted separately from the 1-closest
 
 
 def distribution(X: Array, y: Array, C: float, loss: str) -> tuple[SupportDistribution, float]:
@@ -55,14 +55,18 @@ def measure(quick: bool) -> list[Table]:
         by_noise = {
             f"noise {noise:g}": (noisy[noise], NOISY_C) for noise in NOISES[-1 if quick else 0 :]
         }
-        tables.append(shown(f"Figure 1: bodyfat by C, {loss}", f"support_C_{loss}", X, by_C, loss))
         tables.append(
-            shown(f"Figure 2: bodyfat by noise, {loss}", f"support_noise_{loss}", X, by_noise, loss)
+            pair_table(f"Figure 1: bodyfat by C, {loss}", f"support_C_{loss}", X, by_C, loss)
+        )
+        tables.append(
+            pair_table(
+                f"Figure 2: bodyfat by noise, {loss}", f"support_noise_{loss}", X, by_noise, loss
+            )
         )
     return tables
 
 
-def shown(
+def pair_table(
     title: str, picture: str, X: Array, cases: dict[str, tuple[Array, float]], loss: str
 ) -> Table:
     table = Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reproduce.lin.accuracies import agree, gaps, laid_out, means, shown
+from reproduce.lin.accuracies import agree, format_values, gaps, laid_out, means
 from reproduce.lin.artificial import PROTOCOL, found, rows_of
 from reproduce.lin.closest_pairs import CLOSEST, RANDOM, SVR, TOTAL
 from reproduce.page import Claim, Page
@@ -26,12 +26,12 @@ def reproduce(quick: bool) -> Page:
             Claim(
                 "199 closest pairs do as well as all 19,900.",
                 all(abs(gap) < SAME for gap in to_all.values()),
-                f"closest less all, points: {shown(to_all)}.",
+                f"closest less all, points: {format_values(to_all)}.",
             ),
             Claim(
                 "Closest pairs do better than as many random ones.",
                 all(gap > 0 for gap in to_random.values()),
-                f"closest less random: {shown(to_random)}.",
+                f"closest less random: {format_values(to_random)}.",
             ),
         ],
         [laid_out("Test accuracy (%), 20 rounds", "noise", rows), as_it_is(measured.tables[0])],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reproduce.lin.accuracies import agree, gaps, laid_out, means, shown
+from reproduce.lin.accuracies import agree, format_values, gaps, laid_out, means
 from reproduce.lin.artificial import PROTOCOL, found, rows_of
 from reproduce.lin.closest_pairs import CLOSEST, RANDOM, SVR, TOTAL
 from reproduce.page import Claim, Page
@@ -25,12 +25,13 @@ def reproduce(quick: bool) -> Page:
             Claim(
                 "Closest pairs do worse than random ones and than SVR.",
                 all(gap < 0 for gap in [*to_random.values(), *to_svr.values()]),
-                f"closest less random, points: {shown(to_random)}; less SVR: {shown(to_svr)}.",
+                f"closest less random, points: {format_values(to_random)}; "
+                f"less SVR: {format_values(to_svr)}.",
             ),
             Claim(
                 "199 random pairs lose a little against all 19,900.",
                 all(-2.5 < gap < 0 for gap in of_random.values()),
-                f"random less all: {shown(of_random)} (paper: -1.17 and -1.15).",
+                f"random less all: {format_values(of_random)} (paper: -1.17 and -1.15).",
             ),
         ],
         [laid_out("Test accuracy (%), 20 rounds", "noise", rows)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reproduce.lin.accuracies import agree, gaps, laid_out, means, shown
+from reproduce.lin.accuracies import agree, format_values, gaps, laid_out, means
 from reproduce.lin.artificial import PROTOCOL, found, rows_of
 from reproduce.lin.closest_pairs import CLOSEST, NOISES, PRUNED, SVR, TOTAL
 from reproduce.page import Claim, Page
@@ -26,17 +26,17 @@ def reproduce(quick: bool) -> Page:
             Claim(
                 "Random pairs besides the closest help where the noise is high.",
                 all(gain[noise] > 0 for noise in HIGH),
-                f"pruned less closest, points: {shown({k: gain[k] for k in HIGH})}.",
+                f"pruned less closest, points: {format_values({k: gain[k] for k in HIGH})}.",
             ),
             Claim(
                 "They do no harm where it is low: pruned pairs do as well as all of them.",
                 all(abs(to_all[noise]) < SAME for noise in LOW),
-                f"pruned less all: {shown(to_all)}.",
+                f"pruned less all: {format_values(to_all)}.",
             ),
             Claim(
                 "SVR is slightly better than pruned pairs where the noise is high.",
                 all(gap > 0 for gap in to_svr.values()),
-                f"SVR less pruned: {shown(to_svr)}.",
+                f"SVR less pruned: {format_values(to_svr)}.",
             ),
         ],
         [laid_out("Test accuracy (%), 20 rounds", "noise", rows)],

@@ -5,13 +5,13 @@ from __future__ import annotations
 from reproduce.lin import pruned_pairs
 from reproduce.lin.accuracies import agree, laid_out
 from reproduce.lin.pruned_pairs import SETS
-from reproduce.page import Claim, Measured, Page
+from reproduce.page import Claim, Measurement, Page
 
 N_SVR = {"mg": 1384, "space_ga": 3106, "bodyfat": 252, "housing": 506, "mpg": 392}  # 2N
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(pruned_pairs.measure(quick, kernels=()))
+    found = Measurement(pruned_pairs.measure(quick, kernels=()))
     rows = [{**row, "method": row["pairs"]} for row in found.rows("Table VI")]
     sizes = {(row["set"], row["pairs"]): float(row["ours"].split(" ± ")[0]) for row in rows}
     shares = {

@@ -35,7 +35,7 @@ FOLDS: dict[str, Callable[[int, str], Dataset]] = {
 GRID = 10.0 ** np.arange(-6.0, 0.1, 0.5)  # of λ
 SMALL = 1e-4
 SEEDS = (1, 2, 3)
-VERDICTS = ("within 1 % from", "best median", "median at the end")
+VERDICTS = ("within 1% from", "best median", "median at the end")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def optimum(data: Dataset, alpha: float, tol: float) -> Array:
     return np.asarray(train(data, C=C, loss="hinge", tol=tol, n_jobs=1).w)
 
 
-def chosen(parts: dict[str, Dataset]) -> float:
+def choose_alpha(parts: dict[str, Dataset]) -> float:
     """The λ of the exact RankSVM with the best MAP on the validation part."""
     vali, found = parts["vali"], []
     for alpha in GRID:
@@ -99,7 +99,7 @@ def measure(quick: bool, folds: Mapping[str, Callable[[int, str], Dataset]] = FO
         except problems.Absent as absent:
             tables.append(Table(f"{name} skipped", ["reason"], [[str(absent)]]))
             continue
-        for alpha, n in ((chosen(parts), n_decades), (SMALL, min(n_decades, 7))):
+        for alpha, n in ((choose_alpha(parts), n_decades), (SMALL, min(n_decades, 7))):
             setting, steps = Setting.of(parts, alpha), half_decades(2, n)
             curves = setting.curves(steps, seeds)
             for part in setting.objectives:
@@ -126,8 +126,8 @@ def _show(
         ["algorithm", *(f"10^{len(str(n)) - 1}" for n in decades), *VERDICTS],
         notes=[
             f"median (lowest–highest) of {len(seeds)} seeds; F* = {best:.6g}, {origin}; "
-            "within 1 %: all seeds, from there to the end",
-            "hybrid: each number of steps is a run of its own, planned for it",
+            "within 1%: all seeds, from there to the end",
+            "hybrid: each number of steps is a separate run, planned for it",
         ],
     )
     lines: dict[str, Any] = {}

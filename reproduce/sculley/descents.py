@@ -44,8 +44,8 @@ def weights_at(
 ) -> Iterator[Array]:
     """The weights after each of these numbers of steps.
 
-    The plan of the hybrid depends on the number of steps, so each of its points is a descent of its
-    own; the points of the others lie on one.
+    The plan of the hybrid depends on the number of steps, so each of its points is a separate
+    descent; the points of the others lie on one.
     """
     algorithm, average = COMPARED[name]
     if algorithm == "hybrid":

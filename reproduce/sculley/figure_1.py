@@ -11,7 +11,7 @@ import report
 from linrank.stochastic.train import descend
 from linrank.system.tables import Table
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.page import Claim, Measurement, Page, laid_out, table
 from reproduce.sculley import letor
 from reproduce.sculley.sets import with_official
 
@@ -20,14 +20,14 @@ PAPER_SECONDS = "0.2–0.3"  # of processor time, index and 100,000 steps
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(letor.measure(quick, sets=with_official(letor.SETS)))
+    found = Measurement(letor.measure(quick, sets=with_official(letor.SETS)))
     times = [_times()]
     return Page(
         title="Figure 1: mean average precision on LETOR",
         claims=_claims(found, times),
         tables=[*map(laid_out, found.tables), *times],
         differences=[
-            "The figure is a picture: its text gives no numbers to set beside ours, but the "
+            "The paper prints the figure without numbers to compare with ours, but the "
             f"{PAPER_SECONDS} s of processor time that training takes.",
             "Of the sets of LETOR 3.0 and 4.0 there are MQ2008 and OHSUMED here (OHSUMED with the "
             "25 features of LETOR 2.0); MQ2007 and HP2003 are measured where their files are.",
@@ -62,7 +62,7 @@ def _times() -> Table:
     )
 
 
-def _claims(found: Measured, times: list[Table]) -> list[Claim]:
+def _claims(found: Measurement, times: list[Table]) -> list[Claim]:
     by_set = {one.title.split(":")[0]: {r["method"]: r for r in rows(one)} for one in found.tables}
     verdicts = {
         (name, method): by[method]["verdict"] for name, by in by_set.items() for method in EQUAL

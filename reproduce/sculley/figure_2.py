@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import report
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out
+from reproduce.page import Claim, Measurement, Page, laid_out
 from reproduce.sculley import convergence
 from reproduce.sculley.sets import with_official
 
@@ -14,13 +14,13 @@ Rows = dict[str, dict[str, str]]  # by algorithm, then by column
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(convergence.measure(quick, folds=with_official(convergence.FOLDS)))
+    found = Measurement(convergence.measure(quick, folds=with_official(convergence.FOLDS)))
     return Page(
         title="Figure 2: convergence of the objective",
         claims=_claims(found.tables),
         tables=[laid_out(one) for one in found.tables],
         differences=[
-            "The figure is a picture: its text gives no numbers to set beside ours.",
+            "The paper prints the figure without numbers to compare with ours.",
             "hp_2003 cannot be had; fold 1 of MQ2008 and of OHSUMED stand in for it, and it is "
             "measured where its files are. λ is that of the exact RankSVM with the best validation "
             "MAP, as in the paper; OHSUMED chooses 1, so strong that there is little to learn, and "
@@ -58,12 +58,12 @@ def _claims(tables: list[report.Table]) -> list[Claim]:
         Claim(
             "SGD-SVM and Pegasos converge to stable values on training data within 10^6 steps.",
             all(value <= 2 for value in near.values()),
-            f"after 10^6 steps they are at most {max(near.values()):.2g} % above the optimum.",
+            f"after 10^6 steps they are at most {max(near.values()):.2g}% above the optimum.",
         ),
         Claim(
             "Continued training of these does not degrade the test objective.",
             all(value <= 1 for value in stays.values()),
-            f"at the end at most {max(stays.values()):.2g} % above that of the optimal weights.",
+            f"at the end at most {max(stays.values()):.2g}% above that of the optimal weights.",
         ),
         Claim(
             "Passive-aggressive steps and ROMMA give much better values than the others at small "

@@ -69,7 +69,7 @@ def compare(name: str, folds: Sequence[Parts], seeds: Sequence[int]) -> Table:
     table = Table(
         f"{name}: MAP of {len(folds)} folds, {N_STEPS:,} steps, against {BASELINE}",
         [
-            *("method", "MAP", "of the seeds", "difference", "95 % interval", "d"),
+            *("method", "MAP", "of the seeds", "difference", "95% interval", "d"),
             *("p, t test", "p, signs", "p, Wilcoxon", "verdict", "chosen"),
         ],
         notes=[
@@ -147,7 +147,7 @@ def grid_of(
 
 
 def hybrids(data: Dataset, seed: int) -> tuple[Array, Sequence[float]]:
-    """Each with the switch of its own λ."""
+    """Each λ with its own switch."""
     fits = [
         descend(data, algorithm="hybrid", alpha=a, n_steps=N_STEPS, average="weighted", seed=seed).w
         for a in GRID

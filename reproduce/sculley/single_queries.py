@@ -55,14 +55,14 @@ class Case:
         one = replace_labels(data, data.labels > 0)
         parts = [one.select(part == k) for k in range(3)]
         factors = Scaling.fit(scale, parts[0].rows).factors
-        return cls(name, *(scaled(one_part, factors) for one_part in parts))
+        return cls(name, *(scale_rows(one_part, factors) for one_part in parts))
 
 
 def replace_labels(data: Dataset, positive: Array) -> Dataset:
     return Dataset.of(data.X, positive.astype(np.float64))
 
 
-def scaled(data: Dataset, factors: Array | None) -> Dataset:
+def scale_rows(data: Dataset, factors: Array | None) -> Dataset:
     if factors is None:
         return data
     rows = data.rows
@@ -86,7 +86,7 @@ def text(name: str) -> Callable[[float], Case]:
     def make(_: float) -> Case:
         files = [f"text_binary/{name}_{part}.svm.xz" for part in ("train", "test")]
         sizes = [problems._read(file).n_rows for file in files]
-        data = read_svmlight(_joined(files))
+        data = read_svmlight(_join(files))
         part = np.full(data.n_rows, 2)
         part[: sizes[0]] = np.random.default_rng(1).permutation(sizes[0]) % 3 == 0
         return Case.of(name, data, part, "none")
@@ -94,7 +94,7 @@ def text(name: str) -> Callable[[float], Case]:
     return make
 
 
-def _joined(files: Sequence[str]) -> Any:
+def _join(files: Sequence[str]) -> Any:
     return io.BytesIO(problems.text_of(*files))
 
 

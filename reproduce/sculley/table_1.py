@@ -11,7 +11,7 @@ import report
 from linrank.system.tables import Table
 from reproduce import official
 from reproduce.cells import number, rows
-from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.page import Claim, Measurement, Page, laid_out, table
 from reproduce.sculley import single_queries
 
 # Learner of the paper: our row, ROC area, seconds.
@@ -28,7 +28,7 @@ STOCHASTIC = ("pa", "sgd-svm", "pegasos")
 def reproduce(quick: bool) -> Page:
     real = _official()
     sets = single_queries.SETS if real is None else (*single_queries.SETS[:-1], lambda _: real)
-    found = Measured(single_queries.measure(quick, sets=sets))
+    found = Measurement(single_queries.measure(quick, sets=sets))
     tables = [one for one in found.tables if "AUC" in one.title]
     whole = [_whole(real or single_queries.rcv1(0.1 if quick else 1.0))]
     return Page(
@@ -51,7 +51,7 @@ def _official() -> single_queries.Case | None:
 
 
 def _beside(one: report.Table) -> Table:
-    """Our rows of the largest set beside the paper's."""
+    """Our rows of the largest set next to the paper's."""
     ours = {row["method"].split(", gap")[0]: row for row in rows(one)}
     cells = []
     for learner, (name, area, took) in PAPER.items():
@@ -62,7 +62,7 @@ def _beside(one: report.Table) -> Table:
         seconds = number(row["ms, index and steps"]) / 1e3
         cells.append([learner, name, row["test AUC"], area, f"{seconds:.4g}", took])
     return table(
-        f"{one.title.split(':')[0]} beside E311 of RCV1",
+        f"{one.title.split(':')[0]} next to E311 of RCV1",
         ["learner of the paper", "here", "ROC area", "paper", "train, s", "paper, s"],
         cells,
         [
@@ -132,12 +132,12 @@ def _claims(tables: list[report.Table], whole: list[Table]) -> list[Claim]:
     ]
 
 
-def _differences(found: Measured) -> list[str]:
+def _differences(found: Measurement) -> list[str]:
     return [
         "RCV1 with its topics cannot be had. A generated set of its size stands in for it "
-        "(804,414 bags of words, 47,236 features, 0.2 % positive, the paper's split); its best "
+        "(804,414 bags of words, 47,236 features, 0.2% positive, the paper's split); its best "
         "area is 0.99, not 0.9992. Official files are used where they are found.",
-        "Four real sets are measured beside it; they are smaller, and exact training takes "
+        "Four real sets are measured as well; they are smaller, and exact training takes "
         "milliseconds there.",
         "λ is chosen on validation rows, the paper's by cross-validation.",
         "Exact RankSVM is linrank's, certified to a relative gap of 1e-3, not SVM-perf.",

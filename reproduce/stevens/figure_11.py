@@ -6,7 +6,14 @@ import numpy as np
 
 import problems
 from reproduce.page import Claim, Page, table
-from reproduce.stevens.scatter import EQUAL, FAR, Points, against_each_other, drawn, tested
+from reproduce.stevens.scatter import (
+    EQUAL,
+    FAR,
+    Points,
+    against_each_other,
+    draw_panels,
+    evaluate_models,
+)
 from reproduce.stevens.sparsity import AGGRESSIVENESS, N_STEPS, SHARES, l1, pamir
 
 
@@ -15,7 +22,8 @@ def reproduce(quick: bool) -> Page:
     models = [(parts["train"], parts["vali"], parts["test"]) for parts in folds]
     # A parameter for each fold, as LETOR's protocol has it.
     domination, by_pamir = (
-        np.concatenate([tested(fit, [model])[0] for model in models]) for fit in (l1, pamir)
+        np.concatenate([evaluate_models(fit, [model])[0] for model in models])
+        for fit in (l1, pamir)
     )
     is_there = ~np.isnan(domination)
     points = Points(domination[is_there], by_pamir[is_there])
@@ -44,7 +52,7 @@ def reproduce(quick: bool) -> Page:
             f"{len(AGGRESSIVENESS)} values of its aggressiveness; chosen on the validation part of "
             "each fold",
         ],
-        {"scatter": drawn([("MQ2008", against_each_other(points))])},
+        {"scatter": draw_panels([("MQ2008", against_each_other(points))])},
     )
 
 

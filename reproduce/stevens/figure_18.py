@@ -10,7 +10,14 @@ from scipy.stats import spearmanr
 from reproduce import official
 from reproduce.page import Claim, Page, table
 from reproduce.stevens import text
-from reproduce.stevens.scatter import EQUAL, Array, Points, against_each_other, drawn, tested
+from reproduce.stevens.scatter import (
+    EQUAL,
+    Array,
+    Points,
+    against_each_other,
+    draw_panels,
+    evaluate_models,
+)
 from reproduce.stevens.sparsity import induction, pamir
 from reproduce.stevens.tasks import Task, classes
 
@@ -22,7 +29,7 @@ LEVEL = 0.05
 def reproduce(quick: bool) -> Page:
     task = _task(quick)
     points = Points(
-        *(np.concatenate(tested(fit, task.models)) for fit in (induction, pamir)),
+        *(np.concatenate(evaluate_models(fit, task.models)) for fit in (induction, pamir)),
     )
     n_positive = np.array([float((data.labels > 0).sum()) for data, _, _ in task.models])
     order = np.argsort(-n_positive)
@@ -50,7 +57,7 @@ def reproduce(quick: bool) -> Page:
             *text.PROTOCOL[:2],
         ],
         {
-            "scatter": drawn(
+            "scatter": draw_panels(
                 [(task.name, against_each_other(points)), _by_frequency(points, n_positive)]
             )
         },

@@ -12,7 +12,7 @@ from reproduce import official
 from reproduce.page import (
     OTHER_FEATURES,
     Claim,
-    Measured,
+    Measurement,
     Page,
     against,
     table,
@@ -45,7 +45,7 @@ OTHERS = {
 
 def reproduce(quick: bool) -> Page:
     sets = {"OHSUMED": problems.ohsumed, **_mq2007()}
-    found = Measured(letor.measure(quick, sets=sets))
+    found = Measurement(letor.measure(quick, sets=sets))
     rows = {name: found.rows(f"{name}: ") for name in sets}
     return Page(
         "Figure 4: performance on LETOR sets",
@@ -120,7 +120,7 @@ def flat_is_worse(values: Mapping[str, Mapping[tuple[str, str, str], float]]) ->
     return Claim(
         "One layer of relevant rows often performs much worse than several.",
         any(gap < -SMALL for gap in gaps.values()),
-        f"NDCG@10 of flat less layered, pooled: {_listed(gaps)}; in the thesis OHSUMED +0.0085, "
+        f"NDCG@10 of flat less layered, pooled: {_join_gaps(gaps)}; in the thesis OHSUMED +0.0085, "
         "MQ2007 +0.0005, and of its eight sets only 2004_np falls behind by more than 0.01.",
     )
 
@@ -130,7 +130,7 @@ def margin_has_no_trend(values: Mapping[str, Mapping[tuple[str, str, str], float
     return Claim(
         "There is no clear trend whether a margin does better or worse.",
         all(abs(gap) < SMALL for gap in gaps.values()),
-        f"NDCG@10 of margin less layered, pooled: {_listed(gaps)}.",
+        f"NDCG@10 of margin less layered, pooled: {_join_gaps(gaps)}.",
     )
 
 
@@ -170,15 +170,15 @@ def _gaps(
     }
 
 
-def _listed(gaps: Mapping[str, float]) -> str:
+def _join_gaps(gaps: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {gap:+.4f}" for name, gap in gaps.items())
 
 
 # ---- tables -----------------------------------------------------------------
 
 
-def laid_out(name: str, rows: Sequence[Row], found: Measured) -> Table:
-    """Ours beside the thesis: pooled variants, and those that it does not have."""
+def laid_out(name: str, rows: Sequence[Row], found: Measurement) -> Table:
+    """Ours next to the thesis: pooled variants, and those that it does not have."""
     is_same = name in PRINTED
     printed = PRINTED[name if is_same else "MQ2007"]
     cells = []
@@ -191,7 +191,7 @@ def laid_out(name: str, rows: Sequence[Row], found: Measured) -> Table:
             ours, theirs, difference = against(float(row[measure]), paper, 4)
             method = f"{row['method']}, {row['queries']}, {row['penalty']}"
             cells.append([method, SHOWN[measure], ours, theirs, difference if is_same else "-"])
-    title = name if is_same else f"{name}, beside the thesis on MQ2007: other data"
+    title = name if is_same else f"{name}, next to the thesis on MQ2007: other data"
     notes = next(one.notes for one in found.tables if one.title.startswith(f"{name}: "))
     others = OTHERS[name if is_same else "MQ2007"]
     return table(

@@ -63,7 +63,7 @@ def compare(name: str, folds: Sequence[Parts], quick: bool) -> Table:
         f"{name}: test measures, mean of {len(folds)} folds, parameters by NDCG@10 on validation",
         [
             *("method", "queries", "penalty", *MEASURES),
-            *("NDCG@10 less RankSVM's", "95 % interval", "non-zero", "chosen"),
+            *("NDCG@10 less RankSVM's", "95% interval", "non-zero", "chosen"),
         ],
         notes=[
             "interval: of the mean difference over the test queries of all folds, bootstrap; not "
@@ -115,12 +115,12 @@ def _fits(data: Dataset, variant: str, pooled: bool, penalty: str) -> Iterator[t
 
 
 def _best(parts: Parts, fits: Iterator[tuple[str, Array]]) -> Outcome:
-    best = max(fits, key=lambda fit: _measured(parts["vali"], fit[1])[:, CHOOSE].mean())
+    best = max(fits, key=lambda fit: _measure(parts["vali"], fit[1])[:, CHOOSE].mean())
     name, w = best
-    return Outcome(_measured(parts["test"], w), name, int(np.count_nonzero(w)))
+    return Outcome(_measure(parts["test"], w), name, int(np.count_nonzero(w)))
 
 
-def _measured(data: Dataset, w: Array) -> Array:
+def _measure(data: Dataset, w: Array) -> Array:
     found = evaluate(data.y, data.X @ w, qid=data.qid, metrics=MEASURES, convention="letor")
     return np.array([found.per_query[name] for name in MEASURES]).T
 

@@ -1,4 +1,4 @@
-"""Figures 11 and 18: two models, one point a query."""
+"""Figures 11 and 18: two models, one point per query."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def precision(data: Dataset, w: Array) -> Array:
     return np.asarray(found.per_query["map"])
 
 
-def tested(fit: Fit, models: Sequence[Model]) -> list[Array]:
+def evaluate_models(fit: Fit, models: Sequence[Model]) -> list[Array]:
     """Average precision of the test queries of each model.
 
     The parameter has the best mean over the validation parts of all models.
@@ -60,7 +60,7 @@ def tested(fit: Fit, models: Sequence[Model]) -> list[Array]:
     return [of_model[best] for of_model in test]
 
 
-def drawn(panels: Sequence[tuple[str, Callable[[Any], None]]]) -> Figure:
+def draw_panels(panels: Sequence[tuple[str, Callable[[Any], None]]]) -> Figure:
     figure = Figure(figsize=(4.2 * len(panels), 3.9), layout="constrained")
     for ax, (title, draw) in zip(
         np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True

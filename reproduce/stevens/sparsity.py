@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import curves
 import problems
-from domination import measured
+from domination import evaluate_weights
 from linrank.data.dataset import Dataset
 from linrank.domination.coordinate import Descent
 from linrank.domination.induction import induce
@@ -136,7 +136,12 @@ def outcomes(fit: Callable[[Dataset], Fits], models: Sequence[Parts]) -> Outcome
     for data, vali, test in models:
         fits = fit(data)
         names = [name for name, _ in fits]
-        found.append([(measured(vali, w), measured(test, w), np.count_nonzero(w)) for _, w in fits])
+        found.append(
+            [
+                (evaluate_weights(vali, w), evaluate_weights(test, w), np.count_nonzero(w))
+                for _, w in fits
+            ]
+        )
     means = [
         [np.mean([one[i][k] for one in found], axis=0) for i in range(len(names))] for k in range(3)
     ]

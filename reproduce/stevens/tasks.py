@@ -84,7 +84,7 @@ def acquisitions(_: bool) -> Task:
 
 def _reviews(quick: bool) -> Dataset:
     data = domination.load("clothing")
-    return domination.thinned(data, 3_000) if quick else data
+    return domination.thin_rows(data, 3_000) if quick else data
 
 
 TASKS: tuple[Callable[[bool], Task], ...] = (complaints, acquisitions, classes)

@@ -17,11 +17,11 @@ import domination
 import problems
 from linrank.data.dataset import Dataset
 from reproduce import official
-from reproduce.page import Measured
+from reproduce.page import Measurement
 from reproduce.stevens import sparsity
 from reproduce.stevens.tasks import TASKS, Task
 
-OFFICIAL = "RCV1/rcv1_topics_train.svm"  # as LIBSVM has it: several labels a row
+OFFICIAL = "RCV1/rcv1_topics_train.svm"  # as LIBSVM has it: several labels per row
 RCV1 = "RCV1"
 INDUCTION, SEQUENTIAL, PAMIR = "domination, induction", "domination, l2", "PAMIR"
 FEWEST = 30  # rows of a topic
@@ -46,16 +46,16 @@ PROTOCOL = [
 
 
 @cache
-def found(quick: bool) -> Measured:
-    return Measured(sparsity.measure(quick))
+def found(quick: bool) -> Measurement:
+    return Measurement(sparsity.measure(quick))
 
 
 @cache
-def found_topics(quick: bool) -> Measured:
+def found_topics(quick: bool) -> Measurement:
     """The same with the topics of RCV1 where they are here."""
     if official.path(OFFICIAL) is None:
         return found(quick)
-    return Measured(sparsity.measure(quick, tasks=(topics, *TASKS)))
+    return Measurement(sparsity.measure(quick, tasks=(topics, *TASKS)))
 
 
 def topics(quick: bool) -> Task:
@@ -63,7 +63,7 @@ def topics(quick: bool) -> Task:
     path = official.path(OFFICIAL)
     if path is None:
         raise problems.Absent(f"{problems.DATA / OFFICIAL} not found")
-    with _opened(path) as file:
+    with _open(path) as file:
         X, labels = load_svmlight_file(file, multilabel=True, dtype=np.float64)
     names, counts = np.unique(
         np.concatenate([np.asarray(one) for one in labels]), return_counts=True
@@ -79,18 +79,18 @@ def topics(quick: bool) -> Task:
     return Task(RCV1, about, models)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     opener = OPENERS.get(path.suffix)
     opened: IO[bytes] = path.open("rb") if opener is None else opener(path, "rb")
     return opened
 
 
-def values(one: Measured, task: str) -> dict[str, dict[str, float]]:
+def values(one: Measurement, task: str) -> dict[str, dict[str, float]]:
     """AP, P@10, errors and share of the weights by method."""
     return {row["method"]: _numbers(row) for row in one.rows(f"{task}: test measures")}
 
 
-def names_of(one: Measured) -> list[str]:
+def names_of(one: Measurement) -> list[str]:
     """The tasks that were measured."""
     split = (table.title.split(": test measures") for table in one.tables)
     return [parts[0] for parts in split if len(parts) > 1]

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reproduce.page import OTHER_FEATURES, Claim, Measured, Page, against, laid_out, table
+from reproduce.page import OTHER_FEATURES, Claim, Measurement, Page, against, laid_out, table
 from reproduce.xu import sensitivity
 
 NAME = "Figure 2"
-UP_TO = [f"-{10 * (k + 1)} %" for k in range(10)]  # of the rows of a query
-FIRST = 16  # queries in the first bar at 90 % of the energy, the only height in the text
+UP_TO = [f"-{10 * (k + 1)}%" for k in range(10)]  # of the rows of a query
+FIRST = 16  # queries in the first bar at 90% of the energy, the only height in the text
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
+    found = Measurement(sensitivity.measure(quick, tables=(NAME,)))
     rows = found.rows(NAME)
     C = rows[-1]["C"]  # 1, or the only one of a quick run
     at = {(row["matrix"], row["energy"]): row for row in rows if row["C"] == C}
     return Page(
-        "Figure 2: dimensions that keep 90 % and 100 % of the energy of the duals",
+        "Figure 2: dimensions that keep 90% and 100% of the energy of the duals",
         claims(at),
         [
             first_bar(at, C),
@@ -41,14 +41,14 @@ def claims(at: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[Claim]:
     few, full = sum(most[k] for k in UP_TO[:3]), sum(whole[k] for k in UP_TO[8:])
     return [
         Claim(
-            "Most queries need less than 30 % of the dimensions for 90 % of the energy.",
+            "Most queries need less than 30% of the dimensions for 90% of the energy.",
             few > n / 2,
             f"{few} of {n} queries; median {most['median Dim_t']} of the rows.",
         ),
         Claim(
             "Nearly all of the matrices are of full rank.",
             full > 0.9 * n,
-            f"{full} of {n} need more than 80 % of the dimensions; median "
+            f"{full} of {n} need more than 80% of the dimensions; median "
             f"{whole['median Dim_t']} of the rows, and "
             f"{whole['median, of the largest possible']} of the largest rank that the pairs allow: "
             "at the optimum most duals are at 0 or C, and the ranks are low.",
@@ -69,7 +69,7 @@ def first_bar(at: Mapping[tuple[str, str], Mapping[str, Any]], C: str) -> Any:
         for matrix in ("A", "A + A'", "A, shuffled")
     ]
     return table(
-        f"Queries that need up to 10 % of the dimensions for 90 % of the energy, C = {C}",
+        f"Queries that need up to 10% of the dimensions for 90% of the energy, C = {C}",
         ["matrix", "ours", "paper", "difference", "of queries with pairs"],
         rows,
         ["the other bars of the figure are not given as numbers", OTHER_FEATURES],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reproduce.page import Claim, Measured, Page, laid_out, table
+from reproduce.page import Claim, Measurement, Page, laid_out, table
 from reproduce.xu import learning_curves
 
 METHODS = {"factorized, box": "Fac-RSVM", "regularized": "Reg-RSVM"}
@@ -23,7 +23,7 @@ class Arrival:
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(learning_curves.measure(quick))
+    found = Measurement(learning_curves.measure(quick))
     cells = _columns(found.tables[0].columns, found.tables[0].rows)
     there = {paper: arrival(cells[name]) for name, paper in METHODS.items()}
     fac, reg = there["Fac-RSVM"], there["Reg-RSVM"]
@@ -54,7 +54,7 @@ def reproduce(quick: bool) -> Page:
                     for name, one in there.items()
                 ],
                 [
-                    "of the iterations listed below; the paper's text tells its iterations, but "
+                    "of the iterations listed below; the paper's text gives its iterations, but "
                     "no seconds",
                 ],
             ),
@@ -63,7 +63,7 @@ def reproduce(quick: bool) -> Page:
         [
             "OHSUMED fold 1 of LETOR 2.0: 25 features, normalized by query, for 45; K = 5, γ = 10, "
             "λ = 0.1, C = 1: the paper does not give its own for this figure",
-            "other algorithms for the same problems: a step a query to the lowest point of its "
+            "other algorithms for the same problems: one step per query to the lowest point of its "
             "line instead of a learning rate (factorized), splitting with Newton steps instead of "
             "projected gradients (regularized)",
         ],
@@ -74,7 +74,7 @@ def reproduce(quick: bool) -> Page:
 def _columns(
     columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> Mapping[str, list[tuple[int, float, float]]]:
-    """Iteration, objective and seconds by method; the seconds stand beside each objective."""
+    """Iteration, objective and seconds by method, with seconds next to each objective."""
     found: dict[str, list[tuple[int, float, float]]] = {}
     for k in range(1, len(columns), 2):
         found[columns[k]] = [

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from linrank.system.tables import Table
-from reproduce.page import Claim, Measured, against, table
+from reproduce.page import Claim, Measurement, against, table
 from reproduce.xu import letor
 from reproduce.xu.letor import BALL, BOX, HINGE, PAPER, REGULARIZED, SQUARED
 from reproduce.xu.protocol import MEASURES, Parts
@@ -57,15 +57,15 @@ PROTOCOL = [
 
 
 @cache  # Tables 3 and 4 may be of one set
-def found(name: str, quick: bool, folds: Callable[[], Sequence[Parts]]) -> Measured:
+def found(name: str, quick: bool, folds: Callable[[], Sequence[Parts]]) -> Measurement:
     """The tables of one set."""
-    return Measured(letor.measure(quick, sets={name: folds}))
+    return Measurement(letor.measure(quick, sets={name: folds}))
 
 
 def levels(
     rows: Sequence[Mapping[str, Any]], paper: str, *, stand_in: str = "", note: str = ""
 ) -> Table:
-    """Means over the folds beside those of a table of the paper; no difference of other data."""
+    """Means over the folds next to those of a table of the paper; no difference of other data."""
     cells = []
     for row in rows:
         name = OURS.get(row["method"])
@@ -77,7 +77,7 @@ def levels(
             shown = against(float(ours), None if printed is None else float(printed), 4)
             cells.append(
                 [
-                    *(_named(row["method"]), SHOWN[measure], f"{shown[0]} ± {error}", shown[1]),
+                    *(_name_of(row["method"]), SHOWN[measure], f"{shown[0]} ± {error}", shown[1]),
                     "-" if stand_in else shown[2],
                 ]
             )
@@ -102,7 +102,7 @@ def differences(
     *,
     stand_in: str = "",
 ) -> Table:
-    """Gains over RankSVM beside the paper's; a star marks those that it calls significant."""
+    """Gains over RankSVM next to the paper's; a star marks those that it calls significant."""
     cells = []
     for row in rows:
         name = OURS[row["method"]]
@@ -115,15 +115,19 @@ def differences(
         shown = against(float(row["difference"]), printed, 4)
         cells.append(
             [
-                *(_named(row["method"]), SHOWN[row["measure"]], f"{float(row['difference']):+.4f}"),
-                *(row["95 % interval"], row["p, t test"], row["p, Holm"]),
+                *(
+                    _name_of(row["method"]),
+                    SHOWN[row["measure"]],
+                    f"{float(row['difference']):+.4f}",
+                ),
+                *(row["95% interval"], row["p, t test"], row["p, Holm"]),
                 "-" if printed is None else f"{printed:+.4f}{mark}",
                 "-" if stand_in else shown[2],
             ]
         )
     return table(
         "Gain over RSVM (hinge)",
-        ["method", "measure", "ours", "95 % interval", "p", "p, Holm", "paper", "difference"],
+        ["method", "measure", "ours", "95% interval", "p", "p, Holm", "paper", "difference"],
         cells,
         ["*: significant by the paper's t test (p < 0.05)"],
     )
@@ -134,7 +138,7 @@ def claims(
 ) -> list[Claim]:
     """Each gain that the paper calls significant, MAP and NDCG apart.
 
-    Open where other data stand in: what they show is told, and decides nothing.
+    Open where other data stand in: what they show is reported but decides nothing.
     """
     made = []
     for method, name in ((BOX, FAC), (REGULARIZED, REG)):
@@ -152,20 +156,20 @@ def claims(
                     f"{', '.join(SHOWN[one] for one in measures)} (p < {LEVEL:g}).",
                     None if stand_in else holds,
                     (f"on {stand_in} " if stand_in else "")
-                    + "; ".join(_told(r) for r in chosen)
+                    + "; ".join(_describe(r) for r in chosen)
                     + ".",
                 )
             )
     return made
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _describe(row: Mapping[str, Any]) -> str:
     return (
         f"{SHOWN[row['measure']]} {row['difference']} (p {row['p, t test']}, after Holm's "
         f"correction {row['p, Holm']})"
     )
 
 
-def _named(method: str) -> str:
+def _name_of(method: str) -> str:
     name = OURS[method]
     return f"{method} ({name})" if name else method

@@ -81,12 +81,12 @@ def by_iteration(data: Dataset, fits: dict[str, Any]) -> Table:
 
 
 def panels(fits: dict[str, Any], against: str) -> dict[str, dict[str, curves.Line]]:
-    """A panel an objective: they are not comparable. Without the start."""
+    """One panel per objective: they are not comparable. Without the start."""
     found: dict[str, dict[str, curves.Line]] = {}
     for name, fit in fits.items():
         values = fit.history["objective"]
         at = range(len(values)) if against == "iterations" else fit.history["seconds"]
-        line = curves.thinned(list(zip(at, values, strict=True))[1:])
+        line = curves.thin(list(zip(at, values, strict=True))[1:])
         found.setdefault(name.split(",")[0], {})[name] = line
     return found
 

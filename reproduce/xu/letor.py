@@ -30,7 +30,7 @@ from reproduce.xu.protocol import (
     Parts,
     Row,
     choose,
-    compared,
+    compare_rows,
 )
 
 SEEDS = (1, 2, 3)
@@ -96,7 +96,7 @@ def _row(method: str, folds: Sequence[Parts], quick: bool) -> Row:
 
     def outcome(job: tuple[int, Parts]) -> Outcome:
         seed, parts = job
-        return choose(parts, _thinned(candidates(parts["train"], seed), quick))
+        return choose(parts, _thin(candidates(parts["train"], seed), quick))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         found = list(pool.map(outcome, product(seeds, folds)))
@@ -104,7 +104,7 @@ def _row(method: str, folds: Sequence[Parts], quick: bool) -> Row:
     return Row(method, [found[k : k + n_folds] for k in range(0, len(found), n_folds)])
 
 
-def _thinned(candidates: Iterator[Candidate], quick: bool) -> Iterator[Candidate]:
+def _thin(candidates: Iterator[Candidate], quick: bool) -> Iterator[Candidate]:
     """The first three in a quick run."""
     for k, candidate in enumerate(candidates):
         if quick and k == 3:
@@ -188,13 +188,13 @@ def means(name: str, rows: Sequence[Row]) -> Table:
             "query without relevant rows counts 0, equal scores in the order of the file",
             f"chosen: C·pairs in each fold, of the first seed; RankSVM {len(FINE)} values from "
             f"{FINE[0]:.2g} to {FINE[-1]:.2g}; factorized {len(COARSE)} from {COARSE[0]:.2g} to "
-            f"{COARSE[-1]:.2g}, K {_listed(RANKS)}, run to convergence; regularized {len(SPARSE)} "
-            f"from {SPARSE[0]:.2g} to {SPARSE[-1]:.2g}, γ {_listed(GAMMAS)}, λC {_listed(RIDGES)}",
+            f"{COARSE[-1]:.2g}, K {_join(RANKS)}, run to convergence; regularized {len(SPARSE)} "
+            f"from {SPARSE[0]:.2g} to {SPARSE[-1]:.2g}, γ {_join(GAMMAS)}, λC {_join(RIDGES)}",
             f"stopped at a relative gap of {TOL_EXACT:g} (RankSVM) and {TOL_REGULARIZED:g} "
             f"(regularized), and when an epoch lowers f by less than {TOL_FACTORIZED:g} of it",
             "more candidates find more luck on the validation queries: the baselines have no fewer "
-            "than the others, and validation MAP stands beside the test MAP to tell",
-            f"factorized: mean of the seeds {_listed(SEEDS)}, each with parameters of its own",
+            "than the others, and validation MAP is shown next to the test MAP",
+            f"factorized: mean of the seeds {_join(SEEDS)}, each with separate parameters",
             f"regularized, beyond {WIDE} features (MSLR): only C·pairs {SPARSE[1]:g} to "
             f"{SPARSE[4]:g} and λC {RIDGES[1]:g}, for time",
             "the grids of C are as first written, but for the values above 10^5, which were "
@@ -220,10 +220,10 @@ def means(name: str, rows: Sequence[Row]) -> Table:
 
 def tests(name: str, rows: Sequence[Row]) -> Table:
     base, others = rows[0], rows[1:]
-    found = [one for row in others for one in compared(row, base)]
+    found = [one for row in others for one in compare_rows(row, base)]
     table = Table(
         f"{name}: {len(base.by_query)} test queries, difference to {base.method}",
-        ["method", "measure", "difference", "95 % interval", "p, t test", "p, Holm"],
+        ["method", "measure", "difference", "95% interval", "p, t test", "p, Holm"],
         notes=[
             "paired by query over all folds; interval: bootstrap of the mean; t test two-sided; "
             f"Holm: corrected for the {len(found)} comparisons of this table",
@@ -241,5 +241,5 @@ def tests(name: str, rows: Sequence[Row]) -> Table:
     return table
 
 
-def _listed(values: Sequence[float]) -> str:
+def _join(values: Sequence[float]) -> str:
     return ", ".join(f"{value:g}" for value in values)

@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Row:
-    """A method on all folds; several runs differ by the seed, each with choices of its own."""
+    """A method on all folds; several runs differ by the seed, each with separate choices."""
 
     method: str
     runs: list[list[Outcome]]
@@ -64,13 +64,13 @@ class Row:
 
     @property
     def by_fold(self) -> Array:
-        """Test means, one row a fold, mean of the runs."""
+        """Test means, one row per fold, mean of the runs."""
         means = [[one.by_query.mean(axis=0) for one in folds] for folds in self.runs]
         return np.asarray(np.mean(means, axis=0))
 
     @property
     def by_run(self) -> Array:
-        """Test means, one row a run, mean of the folds."""
+        """Test means, one row per run, mean of the folds."""
         means = [[one.by_query.mean(axis=0) for one in folds] for folds in self.runs]
         return np.asarray(np.mean(means, axis=1))
 
@@ -86,12 +86,14 @@ class Row:
 
 def choose(parts: Parts, candidates: Iterable[Candidate]) -> Outcome:
     """The first of the candidates with the best validation MAP, measured on the test part."""
-    found = [(measured(parts["vali"], w)[:, CHOOSE].mean(), name, w) for name, w in candidates]
+    found = [
+        (measure_queries(parts["vali"], w)[:, CHOOSE].mean(), name, w) for name, w in candidates
+    ]
     best, name, w = max(found, key=lambda one: one[0])
-    return Outcome(name, len(found), float(best), measured(parts["test"], w))
+    return Outcome(name, len(found), float(best), measure_queries(parts["test"], w))
 
 
-def measured(data: Dataset, w: Array) -> Array:
+def measure_queries(data: Dataset, w: Array) -> Array:
     """The measures of each query, by LETOR's rules."""
     found = evaluate(data.y, data.X @ w, qid=data.qid, metrics=MEASURES, convention="letor")
     return np.array([found.per_query[name] for name in MEASURES]).T
@@ -109,7 +111,7 @@ class Comparison:
     p: float
 
 
-def compared(row: Row, base: Row) -> list[Comparison]:
+def compare_rows(row: Row, base: Row) -> list[Comparison]:
     """Paired t tests, two-sided, and bootstrap intervals, one for each measure.
 
     Two methods with the same value for every query have no difference to test: p = 1.

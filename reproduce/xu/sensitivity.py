@@ -19,7 +19,7 @@ from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm.train import train
 from report import Table
-from reproduce.xu.protocol import MEASURES, PARTS, Array, Parts, measured
+from reproduce.xu.protocol import MEASURES, PARTS, Array, Parts, measure_queries
 
 SEEDS = (1, 2, 3)
 RANKS = (1, 3, 5, 10, 20)
@@ -65,10 +65,10 @@ def measure(quick: bool, tables: Sequence[str] = TABLES) -> list[Table]:
 
 
 def _test(parts: Parts, w: Array) -> Array:
-    return np.asarray(measured(parts["test"], w).mean(axis=0))
+    return np.asarray(measure_queries(parts["test"], w).mean(axis=0))
 
 
-def _shown(C: float, parts: Parts) -> str:
+def _format_choice(C: float, parts: Parts) -> str:
     return f"{C:.3g} ({C * parts['train'].queries.n_pairs:.3g}/pairs)"
 
 
@@ -91,7 +91,7 @@ def components(parts: Parts, Cs: Sequence[float], ranks: Sequence[int]) -> Table
     for C in Cs:
         exact = train(parts["train"], C=C, loss="hinge", tol=1e-4, n_jobs=1)
         values = (f"{value:.4f}" for value in _test(parts, exact.w))
-        table.add(_shown(C, parts), "RankSVM, hinge", "", *values, *[""] * 6)
+        table.add(_format_choice(C, parts), "RankSVM, hinge", "", *values, *[""] * 6)
         for constraint in ("box", "ball"):
             for K in ranks:
                 _add_components(table, parts, C, constraint, K, exact.value)
@@ -109,7 +109,7 @@ def _add_components(
     values = np.array([_test(parts, one.w) for one in found])
     reached = [-one.value / optimum for one in found]
     table.add(
-        _shown(C, parts),
+        _format_choice(C, parts),
         constraint,
         K,
         *(f"{value:.4f}" for value in values.mean(axis=0)),
@@ -182,7 +182,7 @@ def ranks(parts: Parts, Cs: Sequence[float]) -> Table:
                 query,
                 f"{exact.n_rows[k]}/{exact.n_pairs[k]}",
                 exact.possible[k],
-                _shown(C, parts),
+                _format_choice(C, parts),
                 *(profile.ranks[k] for profile in profiles),
                 ", ".join(map(str, published)),
             )
@@ -208,7 +208,7 @@ def _duals(parts: Parts, C: float) -> list[DualMatrix]:
 def energies(parts: Parts, Cs: Sequence[float]) -> Table:
     """Queries by the share of their dimensions that keep so much of the energy of their duals."""
     data = parts["train"]
-    tenths = [f"-{10 * (k + 1)} %" for k in range(10)]
+    tenths = [f"-{10 * (k + 1)}%" for k in range(10)]
     table = Table(
         "Figure 2: training queries by Dim_t of RankSVM's duals, OHSUMED fold 1",
         ["C", "matrix", "energy", *tenths, "median Dim_t", "median, of the largest possible"],
@@ -217,8 +217,7 @@ def energies(parts: Parts, Cs: Sequence[float]) -> Table:
             "rows of the query; the last column: by the largest rank that its pairs allow",
             "shuffled: the same duals on random pairs of their query: what is low-rank in it is "
             "owed to the values and the shape, not to interactions",
-            "paper: at 90 % 16 queries up to 10 %, most up to 30 %; at 100 % nearly all of full "
-            "rank",
+            "paper: at 90% 16 queries up to 10%, most up to 30%; at 100% nearly all of full rank",
         ],
     )
     for C in Cs:
@@ -235,7 +234,7 @@ def energies(parts: Parts, Cs: Sequence[float]) -> Table:
         for name, profile in matrices.items():
             for k, energy in enumerate(profile.energy):
                 table.add(
-                    _shown(C, parts),
+                    _format_choice(C, parts),
                     name,
                     f"{energy:.0%}",
                     *profile.distribution()[k],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reproduce.page import Claim, Measured, Page, against, laid_out, table
+from reproduce.page import Claim, Measurement, Page, against, laid_out, table
 from reproduce.xu import sensitivity
 
 NAME = "Table 6"
@@ -12,7 +12,7 @@ K = 5
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
+    found = Measurement(sensitivity.measure(quick, tables=(NAME,)))
     every = found.rows(NAME)
     rows = [row for row in every if row["C"] == every[-1]["C"]]  # C = 1
     cells = [
@@ -30,18 +30,18 @@ def reproduce(quick: bool) -> Page:
             Claim(
                 f"Factors of K = {K} give every query the rank {K}.",
                 set(factorized) == {K},
-                f"{_listed(factorized)}; the matrix of query 49 can have {possible[0]} at most, "
+                f"{_join(factorized)}; the matrix of query 49 can have {possible[0]} at most, "
                 f"so the {K} printed for it cannot be its rank.",
             ),
             Claim(
                 "The nuclear norm gives queries with more pairs a higher rank.",
                 regularized == sorted(regularized) and regularized[0] < regularized[-1],
-                f"{_listed(regularized)} for the queries in the order of their pairs.",
+                f"{_join(regularized)} for the queries in the order of their pairs.",
             ),
             Claim(
                 "The matrices of RankSVM are of full rank.",
                 all(a > 0.9 * b for a, b in zip(exact, possible, strict=True)),
-                f"{_listed(exact)} of {_listed(possible)} possible: the optimum has most duals at "
+                f"{_join(exact)} of {_join(possible)} possible: the optimum has most duals at "
                 "0 or C. The printed 8, 92 and 234 are twice the largest possible, i.e. full ranks "
                 "of A + A', as a solver may leave them that stops before the optimum.",
             ),
@@ -64,5 +64,5 @@ def reproduce(quick: bool) -> Page:
     )
 
 
-def _listed(values: list[int]) -> str:
+def _join(values: list[int]) -> str:
     return ", ".join(map(str, values))

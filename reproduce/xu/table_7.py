@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduce.page import OTHER_FEATURES, Claim, Measured, Page, against, laid_out, table
+from reproduce.page import OTHER_FEATURES, Claim, Measurement, Page, against, laid_out, table
 from reproduce.xu import sensitivity
 from reproduce.xu.protocol import MEASURES
 from reproduce.xu.sensitivity import TABLE_7
@@ -16,7 +16,7 @@ PRINTED = {K: [float(value) for value in text.split(", ")] for K, text in TABLE_
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
+    found = Measurement(sensitivity.measure(quick, tables=(NAME,)))
     every = found.rows(NAME)
     rows = [row for row in every if row["C"] == every[-1]["C"] and row["constraint"] == "box"]
     return Page(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduce.page import OTHER_FEATURES, Claim, Measured, Page, against, table
+from reproduce.page import OTHER_FEATURES, Claim, Measurement, Page, against, table
 from reproduce.xu import sensitivity
 from reproduce.xu.sensitivity import TABLE_8
 
@@ -17,7 +17,7 @@ STABLE = 0.01  # of MAP; the paper's columns of one λ differ by up to 0.0127
 
 
 def reproduce(quick: bool) -> Page:
-    found = Measured(sensitivity.measure(quick, tables=(NAME,)))
+    found = Measurement(sensitivity.measure(quick, tables=(NAME,)))
     rows = found.rows(NAME)
     return Page(
         "Table 8: impact of γ and λ in Reg-RSVM",
