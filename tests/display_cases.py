@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from dual_values import support_of
 from linrank import (
     ComparisonDisplay,
     ConvergenceDisplay,
@@ -20,7 +21,6 @@ from linrank import (
     RankProfileDisplay,
     SupportDistributionDisplay,
     WeightsDisplay,
-    support_distribution,
 )
 
 HOSTILE = [
@@ -55,14 +55,19 @@ def cell(difference: float, half: float, p: float) -> SimpleNamespace:
     )
 
 
-def comparison(names: list[str], metric: str = "ndcg@10", **other: object) -> SimpleNamespace:
+def comparison(names: list[str], metric: str = "ndcg@10") -> SimpleNamespace:
     """The first name is the baseline; the others differ from it by 0.01, -0.02, 0.03, ..."""
     cells = {
         (name, metric): cell((-1) ** (k + 1) * 0.01 * k, 0.015, 0.001 if k > 2 else 0.2)
         for k, name in enumerate(names)
     }
     return SimpleNamespace(
-        methods=names, metrics=[metric], baseline=names[0], confidence=0.95, cells=cells, **other
+        methods=names,
+        metrics=[metric],
+        baseline=names[0],
+        confidence=0.95,
+        cells=cells,
+        higher_is_better=lambda metric: "error" not in metric,
     )
 
 
@@ -102,7 +107,7 @@ def cases() -> dict[str, object]:
     n = len(HOSTILE)
     spread = rng.beta(2, 2, 400)
     noisy = np.clip(spread + rng.normal(0, 0.1, 400), 0, 1)
-    supported = support_distribution({"C": 10.0}, scores=rng.normal(size=30), y=np.arange(30) % 6)
+    supported = support_of(rng.normal(size=30), np.arange(30) % 6, C=10.0)
     gaps = np.where(rng.random(400) < 0.2, np.nan, noisy)
     return {
         "convergence": ConvergenceDisplay(HISTORY),

@@ -363,7 +363,7 @@ def test_comparison_draws_differences_with_intervals(ax):
 
 
 def test_comparison_of_errors_puts_the_smallest_on_top(ax):
-    found = comparison(["base", "a", "b"], "all_pairs", higher_is_better=lambda metric: False)
+    found = comparison(["base", "a", "b"], "all_pairs_error")
     display = ComparisonDisplay(found).plot(ax)
     assert [row[0] for row in marks(ax)] == ["b", "a"]
     assert "left is better" in ax.get_xlabel().replace("\n", " ")

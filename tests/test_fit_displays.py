@@ -9,13 +9,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from display_cases import HISTORY
+from dual_values import support_of
 from linrank import (
     ConvergenceDisplay,
     GridDisplay,
     PathDisplay,
     SupportDistributionDisplay,
     make_ranking,
-    support_distribution,
 )
 from linrank.duals import analysis
 from linrank.search.tuning import Tuning
@@ -174,7 +174,7 @@ def test_grid_of_an_estimator(ax):
 def found():
     rng = np.random.default_rng(0)
     y, scores = rng.integers(0, 6, 30), rng.normal(size=30)
-    return support_distribution({"C": 10.0}, scores=scores, y=y)
+    return support_of(scores, y, C=10.0)
 
 
 def test_every_pair_is_a_point_and_the_closest_are_marked(ax, found):
@@ -194,7 +194,7 @@ def test_means_by_difference_where_pairs_are_many(ax, found, monkeypatch):
     monkeypatch.setattr(analysis, "_LISTED", 10)
     rng = np.random.default_rng(0)
     y, scores = rng.integers(0, 6, 30), rng.normal(size=30)
-    summed = support_distribution({"C": 10.0}, scores=scores, y=y)
+    summed = support_of(scores, y, C=10.0)
     SupportDistributionDisplay(summed).plot(ax)
     means, near = ax.get_lines()
     np.testing.assert_array_equal(means.get_xdata(), found.difference)

@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from dual_values import by_pair, fit
+from dual_values import by_pair, fit, support_of
 from explicit_pairs import ExplicitPairs
-from linrank import SupportDistribution, dual_matrix
+from linrank import dual_matrix
 from linrank import support_distribution as distribution
-from linrank.data.dataset import Dataset
 from linrank.duals import analysis
 from linrank.duals.entries import chunks
-from linrank.kernels.functions import Kernel
-from linrank.kernels.train import train_kernel
 from linrank.pairs import Pairs, pruned
 from papers import FactorizedRankSVM, KernelRankSVM, RankSVM
 from small_data import small, weighted
@@ -33,8 +30,7 @@ def ranks(labels: np.ndarray, qid: np.ndarray) -> np.ndarray:
 def test_it_is_the_slope_of_every_pair_by_order_difference(case):
     listed = case.pairs()
     assume(listed)
-    training = {"C": 0.7, "loss": "squared_hinge"}
-    found = distribution(training, scores=case.scores, y=case.labels, qid=case.qid)
+    found = support_of(case.scores, case.labels, case.qid, C=0.7)
     rank = ranks(case.labels, case.qid)
     i, j = np.array(listed).T
     slack = np.maximum(0.0, (1.0 - case.scores[i]) + case.scores[j])
@@ -91,29 +87,9 @@ def test_a_linear_model_has_the_duals_of_its_matrix(loss, is_adjacent):
     np.testing.assert_allclose(alone.alpha, found.alpha, atol=1e-9)
 
 
-def test_kernel_scores_give_a_near_optimal_dual_point():
-    """α of the smoothed hinge is feasible, and its dual value near the optimum."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(25, 2))
-    y = np.round(X[:, 0] ** 2 + 0.3 * rng.normal(size=25), 1)
-    data, C = Dataset.of(X, y), 5.0
-    kernel = Kernel.of("rbf", gamma=0.5)
-    result = train_kernel(data, kernel=kernel, C=C, loss="hinge", tol=1e-4)
-    found = distribution(
-        {"C": C, "loss": "hinge"}, scores=result.scores, y=y, epsilon=result.epsilon
-    )
-    assert (found.alpha <= C).all()
-    u = np.zeros(25)
-    np.add.at(u, found.rows[:, 0], found.alpha)
-    np.subtract.at(u, found.rows[:, 1], found.alpha)
-    Q = kernel.matrix(data.rows, data.rows)
-    dual = found.alpha.sum() - 0.5 * u @ Q @ u
-    assert -1e-9 <= result.value - dual <= 5e-4 * result.value
-    assert 0 < found.n_support.sum() < found.n_pairs.sum()
-
-
 @pytest.mark.parametrize("options", [{"loss": "hinge"}, {"pairs": "pruned", "random_state": 3}])
-def test_a_kernel_ranker_tells_its_own_settings(options):
+def test_a_kernel_ranker_gives_a_near_optimal_dual_point(options):
+    """α of the smoothed hinge is feasible, and its dual value near the optimum."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
     y = np.round(X[:, 0] ** 2 + X[:, 1], 1)
@@ -126,13 +102,17 @@ def test_a_kernel_ranker_tells_its_own_settings(options):
     kernel = np.exp(-ranker.gamma_ * np.square(X[:, np.newaxis] - X).sum(axis=2))
     scores = ranker.predict(X)
     np.testing.assert_allclose(kernel @ beta, scores, atol=0.05 * np.abs(scores).max())
+    if "loss" in options:
+        assert (found.alpha <= 10.0).all()
+        dual = found.alpha.sum() - 0.5 * beta @ kernel @ beta
+        assert -1e-9 <= ranker.objective_ - dual <= 2e-3 * ranker.objective_
+        assert 0 < found.n_support.sum() < found.n_pairs.sum()
 
 
 def test_listed_pairs_are_found_beside_swept_ones():
     rng = np.random.default_rng(1)
     y, scores = rng.integers(0, 12, 40).astype(float), rng.normal(size=40)
-    training = {"C": 2.0, "loss": "squared_hinge", "pairs": "pruned", "seed": 4}
-    found = distribution(training, scores=scores, y=y)
+    found = support_of(scores, y, C=2.0, pairs="pruned", seed=4)
     expected = pruned(y, seed=4)
     assert sorted(map(tuple, found.rows.tolist())) == sorted(map(tuple, expected.pairs.tolist()))
     slack = np.maximum(0.0, 1.0 - scores[found.rows[:, 0]] + scores[found.rows[:, 1]])
@@ -143,10 +123,9 @@ def test_listed_pairs_are_found_beside_swept_ones():
 def test_more_pairs_than_are_kept_are_summed(monkeypatch):
     rng = np.random.default_rng(2)
     y, scores = rng.integers(0, 30, 200).astype(float), rng.normal(size=200)
-    training = {"C": 1.0, "loss": "squared_hinge"}
-    whole = distribution(training, scores=scores, y=y)
+    whole = support_of(scores, y)
     monkeypatch.setattr(analysis, "_LISTED", 1000)
-    summed = distribution(training, scores=scores, y=y)
+    summed = support_of(scores, y)
     assert (summed.rows, summed.alpha) == (None, None)
     for name in ("difference", "n_pairs", "n_support", "alpha_sum"):
         np.testing.assert_allclose(getattr(summed, name), getattr(whole, name))
@@ -154,13 +133,13 @@ def test_more_pairs_than_are_kept_are_summed(monkeypatch):
 
 def test_shares_and_columns():
     # Two pairs of difference 1 with ξ = 1 and 0, one of difference 2 with ξ = 0.
-    found = distribution({"C": 1.0, "loss": "hinge"}, scores=[0, 0, 1], y=[0, 1, 2], epsilon=0.5)
+    found = support_of([0.0, 0.0, 1.0], [0, 1, 2])
     assert found.up_to(1) == {"pairs": 2 / 3, "support": 1.0, "alpha": 1.0}
     assert found.support_share == 1 / 3
     table = found.to_frame()
     np.testing.assert_array_equal(table["difference"], [1, 2])
     np.testing.assert_array_equal(table["support_share"], [0.5, 0.0])
-    np.testing.assert_array_equal(table["alpha_mean"], [0.5, 0.0])
+    np.testing.assert_array_equal(table["alpha_mean"], [1.0, 0.0])
     assert "33.3% have α > 0; the 2 1-closest ones are 100.0% of these" in repr(found)
 
 
@@ -173,24 +152,6 @@ def test_on_rankable_data_only_closest_pairs_carry_a_hard_margin():
     assert found.alpha_sum[0] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"model": {"C": 0.0}}, "C must be a finite number > 0, got 0.0"),
-        ({"model": {"C": 1.0, "loss": "log"}}, "loss"),
-        ({"model": {"C": 1.0, "loss": "hinge"}}, "pass epsilon="),
-        ({"model": {"C": 1.0, "loss": "hinge"}, "epsilon": -1.0}, "epsilon must be"),
-        ({"tol": 1.0}, "tol must be a number from 0 to below 1, got 1.0"),
-        ({"scores": [[1.0], [2.0]]}, "scores must be 1-D"),
-        ({"model": {"C": 1.0, "n_preferences": 7}}, "7 listed preferences"),
-    ],
-)
-def test_what_cannot_be_is_refused(arguments, message):
-    given = {"model": {"C": 1.0}, "scores": [0.0, 1.0, 0.5], "y": [0, 1, 2], **arguments}
-    with pytest.raises(ValueError, match=message):
-        distribution(**given)
-
-
 def test_other_models_are_refused():
     data = small(1)
     ranker = FactorizedRankSVM(2, 0.1, random_state=0, keep_factors=True)
@@ -201,13 +162,21 @@ def test_other_models_are_refused():
         distribution(object(), data.X, data.y, data.qid)
     with pytest.raises(TypeError, match="give the training data beside a RankSVM"):
         distribution(RankSVM())
-    with pytest.raises(TypeError, match="with scores, model is a mapping"):
-        distribution(RankSVM(), scores=[1.0, 2.0], y=[0, 1])
     fitted = fit(data, 1.0, "squared_hinge")
     with pytest.raises(ValueError, match=f"trained on {data.n_rows}"):
         distribution(fitted, data.X[:-1], data.y[:-1], data.qid[:-1])
-
-
-def test_the_type_is_public():
-    found = distribution({"C": 1.0}, scores=[0.0, 1.0], y=[0, 1])
-    assert isinstance(found, SupportDistribution)
+    with pytest.raises(ValueError, match=r"tol must be a number from 0 to below 1, got 1\.0"):
+        distribution(fitted, data, tol=1.0)
+    closest = fit(data, 1.0, pairs="closest", n_closest=3)
+    with pytest.raises(ValueError, match="pairs='closest' is not known for a linear model"):
+        distribution(closest, data)
+    for training, message in (
+        ({"n_preferences": 7}, "7 listed preferences"),
+        ({"loss": "log"}, "takes a fitted RankSVM"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            support_of([0.0, 1.0], [0, 1], **training)
+    nameless = KernelRankSVM(loss="hinge").fit(data.X, data.y, qid=data.qid).model_
+    nameless.training.pop("epsilon")
+    with pytest.raises(ValueError, match="needs the width within which its training smoothed it"):
+        distribution(nameless, data)

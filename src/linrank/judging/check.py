@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names, feature_name
-from linrank.data.rows import CsrRows, DenseRows, Scan, as_rows, check_values, resized
+from linrank.data.rows import CsrRows, DenseRows, Rows, Scan, as_rows, check_values, resized
 from linrank.errors import check_positive
 from linrank.models.additive import AdditiveModel
 from linrank.models.linear import LinearModel
 from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    from linrank.data.rows import Rows
 
 Array = Any
 
@@ -197,8 +194,7 @@ class _ColumnChecks:
         else:
             is_used = model.is_used | (model.interactions is not None)
             # From the lowest point of each curve to the highest.
-            spans = [float(np.ptp(model.curve(j)[1])) for j in range(model.n_features)]
-            self.sizes = np.array(spans)
+            self.sizes = np.array([np.ptp(model.curve(j)[1]) for j in range(model.n_features)])
             self.weights = ("a curve that spans", self.sizes)
         self.used = np.flatnonzero(is_used)
         self.column = np.where(self.used < self.rows.shape[1], self.used, -1)
@@ -287,8 +283,7 @@ class _ColumnChecks:
             )
 
     def _by_importance(self, features: Any) -> list[int]:
-        ordered: list[int] = features[np.argsort(-self.sizes[features], kind="stable")].tolist()
-        return ordered
+        return list(map(int, features[np.argsort(-self.sizes[features], kind="stable")]))
 
     def _score_change(self, j: int, end: float, worst: float) -> float:
         """By how much a value changes a score that lies beyond an end of the range of training."""

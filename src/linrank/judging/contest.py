@@ -483,9 +483,28 @@ class Contest(Tabled):
             tables.append(Table(columns, rows, "What went wrong"))
         return tables
 
-    def legend(self) -> Sequence[str]:
-        """What the tables say, and what to know before trusting them."""
-        return legend_of(self)
+    def legend(self) -> list[str]:
+        """What the tables mean, and what to know before trusting them."""
+        rules = self.rules
+        lines = [f"Note: {remark}." for remark in self.remarks]
+        if self.comparison is not None:
+            lines += self.comparison.legend()
+        lines += [
+            f"chosen: each method's candidate with the best {rules.scoring} {self.selection}, the "
+            "same for all methods; trained on the training part; the test part is looked at once, "
+            "with that model. candidates: how many were tried, each method's defaults among them.",
+            "one fit: with the chosen parameters; search: all candidates, judging included; model: "
+            "its saved form.",
+            f"features: scaled ({rules.scale}, from the training part) for linear methods and "
+            "kernels, as they are for trees."
+            if rules.scale != "none"
+            else "features: as they are, for all methods.",
+            f"seed {rules.seed}, budget {rules.budget:g} s for a method and fold; all of it took "
+            f"{seconds(self.seconds)} on the clock.",
+        ]
+        if any(entry.has_result and entry.remark for entry in self.entries):
+            lines.append("*: the budget ended the search; the best candidate so far counts.")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
@@ -568,27 +587,3 @@ def _values(values: Sequence[Any]) -> str:
 
 def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def legend_of(contest: Contest) -> list[str]:
-    """What the tables mean, and what to know before trusting them."""
-    rules = contest.rules
-    lines = [f"Note: {remark}." for remark in contest.remarks]
-    if contest.comparison is not None:
-        lines += comparing.notes(contest.comparison)
-    lines += [
-        f"chosen: each method's candidate with the best {rules.scoring} {contest.selection}, the "
-        "same for all methods; trained on the training part; the test part is looked at once, with "
-        "that model. candidates: how many were tried, each method's defaults among them.",
-        "one fit: with the chosen parameters; search: all candidates, judging included; model: its "
-        "saved form.",
-        f"features: scaled ({rules.scale}, from the training part) for linear methods and kernels, "
-        "as they are for trees."
-        if rules.scale != "none"
-        else "features: as they are, for all methods.",
-        f"seed {rules.seed}, budget {rules.budget:g} s for a method and fold; all of it took "
-        f"{seconds(contest.seconds)} on the clock.",
-    ]
-    if any(entry.has_result and entry.remark for entry in contest.entries):
-        lines.append("*: the budget ended the search; the best candidate so far counts.")
-    return lines

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from linrank.data.dataset import Dataset
 from linrank.data.frames import feature_name
 from linrank.data.missing import Missing
-from linrank.data.queries import varying_columns
+from linrank.data.queries import Queries, varying_columns
 from linrank.data.rows import CsrRows
+from linrank.metrics import Convention, Evaluation, parse
 from linrank.metrics import convention as named_convention
-from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
 from linrank.pairs import Cells, distinct
 from linrank.system.resources import cached_property, count, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.data.queries import Queries
-    from linrank.metrics import Convention, Evaluation
 
 BLOCK = 1 << 20  # values looked at in one step
 WORK = 1 << 28  # values compared for the agreement of features with labels: seconds
@@ -43,8 +37,7 @@ class Columns:
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
         """One value in all rows."""
-        same: NDArray[np.bool_] = self.minimum == self.maximum
-        return same
+        return np.asarray(self.minimum == self.maximum)
 
 
 @dataclass(frozen=True)
@@ -262,15 +255,15 @@ def _of_rows(profile: Profile) -> Iterator[Finding]:
             "2^label - 1 NDCG sees the largest ones alone",
         )
     if repeats.n_conflicts:
-        told = count(repeats.n_conflicts, "row repeats", "rows repeat")
+        rows = count(repeats.n_conflicts, "row repeats", "rows repeat")
         yield Finding(
             "conflicting-rows",
-            f"{told} the features of another row of the query with another label: no model can "
+            f"{rows} the features of another row of the query with another label: no model can "
             "order those pairs",
         )
     if repeats.n_docids:
-        told = count(repeats.n_docids, "row repeats", "rows repeat")
-        yield Finding("repeated-docid", f"{told} a document id of the query")
+        rows = count(repeats.n_docids, "row repeats", "rows repeat")
+        yield Finding("repeated-docid", f"{rows} a document id of the query")
 
 
 def _features(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
@@ -359,10 +352,8 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
     queries = data.queries
     # A row of zeros counts as well: one of them is not two.
     hashes = _scramble(Profile(data).row_hashes + np.uint64(1)) + _mix(data.labels)
-    sums: NDArray[np.uint64] = np.add.reduceat(
-        queries.gather(_scramble(hashes)), queries.offsets[:-1], dtype=np.uint64
-    )
-    return sums
+    by_position = queries.gather(_scramble(hashes))
+    return np.asarray(np.add.reduceat(by_position, queries.offsets[:-1], dtype=np.uint64))
 
 
 def judge(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
 from linrank.metrics.measures import CountedMeasure, Measure, parse
-from linrank.system.tables import Column, Table, Tabled
+from linrank.system.tables import Column, Table, Tabled, frame_of
 
 Array = NDArray[Any]
 
@@ -201,6 +201,19 @@ class Evaluation(Tabled, Mapping[str, float]):
             return np.where(judged, values, 0.0), judged.astype(np.float64)
         return shares[0] / 2.0, shares[1] / 2.0
 
+    def take_queries(self, places: list[int]) -> Evaluation:
+        """Return the values of the queries at these places, in this order; means stay."""
+        counts = {name: getattr(self, name) for name in ("pairs", "dominating", "dominated")}
+        for name, part in counts.items():
+            if part is not None:
+                counts[name] = type(part)(*(values[places] for values in vars(part).values()))
+        return replace(
+            self,
+            per_query={name: values[places] for name, values in self.per_query.items()},
+            query_ids=None if self.query_ids is None else self.query_ids[places],
+            **counts,
+        )
+
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
         """Return one evaluation of the queries of all parts, as of the test sets of folds.
@@ -252,12 +265,8 @@ class Evaluation(Tabled, Mapping[str, float]):
 
         Its index are the query ids, its mean is that of a measure which pools nothing.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
-        index = pandas.Index(range(self.n_queries) if self.query_ids is None else self.query_ids)
-        return pandas.DataFrame(self.per_query, index=index.rename("query"))
+        ids = np.arange(self.n_queries) if self.query_ids is None else self.query_ids
+        return frame_of({"query": ids, **self.per_query}).set_index("query")
 
     def tables(self) -> list[Table]:
         """Return a table: measure, mean, queries in the mean; below it the convention."""

@@ -337,7 +337,8 @@ def failures(material: Material) -> tuple[str, ...]:
         shown.append(html.details(heading, _body(material, one), is_open=k == 0))
     why = material.ranking.why_unexplained
     if why:
-        why = html.absent(f"Pairs are shown without the share of each feature. {text(why)}")
+        told = f"Pairs are shown without the share of each feature. {text(why)}"
+        why = paragraph(told, "absent")
     return lede, why, *shown, _misleading_features(material)
 
 

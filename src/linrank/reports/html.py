@@ -8,14 +8,11 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from linrank.displays import Display
+from linrank.judging.inspect import Finding
 from linrank.system.tables import Markup, Table
-
-if TYPE_CHECKING:
-    from linrank.displays import Display
-    from linrank.judging.inspect import Finding
-
 
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
 
@@ -100,23 +97,16 @@ def paragraph(markup: str, kind: str = "") -> str:
     return f'<p class="{kind}">{markup}</p>' if kind else f"<p>{markup}</p>"
 
 
-def absent(markup: str) -> str:
-    """What is not here, and how to get it."""
-    return f'<p class="absent">{markup}</p>'
-
-
 def notices(caveats: Sequence[Finding]) -> str:
     """Caveats, the grave ones marked by a word as well as by color."""
     if not caveats:
         return ""
-    items = "".join(
-        f'<li class="grave"><strong>Warning.</strong> {text(caveat.message)} '
-        f"<code>[{text(caveat.code)}]</code></li>"
-        if caveat.grave
-        else f"<li>{text(caveat.message)} <code>[{text(caveat.code)}]</code></li>"
-        for caveat in caveats
+    begins = {True: '<li class="grave"><strong>Warning.</strong> ', False: "<li>"}
+    items = (
+        f"{begins[one.grave]}{text(one.message)} <code>[{text(one.code)}]</code></li>"
+        for one in caveats
     )
-    return f'<ul class="notices">{items}</ul>'
+    return f'<ul class="notices">{"".join(items)}</ul>'
 
 
 def table(content: Table) -> str:
@@ -141,7 +131,9 @@ def bar(value: float, largest: float) -> Markup:
     return Markup(f'<div class="bar" aria-hidden="true">{spans}</div>')
 
 
-MISSING = absent("No picture: they need Matplotlib, <code>pip install matplotlib</code>.")
+MISSING = paragraph(
+    "No picture: they need Matplotlib, <code>pip install matplotlib</code>.", "absent"
+)
 
 
 def figure(display: Display | None, caption: str, width: float = 5.0) -> str:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank import __version__, displays
-from linrank.judging.compare import notes as comparison_notes
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
 from linrank.reports import html
-from linrank.reports.html import absent, clear, figure, interval, paragraph, table, text, value
+from linrank.reports.html import clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, fitted_to
 from linrank.solvers.result import certified_share, distance_text
 from linrank.system.resources import count, resolve
@@ -57,8 +56,8 @@ def _verdict(material: Material) -> str:
         f"<strong>{text(material.ranking.name)}</strong> reaches <strong class=num>{scoring} "
         f"{value(cell.mean)}</strong> {_ends(cell)}."
     ]
-    if material.against is not None:
-        lines.append(_against(material, cell))
+    if (rival := material.against) is not None:
+        lines.append(_against(material, rival.name, cell))
     bound = certificate(material)
     if bound is not None:
         lines.append(bound[2])
@@ -73,15 +72,13 @@ def _ends(cell: Cell) -> str:
     return f'<span class="num">{ends}</span>'
 
 
-def _against(material: Material, cell: Cell) -> str:
-    if material.against is None:
-        return ""
-    rival = f"<em>{text(material.against.name)}</em>"
+def _against(material: Material, name: str, cell: Cell) -> str:
+    rival = f"<em>{text(name)}</em>"
     verdict = material.comparison.verdict(material.ranking.name, material.scoring)
     sizes = (
         f'<span class="num">{value(cell.difference, "+")}</span>, {html.p_value(cell.p_corrected)}'
     )
-    known = value(material.comparison.cells[material.against.name, material.scoring].mean)
+    known = value(material.comparison.cells[name, material.scoring].mean)
     if cell.wins == cell.losses == 0:
         return f"On every query it does as well as {rival}, no better and no worse."
     if cell.n_queries == 1:
@@ -183,7 +180,7 @@ def _lede(material: Material) -> str:
 
 
 def _notes(material: Material) -> list[str]:
-    notes, queries = comparison_notes(material.comparison), material.test.queries
+    notes, queries = material.comparison.legend(), material.test.queries
     n_flat = int(np.count_nonzero(queries.n_levels == 1))
     if n_flat:
         notes.append(
@@ -206,10 +203,11 @@ def by_query(material: Material) -> tuple[str, ...]:
     told = f"How {text(scoring)} is spread over the queries.{_flat(material, own, is_flat)}"
     histogram = figure(spread, told) or html.MISSING
     if rival is None:
-        how = absent(
+        how = paragraph(
             "Compared with nothing: <code>--against</code> a model or scores, or "
             "<code>--train</code> data, of which the best single feature is taken, adds the "
-            "picture of both."
+            "picture of both.",
+            "absent",
         )
         lede = "A mean hides what single queries get. Look for a heap at the low end."
         return lede, html.columns(histogram), how
@@ -294,7 +292,7 @@ def weights(material: Material) -> tuple[str, ...]:
         names = material.names[: additive.n_features]
         return told, figure(displays.CurvesDisplay.from_estimator(additive, names=names), told)
     if model is None:
-        why = absent(text(material.ranking.why_unexplained))
+        why = paragraph(text(material.ranking.why_unexplained), "absent")
         return "Which features move documents up and down.", why
     data = fitted_to(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
@@ -340,7 +338,7 @@ def training(material: Material) -> tuple[str, ...]:
             "<code>--train</code> without <code>--model</code> trains a model here, and shows the "
             "regularization path, the choice of C and the convergence."
         )
-        return _describe_given_model(material), absent(how)
+        return _describe_given_model(material), paragraph(how, "absent")
     tuning, result, scale = training.tuning, training.result, training.model.scaling.kind
     bound, scaled = certificate(material), f"features scaled ({scale})"
     fit = (
@@ -430,8 +428,7 @@ SHOWN_LABELS = 8  # more distinct labels than this are summarized
 
 def data(material: Material) -> tuple[str, ...]:
     """The section on data."""
-    parts = material.parts
-    headings = [Column("", "left"), *(Column(WORDS[name], "left") for name in parts)]
+    headings = [Column("", "left"), *(Column(WORDS[name], "left") for name in material.parts)]
     by_part = [_facts(profile) for profile in material.profiles.values()]
     rows = [[fact, *(facts[fact] for facts in by_part)] for fact in by_part[0]]
     drawn = figure(
