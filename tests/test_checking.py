@@ -6,6 +6,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_tallies_are_those_of_a_loop(values, data):
     low, high = np.sort(np.array(ends).reshape(2, n_columns), axis=0)
     expected = plain(X, low, high)
     for rows in (as_rows(X, check="missing"), as_rows(sp.csr_array(X), check="missing")):
-        found = column_tallies(rows, low, high)
+        found = SimpleNamespace(**column_tallies(rows, low, high))
         counted = found.n_missing, found.n_outside, found.mean, found.low, found.high, found.excess
         assert_allclose(np.array(counted), expected, rtol=1e-12, atol=1e-12)
         for j in range(n_columns):
@@ -99,10 +100,10 @@ def test_tallies_do_not_depend_on_the_threads(make):
     X[2500, 0] = X[4100, 0] = 9.0  # the first one is told
     rows, low, high = as_rows(make(X), check="missing"), np.full(3, -1.0), np.ones(3)
     one, three = (column_tallies(rows, low, high, n_jobs) for n_jobs in (1, 3))
-    for name, value in vars(one).items():
-        assert_array_equal(value, getattr(three, name), name)
-    assert (one.worst_row[0], one.worst[0], one.first_missing[1]) == (2500, 9.0, 7)
-    assert_array_equal(one.n_outside, (np.abs(X) > 1.0).sum(axis=0))
+    for name, value in one.items():
+        assert_array_equal(value, three[name], name)
+    assert (one["worst_row"][0], one["worst"][0], one["first_missing"][1]) == (2500, 9.0, 7)
+    assert_array_equal(one["n_outside"], (np.abs(X) > 1.0).sum(axis=0))
 
 
 # ---- the findings -------------------------------------------------------------------------------

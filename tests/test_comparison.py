@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-import linrank
 from hypothesis_profiles import examples
 from linrank.judging.compare import compare, compare_evaluations, correct_p_values
 from linrank.metrics import Evaluation, evaluate
@@ -228,25 +227,11 @@ def test_queries_in_another_order_are_found_by_their_ids():
         "good": evaluate(y[back], scores["good"][back], qid=qid[back], metrics=METRICS),
     }
     assert_array_equal(there["good"].query_ids, here["good"].query_ids[::-1])
-    one, other = (compare_evaluations(e, n_resamples=100) for e in (here, there))
+    options = {"n_resamples": 100, "metrics": ["nDCG@5", METRICS[-1], "ap", "map"]}
+    one, other = (compare_evaluations(e, **options) for e in (here, there))
+    assert one.metrics == ("ndcg@5", METRICS[-1], "map")
     assert_allclose(astuple(other.cells["good", "map"]), astuple(one.cells["good", "map"]))
     assert other.cells["good", METRICS[-1]].wins == one.cells["good", METRICS[-1]].wins
-
-
-def test_chosen_metrics_only():
-    y, scores, qid = problem()
-    evaluations = {name: evaluate(y, s, qid=qid, metrics=METRICS) for name, s in scores.items()}
-    assert compare_evaluations(evaluations, metrics="MAP", n_resamples=9).metrics == ("map",)
-    two = compare_evaluations(evaluations, metrics=["map", "nDCG@5", "ap"], n_resamples=9)
-    assert two.metrics == ("map", "ndcg@5")
-
-
-def test_the_inputs_are_not_written_to():
-    y, scores, qid = problem()
-    evaluation = evaluate(y, scores["good"], qid=qid, metrics=METRICS)
-    for values in evaluation.per_query.values():
-        values.flags.writeable = False
-    compare_evaluations({"a": evaluation, "b": evaluation}, n_resamples=9)
 
 
 @pytest.mark.parametrize(
@@ -320,11 +305,7 @@ def test_the_text_explains_itself():
         assert piece in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 120
 
-
-def test_details_have_the_best_method_first():
-    y, scores, qid = problem()
-    text = quick(y, scores, qid).to_text()
-    for metric in ("map: higher", "all_pairs_error: lower"):
+    for metric in ("map: higher", "all_pairs_error: lower"):  # the best method first
         block = text.split(metric)[1].split("\n\n")[1].splitlines()[1:]
         assert [line.split()[0] for line in block] == ["good", "fair", "weak"]
 
@@ -353,20 +334,12 @@ def test_marks_follow_the_verdict():
     assert strict.verdict("good", "map") == "unclear"
 
 
-def test_markdown_has_one_table_a_metric():
-    y, scores, qid = problem()
-    markdown = quick(y, scores, qid).to_markdown()
-    assert len(re.findall(r"^\|-", markdown, re.MULTILINE)) == 1 + len(METRICS)
-    for block in re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE):
-        assert len({line.count("|") for line in block.splitlines()}) == 1
-
-
 def test_html_is_escaped_and_shown_by_notebooks():
     y, scores, qid = problem()
     evil = "<script>alert(1)</script>"
     result = quick(y, {evil: scores["weak"], "a&b": scores["good"]}, qid)
     html = result._repr_html_()
-    assert html == result.to_html()
+    assert len(re.findall(r"^\|-", result.to_markdown(), re.MULTILINE)) == 1 + len(METRICS)
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "a&amp;b" in html
@@ -383,9 +356,4 @@ def test_to_dict_is_plain():
     assert row["verdict"] == "better"
     assert plain["metrics"]["map"]["methods"]["weak"]["p"] is None
     assert (plain["baseline"], plain["test"], plain["seed"]) == ("weak", "randomization", 0)
-
-
-def test_the_public_names_are_these():
-    assert linrank.compare is compare
-    assert linrank.compare_evaluations is compare_evaluations
-    assert "Comparison of weak, good, fair" in repr(quick(*problem()))
+    assert "Comparison of weak, good, fair" in repr(result)

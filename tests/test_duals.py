@@ -209,16 +209,6 @@ def test_ways_to_pass_model_and_data():
     assert dual_matrix(chosen, data).value == pytest.approx(expected, rel=1e-3)
 
 
-def test_sparse_rows_give_the_same():
-    from scipy.sparse import csr_array
-
-    data = small(9, n_levels=3)
-    ranker = fit(data, 0.1)
-    dense = dual_matrix(ranker, data.X, data.y, data.qid)
-    sparse = dual_matrix(ranker, csr_array(data.X), data.y, data.qid)
-    assert sparse.value == pytest.approx(dense.value, rel=1e-9)
-
-
 # ---- what is refused ----------------------------------------------------------------------------
 
 DATA, Y = small(0), small(0).y

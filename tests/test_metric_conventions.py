@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank.metrics import convention, evaluate, evaluate_run, parse
+from linrank.metrics import convention, evaluate
 
 
 def queries(seed, n_queries=30, n_levels=4, decimals=1, most=14):
@@ -234,22 +234,3 @@ def test_lightgbm(seed):
 
 
 # ---- ranx and ir_measures ---------------------------------------------------------------------
-
-
-def test_ir_measures_by_its_own_names():
-    """The names of ir_measures mean the same here: its numbers come from pytrec_eval."""
-    ir_measures = pytest.importorskip("ir_measures")
-    pytest.importorskip("pytrec_eval")
-    names = ["nDCG@10", "nDCG", "AP", "AP(rel=2)@5", "P(rel=2)@5", "R@3", "RR", "Success@2"]
-    y, s, sizes = queries(50)
-    docid = np.random.default_rng(50).permutation(len(y)).astype(str)
-    qrels, run = {}, {}
-    for q, (ids, a, b) in enumerate(by_query(sizes, docid, y, s)):
-        qrels[str(q)] = dict(zip(ids.tolist(), a.astype(int).tolist(), strict=True))
-        run[str(q)] = dict(zip(ids.tolist()[::2], b.tolist()[::2], strict=True))
-    result = evaluate_run(qrels, run, metrics=names)
-    measures = [ir_measures.parse_measure(name) for name in names]
-    for found in ir_measures.iter_calc(measures, qrels, run):
-        at = result.query_ids.tolist().index(found.query_id)
-        ours = result.per_query[str(parse(str(found.measure)))][at]
-        assert_allclose(ours, found.value, rtol=1e-12, err_msg=str(found.measure))

@@ -11,8 +11,7 @@ from explicit_pairs import ExplicitPairs
 from linrank import dual_matrix
 from linrank import support_distribution as distribution
 from linrank.duals import analysis
-from linrank.duals.entries import chunks
-from linrank.pairs import Pairs, pruned
+from linrank.pairs import pruned
 from papers import FactorizedRankSVM, KernelRankSVM, RankSVM
 from small_data import small, weighted
 from strategies import scored_queries
@@ -45,17 +44,6 @@ def test_it_is_the_slope_of_every_pair_by_order_difference(case):
         assert total == pytest.approx(found.alpha[difference == r].sum())
     assert found.n_closest == (difference == 1).sum()
     assert found.n_pairs.sum() == len(listed)
-
-
-@given(case=scored_queries(max_rows=20))
-def test_chunks_hold_every_pair_whatever_their_size(case):
-    listed = case.pairs()
-    assume(listed)
-    for size in (1, 3, 1000):
-        parts = list(chunks(Pairs(case.queries), size))
-        found = np.concatenate([part.pairs for part in parts])
-        assert sorted(map(tuple, found.tolist())) == sorted(listed)
-        assert max(map(len, parts)) <= size
 
 
 @pytest.mark.parametrize("is_adjacent", [False, True])

@@ -23,7 +23,7 @@ Array = Any
 
 def column_tallies(
     rows: Rows, floor: Array, ceiling: Array, n_jobs: int | None = None
-) -> SimpleNamespace:
+) -> dict[str, Array]:
     """Missing values, mean, range, and what lies outside of a given range, of every column.
 
     ``n_missing`` and ``n_outside`` count values that are NaN, and values below ``floor`` or above
@@ -36,22 +36,15 @@ def column_tallies(
     >>> from linrank.data.rows import DenseRows
     >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
     >>> found = column_tallies(rows, np.zeros(2), np.full(2, 5.0))
-    >>> found.n_missing.tolist(), found.n_outside.tolist(), found.worst.tolist()[0]
+    >>> found["n_missing"].tolist(), found["n_outside"].tolist(), found["worst"].tolist()[0]
     ([0, 1], [1, 0], 9.0)
     """
     n_threads = resolve(n_jobs)
     scan = Scan.of(rows, None, n_threads)
-    known = scan.statistics
-    is_there = scan.n_missing < known.n_rows
+    known, is_there = scan.statistics, scan.n_missing < rows.shape[0]
+    ends = {"low": np.where(is_there, known.low, 0.0), "high": np.where(is_there, known.high, 0.0)}
     strays = _core.find_strays(rows.core, floor, ceiling, n_threads)
-    return SimpleNamespace(
-        n_rows=known.n_rows,
-        n_missing=scan.n_missing,
-        mean=known.mean,
-        low=np.where(is_there, known.low, 0.0),
-        high=np.where(is_there, known.high, 0.0),
-        **strays,
-    )
+    return {"n_missing": scan.n_missing, "mean": known.mean, **ends, **strays}
 
 
 Severity = Literal["error", "warning", "note"]
@@ -308,12 +301,11 @@ class _ColumnChecks:
             with np.errstate(over="ignore"):
                 floor[columns] = low - ROUNDING * abs(low)
                 ceiling[columns] = high + ROUNDING * abs(high)
-        tallies = vars(column_tallies(self.rows, floor, ceiling))
-        n_rows = tallies.pop("n_rows")
+        tallies = column_tallies(self.rows, floor, ceiling)
         place = dict(zip(features.tolist(), columns.tolist(), strict=True))
         for j in self._by_importance(features):
             of_column = {name: values[place[j]].item() for name, values in tallies.items()}
-            found = SimpleNamespace(n_rows=n_rows, **of_column)
+            found = SimpleNamespace(n_rows=self.rows.shape[0], **of_column)
             if found.n_missing:
                 yield self._missing_values(j, found)
             if known is not None:

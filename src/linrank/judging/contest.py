@@ -262,12 +262,7 @@ def compare_methods(
     )
 
 
-def _protocol(
-    train: Dataset | None,
-    valid: Dataset | None,
-    test: Dataset | None,
-    folds: Sequence[Dataset] | None,
-) -> Protocol:
+def _protocol(train: Any, valid: Any, test: Any, folds: Sequence[Dataset] | None) -> Protocol:
     parts = [part for part in (train, valid, test) if part is not None]
     for part in [*parts, *(folds or [])]:
         if not isinstance(part, Dataset):
@@ -275,14 +270,13 @@ def _protocol(
                 f"parts must be datasets, as linrank.load and Dataset.of make them, got {part!r}"
             )
     # Rows may have been written to since anybody looked at them.
-    train, valid, test = (part and part.unscanned() for part in (train, valid, test))
     if folds is not None and not parts:
         return runner.rotation([fold.unscanned() for fold in folds])
     if folds is not None or train is None or test is None:
         raise ValueError(
             "give the parts train, test and, to choose by, valid, or folds (a sequence of subsets)"
         )
-    return runner.one_split(train, valid, test)
+    return runner.one_split(*(part and part.unscanned() for part in (train, valid, test)))
 
 
 def _unused_validation(given: Protocol, protocol: Protocol) -> list[str]:
@@ -310,7 +304,7 @@ def _entry(
     method: Contestant,
     outcomes: Sequence[Outcome],
     protocol: Protocol,
-    measures: Sequence[str],
+    measures: list[str],
     rules: Rules,
 ) -> Entry:
     """The outcomes of a method, measured; on all folds or not at all."""
@@ -320,7 +314,7 @@ def _entry(
             return Entry(method, tuple(outcomes), None)
         data = protocol.subsets[fold.test[0]]
         scores = data.queries.scatter(outcome.scores)
-        parts.append(judge(data, scores, list(measures), rules.convention))
+        parts.append(judge(data, scores, measures, rules.convention))
     return Entry(method, tuple(outcomes), parts[0] if len(parts) == 1 else Evaluation.joined(parts))
 
 
@@ -556,9 +550,8 @@ def _cost(contest: Contest) -> Table:
                 chosen_parameters(entry),
             ]
         )
-    rows += [
-        [e.name, *[""] * 5, "no result: see below"] for e in contest.entries if not e.has_result
-    ]
+    lost = (entry.name for entry in contest.entries if not entry.has_result)
+    rows += [[name, *[""] * 5, "no result: see below"] for name in lost]
     n_folds = max(len(entry.outcomes) for entry in contest.entries)
     of_folds = f", means of {n_folds} folds" if n_folds > 1 else ""
     return Table(columns, rows, f"Cost of a model{of_folds}; processor time, one thread")

@@ -357,16 +357,23 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
 
 
 def judge(
-    data: Dataset,
-    scores: Any,
-    metrics: Any,
-    rules: Convention,
-    n_jobs: int | None = None,
+    data: Dataset, scores: Any, metrics: Any, rules: Convention, n_jobs: int | None = None
 ) -> Evaluation:
     """The measures of scores of the rows of a dataset."""
     docid = data.all_docids if rules.ties == "docid" else None
     options: dict[str, Any] = {"convention": rules, "docid": docid, "n_jobs": n_jobs}
     return evaluate_queries(data.queries, data.labels, scores, metrics=metrics, **options)
+
+
+def signed_measure(
+    data: Dataset, scores: Any, metric: str, rules: Convention, n_jobs: int | None = None
+) -> float:
+    """One measure of scores, signed so that higher is better; -∞ where it is undefined."""
+    measure = parse(metric)
+    (value,) = judge(data, scores, measure, rules, n_jobs).values()
+    if np.isnan(value):
+        return -np.inf
+    return value if measure.higher_is_better else 0.0 - value
 
 
 # ---- features alone -----------------------------------------------------------------------------
@@ -383,7 +390,7 @@ def best_feature(
     do, or fewest. Equal values are averaged over their orders: rows that a file lists by label must
     not help.
     """
-    rules, measure = named_convention(convention, ties="average"), parse(scoring)
+    rules = named_convention(convention, ties="average")
     share, _ = Profile(train).agreement()
     candidates = np.argsort(-np.abs(share - 0.5), kind="stable")[:CANDIDATES]
     rows = replace(train, feature_names=None)
@@ -391,8 +398,7 @@ def best_feature(
     for j in candidates.tolist():
         for sign in (1.0, -1.0):
             scores = unit_model(train.n_features, j, sign).predict(rows, n_jobs=n_jobs)
-            result = judge(train, scores, measure, rules, n_jobs)
-            value = next(iter(result.values())) * (1.0 if measure.higher_is_better else -1.0)
+            value = signed_measure(train, scores, scoring, rules, n_jobs)
             if value > best_value:
                 best, best_value = (j, sign), value
     return best

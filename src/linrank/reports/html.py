@@ -51,9 +51,7 @@ def document(
     title: str, head: str, sections: Sequence[tuple[str, str, str, Sequence[str]]], foot: str
 ) -> str:
     """The page: ``sections`` are (id, entry of the contents, heading, a sentence and the rest)."""
-    entries = "".join(
-        f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _, _ in sections
-    )
+    links = (f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _, _ in sections)
     body = "\n".join(_section(name, heading, *parts) for name, _, heading, parts in sections)
     page = f"""<!doctype html>
 <html lang="en">
@@ -71,7 +69,7 @@ def document(
 <header>
 {head}
 </header>
-<nav aria-label="Contents"><ul>{entries}</ul></nav>
+<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>
 <main>
 {body}
 </main>

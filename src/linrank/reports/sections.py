@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,13 +46,10 @@ def header(material: Material, title: str) -> str:
     )
 
 
-def _cell(material: Material) -> Cell:
-    return material.comparison.cells[material.ranking.name, material.scoring]
-
-
 def _verdict(material: Material) -> str:
     """Two or three sentences that a reader may take away."""
-    cell, scoring = _cell(material), text(material.scoring)
+    cell = material.comparison.cells[material.ranking.name, material.scoring]
+    scoring = text(material.scoring)
     lines = [
         f"<strong>{text(material.ranking.name)}</strong> reaches <strong class=num>{scoring} "
         f"{value(cell.mean)}</strong> {_ends(cell)}."
@@ -111,18 +109,16 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
 
 def summary_dict(material: Material) -> dict[str, Any]:
     """What the top of the page says, as plain values, ready for JSON."""
-    bound = certificate(material)
+    bound, test = certificate(material), material.test
+    sizes = {"rows": test.n_rows, "queries": test.queries.n_queries, "pairs": test.queries.n_pairs}
+    model, against = (
+        None if one is None else {"name": one.name, "about": one.about}
+        for one in (material.ranking, material.against)
+    )
     return {
-        "model": {"name": material.ranking.name, "about": material.ranking.about},
-        "against": None
-        if material.against is None
-        else {"name": material.against.name, "about": material.against.about},
-        "test": {
-            "source": material.test.source,
-            "rows": material.test.n_rows,
-            "queries": material.test.queries.n_queries,
-            "pairs": material.test.queries.n_pairs,
-        },
+        "model": model,
+        "against": against,
+        "test": {"source": test.source, **sizes},
         "scoring": material.scoring,
         "C": None if material.training is None else material.training.tuning.C,
         "certified": None if bound is None else bound[0] == "yes",
@@ -131,10 +127,7 @@ def summary_dict(material: Material) -> dict[str, Any]:
             {"id": one.id, "value": one.value, "pairs": one.n_pairs, "wrong": one.n_wrong}
             for one in material.worst
         ],
-        "caveats": [
-            {"code": one.code, "message": one.message, "grave": one.grave}
-            for one in material.caveats
-        ],
+        "caveats": [asdict(caveat) for caveat in material.caveats],
     }
 
 
@@ -237,10 +230,9 @@ def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool
         return ""
     shown = ", ".join(f"<em>{text(ids[q])}</em>" for q in found[:NAMED].tolist())
     more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    what = "1 query" if len(found) == 1 else f"{len(found):,} queries"
     return (
-        f" Gray: {what} whose documents all have the same label, so that no ranking can order "
-        f"them: {shown}{more}."
+        f" Gray: {count(len(found), 'query', 'queries')} whose documents all have the same label, "
+        f"so that no ranking can order them: {shown}{more}."
     )
 
 
@@ -355,9 +347,7 @@ def training(material: Material) -> tuple[str, ...]:
     sign = 1.0 if parse(scoring).higher_is_better else -1.0
     band = ", with one standard error over the folds" if len(tuning.scores) > 1 else ""
     path = figure(
-        displays.PathDisplay(
-            training.tuning.path, sign * tuning.scores, training.tuning.C, scoring
-        ),
+        displays.PathDisplay(tuning.path, sign * tuning.scores, tuning.C, scoring),
         f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken.",
         width=6.0,
     )
@@ -439,21 +429,16 @@ def data(material: Material) -> tuple[str, ...]:
 
 
 def _data_lede(material: Material) -> str:
-    if "train" not in material.parts:
-        return (
-            "What the numbers rest on. <code>--train</code> adds the training data, and looks for "
-            "test queries among them."
-        )
     overlap = material.overlaps.get(("test", "train"))
-    if overlap is None:
-        return (
-            "What the numbers rest on. No test query is among the training queries, neither by its "
-            "id nor by its rows."
-        )
-    if overlap.n_rows:
-        found = "<strong>Test queries are among the training queries.</strong>"
-        return f"What the numbers rest on. {found}"
-    return "What the numbers rest on. Test and training queries share ids, but no rows."
+    if "train" not in material.parts:
+        told = "<code>--train</code> adds the training data, and looks for test queries among them."
+    elif overlap is None:
+        told = "No test query is among the training queries, neither by its id nor by its rows."
+    elif overlap.n_rows:
+        told = "<strong>Test queries are among the training queries.</strong>"
+    else:
+        told = "Test and training queries share ids, but no rows."
+    return f"What the numbers rest on. {told}"
 
 
 def _facts(profile: Profile) -> dict[str, str]:
@@ -483,14 +468,10 @@ def _labels(profile: Profile) -> str:
 def method(material: Material) -> tuple[str, ...]:
     """The section that says how to read and repeat the page."""
     comparison = material.comparison
-    words = [
-        f"<strong>Judged:</strong> {text(material.ranking.name)}, {text(material.ranking.about)}."
-    ]
-    if material.against is not None:
-        words.append(
-            f"<strong>Against:</strong> {text(material.against.name)}, "
-            f"{text(material.against.about)}."
-        )
+    ranking = material.ranking
+    words = [f"<strong>Judged:</strong> {text(ranking.name)}, {text(ranking.about)}."]
+    if (rival := material.against) is not None:
+        words.append(f"<strong>Against:</strong> {text(rival.name)}, {text(rival.about)}.")
     words += [
         f"<strong>Measures:</strong> {text(html.typeset(comparison.convention.describe()))}.",
         "<strong>Worst queries:</strong> by the first measure, then by wrong pairs. The wrong "
