@@ -85,15 +85,6 @@ def test_sparse_rows_do(name):
     assert np.isfinite(model.predict(trial.valid)).all()
 
 
-@pytest.mark.parametrize("name", ["ranksvm", "sgd", "svr-l2", "lightgbm", "forest", "random"])
-def test_the_same_seed_gives_the_same_scores(name):
-    first, second = (
-        [m.predict(trial.valid) for _, m in candidates(name, trial, 1)]
-        for trial in (small_trial(), small_trial())
-    )
-    np.testing.assert_array_equal(first, second)
-
-
 @pytest.mark.parametrize("scale", ["standard", "minmax", "none"])
 @pytest.mark.parametrize("name", ["ranksvm", "svr-l2", "domination-l2"])
 def test_linear_models_score_raw_rows(name, scale):
@@ -310,38 +301,30 @@ def test_without_a_validation_part_every_training_query_is_held_out_once():
         np.testing.assert_array_equal(data.labels, trial.train.labels[rows])
         np.testing.assert_array_equal(rows, same)
     assert trial.judge(trial.train.labels) > trial.judge(-trial.train.labels)
-
-
-def test_a_validation_part_is_all_that_candidates_are_judged_on():
-    trial = small_trial()
-    ((part, data, rows),) = trial.parts()
-    assert (part, data, rows) == (trial, trial.valid, slice(None))
+    ((part, data, rows),) = small_trial().parts()
+    assert (data, rows) == (part.valid, slice(None))
 
 
 # ---- names --------------------------------------------------------------------------------------
 
 
-def test_unknown_methods_are_told_the_nearest():
-    with pytest.raises(ValueError, match=r"unknown method 'lightgmb'; did you mean 'lightgbm'\?"):
-        chosen_methods(["lightgmb"])
-    with pytest.raises(ValueError, match="unknown method 'foret'"):
-        chosen_methods("all", ["foret"])
-
-
-def test_no_name_is_not_the_baseline_alone():
-    with pytest.raises(ValueError, match=r"methods is empty; name some of ranksvm, .*, or 'all'"):
-        chosen_methods([], baseline="ranksvm")
-
-
-def test_the_baseline_takes_part_in_any_case():
+def test_the_baseline_takes_part_in_any_case_and_some_are_left_out():
     names = [m.name for m in chosen_methods(["gbdt", "sgd", "gbdt"], baseline="ranksvm")]
     assert names == ["ranksvm", "gbdt", "sgd"]
-    with pytest.raises(ValueError, match="'sgd' is the baseline and is left out"):
-        chosen_methods("all", ["sgd"], "sgd")
-
-
-def test_all_without_some():
     names = [m.name for m in chosen_methods("all", ["catboost", "forest"])]
     assert set(USUAL) - set(names) == {"catboost", "forest"}
-    with pytest.raises(ValueError, match="no method is left"):
-        chosen_methods(["sgd"], ["sgd"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((["lightgmb"],), r"unknown method 'lightgmb'; did you mean 'lightgbm'\?"),
+        (("all", ["foret"]), "unknown method 'foret'"),
+        (([], (), "ranksvm"), r"methods is empty; name some of ranksvm, .*, or 'all'"),
+        (("all", ["sgd"], "sgd"), "'sgd' is the baseline and is left out"),
+        ((["sgd"], ["sgd"]), "no method is left"),
+    ],
+)
+def test_methods_that_cannot_be_chosen(given, message):
+    with pytest.raises(ValueError, match=message):
+        chosen_methods(*given)

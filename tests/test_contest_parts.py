@@ -9,8 +9,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from linrank import Dataset, NoPairsError, load, make_ranking
-from linrank.data.dataset import join_rows
-from linrank.data.rows import as_rows
 from linrank.judging.candidates import Trial, fair_convention
 from linrank.judging.contest import check_protocol, leak_warnings
 from linrank.judging.runner import one_split, read_joined, rotation, write_subset
@@ -32,13 +30,8 @@ def checked(protocol, scoring="ndcg@10", metrics=("map",)):
 
 def test_the_rotation_is_that_of_letor():
     folds = rotation([part(k) for k in range(5)]).folds
-    assert [fold.train for fold in folds] == [
-        (0, 1, 2),
-        (1, 2, 3),
-        (2, 3, 4),
-        (3, 4, 0),
-        (4, 0, 1),
-    ]
+    trained = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
+    assert [fold.train for fold in folds] == trained
     assert [fold.valid for fold in folds] == [(3,), (4,), (0,), (1,), (2,)]
     assert [fold.test for fold in folds] == [(4,), (0,), (1,), (2,), (3,)]
 
@@ -48,9 +41,6 @@ def test_every_subset_has_one_part_in_every_fold_and_is_tested_once(n):
     folds = rotation([part(k) for k in range(n)]).folds
     assert all(sorted([*f.train, *f.valid, *f.test]) == list(range(n)) for f in folds)
     assert sorted(fold.test[0] for fold in folds) == list(range(n))
-
-
-def test_two_subsets_are_no_folds():
     with pytest.raises(ValueError, match=r"at least 3 subsets.*got 2"):
         rotation([part(0), part(1)])
 
@@ -58,8 +48,11 @@ def test_two_subsets_are_no_folds():
 # ---- checks -------------------------------------------------------------------------------------
 
 
-def test_good_parts_give_no_warning():
+def test_good_parts_give_no_warning_and_weights_give_one():
     assert checked(one_split(part(0), part(1), part(2))) == []
+    weighted = replace(part(0), weight=np.ones(part(0).n_rows))
+    (said,) = checked(one_split(weighted, part(1), part(2)))
+    assert said.startswith("the weights of the rows of train are left out")
 
 
 def test_different_numbers_of_features_name_the_files_and_the_remedy(tmp_path):
@@ -82,28 +75,21 @@ def test_features_counted_from_0_and_from_1_do_not_mix(tmp_path):
         checked(one_split(load(zero), load(one), load(one)))
 
 
-def test_a_part_without_pairs_is_named():
-    flat = replace(part(2), labels=np.ones(part(2).n_rows))
-    with pytest.raises(NoPairsError, match=r"test has no pair.*6 queries"):
-        checked(one_split(part(0), part(1), flat))
-
-
 def test_a_measure_that_no_query_counts_in_is_named():
     bad = replace(part(1), labels=part(1).labels - 10.0)
     with pytest.raises(ValueError, match="negative label"):
         checked(one_split(part(0), bad, part(2)))
+    with pytest.raises(ValueError, match=r"test, to test by: .*negative label"):
+        checked(one_split(part(0), part(1), bad), metrics=("ndcg@10",))
+    flat = replace(part(2), labels=np.ones(part(2).n_rows))
+    with pytest.raises(NoPairsError, match=r"test has no pair.*6 queries"):
+        checked(one_split(part(0), part(1), flat))
     assert checked(one_split(part(0), bad, part(2)), scoring="pairwise_accuracy") == []
 
 
 @pytest.mark.parametrize("name", ["kendall_tau", "gamma", "pairwise_accuracy(ties=skip)"])
 def test_measures_that_ties_leave_undefined_are_measures(name):
     assert checked(one_split(part(0), part(1), part(2)), name, (name,)) == []
-
-
-def test_labels_that_a_measure_refuses_are_told_with_their_file():
-    bad = replace(part(2), labels=part(2).labels - 10.0)
-    with pytest.raises(ValueError, match=r"test, to test by: .*negative label"):
-        checked(one_split(part(0), part(1), bad), metrics=("ndcg@10",))
 
 
 def test_a_measure_that_favors_ties_is_warned_of():
@@ -122,18 +108,24 @@ def test_a_single_test_query_is_warned_of():
     assert checked(rotation([part(0), one, bare])) == []
 
 
-@pytest.mark.parametrize(("n_shared", "verb"), [(1, "occurs"), (3, "occur")])
-def test_queries_that_are_also_trained_on_are_counted(n_shared, verb):
-    train, valid = part(0, first_id=0), part(1, first_id=50)
-    test = part(2, first_id=6 - n_shared)
-    (said,) = leak_warnings(one_split(train, valid, test))
-    assert f"{n_shared} of the 6 query ids of test also {verb} in train, such as" in said
+TRAIN, BARE = part(0, first_id=0), [Dataset.of(part(k).X, part(k).y) for k in range(2)]
+SAME = replace(TRAIN, qid=np.asarray(TRAIN.qid) + 7)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((TRAIN, part(1), part(2, 5)), "1 of the 6 query ids of test also occurs in train, such"),
+        ((TRAIN, part(1), part(2, 3)), "3 of the 6 query ids of test also occur in train, such as"),
+        ((TRAIN, part(1), part(2, 100)), "6 of the 6 query ids of test also occur in valid"),
+        ((TRAIN, part(1), SAME), "6 of the 6 queries of test are in train too, row by row"),
+        ((*BARE, BARE[0]), "1 of the 1 queries of test is in train too"),  # without ids
+    ],
+)
+def test_queries_of_two_parts_are_counted(parts, message):
+    (said,) = leak_warnings(one_split(*parts))
+    assert said.startswith(message)
     assert "leaks" in said
-
-
-def test_leaks_between_validation_and_test_count_too():
-    (said,) = leak_warnings(one_split(part(0), part(1), part(2, first_id=100)))
-    assert "6 of the 6 query ids of test also occur in valid" in said
 
 
 def test_subsets_that_are_never_apart_cannot_leak():
@@ -142,27 +134,6 @@ def test_subsets_that_are_never_apart_cannot_leak():
     one_fold = replace(protocol, folds=protocol.folds[:1])
     assert leak_warnings(one_fold) == []
     assert len(leak_warnings(protocol)) == 1
-
-
-def test_the_same_rows_are_proof_whatever_the_ids():
-    train = part(0)
-    (said,) = leak_warnings(
-        one_split(train, part(1), replace(train, qid=np.asarray(train.qid) + 7))
-    )
-    assert said.startswith("6 of the 6 queries of test are in train too, row by row")
-
-
-def test_parts_without_query_ids_leak_by_their_rows_only():
-    first, second, third = (Dataset.of(part(k).X, part(k).y) for k in range(3))
-    assert leak_warnings(one_split(first, second, third)) == []
-    (said,) = leak_warnings(one_split(first, second, first))
-    assert said.startswith("1 of the 1 queries of test is in train too")
-
-
-def test_row_weights_are_not_dropped_in_silence():
-    weighted = replace(part(0), weight=np.ones(part(0).n_rows))
-    (said,) = checked(one_split(weighted, part(1), part(2)))
-    assert said.startswith("the weights of the rows of train are left out")
 
 
 # ---- arrays that are shared ---------------------------------------------------------------------
@@ -182,24 +153,12 @@ def test_a_subset_comes_back_with_its_queries_together(tmp_path, sparse):
     np.testing.assert_array_equal(back.labels, mixed.labels[gathered])
     assert back.queries.order is None
     assert back.queries.n_pairs == data.queries.n_pairs
-
-
-def test_joined_subsets_keep_queries_of_the_same_id_apart(tmp_path):
-    parts = [part(k, first_id=0) for k in range(3)]
-    for number, data in enumerate(parts):
-        write_subset(str(tmp_path), number, data)
-    both = read_joined(str(tmp_path), [2, 0])
-    assert both.queries.n_queries == 12
-    np.testing.assert_array_equal(both.X, np.concatenate([parts[2].X, parts[0].X]))
-    assert both.queries.n_pairs == parts[2].queries.n_pairs + parts[0].queries.n_pairs
-
-
-def test_dense_and_sparse_rows_join():
-    rng = np.random.default_rng(1)
-    blocks = [rng.integers(0, 3, (n, 4)).astype(float) for n in (3, 2, 5)]
-    rows = [as_rows(blocks[0]), as_rows(csr_array(blocks[1])), as_rows(blocks[2])]
-    joined = join_rows(rows)
-    np.testing.assert_array_equal(joined.to_user().toarray(), np.concatenate(blocks))
+    write_subset(str(tmp_path), 2, data)  # the ids are the same, the queries are others
+    both = read_joined(str(tmp_path), [2, 7])
+    assert both.queries.n_queries == 2 * back.queries.n_queries
+    assert both.queries.n_pairs == 2 * back.queries.n_pairs
+    joined = both.X.toarray() if sparse else both.X
+    np.testing.assert_array_equal(joined, np.concatenate([data.X, data.X[order][gathered]]))
 
 
 # ---- what a method is given ---------------------------------------------------------------------
