@@ -146,6 +146,8 @@ def test_pushes_are_means_over_the_sampled_pairs(sparse):
     assert (found.n_wrong, found.n_right) == (wrong.sum(), (~wrong).sum())
     assert_allclose(found.wrong, shares[wrong].mean(axis=0), atol=1e-9)
     assert_allclose(found.right, shares[~wrong].mean(axis=0), atol=1e-9)
+    assert found.is_sample == (data.queries.n_pairs > 1000)
+    assert not pushes(data, scores, model).is_sample
 
 
 def test_of_equal_values_the_query_with_more_wrong_pairs_comes_first():
