@@ -12,7 +12,6 @@ from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
 from linrank import LinearModel, dual_matrix
 from linrank.data.dataset import Dataset
-from linrank.ranksvm.train import Problem
 from papers import (
     DominationRanker,
     FactorizedRankSVM,
@@ -80,87 +79,27 @@ def test_factors_make_masked_products(interleaved):
     assert "factorized" in repr(dual)
 
 
-def test_masking_raises_the_rank_above_that_of_the_factors():
-    """rank <= K (levels - 1), and K with two levels."""
-    rng = np.random.default_rng(1)
-    X, K = rng.normal(size=(60, 3)), 3
-    for n_levels, expected in ((2, 3), (3, 6), (4, 9)):
-        data = Dataset.of(X, np.arange(60) % n_levels)
-        model, _, _ = factorized(data, K)
-        assert dual_matrix(model, data.X, data.y).ranks().tolist() == [expected]
-
-
-class Kept:
-    """What the duals of a RegularizedRankSVM look like: blocks with rows by ascending level."""
-
-    def __init__(self, pairs, alpha, listed, query):
-        self.pairs, self.query = pairs, query
-        self._whole = np.zeros((pairs.queries.n_rows,) * 2)
-        self._whole[listed.winner, listed.loser] = alpha
-
-    def _side(self, k, keep):
-        queries, q = self.pairs.queries, self.query[k]
-        at = np.arange(queries.offsets[q], queries.offsets[q + 1])
-        level = queries.levels[at]
-        at = at[np.argsort(level, kind="stable")]
-        at = at[keep(queries.levels[at], queries.n_levels[q] - 1)]
-        return at if queries.order is None else queries.order[at]
-
-    def rows(self, k):
-        return self._side(k, lambda level, highest: level > 0)
-
-    def columns(self, k):
-        return self._side(k, lambda level, highest: level < highest)
-
-    def block(self, k):
-        return self._whole[np.ix_(self.rows(k), self.columns(k))]
-
-
-def regularized(data: Dataset, left_out: int = 0):
-    listed = ExplicitPairs.of(data)
-    problem = Problem.of(data, 1.0, loss="hinge")
-    numbers = np.flatnonzero(data.queries.n_levels > 1)[left_out:]
-    alpha = np.random.default_rng(0).uniform(0, 1, len(listed.winner))
-    alpha[~np.isin(data.qid[listed.winner], data.queries.ids[numbers])] = 0.0
-    training = {"method": "regularized", "C": 1.0, "gamma": 0.6, "lam": 0.5}
-    model = LinearModel(listed.difference.T @ alpha, training=training)
-    return (
-        SimpleNamespace(model_=model, duals_=Kept(problem.pairs, alpha, listed, numbers)),
-        alpha,
-        listed,
-    )
-
-
-@pytest.mark.parametrize("interleaved", [False, True])
-def test_kept_duals_are_found_by_row(interleaved):
-    data = small(2, n_levels=4)
-    if interleaved:
-        data = data.select(np.random.default_rng(0).permutation(data.n_rows))
-    model, expected, listed = regularized(data, left_out=1)
-    dual = dual_matrix(model, data)
-    np.testing.assert_array_equal(by_pair(dual, listed, data), expected)
-    np.testing.assert_allclose(dual.beta, model.model_.coef, rtol=1e-9)
-    thresholded = dual_matrix(model, data, thresholded=True)
-    assert "regularized, thresholded" in repr(thresholded)
-    assert thresholded.value == dual.value  # it is that of α
-    for block, singular in zip(thresholded, dual.singular_values(), strict=True):
-        soft = np.maximum(singular - 0.6, 0.0)  # γ/2λ
-        np.testing.assert_allclose(block.singular_values, soft, atol=1e-12)
-        assert block.rank() == (soft > 0).sum()
-
-
 def test_blocks_lie_as_the_training_has_kept_them():
     data = small(3, n_levels=4).select(np.random.default_rng(0).permutation(60))
-    ranker = RegularizedRankSVM(0.5, keep_duals=True).fit(data.X, data.y, qid=data.qid)
-    kept = ranker.duals_
-    dual = dual_matrix(ranker, data.X, data.y, data.qid)
-    assert len(dual) == kept.n_blocks > 1
-    for k, block in enumerate(dual):
+    ids, weight = data.queries.ids, (data.qid != data.queries.ids[0]) * 1.0
+    ranker = RegularizedRankSVM(0.5, keep_duals=True)
+    ranker.fit(data.X, data.y, qid=data.qid, sample_weight=weight)
+    kept, own = ranker.duals_, {"qid": data.qid, "sample_weight": weight}
+    dual, soft = (dual_matrix(ranker, data.X, data.y, thresholded=t, **own) for t in (False, True))
+    found = [block for block in dual if block.query != ids[0]]
+    assert not dual.full(ids[0]).any()  # all of its pairs have weight 0
+    assert len(found) == kept.n_blocks > 1
+    for k, block in enumerate(found):
         np.testing.assert_array_equal(block.rows, kept.rows(k))
         np.testing.assert_array_equal(block.columns, kept.columns(k))
         np.testing.assert_array_equal(block.values, kept.block(k))
         np.testing.assert_array_equal(block.is_pair.sum(axis=1), kept.n_pairs(k))
+        low = np.maximum(block.singular_values - 0.5 / (2 * ranker.lam), 0.0)  # γ/2λ
+        np.testing.assert_allclose(soft.block(block.query).singular_values, low, atol=1e-12)
+        assert soft.block(block.query).rank() == (low > 0).sum()
     np.testing.assert_allclose(dual.beta, ranker.coef_, atol=1e-9)
+    assert soft.value == dual.value  # it is that of α
+    assert "regularized, thresholded" in repr(soft)
 
 
 # ---- the matrix ---------------------------------------------------------------------------------
@@ -172,8 +111,8 @@ def test_blocks_and_squares_agree():
     blocks = list(dual)
     assert len(blocks) == len(dual) == len(dual.query_ids)
     assert [block.query for block in blocks] == dual.query_ids
-    for block, singular, rank in zip(blocks, dual.singular_values(), dual.ranks(), strict=True):
-        levels = data.y[block.members]
+    for block in blocks:
+        singular, levels = block.singular_values, data.y[block.members]
         assert block.n_rows == len(levels)
         assert set(block.rows) == set(block.members[levels > levels.min()])
         assert set(block.columns) == set(block.members[levels < levels.max()])
@@ -181,7 +120,7 @@ def test_blocks_and_squares_agree():
         square = block.full()
         whole = np.linalg.svd(square, compute_uv=False)
         np.testing.assert_allclose(whole[: len(singular)], singular, atol=1e-12)
-        assert rank == np.linalg.matrix_rank(square, tol=1e-6 * whole[0])
+        assert block.rank() == np.linalg.matrix_rank(square, tol=1e-6 * whole[0])
         prefix = np.sort(~block.is_pair, axis=1, kind="stable")
         np.testing.assert_array_equal(~block.is_pair, prefix)  # pairs of a row come first
 
@@ -214,7 +153,9 @@ def test_ways_to_pass_model_and_data():
 DATA, Y = small(0), small(0).y
 X, QID, N = DATA.X, DATA.qid, DATA.n_rows
 LISTED = RankSVM().fit_pairs(X, [[0, 1], [2, 3]], y=Y, qid=QID, across_queries=True)
-FITTED, FACTORS, KEPT = fit(DATA), factorized(DATA, 2)[0], regularized(DATA)[0]
+FITTED, FACTORS = fit(DATA), factorized(DATA, 2)[0]
+KEPT = RegularizedRankSVM(0.5, keep_duals=True).fit(X, Y, qid=QID)
+KEPT.model_.training["n_rows"] = KEPT.model_.training["n_pairs"] = None
 SHORT = SimpleNamespace(model_=FACTORS.model_, factors_=FACTORS.factors_[1:])
 OTHER_LABELS = np.roll(Y, 1) * (np.arange(N) % 2)
 NO_DUALS = "takes a fitted RankSVM or RankSVMCV, a LinearModel"

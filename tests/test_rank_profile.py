@@ -44,9 +44,7 @@ def test_known_spectra():
     assert (profile.ranks, profile.possible, profile.n_rows) == ([4], [6], [14])
     np.testing.assert_allclose(profile.ratios()[0], np.array([1, 1, 2, 2, 3, 4, 4]) / 14)
     np.testing.assert_allclose(profile.ratios("possible")[0], np.array([1, 1, 2, 2, 3, 4, 4]) / 6)
-
-
-def test_values_below_the_tolerance_are_zeros():
+    # Values below the tolerance are zeros.
     dual = of_matrix(with_spectrum([1.0, 1e-3, 1e-7]))
     assert rank_profile(dual).dimensions.tolist() == [[1, 2]]
     assert rank_profile(dual, tol=1e-8).dimensions.tolist() == [[1, 3]]
@@ -73,20 +71,12 @@ def test_dimensions_by_their_definition(seed, m, n):
         assert square[: k - 1].sum() < share * square.sum()
 
 
-def test_symmetric_matrices_have_every_singular_value_twice():
-    """Of two levels: the eigenvalues of [0 A; A' 0] are ±σ."""
-    dual = of_matrix(with_spectrum([3.0, 2.0, 1.0]))
-    profile = rank_profile(dual, symmetric=True)
-    assert (profile.ranks, profile.possible) == ([6], [12])
-    assert rank_profile(dual).dimensions[0, 0] * 2 == profile.dimensions[0, 0]
-
-
 def test_of_three_levels_the_symmetric_rank_is_that_of_the_square():
     data = small(3, n_levels=3)
     dual = dual_matrix(RankSVM(0.3, loss="hinge").fit(data.X, data.y, qid=data.qid), data)
+    profile = rank_profile(dual, symmetric=True)
     for rank, possible, query in zip(
-        *(lambda p: (p.ranks, p.possible, p.query_ids))(rank_profile(dual, symmetric=True)),
-        strict=True,
+        profile.ranks, profile.possible, profile.query_ids, strict=True
     ):
         square = dual.full(query)
         largest = np.linalg.norm(square + square.T, 2)
@@ -141,11 +131,7 @@ def test_distribution_by_tenths():
     ]
     with pytest.raises(ValueError, match="relative_to must be 'size' or 'possible', got 'rows'"):
         profile.distribution("rows")
-
-
-def test_all_tenths_are_met_exactly():
-    """k/10 is in the range that ends with it, whatever its rounding."""
-    for n in (10, 20, 70, 130):
+    for n in (10, 20, 70, 130):  # k/10 is in the range that ends with it, whatever its rounding
         profile = profile_of(np.arange(n // 10, n + 1, n // 10)[:, None], [n] * 10, [n] * 10)
         assert profile.distribution().tolist() == [[1] * 10]
 
@@ -176,21 +162,22 @@ def test_from_a_model_or_from_its_dual_matrix():
     assert (profile.ranks <= profile.possible).all()
 
 
-def test_what_is_refused():
-    dual = of_matrix(np.ones((2, 2)))
-    for energy in (0.0, 1.5, (0.9, -1.0), ("all",)):
-        with pytest.raises(ValueError, match="energy must be shares above 0 and up to 1"):
-            rank_profile(dual, energy=energy)
-    with pytest.raises(ValueError, match="energy is empty"):
-        rank_profile(dual, energy=())
-    with pytest.raises(ValueError, match=r"tol must be a number from 0 to below 1, got 1\.0"):
-        rank_profile(dual, tol=1.0)
-    with pytest.raises(ValueError, match="baseline must be None or 'shuffled', got 'random'"):
-        rank_profile(dual, baseline="random")
-    with pytest.raises(ValueError, match="knows its data; leave y, thresholded out"):
-        rank_profile(dual, y=[1], thresholded=True)
-    with pytest.raises(ValueError, match="needs its training data"):
-        rank_profile(RankSVM())
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"energy": 0.0}, "energy must be shares above 0 and up to 1"),
+        ({"energy": (0.9, 1.5)}, "energy must be shares above 0 and up to 1"),
+        ({"energy": ("all",)}, "energy must be shares above 0 and up to 1"),
+        ({"energy": ()}, "energy is empty"),
+        ({"tol": 1.0}, r"tol must be a number from 0 to below 1, got 1\.0"),
+        ({"baseline": "random"}, "baseline must be None or 'shuffled', got 'random'"),
+        ({"y": [1], "thresholded": True}, "knows its data; leave y, thresholded out"),
+        ({"model": RankSVM()}, "needs its training data"),
+    ],
+)
+def test_what_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        rank_profile(**{"model": of_matrix(np.ones((2, 2))), **options})
 
 
 # ---- the picture --------------------------------------------------------------------------------
@@ -207,10 +194,3 @@ def test_the_picture_shows_the_distribution(relative_to):
         shuffled, _median = ax.get_lines()
         assert shuffled.get_ydata().tolist() == null.distribution(relative_to)[k].tolist()
     assert axes[0].get_title().startswith("90% of the energy: median")
-
-
-def test_the_picture_counts_axes():
-    profile = profile_of([[1, 4], [2, 5]], [10, 20], [4, 5])
-    assert len(RankProfileDisplay(profile).to_figure().axes) == 2
-    with pytest.raises(ValueError, match="ax has 1 axes for 2 panels"):
-        RankProfileDisplay(profile).plot(Figure().subplots())

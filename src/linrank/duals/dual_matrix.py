@@ -193,16 +193,6 @@ class DualMatrix:
         rows, columns = order[cells.top], order[cells.bottom]
         return Block(id_, rows, columns, values, cells.is_pair, members)
 
-    # ---- spectra ---------------------------------------------------------------------------------
-
-    def singular_values(self) -> list[Array]:
-        """The singular values of each block, descending, in the order of `query_ids`."""
-        return [block.singular_values for block in self]
-
-    def ranks(self, tol: float = RANK_TOL) -> Array:
-        """The rank of each block: singular values above ``tol`` times the largest, as int64."""
-        return np.array([block.rank(tol) for block in self], dtype=np.int64)
-
     # ---- certificate -----------------------------------------------------------------------------
 
     @cached_property
