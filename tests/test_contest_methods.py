@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -143,51 +140,6 @@ def test_the_defaults_are_what_a_library_gives_without_settings(name):
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
 
 
-# What a worker needs and what changes no model.
-TECHNICAL = {
-    "lightgbm": {"n_jobs", "deterministic", "random_state", "verbose"},
-    "xgboost": {"objective", "n_jobs", "random_state", "verbosity"},
-    "catboost": {"thread_count", "random_seed", "allow_writing_files", "verbose"},
-}
-
-
-class Recorder:
-    """In place of a library's ranker: remembers how it was made."""
-
-    made: ClassVar[list[dict]] = []
-
-    def __init__(self, **parameters):
-        self.made.append(parameters)
-
-    def fit(self, X, y, **_):
-        self.booster_ = self
-        return self
-
-
-@pytest.mark.parametrize("name", ["lightgbm", "xgboost-ndcg", "xgboost-pairwise", "catboost"])
-def test_a_ranker_is_made_with_nothing_and_with_a_regularized_setting(name, monkeypatch):
-    package = METHODS[name].needs
-    rankers = ("LGBMRanker", "XGBRanker", "CatBoostRanker")
-    fake = SimpleNamespace(**dict.fromkeys(rankers, Recorder))
-    monkeypatch.setitem(sys.modules, package, fake)
-    monkeypatch.setattr(Recorder, "made", [])
-    trial = replace(small_trial(), valid=None)
-    points = METHODS[name].points(trial)
-    for point in points:
-        METHODS[name].model(trial, point)
-    own = [{k: v for k, v in p.items() if k not in TECHNICAL[package]} for p in Recorder.made]
-    assert own == points
-    assert {} in own
-    gentle = next(each for each in own if each.get("n_estimators") == 300 and "subsample" in each)
-    assert gentle["learning_rate"] == 0.02
-    assert (gentle["subsample"], gentle.get("colsample_bytree", gentle.get("rsm"))) == (0.7, 0.5)
-    if package == "lightgbm":
-        assert (gentle["num_leaves"], gentle["min_child_samples"]) == (7, 100)
-        assert gentle["subsample_freq"] == 1
-    elif package == "xgboost":
-        assert {each["objective"] for each in Recorder.made} == {f"rank:{name[8:]}"}
-
-
 @pytest.mark.parametrize("name", USUAL)
 def test_nothing_is_stopped_early_without_a_validation_part(name):
     trial = small_trial()
@@ -198,6 +150,9 @@ def test_nothing_is_stopped_early_without_a_validation_part(name):
     if METHODS[name].family == "linrank":
         assert without[0] == {}
         assert len(without) > 1
+    if name in BOOSTERS:
+        gentle, defaults = without[:2]
+        assert (defaults, gentle["n_estimators"], gentle["learning_rate"]) == ({}, 300, 0.02)
 
 
 def stopped(name, trial):

@@ -103,12 +103,6 @@ def test_documents_are_the_first_and_the_best_of_the_rest():
     assert [document.best_rank for document in one.documents] == [4, 4, 4, 4, 2, 1]
 
 
-def test_queries_that_cannot_be_wrong_are_left_out():
-    data = Dataset.of(np.ones((5, 1)), [1, 1, 0, 1, 0], qid=["same", "same", "right", "right", "x"])
-    scores = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
-    assert worst_queries(data, scores, np.zeros(3)) == ()
-
-
 def test_an_error_is_worst_where_it_is_largest():
     data = Dataset.of(np.ones((4, 1)), [0, 1, 0, 1], qid=["a", "a", "b", "b"])
     scores = np.array([1.0, 0.0, 1.0, 0.0])

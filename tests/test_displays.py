@@ -554,19 +554,3 @@ def test_any_figure_can_be_themed_and_stays_as_it_is():
     assert "stroke: #123456" in svg  # a color of the user
     assert "#ff0000" not in svg  # no background
     assert figure.get_facecolor() == (1.0, 0.0, 0.0, 1.0)
-
-
-@pytest.mark.parametrize("name", ["weights", "scatter, one"])
-def test_titles_can_be_left_to_a_caption(name, pictures):
-    """The drawing loses its title and gains the room; screen readers keep theirs."""
-    display = CASES[name]
-    with_title, without = (
-        ElementTree.fromstring(svg) for svg in (pictures[name], display.to_svg(show_title=False))
-    )
-    drawn = [
-        ["".join(e.itertext()) for e in root.iter(f"{NAMESPACE}text")]
-        for root in (with_title, without)
-    ]
-    assert set(drawn[1]) < set(drawn[0])
-    assert without.find(f"{NAMESPACE}title").text == display.title
-    assert without.find(f"{NAMESPACE}desc").text == display.description

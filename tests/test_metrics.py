@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import linrank
 import reference
 from hypothesis_profiles import examples
+from linrank import concordance_index
 from linrank.metrics import convention, evaluate, parse, rank_within_queries
 
 RULES = ("stable", "average", "pessimistic", "docid")
@@ -278,3 +280,142 @@ def test_err_of_a_long_tied_group_ends():
     chance = 0.05 * 0.5
     i = np.arange(1, 5000)
     assert alone == pytest.approx(float(np.sum(chance * (1 - chance) ** (i - 1) / i)), rel=1e-4)
+
+
+# ---- the order behind all measures --------------------------------------------------------------
+
+
+# Scores that crowd in one bucket, differ in the last bit, are equal or infinite, and smooth ones.
+EDGES = [0.0, -0.0, 1.0, 1 + 2**-52, 1 + 2**-40, -1e308, 1e308, 5e-324, -5e-324, np.inf, -np.inf]
+SCORES = st.one_of(
+    st.lists(st.sampled_from(EDGES), min_size=1, max_size=60),
+    st.lists(st.floats(allow_nan=False), min_size=1, max_size=60),
+    st.lists(st.floats(-1, 1), min_size=1, max_size=300),
+)
+
+
+@given(SCORES)
+def test_ranks_are_those_of_a_stable_sort(scores):
+    expected = np.empty(len(scores), dtype=int)
+    expected[sorted(range(len(scores)), key=lambda i: -scores[i])] = np.arange(1, len(scores) + 1)
+    assert rank_within_queries(scores).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n", [1, 2, 95, 8191, 8192, 20_000])
+@pytest.mark.parametrize("kind", ["smooth", "crowded", "tied"])
+def test_ranks_of_long_queries(n, kind):
+    rng = np.random.default_rng(n)
+    scores = rng.normal(size=n)
+    if kind == "crowded":  # all but one in the first bucket
+        scores = np.append(rng.random(n - 1), 1e12)
+    elif kind == "tied":
+        scores = rng.integers(0, 3, n).astype(float)
+    expected = np.empty(n, dtype=int)
+    expected[np.argsort(-scores, kind="stable")] = np.arange(1, n + 1)
+    assert rank_within_queries(scores).tolist() == expected.tolist()
+
+
+def test_relevance_of_negative_labels_is_that_of_the_label():
+    y, scores = [-3.0, -1.0, 0.0], [3.0, 2.0, 1.0]
+    result = evaluate(y, scores, metrics="p(rel=-2)@3", convention="trec_eval")
+    assert result["p(rel=-2)@3"] == pytest.approx(2 / 3)
+
+
+def test_err_counts_a_query_whose_chances_underflow():
+    rules = convention("linrank", empty="skip")
+    result = evaluate([3, 0, 0, 0, 1e15], [1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3], metrics="err",
+                      convention=rules)  # fmt: skip
+    assert result.per_query["err"].tolist()[:1] == [0.0]
+    assert math.isnan(result.per_query["err"][1]), "no label above 0: left out"
+
+
+def test_linear_gains_near_the_end_of_the_range():
+    big = 1.7e308
+    result = evaluate([big, big, 0.0], [1, 3, 2], metrics="ndcg(gain=linear)")
+    expected = evaluate([1, 1, 0], [1, 3, 2], metrics="ndcg(gain=linear)")
+    assert result["ndcg(gain=linear)"] == pytest.approx(expected["ndcg(gain=linear)"], rel=1e-15)
+
+
+# ---- concordance of censored times --------------------------------------------------------------
+
+
+@st.composite
+def times(draw, most=40):
+    """(event, time, risk, qid): equal times and risks, some within a tolerance of each other."""
+    n = draw(st.integers(1, most))
+    lists = lambda values: draw(st.lists(values, min_size=n, max_size=n))  # noqa: E731
+    risk = np.array(lists(st.integers(0, 12))) / 4 + np.array(lists(st.sampled_from([0, 1e-9])))
+    return (
+        np.array(lists(st.booleans())),
+        np.array(lists(st.integers(1, 8)), dtype=float),
+        risk,
+        np.array(lists(st.integers(0, 2))),
+    )
+
+
+@examples(200)
+@given(times(), st.sampled_from([0.0, 1e-8, 0.25, 0.3, 10.0]))
+def test_counts_equal_the_definition(case, tolerance):
+    event, time, risk, qid = case
+    got = concordance_index(event, time, risk, qid=qid, tied_tol=tolerance)
+    truth = np.sum(
+        [
+            reference.censored_counts(event[qid == q], time[qid == q], risk[qid == q], tolerance)
+            for q in np.unique(qid)
+        ],
+        axis=0,
+    )
+    assert [got.concordant, got.discordant, got.tied, got.tied_time] == truth.tolist()
+    n = got.n_pairs
+    value = (got.concordant + got.tied / 2) / n if n else math.nan
+    assert_allclose([got.value, float(got)], value, rtol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scikit_survival(seed):
+    metrics = pytest.importorskip("sksurv.metrics")
+    rng = np.random.default_rng(seed)
+    n = 400
+    event = rng.random(n) < (0.2, 0.5, 1.0)[seed % 3]
+    time = rng.exponential(10, n).round(seed)
+    risk = (-time + 20 * rng.normal(size=n)).round(1) + rng.choice([0, 1e-9, 3e-8], n)
+    value, *counts = metrics.concordance_index_censored(event, time, risk)
+    got = concordance_index(event, time, risk)
+    assert [got.concordant, got.discordant, got.tied, got.tied_time] == counts
+    assert got.value == value
+
+
+def test_without_censoring_it_is_the_measure():
+    """All events seen: times are labels, and an early event has a high score."""
+    rng = np.random.default_rng(0)
+    y, s, qid = rng.integers(0, 9, 300), rng.normal(size=300).round(1), rng.integers(0, 7, 300)
+    got = concordance_index(np.ones(300, bool), y, -s, qid=qid, tied_tol=0.0)
+    measured = linrank.evaluate(y, s, qid=qid, metrics="concordance_index")
+    assert got.value == measured["concordance_index"]
+    assert (got.concordant, got.discordant, got.tied) == measured.pairs.totals()
+
+
+def test_no_comparable_pair():
+    assert math.isnan(concordance_index([False, False], [1, 2], [1, 2]).value)
+    assert math.isnan(concordance_index([True], [1], [1]).value)
+    assert math.isnan(concordance_index([True, True], [1, 2], [1, 2], qid=["a", "b"]).value)
+
+
+@pytest.mark.parametrize(
+    ("event", "time", "scores", "options", "message"),
+    [
+        ([1.0, 2.5], [True, False], [1, 2], {}, "event must hold True .* comes before time"),
+        ([True], [1, 2], [1, 2], {}, r"one boolean for each of the 2 rows of time, got shape \(1,"),
+        ([True, False], [1, 2], [1], {}, "time has 2 rows but scores has 1"),
+        ([True, False], [1, math.nan], [1, 2], {}, "Input time contains NaN at row 1"),
+        ([True, False], [1, 2], [math.inf, 2], {}, "Input scores contains infinity .* at row 0"),
+        ([True, False], [[1, 2]], [1, 2], {}, "time should be a 1d array, got an array of shape"),
+        ([], [], [], {}, "time is empty"),
+        ([True, False], ["a", "b"], [1, 2], {}, "time has dtype <U1, which is not numeric"),
+        ([True, False], [1, 2], [1, 2], {"tied_tol": -1}, "tied_tol must be a finite number >= 0"),
+        ([True, False], [1, 2], [1, 2], {"qid": [1]}, "qid has 1 elements"),
+    ],
+)
+def test_bad_input(event, time, scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        concordance_index(event, time, scores, **options)

@@ -78,41 +78,6 @@ def test_form_ltr(data, frames, ranker):
     assert learnt["pairwise_accuracy"] > 0.6
 
 
-def test_the_model_is_that_of_ids(data, frames):
-    training, validation, qrels = frames
-    ranker = RankSVM(C=0.1, tol=1e-10)
-    pt.ltr.apply_learned_model(ranker, form="ltr").fit(training, qrels, validation, qrels)
-    own = data.select(data.qid < 16)
-    expected = RankSVM(C=0.1, tol=1e-10).fit(own.X, own.y, qid=own.qid)
-    assert_allclose(ranker.coef_, expected.coef_, rtol=1e-5, atol=1e-7)
-    assert len(ranker.history_["val_ndcg@10"]) == ranker.n_iter_ + 1
-
-
-def test_the_choice_is_made_on_the_validation_topics(data, frames):
-    training, validation, qrels = frames
-    ranker = RankSVMCV(Cs=[1e-3, 1e-1, 1e1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # at the end of the grid
-        pt.ltr.apply_learned_model(ranker, form="ltr").fit(training, qrels, validation, qrels)
-        held_out, own = data.select(data.qid >= 16), data.select(data.qid < 16)
-        expected = RankSVMCV(Cs=[1e-3, 1e-1, 1e1], cv=(held_out.X, held_out.y, held_out.qid))
-        expected.fit(own.X, own.y, qid=own.qid)
-    assert ranker.scores_.shape == (1, 3)
-    assert_allclose(ranker.scores_, expected.scores_)
-    assert ranker.C_ == expected.C_
-
-
-def test_a_pipeline_of_features(data, frames):
-    """Ablation and selection of features of PyTerrier come before the learner."""
-    training, validation, qrels = frames
-    ranker = RankSVM(C=0.1)
-    pipeline = pt.ltr.keep_features([0, 2]) >> pt.ltr.apply_learned_model(ranker, form="ltr")
-    pipeline.fit(training, qrels, validation, qrels)
-    assert ranker.coef_.shape == (2,)
-    scores = pipeline.transform(validation)["score"]
-    assert_allclose(scores, data.select(data.qid >= 16).X[:, [0, 2]] @ ranker.coef_, rtol=1e-5)
-
-
 def test_scaling_by_query_needs_what_pyterrier_does_not_pass(frames):
     training, validation, qrels = frames
     pipeline = pt.ltr.apply_learned_model(RankSVM(scale="query"), form="ltr")
