@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
 from hypothesis_profiles import examples
-from linrank import Dataset, LinearModel, RankSVM, load_model
+from linrank import Dataset, LinearModel, RankSVM
 from linrank.cli.main import main
 from linrank.data.rows import as_rows
 from linrank.judging.check import column_tallies
@@ -200,19 +200,6 @@ def test_the_command_tells_and_sets_its_status(files, tmp_path, capsys):
     assert main(arguments) == 0
     assert "warning  [unknown-features] the model has not seen 7" in capsys.readouterr().out
     assert main([*arguments, "--strict"]) == 4
-
-
-def test_validation_is_remembered_by_the_model(files, tmp_path, capsys):
-    model = str(tmp_path / "m.json")
-    assert main(["train", files["train"], model, "--valid", files["valid"], "-q", "--json"]) == 0
-    told = capsys.readouterr().out
-    training = load_model(model).training
-    assert f'"ndcg@10": {training["valid ndcg@10"]!r}' in told
-    assert main(["inspect", model]) == 0
-    out = capsys.readouterr().out
-    assert f"ndcg@10 {training['valid ndcg@10']:.4f}" in out
-    assert f"fingerprint {training['fingerprint']}" in out
-    assert "missing values" in out
 
 
 # ---- false alarms -------------------------------------------------------------------------------

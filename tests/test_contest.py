@@ -171,23 +171,6 @@ def test_folds_are_pooled_over_their_queries(parts):
     assert "4 folds of 4 subsets, 2 to train, 1 to test" in contest.to_text()
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_table(parts):
-    first, second, other = (
-        compare_methods(
-            *parts[:3], methods=["sgd", "random"], baseline="random", random_state=seed, n_jobs=n
-        )
-        for seed, n in ((1, 1), (1, 2), (2, 2))
-    )
-
-    def untimed(contest):
-        return [(e.name, e.evaluation.means, e.outcomes[0].parameters) for e in contest.entries]
-
-    assert untimed(first) == untimed(second)
-    assert first.comparison.to_dict() == second.comparison.to_dict()
-    assert untimed(first)[1] != untimed(other)[1]
-
-
 # ---- how methods may behave ---------------------------------------------------------------------
 
 BEHAVIOR = {  # the remark of each method, empty where all goes well

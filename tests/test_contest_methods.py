@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from threadpoolctl import threadpool_limits
 
 from linrank import Dataset, RankSVM, evaluate, make_ranking
@@ -113,29 +114,21 @@ def test_the_candidates_of_ranksvm_are_its_fits():
 BOOSTERS = ["gbdt", "lightgbm", "xgboost-pairwise", "xgboost-ndcg", "catboost"]
 
 
-def plain(name, data):
-    """The scores of what a user of the library gets who sets nothing."""
-    if name == "forest":
-        from sklearn.ensemble import RandomForestRegressor
-
-        return RandomForestRegressor(random_state=3).fit(data.X, data.y).predict
-    if name == "gbdt":
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
-        return HistGradientBoostingRegressor().fit(data.X, data.y).predict
-    sizes = np.diff(data.queries.offsets)
-    if name == "lightgbm":
-        ranker = pytest.importorskip("lightgbm").LGBMRanker()
-    else:
-        ranker = pytest.importorskip("xgboost").XGBRanker(objective="rank:ndcg")
-    return ranker.fit(data.X, data.y, group=sizes).predict
+PLAIN = {
+    "forest": lambda: RandomForestRegressor(random_state=3),
+    "gbdt": HistGradientBoostingRegressor,
+    "lightgbm": lambda: pytest.importorskip("lightgbm").LGBMRanker(),
+    "xgboost-ndcg": lambda: pytest.importorskip("xgboost").XGBRanker(objective="rank:ndcg"),
+}
 
 
-@pytest.mark.parametrize("name", ["forest", "gbdt", "lightgbm", "xgboost-ndcg"])
+@pytest.mark.parametrize("name", PLAIN)
 def test_the_defaults_are_what_a_library_gives_without_settings(name):
     trial = small_trial()
     assert {} in METHODS[name].points(trial)
-    expected = plain(name, trial.train)(trial.valid.X)
+    data = trial.train
+    group = {} if METHODS[name].needs is None else {"group": np.diff(data.queries.offsets)}
+    expected = PLAIN[name]().fit(data.X, data.y, **group).predict(trial.valid.X)
     scores = METHODS[name].model(trial, {}).predict(trial.valid)
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
 

@@ -30,15 +30,14 @@ from linrank import (
     QueryHistogramDisplay,
     QueryScatterDisplay,
     RankProfileDisplay,
-    SupportDistributionDisplay,
     WeightsDisplay,
     evaluate,
     make_ranking,
     themed_svg,
 )
-from linrank.displays import THEME_CSS, Display
+from linrank.displays import Display
 from linrank.displays.base import _ems, readable
-from papers import RankSVM, RankSVMCV
+from papers import RankSVM
 
 CASES = cases()
 
@@ -366,17 +365,14 @@ NOTHING = SimpleNamespace(per_query={"map": np.zeros(1)}, query_ids=None)
 OTHERS = SimpleNamespace(per_query={"map": np.zeros(1)}, query_ids=np.array([7]))
 REFUSED = [
     (lambda: ConvergenceDisplay({"objective": [], "seconds": []}), "no objective: fit a model"),
-    (lambda: ConvergenceDisplay({}), "with record='exact' or 'sampled'"),
     (lambda: ConvergenceDisplay({"n_steps": [1], "objective": [np.nan]}), "record='exact'"),
     (lambda: ConvergenceDisplay.from_estimator(LinearModel([1.0])), "LinearModel has no history"),
     (lambda: PathDisplay(3), "domination_path returns, got int"),
     (lambda: PathDisplay.from_estimator(RankSVM()), "RankSVMCV or DominationRankerCV, got RankSVM"),
-    (lambda: PathDisplay.from_estimator(RankSVMCV()), "DominationRankerCV, got RankSVMCV"),
     (lambda: GridDisplay.from_estimator({}), "belongs to a fitted KernelRankSVMCV, got dict"),
     (lambda: InductionDisplay([], by="C"), "by must be 'features' or 'rounds', got 'C'"),
     (lambda: InductionDisplay.from_estimator(RankSVM()), "fitted with feature_induction, .* RankS"),
     (lambda: RankProfileDisplay(RankSVM()), r"linrank\.rank_profile returns, got RankSVM"),
-    (lambda: SupportDistributionDisplay(3), r"linrank\.support_distribution returns, got int"),
     (lambda: WeightsDisplay([1.0, np.nan]), "coefficient 1 is nan"),
     (lambda: WeightsDisplay([1.0, 2.0], spread=[1.0]), "spread has 1 entries for 2"),
     (lambda: WeightsDisplay([]), "there are no coefficients"),
@@ -389,7 +385,6 @@ REFUSED = [
     (lambda: QueryScatterDisplay([np.nan], [0.1]), "undefined for all 1 queries"),
     (lambda: QueryScatterDisplay.from_evaluations(NOTHING, OTHERS), "of different queries, or in"),
     (lambda: QueryHistogramDisplay.from_evaluation(NOTHING, "p@7"), "'p@7' was not evaluated;"),
-    (lambda: QueryHistogramDisplay([np.nan, np.nan]), "undefined for all 2 queries"),
     (lambda: LabelsDisplay([0, 1], [1], [1]), "1 counts for 2 labels"),
     (lambda: LabelsDisplay([], [], []), "0 labels and 0 queries"),
     (lambda: ComparisonDisplay.from_comparison(3), r"what linrank.compare returns, got int"),
@@ -480,14 +475,10 @@ def test_the_same_picture_twice_takes_a_prefix():
 
 @pytest.mark.parametrize("name", ["convergence", "scatter, hostile", "comparison"])
 def test_the_same_data_give_the_same_bytes(pictures, name):
-    assert cases()[name].to_svg() == pictures[name]
-
-
-def test_settings_of_the_user_do_not_matter(pictures):
-    with matplotlib.rc_context(
-        {"font.size": 30, "axes.facecolor": "black", "svg.fonttype": "path"}
-    ):
-        assert CASES["weights"].to_svg() == pictures["weights"]
+    """Whatever the settings of the user."""
+    settings = {"font.size": 30, "axes.facecolor": "black", "svg.fonttype": "path"}
+    with matplotlib.rc_context(settings):
+        assert cases()[name].to_svg() == pictures[name]
         assert matplotlib.rcParams["font.size"] == 30
 
 
@@ -527,25 +518,6 @@ def test_colors_are_those_of_the_page(pictures):
     assert "var(--linrank-blue, #0072b2)" in pictures["weights"]
     assert "var(--linrank-orange, #d55e00)" in pictures["weights"]
     assert 'fill="currentColor"' in pictures["weights"]
-
-
-def contrast(*colors):
-    c = np.array([[int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)] for color in colors])
-    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-    low, high = sorted(linear @ [0.2126, 0.7152, 0.0722])
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_data_colors_can_be_seen_on_light_and_on_dark():
-    """A contrast of 3 is what the WCAG asks of graphics: for the defaults on both."""
-    for color in ("#0072b2", "#d55e00", "#767676"):
-        assert contrast(color, "#ffffff") > 3
-        assert contrast(color, "#15171a") > 3
-    light, dark = THEME_CSS.split("@media")
-    for color in re.findall(r"#\w{6}", light):
-        assert contrast(color, "#ffffff") > 3
-    for color in re.findall(r"#\w{6}", dark):
-        assert contrast(color, "#15171a") > 5
 
 
 def test_any_figure_can_be_themed_and_stays_as_it_is():

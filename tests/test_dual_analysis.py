@@ -318,15 +318,6 @@ def test_shares_and_columns():
     assert "33.3% have α > 0; the 2 1-closest ones are 100.0% of these" in repr(found)
 
 
-def test_on_rankable_data_only_closest_pairs_carry_a_hard_margin():
-    """A pair of difference r has a margin of r at least: α = 0 beyond r = 1."""
-    X = np.arange(8.0)[:, np.newaxis]
-    ranker = RankSVM(C=1000.0, loss="hinge").fit(X, np.arange(8))
-    found = distribution(ranker, X, np.arange(8))
-    assert found.up_to(1)["support"] == 1.0
-    assert found.alpha_sum[0] == pytest.approx(1.0)
-
-
 def test_other_models_are_refused():
     data = small(1)
     ranker = FactorizedRankSVM(2, 0.1, random_state=0, keep_factors=True)

@@ -92,66 +92,60 @@ def test_complete_counts_what_nobody_found():
 @given(data=st.data())
 def test_every_measure_equals_its_definition(ties, data):
     """A list that ends, and rows behind it that count among those to be found."""
-    n_listed, n_missed = data.draw(st.integers(0, 6)), data.draw(st.integers(0, 4))
-    grade, score = st.integers(0, 3), st.integers(0, 3)
-    listed = [float(data.draw(grade)) for _ in range(n_listed)]
-    missed = [float(data.draw(grade)) for _ in range(n_missed)]
-    scores = [float(data.draw(score)) for _ in range(n_listed)]
-    qrels = {"q": {f"d{i}": g for i, g in enumerate(listed + missed)}, "other": {"x": 3}}
-    run = {"q": {f"d{i}": s for i, s in enumerate(scores)}, "other": {"x": 1}}
+    grades, scores = st.integers(0, 3).map(float), st.integers(0, 3).map(float)
+    listed = data.draw(st.lists(st.tuples(grades, scores), max_size=6))
+    missed = data.draw(st.lists(grades, max_size=4))
+    y, s = np.array(listed).reshape(-1, 2).T
+    everything = np.array([*y, *missed] or [0.0])
+    bottom = np.array([*s, *[-1.0] * (len(everything) - len(s))])
     k = data.draw(st.sampled_from([1, 2, 3, 7]))
     names = ["ndcg", f"ndcg@{k}", "mean_ndcg", "map", f"map@{k}", f"p@{k}", f"recall@{k}", "mrr"]
     names += [f"success@{k}", "rbp", "err", "auc", "pairwise_accuracy", "kendall_tau"]
     result = evaluate_run(
-        qrels if listed or missed else {"q": {"d0": 0}, "other": {"x": 3}},
-        run,
+        {"q": {f"d{i}": g for i, g in enumerate(everything)}, "other": {"x": 3}},
+        {"q": {f"d{i}": x for i, x in enumerate(s)}, "other": {"x": 1}},
         metrics=names,
         convention=convention("linrank", ties=ties),
         complete=True,
     )
-    values = {name: result.per_query[name][0] for name in names}
-    everything = np.array(listed + missed or [0.0])
-    bottom = np.array(scores + [-1.0] * (len(everything) - n_listed))
     relevant = int((everything >= 1).sum())
 
-    def on_list(measure):
+    def on_list(measure, *options):
         """Expectation of a function of the labels on the list, over the orders of ties."""
         if not listed:
-            return measure(np.array([]))
-        return reference.expected(measure, np.array(listed), np.array(scores), ties)
-
-    def dcg(labels, m):
-        return reference.dcg(labels, m, "exponential", "standard")
+            return measure(np.array([]), *options)
+        return reference.expected(lambda r: measure(r, *options), y, s, ties)
 
     def ndcg(m):
-        best = dcg(sorted(everything, reverse=True), m)
-        return on_list(lambda r: dcg(r, m)) / best if best else 0.0
+        options = m, "exponential", "standard"
+        best = reference.dcg(sorted(everything, reverse=True), *options)
+        return on_list(reference.dcg, *options) / best if best else 0.0
+
+    def precisions(r, depth):
+        ap = reference.average_precision(r, depth)
+        return 0.0 if math.isnan(ap) else ap * sum(r >= 1)
 
     hits = on_list(lambda r: sum(r[:k] >= 1))
+    c, d, t = reference.pair_counts(everything, bottom)
     truth = {
         "ndcg": ndcg(None),
         f"ndcg@{k}": ndcg(k),
         "mean_ndcg": np.mean([ndcg(m) for m in range(1, len(everything) + 1)]),
+        "map": on_list(precisions, None) / relevant if relevant else 0.0,
+        f"map@{k}": on_list(precisions, k) / relevant if relevant else 0.0,
         f"p@{k}": hits / k,
         f"recall@{k}": hits / relevant if relevant else 0.0,
-        "mrr": on_list(lambda r: reference.reciprocal_rank(r)),
-        f"success@{k}": on_list(lambda r: reference.success(r, k)),
-        "rbp": on_list(lambda r: reference.rank_biased_precision(r)),
-        "err": on_list(lambda r: reference.err(r, 3.0)),
+        "mrr": on_list(reference.reciprocal_rank),
+        f"success@{k}": on_list(reference.success, k),
+        "rbp": on_list(reference.rank_biased_precision),
+        "err": on_list(reference.err, 3.0),
         "auc": reference.auc(everything, bottom),
+        "pairwise_accuracy": c / (c + d + t) if c + d + t else math.nan,
         "kendall_tau": reference.kendall_tau(everything, bottom),
     }
-    for name, depth in (("map", None), (f"map@{k}", k)):
-
-        def precisions(r, depth=depth):
-            ap = reference.average_precision(r, depth)
-            return 0.0 if math.isnan(ap) else ap * sum(r >= 1)
-
-        truth[name] = on_list(precisions) / relevant if relevant else 0.0
-    c, d, t = reference.pair_counts(everything, bottom)
-    truth["pairwise_accuracy"] = c / (c + d + t) if c + d + t else math.nan
     for name in names:
-        assert_allclose(values[name], truth[name], rtol=1e-12, atol=1e-15, err_msg=name)
+        found = result.per_query[name][0]
+        assert_allclose(found, truth[name], rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 def test_everything_judged_and_retrieved_is_evaluate():
