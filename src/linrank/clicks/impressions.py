@@ -104,14 +104,8 @@ class Impressions:
         code = queries.query_of_rows()
         order = np.lexsort((ranks, code))
         _check_lists(ranks[order], times[order], code[order], queries.ids)
-        return cls(
-            ranks[order],
-            is_click[order],
-            times[order],
-            None if rows is None else rows[order],
-            queries.offsets,
-            queries.ids,
-        )
+        columns = ranks[order], is_click[order], times[order], None if rows is None else rows[order]
+        return cls(*columns, queries.offsets, queries.ids)
 
     @classmethod
     def from_frame(

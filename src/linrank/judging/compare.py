@@ -127,7 +127,7 @@ class Cell:
     n_queries: int
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Comparison(Tabled):
     """Methods compared with a baseline over the same queries.
 
@@ -234,15 +234,12 @@ def overview(comparison: Comparison, methods: Sequence[str]) -> Table:
     """Means of all metrics, one row a method."""
     lower = [m for m in comparison.metrics if not comparison.higher_is_better(m)]
     columns = [Column(f"{m} ↓" if m in lower else m) for m in comparison.metrics]
-    rows = [
-        [_name(comparison, method)]
-        + [
-            f"{_number(comparison.cells[method, metric].mean)} "
-            + _MARKS[comparison.verdict(method, metric)]
-            for metric in comparison.metrics
-        ]
-        for method in methods
-    ]
+    rows = []
+    for method in methods:
+        rows.append([_name(comparison, method)])
+        for metric in comparison.metrics:
+            mark = _MARKS[comparison.verdict(method, metric)]
+            rows[-1].append(f"{_number(comparison.cells[method, metric].mean)} {mark}")
     title = f"Means over {count(comparison.n_queries, 'query', 'queries')}"
     if len(comparison.methods) > 1:
         title += f"; ▲ better, ▼ worse than {comparison.baseline}, no mark: unclear"
@@ -452,20 +449,11 @@ def compare(
     (0.4167, 0.0625, (5, 1, 0))
     """
     check_methods(scores, "scores")
-    metrics = measures_of(metrics)
+    given: Any = {"qid": qid, "group": group, "metrics": measures_of(metrics), "docid": docid}
     evaluations = {}
     for name, values in scores.items():
         try:
-            evaluations[name] = evaluate(
-                y,
-                values,
-                qid=qid,
-                group=group,
-                metrics=metrics,
-                convention=convention,
-                docid=docid,
-                n_jobs=n_jobs,
-            )
+            evaluations[name] = evaluate(y, values, convention=convention, n_jobs=n_jobs, **given)
         except ValueError as error:
             raise ValueError(f"method {name!r}: {error}") from None
     return compare_evaluations(
@@ -529,17 +517,6 @@ def compare_evaluations(
         known = ", ".join(map(repr, methods))
         raise ValueError(f"baseline must be one of {known}; got {chosen!r}")
     names, parts = common_metrics(evaluations, metrics), align_queries(evaluations)
-    plan = Comparison(
-        methods=methods,
-        metrics=names,
-        baseline=chosen,
-        cells={},
-        n_queries=parts[0].n_queries,
-        test=test,
-        correction=correction,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        seed=seed_of(random_state),
-        convention=parts[0].convention,
-    )
+    rules = test, correction, confidence, n_resamples, seed_of(random_state), parts[0].convention
+    plan = Comparison(methods, names, chosen, {}, parts[0].n_queries, *rules)
     return dataclasses.replace(plan, cells=cells(plan, parts, n_jobs))

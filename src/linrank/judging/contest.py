@@ -223,14 +223,8 @@ def compare_methods(
         )
     check_one_of("scale", scale, SCALES)
     check_positive("budget", budget)
-    rules = Rules(
-        str(parse_scoring(scoring)),
-        fair_convention(convention),
-        scale,
-        seed_of(random_state),
-        float(budget),
-        n_folds,
-    )
+    fair, seed = fair_convention(convention), seed_of(random_state)
+    rules = Rules(str(parse_scoring(scoring)), fair, scale, seed, float(budget), n_folds)
     usual = usual_metrics(protocol.subsets)
     measures = [str(measure) for measure in measures_of(usual if metrics is None else metrics)]
     remarks = check_protocol(protocol, rules.scoring, measures, rules.convention)
@@ -239,27 +233,12 @@ def compare_methods(
     start = time.monotonic()
     outcomes = runner.run_all(protocol, chosen, rules, resolve(n_jobs), progress)
     entries = [_entry(m, outcomes[m.name], protocol, measures, rules) for m in chosen]
-    comparison, more = compare_entries(
-        entries,
-        baseline,
-        correction=correction,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        random_state=rules.seed,
-        n_jobs=n_jobs,
-    )
-    return Contest(
-        tuple(entries),
-        comparison,
-        tuple(measures),
-        baseline,
-        rules,
-        protocol.describe(),
-        protocol.selection,
-        protocol.names,
-        (*remarks, *([] if selection != "auto" else _unused_validation(given, protocol)), *more),
-        time.monotonic() - start,
-    )
+    tests = {"correction": correction, "confidence": confidence, "n_resamples": n_resamples}
+    comparison, more = compare_entries(entries, baseline, random_state=seed, n_jobs=n_jobs, **tests)
+    unused = _unused_validation(given, protocol) if selection == "auto" else []
+    found = tuple(entries), comparison, tuple(measures), baseline, rules
+    told = protocol.describe(), protocol.selection, protocol.names, (*remarks, *unused, *more)
+    return Contest(*found, *told, time.monotonic() - start)
 
 
 def _protocol(train: Any, valid: Any, test: Any, folds: Sequence[Dataset] | None) -> Protocol:
@@ -398,17 +377,14 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
-        method = self.method
+        method, own = self.method, ("has_result", "fit_seconds", "search_seconds", "model_bytes")
         return {
             "method": method.name,
             "family": method.family,
             "description": method.description,
             "grid": method.candidates,
-            "has_result": self.has_result,
             "remark": self.remark or None,
-            "fit_seconds": self.fit_seconds,
-            "search_seconds": self.search_seconds,
-            "model_bytes": self.model_bytes,
+            **{name: getattr(self, name) for name in own},
             "metrics": None if self.evaluation is None else self.evaluation.to_dict()["means"],
             "folds": [outcome.to_dict() for outcome in self.outcomes],
         }

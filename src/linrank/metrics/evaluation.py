@@ -103,6 +103,9 @@ class Counts:
         return (_exact_sum(part) / pooled if pooled else float("nan")), values
 
 
+_COUNTED = ("pairs", "dominating", "dominated")
+
+
 def _exact_sum(counts: Array) -> int:
     """Exact, whatever the size."""
     return sum(counts.tolist())
@@ -203,16 +206,13 @@ class Evaluation(Tabled, Mapping[str, float]):
 
     def take_queries(self, places: list[int]) -> Evaluation:
         """Return the values of the queries at these places, in this order; means stay."""
-        counts = {name: getattr(self, name) for name in ("pairs", "dominating", "dominated")}
-        for name, part in counts.items():
-            if part is not None:
-                counts[name] = type(part)(*(values[places] for values in vars(part).values()))
-        return replace(
-            self,
-            per_query={name: values[places] for name, values in self.per_query.items()},
-            query_ids=None if self.query_ids is None else self.query_ids[places],
-            **counts,
-        )
+        taken: dict[str, Any] = {}
+        for name in _COUNTED:
+            if (part := getattr(self, name)) is not None:
+                taken[name] = type(part)(*(values[places] for values in vars(part).values()))
+        per_query = {name: values[places] for name, values in self.per_query.items()}
+        ids = None if self.query_ids is None else self.query_ids[places]
+        return replace(self, per_query=per_query, query_ids=ids, **taken)
 
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
@@ -233,16 +233,10 @@ class Evaluation(Tabled, Mapping[str, float]):
         parts = list(parts)
         _check_alike(parts)
         names = list(parts[0])
-        whole = cls(
-            dict.fromkeys(names, float("nan")),
-            {name: np.concatenate([p.per_query[name] for p in parts]) for name in names},
-            _joined_ids(parts),
-            parts[0].convention,
-            *(
-                _join_counts([getattr(part, kind) for part in parts])
-                for kind in ("pairs", "dominating", "dominated")
-            ),
-        )
+        per_query = {name: np.concatenate([p.per_query[name] for p in parts]) for name in names}
+        counts = {kind: _join_counts([getattr(part, kind) for part in parts]) for kind in _COUNTED}
+        undefined = dict.fromkeys(names, float("nan"))
+        whole = cls(undefined, per_query, _joined_ids(parts), parts[0].convention, **counts)
         for name in names:
             numerator, denominator = whole.terms(name)
             if (total := float(denominator.sum())) > 0.0:
@@ -320,10 +314,7 @@ def _joined_ids(parts: Sequence[Evaluation]) -> Array | None:
     plain = {str(i) for ids in given for i in ids}
     if len(plain) == sum(p.n_queries for p in parts):
         return np.concatenate(given)
-    return np.array(
-        [
-            f"{k}" if part.query_ids is None else f"{k}:{i}"
-            for k, part in enumerate(parts, start=1)
-            for i in ([None] if part.query_ids is None else part.query_ids)
-        ]
-    )
+    unique = []
+    for k, part in enumerate(parts, start=1):
+        unique += [f"{k}"] if part.query_ids is None else [f"{k}:{i}" for i in part.query_ids]
+    return np.array(unique)

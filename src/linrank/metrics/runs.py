@@ -150,16 +150,10 @@ class JudgedRun:
         chosen, measures = named_convention(convention), measures_of(metrics)
         if has_gains(measures) and not chosen.negative_is_zero:
             self._check_relevance(chosen)
-        return evaluate_queries(
-            self.queries,
-            self.labels,
-            self.scores,
-            metrics=measures,
-            convention=chosen,
-            docid=self._id_order(n_jobs) if chosen.ties == "docid" else None,
-            n_ranked=self.n_ranked,
-            n_jobs=n_jobs,
-        )
+        docid = self._id_order(n_jobs) if chosen.ties == "docid" else None
+        rules: Any = {"metrics": measures, "convention": chosen, "docid": docid, "n_jobs": n_jobs}
+        rows = self.queries, self.labels, self.scores
+        return evaluate_queries(*rows, n_ranked=self.n_ranked, **rules)
 
     def _id_order(self, n_jobs: int | None) -> Array:
         """Place of each document among the ids of its query; 0 where it was not retrieved."""

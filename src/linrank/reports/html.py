@@ -8,20 +8,15 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from linrank.displays import Display
 from linrank.judging.inspect import Finding
 from linrank.system.tables import Markup, Table
 
+PAGE = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
-
-# Nothing is loaded, run or sent: styles and pictures are in the page itself.
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
-
 
 # Characters that no HTML may have, wherever they came from, and halves of surrogate pairs.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -53,30 +48,8 @@ def document(
     """The page: ``sections`` are (id, entry of the contents, heading, a sentence and the rest)."""
     links = (f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _, _ in sections)
     body = "\n".join(_section(name, heading, *parts) for name, _, heading, parts in sections)
-    page = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="referrer" content="no-referrer">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{text(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<header>
-{head}
-</header>
-<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>
-<main>
-{body}
-</main>
-<footer>{foot}</footer>
-</body>
-</html>
-"""
+    named = {"title": text(title), "style": STYLE, "links": "".join(links)}
+    page = PAGE.substitute(named, head=head, body=body, foot=foot)
     return _FORBIDDEN.sub("\ufffd", page)
 
 

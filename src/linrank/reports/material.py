@@ -344,21 +344,10 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
         n_queries=options.n_worst,
         higher_is_better=parse(scoring).higher_is_better,
     )
-    return Material(
-        parts,
-        profiles,
-        features,
-        ranking,
-        rival,
-        scoring,
-        evaluations,
-        comparison,
-        worst,
-        None if shared is None else pushes(rows, ranking.scores, shared),
-        training,
-        overlaps,
-        tuple(sorted(found, key=lambda caveat: not caveat.grave)),
-    )
+    caveats = tuple(sorted(found, key=lambda caveat: not caveat.grave))
+    pushed = None if shared is None else pushes(rows, ranking.scores, shared)
+    measured = ranking, rival, scoring, evaluations, comparison, worst, pushed
+    return Material(parts, profiles, features, *measured, training, overlaps, caveats)
 
 
 def _measures(test: Dataset, options: SimpleNamespace) -> tuple[str, list[str]]:
