@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from explicit_pairs import ExplicitPairs
+from linrank import LinearModel, support_distribution
 from linrank.data.dataset import Dataset
 from papers import RankSVM
 
@@ -14,6 +15,12 @@ def fit(data: Dataset, C: float = 1.0, loss: str = "hinge", query_weight=None, *
     return ranker.fit(
         data.X, data.y, qid=data.qid, sample_weight=data.weight, query_weight=query_weight
     )
+
+
+def support_of(scores, y, qid=None, **training):
+    """The support distribution of a model of one feature, the scores, of weight 1."""
+    model = LinearModel([1.0], training={"C": 1.0, "loss": "squared_hinge", **training})
+    return support_distribution(model, np.reshape(scores, (-1, 1)), y, qid)
 
 
 def by_pair(dual, listed: ExplicitPairs, data: Dataset) -> np.ndarray:

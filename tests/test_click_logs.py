@@ -65,14 +65,11 @@ def test_the_join_is_a_loop_over_records(records):
             join_log(log_of(records), data)
         return
     joined = join_log(log_of(records), data)
-    found, offsets = joined.impressions, joined.impressions.offsets
+    found, lists = joined.impressions, {}
     assert joined.n_lost == lost
-    lists = {}
-    for k, id_ in enumerate(found.lists):
-        part = slice(offsets[k], offsets[k + 1])
-        rows = [found.position[part], found.row[part], found.clicked[part]]
-        query = table["query"][rows[1][0]]
-        lists[id_, query] = list(zip(*(column.tolist() for column in rows), strict=True))
+    list_of = np.repeat(np.arange(len(found.lists)), np.diff(found.offsets))
+    for k, *record in zip(list_of, found.position, found.row, found.clicked, strict=True):
+        lists.setdefault((found.lists[k], table["query"][record[1]]), []).append(tuple(record))
     assert lists == {key: sorted(shown) for key, shown in expected.items()}
     assert joined.n_other_queries == sum(record[1] == "unknown" for record in records)
 
@@ -87,15 +84,17 @@ FEW = [
 
 @pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow", "dict", "parquet", "csv", "tsv"])
 def test_a_log_may_be_any_table(form, data, tmp_path):
-    log = log_of(FEW).rename(columns={"position": "Rank", "clicked": "click"})
-    path = tmp_path / f"log.{form}"
-    if form == "parquet":
-        log.to_parquet(path)
-    elif form in ("csv", "tsv"):
-        log.to_csv(path, index=False, sep="," if form == "csv" else "\t")
-    of = {"pandas": lambda: log, "polars": lambda: pl.from_pandas(log)}
-    of |= {"pyarrow": lambda: pa.Table.from_pandas(log), "dict": lambda: log.to_dict("list")}
-    found = Impressions.from_frame(of.get(form, lambda: path)(), data)
+    log, path = log_of(FEW).rename(columns={"position": "Rank", "clicked": "click"}), tmp_path / "l"
+    given = {
+        "pandas": lambda: log,
+        "polars": lambda: pl.from_pandas(log),
+        "pyarrow": lambda: pa.Table.from_pandas(log),
+        "dict": lambda: log.to_dict("list"),
+        "parquet": lambda: log.to_parquet(path.with_suffix(".parquet")),
+        "csv": lambda: log.to_csv(path.with_suffix(".csv"), index=False),
+        "tsv": lambda: log.to_csv(path.with_suffix(".tsv"), index=False, sep="\t"),
+    }[form]()
+    found = Impressions.from_frame(path.with_suffix(f".{form}") if given is None else given, data)
     assert found.row.tolist() == [3, 0, 8, 11]
     assert found.clicked.tolist() == [False, True, True, False]
     assert found.lists.tolist() == ["a", "b"]
@@ -105,9 +104,7 @@ def test_numbers_are_the_same_ids_in_log_and_data(tmp_path):
     ids = np.array([2**60 + 1, 2**60 + 2])
     table = pd.DataFrame({"qid": [1, 1], "docid": ids, "x": [0.0, 1.0]})
     data = linrank.load(table, label=False)
-    log = pd.DataFrame(
-        {"sid": ids[[0, 0]], "qid": [1.0, 1.0], "doc": ids, "rank": 1 + np.arange(2)}
-    )
+    log = pd.DataFrame({"sid": ids[[0, 0]], "qid": [1.0, 1.0], "doc": ids, "rank": [1, 2]})
     log["clicked"] = [True, False]
     log.astype({"qid": int}).to_csv(tmp_path / "log.csv", index=False)
     for table in (log, tmp_path / "log.csv"):
@@ -116,19 +113,10 @@ def test_numbers_are_the_same_ids_in_log_and_data(tmp_path):
 
 def test_what_has_no_row_is_counted_in_a_warning(data):
     log = log_of([*FEW, ("c", "red shoes", "gone", 1, 1), ("c", "hats", URLS[0], 2, 0)])
-    told = (
-        r"2 of 6 records \(33.3 %\) have no row in the data and are left out: 1 of a query that "
-        "it lacks, 1 of a document that it lacks for the query"
-    )
-    with pytest.warns(UserWarning, match=told) as caught:
+    told = r"2 of 6 records \(33.3 %\) have no row in the data and are left out: 1 of a query that "
+    with pytest.warns(UserWarning, match=told + "it lacks, 1 of a document that it") as caught:
         assert len(Impressions.from_frame(log, data)) == 4
     assert caught[0].filename == __file__
-
-
-def test_nothing_in_common_is_an_error_with_an_example(data):
-    log = log_of([("a", "Red Shoes", "https://shop.example/0/", 1, 0)])
-    with pytest.raises(ValueError, match=r"'Red Shoes' in record 0 .* 'red shoes' in row 0"):
-        Impressions.from_frame(log, data)
 
 
 WRONG = {
@@ -145,7 +133,12 @@ WRONG = {
         {},
         r"records 0 and 1 both have position 1 of the session 'a' and the query 'red shoes'",
     ),
-    "a text": ("tests/test_click_logs.py", {}, "a log is a table"),
+    "other names": (
+        log_of([("a", "Red Shoes", "https://shop.example/0/", 1, 0)]),
+        {},
+        r"'Red Shoes' in record 0 .* 'red shoes' in row 0",
+    ),
+    "a text": (__file__, {}, "a log is a table"),
 }
 
 
@@ -153,7 +146,7 @@ WRONG = {
 def test_a_wrong_log_is_told(name, data):
     log, columns, message = WRONG[name]
     with pytest.raises(ValueError, match=message):
-        Impressions.from_frame(__file__ if name == "a text" else log, data, **columns)
+        Impressions.from_frame(log, data, **columns)
 
 
 def test_data_without_ids_are_told():
@@ -276,17 +269,14 @@ def test_wrong_usage_is_told(more, message, files, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_errors_of_the_join_speak_of_options(files, cli):
-    wrong = [*command(files)[:-1], "session=visit,query=q,document=nix"]
-    assert "--log-columns document='nix' names no column" in cli(*wrong, status=1).err
-
-
 def test_a_log_that_cannot_tell_propensities_names_the_ways_out(files, tmp_path, cli):
     log = pd.read_csv(files / "log.csv").drop_duplicates(["q", "rank"])  # no row has moved
     log = log.drop_duplicates(["q", "url"])
     log.to_csv(tmp_path / "log.csv", index=False)
     wrong = command(files)
     wrong[1] = str(tmp_path / "log.csv")
+    nix = [*wrong[:-1], "session=visit,query=q,document=nix"]
+    assert "--log-columns document='nix' names no column" in cli(*nix, status=1).err
     told = cli(*wrong, status=1).err
     assert "--propensity harvest: " in told
     assert "--positions N leaves out lower positions, --propensity power-law guesses" in told

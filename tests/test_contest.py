@@ -20,7 +20,6 @@ from linrank.judging.runner import Outcome
 from linrank.metrics import Evaluation
 from linrank.ranksvm.path import GRID
 from linrank.search.folds import deal
-from real_data import mq2008
 
 
 @pytest.fixture(scope="module")
@@ -81,23 +80,17 @@ def test_the_figures_are_those_of_fits_by_hand(many):
 
 
 def test_few_validation_queries_leave_the_choice_to_folds_of_the_training_queries(parts):
-    """The same candidate as by hand, trained on the whole training part and nothing else."""
+    """Trained on the whole training part and nothing else, as without the validation part."""
     train, valid, test = parts[:3]
     contest = compare_methods(train, valid, test, methods=["ranksvm"], metrics="map", scoring="map")
-    held_out = np.empty(train.n_rows)
-    by_C = {}
-    usual = RankSVM(**ALIKE).fit(train.X, train.y, qid=train.qid).C_
-    for C in np.array(GRID) * usual:
-        for fold in deal(train, 5):
-            rows, others = train.select(fold.train), train.select(fold.valid)
-            fit = RankSVM(C=C, **ALIKE, tol=1e-8).fit(rows.X, rows.y, qid=rows.qid)
-            held_out[fold.valid] = fit.predict(others.X)
-        by_C[C] = evaluate(train.y, held_out, qid=train.qid, metrics="map")["map"]
     (outcome,) = contest["ranksvm"].outcomes
-    assert outcome.score == pytest.approx(max(by_C.values()), abs=5e-3)
-    C = outcome.parameters.get("C", usual)
-    near = min(by_C, key=lambda other: abs(other - C))
-    assert by_C[near] == pytest.approx(outcome.score, abs=5e-3)
+    C, held_out = outcome.parameters["C"], np.empty(train.n_rows)
+    for fold in deal(train, 5):
+        rows, others = train.select(fold.train), train.select(fold.valid)
+        fit = RankSVM(C=C, **ALIKE, tol=1e-8).fit(rows.X, rows.y, qid=rows.qid)
+        held_out[fold.valid] = fit.predict(others.X)
+    by_hand = evaluate(train.y, held_out, qid=train.qid, metrics="map")["map"]
+    assert outcome.score == pytest.approx(by_hand, abs=5e-3)
     chosen = RankSVM(C=C, **ALIKE, tol=1e-8).fit(train.X, train.y, qid=train.qid)
     assert contest["ranksvm"].evaluation["map"] == pytest.approx(measured(chosen, test), abs=2e-3)
     without = compare_methods(train, test=test, methods=["ranksvm"], metrics="map", scoring="map")
@@ -167,45 +160,15 @@ def test_folds_are_pooled_over_their_queries(parts):
         baseline="first_feature",
         metrics=["map", "pairwise_accuracy"],
     )
-    by_hand = Evaluation.joined(
-        [
-            evaluate(d.y, d.X[:, 0], qid=d.qid, metrics=["map", "pairwise_accuracy"])
-            for d in (parts[3], *parts[:3])
-        ]
-    )
+    metrics = ["map", "pairwise_accuracy"]
+    tested = (parts[3], *parts[:3])
+    alone = [evaluate(d.y, d.X[:, 0], qid=d.qid, metrics=metrics) for d in tested]
+    by_hand = Evaluation.joined(alone)
     found = contest["first_feature"].evaluation
     assert found.means == pytest.approx(by_hand.means, abs=1e-12)
     assert found.n_queries == 60
     assert len(contest["first_feature"].outcomes) == 4
     assert "4 folds of 4 subsets, 2 to train, 1 to test" in contest.to_text()
-
-
-@pytest.mark.slow
-def test_rows_in_any_order_give_the_same_figures(parts):
-    rng = np.random.default_rng(5)
-    mixed = [data.select(rng.permutation(data.n_rows)) for data in parts[:3]]
-    plain, shuffled = (
-        compare_methods(*p, methods=["ranksvm"], metrics="map")["ranksvm"].evaluation["map"]
-        for p in (parts[:3], mixed)
-    )
-    assert plain == pytest.approx(shuffled, abs=1e-9)
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_table(parts):
-    first, second, other = (
-        compare_methods(
-            *parts[:3], methods=["sgd", "random"], baseline="random", random_state=seed, n_jobs=n
-        )
-        for seed, n in ((1, 1), (1, 2), (2, 2))
-    )
-
-    def untimed(contest):
-        return [(e.name, e.evaluation.means, e.outcomes[0].parameters) for e in contest.entries]
-
-    assert untimed(first) == untimed(second)
-    assert first.comparison.to_dict() == second.comparison.to_dict()
-    assert untimed(first)[1] != untimed(other)[1]
 
 
 # ---- how methods may behave ---------------------------------------------------------------------
@@ -424,42 +387,16 @@ def test_leaks_are_warned_of_and_kept(parts):
         ({"metrics": "ndgc@10"}, "Did you mean 'ndcg'"),
         ({"scoring": "dominated_error"}, "counts rows that are only tied as right"),
         ({"folds": []}, "give the parts train, test"),
+        ({"test": [[1.0]]}, r"parts must be datasets, as linrank\.load"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(parts, options, message):
     given = dict(zip(("train", "valid", "test"), parts, strict=False)) | options
-    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+    with pytest.raises((TypeError, ValueError), match=message):
         compare_methods(**given, methods=["random"], baseline="random")
-
-
-def test_arrays_are_no_datasets(parts):
-    with pytest.raises(TypeError, match=r"parts must be datasets, as linrank\.load"):
-        compare_methods(parts[0].X, parts[1], parts[2])
 
 
 # ---- parts of the tables ------------------------------------------------------------------------
 
 
-def test_an_outcome_without_a_model_is_told_in_plain_values():
-    plain = Outcome("failed", "why").to_dict()
-    assert json.loads(json.dumps(plain))["model_bytes"] is None
-
-
 # ---- real data ----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_mq2008_has_the_picture_of_lee_and_lin():
-    """Fold 1: RankSVM orders 82.70 % of the test pairs, a regression on the labels fewer."""
-    contest = compare_methods(
-        mq2008(1, 2, 3),
-        mq2008(4),
-        mq2008(5),
-        methods=["ranksvm", "svr-l2"],
-        selection="validation",
-        scoring="pairwise_accuracy",
-        metrics="pairwise_accuracy",
-    )
-    ranksvm, svr = (contest[name].evaluation["pairwise_accuracy"] for name in ("ranksvm", "svr-l2"))
-    assert ranksvm == pytest.approx(0.8270, abs=0.002)
-    assert 0.002 < ranksvm - svr < 0.01

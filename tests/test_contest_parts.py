@@ -1,4 +1,4 @@
-"""The parts of a contest: folds, checks of the data, arrays that processes share."""
+"""The parts of a contest: folds, checks of the data, queries that two parts share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from linrank import Dataset, NoPairsError, load, make_ranking
-from linrank.data.dataset import join_rows
-from linrank.data.rows import as_rows
 from linrank.judging.candidates import Trial, fair_convention
 from linrank.judging.contest import check_protocol, leak_warnings
+from linrank.judging.inspect import shared_queries
 from linrank.judging.runner import one_split, read_joined, rotation, write_subset
 from linrank.metrics import CONVENTIONS, evaluate
 
@@ -32,13 +33,8 @@ def checked(protocol, scoring="ndcg@10", metrics=("map",)):
 
 def test_the_rotation_is_that_of_letor():
     folds = rotation([part(k) for k in range(5)]).folds
-    assert [fold.train for fold in folds] == [
-        (0, 1, 2),
-        (1, 2, 3),
-        (2, 3, 4),
-        (3, 4, 0),
-        (4, 0, 1),
-    ]
+    trained = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
+    assert [fold.train for fold in folds] == trained
     assert [fold.valid for fold in folds] == [(3,), (4,), (0,), (1,), (2,)]
     assert [fold.test for fold in folds] == [(4,), (0,), (1,), (2,), (3,)]
 
@@ -48,9 +44,6 @@ def test_every_subset_has_one_part_in_every_fold_and_is_tested_once(n):
     folds = rotation([part(k) for k in range(n)]).folds
     assert all(sorted([*f.train, *f.valid, *f.test]) == list(range(n)) for f in folds)
     assert sorted(fold.test[0] for fold in folds) == list(range(n))
-
-
-def test_two_subsets_are_no_folds():
     with pytest.raises(ValueError, match=r"at least 3 subsets.*got 2"):
         rotation([part(0), part(1)])
 
@@ -58,8 +51,11 @@ def test_two_subsets_are_no_folds():
 # ---- checks -------------------------------------------------------------------------------------
 
 
-def test_good_parts_give_no_warning():
+def test_good_parts_give_no_warning_and_weights_give_one():
     assert checked(one_split(part(0), part(1), part(2))) == []
+    weighted = replace(part(0), weight=np.ones(part(0).n_rows))
+    (said,) = checked(one_split(weighted, part(1), part(2)))
+    assert said.startswith("the weights of the rows of train are left out")
 
 
 def test_different_numbers_of_features_name_the_files_and_the_remedy(tmp_path):
@@ -82,28 +78,21 @@ def test_features_counted_from_0_and_from_1_do_not_mix(tmp_path):
         checked(one_split(load(zero), load(one), load(one)))
 
 
-def test_a_part_without_pairs_is_named():
-    flat = replace(part(2), labels=np.ones(part(2).n_rows))
-    with pytest.raises(NoPairsError, match=r"test has no pair.*6 queries"):
-        checked(one_split(part(0), part(1), flat))
-
-
 def test_a_measure_that_no_query_counts_in_is_named():
     bad = replace(part(1), labels=part(1).labels - 10.0)
     with pytest.raises(ValueError, match="negative label"):
         checked(one_split(part(0), bad, part(2)))
+    with pytest.raises(ValueError, match=r"test, to test by: .*negative label"):
+        checked(one_split(part(0), part(1), bad), metrics=("ndcg@10",))
+    flat = replace(part(2), labels=np.ones(part(2).n_rows))
+    with pytest.raises(NoPairsError, match=r"test has no pair.*6 queries"):
+        checked(one_split(part(0), part(1), flat))
     assert checked(one_split(part(0), bad, part(2)), scoring="pairwise_accuracy") == []
 
 
 @pytest.mark.parametrize("name", ["kendall_tau", "gamma", "pairwise_accuracy(ties=skip)"])
 def test_measures_that_ties_leave_undefined_are_measures(name):
     assert checked(one_split(part(0), part(1), part(2)), name, (name,)) == []
-
-
-def test_labels_that_a_measure_refuses_are_told_with_their_file():
-    bad = replace(part(2), labels=part(2).labels - 10.0)
-    with pytest.raises(ValueError, match=r"test, to test by: .*negative label"):
-        checked(one_split(part(0), part(1), bad), metrics=("ndcg@10",))
 
 
 def test_a_measure_that_favors_ties_is_warned_of():
@@ -122,18 +111,24 @@ def test_a_single_test_query_is_warned_of():
     assert checked(rotation([part(0), one, bare])) == []
 
 
-@pytest.mark.parametrize(("n_shared", "verb"), [(1, "occurs"), (3, "occur")])
-def test_queries_that_are_also_trained_on_are_counted(n_shared, verb):
-    train, valid = part(0, first_id=0), part(1, first_id=50)
-    test = part(2, first_id=6 - n_shared)
-    (said,) = leak_warnings(one_split(train, valid, test))
-    assert f"{n_shared} of the 6 query ids of test also {verb} in train, such as" in said
+TRAIN, BARE = part(0, first_id=0), [Dataset.of(part(k).X, part(k).y) for k in range(2)]
+SAME = replace(TRAIN, qid=np.asarray(TRAIN.qid) + 7)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((TRAIN, part(1), part(2, 5)), "1 of the 6 query ids of test also occurs in train, such"),
+        ((TRAIN, part(1), part(2, 3)), "3 of the 6 query ids of test also occur in train, such as"),
+        ((TRAIN, part(1), part(2, 100)), "6 of the 6 query ids of test also occur in valid"),
+        ((TRAIN, part(1), SAME), "6 of the 6 queries of test are in train too, row by row"),
+        ((*BARE, BARE[0]), "1 of the 1 queries of test is in train too"),  # without ids
+    ],
+)
+def test_queries_of_two_parts_are_counted(parts, message):
+    (said,) = leak_warnings(one_split(*parts))
+    assert said.startswith(message)
     assert "leaks" in said
-
-
-def test_leaks_between_validation_and_test_count_too():
-    (said,) = leak_warnings(one_split(part(0), part(1), part(2, first_id=100)))
-    assert "6 of the 6 query ids of test also occur in valid" in said
 
 
 def test_subsets_that_are_never_apart_cannot_leak():
@@ -142,27 +137,6 @@ def test_subsets_that_are_never_apart_cannot_leak():
     one_fold = replace(protocol, folds=protocol.folds[:1])
     assert leak_warnings(one_fold) == []
     assert len(leak_warnings(protocol)) == 1
-
-
-def test_the_same_rows_are_proof_whatever_the_ids():
-    train = part(0)
-    (said,) = leak_warnings(
-        one_split(train, part(1), replace(train, qid=np.asarray(train.qid) + 7))
-    )
-    assert said.startswith("6 of the 6 queries of test are in train too, row by row")
-
-
-def test_parts_without_query_ids_leak_by_their_rows_only():
-    first, second, third = (Dataset.of(part(k).X, part(k).y) for k in range(3))
-    assert leak_warnings(one_split(first, second, third)) == []
-    (said,) = leak_warnings(one_split(first, second, first))
-    assert said.startswith("1 of the 1 queries of test is in train too")
-
-
-def test_row_weights_are_not_dropped_in_silence():
-    weighted = replace(part(0), weight=np.ones(part(0).n_rows))
-    (said,) = checked(one_split(weighted, part(1), part(2)))
-    assert said.startswith("the weights of the rows of train are left out")
 
 
 # ---- arrays that are shared ---------------------------------------------------------------------
@@ -182,24 +156,12 @@ def test_a_subset_comes_back_with_its_queries_together(tmp_path, sparse):
     np.testing.assert_array_equal(back.labels, mixed.labels[gathered])
     assert back.queries.order is None
     assert back.queries.n_pairs == data.queries.n_pairs
-
-
-def test_joined_subsets_keep_queries_of_the_same_id_apart(tmp_path):
-    parts = [part(k, first_id=0) for k in range(3)]
-    for number, data in enumerate(parts):
-        write_subset(str(tmp_path), number, data)
-    both = read_joined(str(tmp_path), [2, 0])
-    assert both.queries.n_queries == 12
-    np.testing.assert_array_equal(both.X, np.concatenate([parts[2].X, parts[0].X]))
-    assert both.queries.n_pairs == parts[2].queries.n_pairs + parts[0].queries.n_pairs
-
-
-def test_dense_and_sparse_rows_join():
-    rng = np.random.default_rng(1)
-    blocks = [rng.integers(0, 3, (n, 4)).astype(float) for n in (3, 2, 5)]
-    rows = [as_rows(blocks[0]), as_rows(csr_array(blocks[1])), as_rows(blocks[2])]
-    joined = join_rows(rows)
-    np.testing.assert_array_equal(joined.to_user().toarray(), np.concatenate(blocks))
+    write_subset(str(tmp_path), 2, data)  # the ids are the same, the queries are others
+    both = read_joined(str(tmp_path), [2, 7])
+    assert both.queries.n_queries == 2 * back.queries.n_queries
+    assert both.queries.n_pairs == 2 * back.queries.n_pairs
+    joined = both.X.toarray() if sparse else both.X
+    np.testing.assert_array_equal(joined, np.concatenate([data.X, data.X[order][gathered]]))
 
 
 # ---- what a method is given ---------------------------------------------------------------------
@@ -226,3 +188,59 @@ def test_errors_are_signed_so_that_higher_is_better():
     trial = Trial(data, data, "all_pairs_error", fair_convention("linrank"))
     perfect, reversed_ = trial.judge(data.labels), trial.judge(-data.labels)
     assert perfect == 0.0 > reversed_
+
+
+# ---- queries that two datasets share ------------------------------------------------------------
+
+
+def dataset(queries, sparse=False):
+    """From {id: [(label, *features), ...]}."""
+    rows = [(qid, row) for qid, lines in queries.items() for row in lines]
+    X = np.array([row[1:] for _, row in rows], dtype=np.float64)
+    y, qid = [row[0] for _, row in rows], [qid for qid, _ in rows]
+    return Dataset.of(csr_array(X) if sparse else X, y, qid=qid)
+
+
+small = st.dictionaries(
+    st.integers(0, 5),
+    st.lists(st.tuples(*(st.integers(0, 2) for _ in range(3))), min_size=1, max_size=3),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(small, small, st.booleans())
+def test_it_finds_what_sets_of_rows_find(one, other, sparse):
+    found = shared_queries(dataset(one), dataset(other, sparse))
+    known = {tuple(sorted(rows)) for rows in other.values()}
+    by_id = {qid for qid in one if qid in other}
+    by_rows = {qid for qid, rows in one.items() if tuple(sorted(rows)) in known}
+    assert (found.n_queries, found.n_ids, found.n_rows) == (len(one), len(by_id), len(by_rows))
+    assert bool(found) == bool(by_id | by_rows)
+    assert found.example is None or found.example in (by_id & by_rows or by_rows or by_id)
+
+
+def test_a_query_is_found_under_another_id_in_another_order_and_width():
+    one = dataset({"a": [(0, 1.0, 0.0), (1, 2.0, 3.0)]})
+    other = dataset({"z": [(1, 2.0, 3.0, 0.0), (0, 1.0, 0.0, 0.0)]})
+    assert shared_queries(one, other).n_rows == 1
+    assert shared_queries(one, other).n_ids == 0
+
+
+def test_other_labels_are_another_query():
+    assert not shared_queries(
+        dataset({1: [(0, 1.0), (1, 2.0)]}), dataset({2: [(1, 1.0), (0, 2.0)]})
+    )
+
+
+def test_data_without_ids_are_compared_by_rows():
+    data = Dataset.of([[1.0], [2.0]], [0, 1])
+    found = shared_queries(data, data)
+    assert (found.n_ids, found.n_rows, found.example) == (0, 1, None)
+
+
+def test_rows_of_a_query_need_not_be_together():
+    """The same two queries, once row by row in turn."""
+    apart = Dataset.of([[1.0], [3.0], [2.0], [4.0]], [0, 0, 1, 1], qid=[1, 2, 1, 2])
+    together = Dataset.of([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], qid=[7, 7, 8, 8])
+    assert shared_queries(apart, together).n_rows == 2

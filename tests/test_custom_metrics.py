@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import linrank
-from linrank import RankSVM, RankSVMCV, evaluate, ranking_scorer
+from linrank import RankSVMCV, evaluate
 from linrank.metrics import CustomMeasure, Evaluation, parse
 
 
@@ -114,34 +114,6 @@ def test_every_search_takes_it(data, kind):
     fit = {"cv": 3, **own} | ({"random_state": 0} if kind != "DominationRankerCV" else {})
     searcher = getattr(linrank, kind)
     ours, named = (searcher(scoring=s, **fit).fit(data) for s in (top_three, "p@3"))
-    assert_array_equal(ours.scores_, named.scores_)
-
-
-def test_early_stopping_watches_it(data):
-    held_out = {"X_val": data.X, "y_val": data.y, "qid_val": data.qid}
-    given = {"early_stopping": True, "n_iter_no_change": 2}
-    found = RankSVM(C=1.0, scoring=MISSED, **given).fit(data.X, data.y, qid=data.qid, **held_out)
-    named = RankSVM(C=1.0, scoring="p@3", **given).fit(data.X, data.y, qid=data.qid, **held_out)
-    # At the start all scores are 0: p@3 takes the mean over orders, the function what it likes.
-    np.testing.assert_allclose(
-        found.history_["val_missed"][1:], 1.0 - np.array(named.history_["val_p@3"][1:])
-    )
-    assert found.history_["val_missed"][found.best_iteration_] == min(found.history_["val_missed"])
-
-
-def test_scorers_of_scikit_learn(data):
-    ranker = RankSVM(C=0.01).fit(data)
-    scorer = ranking_scorer(MISSED)
-    assert repr(scorer) == "ranking_scorer('missed')"
-    assert scorer(ranker, data.X, data.y, qid=data.qid) == pytest.approx(
-        ranking_scorer("p@3")(ranker, data.X, data.y, qid=data.qid) - 1.0
-    )
-
-
-def test_a_store_is_searched_by_it(data, tmp_path):
-    store = linrank.convert(data, tmp_path / "rows.store")
-    fit = {"Cs": [1e-3, 0.1], "cv": 3, "memory_limit": "8GB"}
-    ours, named = (RankSVMCV(scoring=s, **fit).fit(store) for s in (top_three, "p@3"))
     assert_array_equal(ours.scores_, named.scores_)
 
 

@@ -103,12 +103,6 @@ def test_documents_are_the_first_and_the_best_of_the_rest():
     assert [document.best_rank for document in one.documents] == [4, 4, 4, 4, 2, 1]
 
 
-def test_queries_that_cannot_be_wrong_are_left_out():
-    data = Dataset.of(np.ones((5, 1)), [1, 1, 0, 1, 0], qid=["same", "same", "right", "right", "x"])
-    scores = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
-    assert worst_queries(data, scores, np.zeros(3)) == ()
-
-
 def test_an_error_is_worst_where_it_is_largest():
     data = Dataset.of(np.ones((4, 1)), [0, 1, 0, 1], qid=["a", "a", "b", "b"])
     scores = np.array([1.0, 0.0, 1.0, 0.0])
@@ -146,6 +140,8 @@ def test_pushes_are_means_over_the_sampled_pairs(sparse):
     assert (found.n_wrong, found.n_right) == (wrong.sum(), (~wrong).sum())
     assert_allclose(found.wrong, shares[wrong].mean(axis=0), atol=1e-9)
     assert_allclose(found.right, shares[~wrong].mean(axis=0), atol=1e-9)
+    assert found.is_sample == (data.queries.n_pairs > 1000)
+    assert not pushes(data, scores, model).is_sample
 
 
 def test_of_equal_values_the_query_with_more_wrong_pairs_comes_first():

@@ -1,17 +1,23 @@
-"""Dual variables as matrices: against listed pairs, and what is refused."""
+"""Dual variables as matrices: against listed pairs and a generic solver, and what is refused."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
-from linrank import LinearModel, dual_matrix
+from hypothesis_profiles import examples
+from linrank import LinearModel, dual_matrix, make_ranking
 from linrank.data.dataset import Dataset
+from linrank.duals import entries as band
+from linrank.duals.entries import hinge_entries
 from linrank.ranksvm.train import Problem
 from papers import (
     DominationRanker,
@@ -80,87 +86,27 @@ def test_factors_make_masked_products(interleaved):
     assert "factorized" in repr(dual)
 
 
-def test_masking_raises_the_rank_above_that_of_the_factors():
-    """rank <= K (levels - 1), and K with two levels."""
-    rng = np.random.default_rng(1)
-    X, K = rng.normal(size=(60, 3)), 3
-    for n_levels, expected in ((2, 3), (3, 6), (4, 9)):
-        data = Dataset.of(X, np.arange(60) % n_levels)
-        model, _, _ = factorized(data, K)
-        assert dual_matrix(model, data.X, data.y).ranks().tolist() == [expected]
-
-
-class Kept:
-    """What the duals of a RegularizedRankSVM look like: blocks with rows by ascending level."""
-
-    def __init__(self, pairs, alpha, listed, query):
-        self.pairs, self.query = pairs, query
-        self._whole = np.zeros((pairs.queries.n_rows,) * 2)
-        self._whole[listed.winner, listed.loser] = alpha
-
-    def _side(self, k, keep):
-        queries, q = self.pairs.queries, self.query[k]
-        at = np.arange(queries.offsets[q], queries.offsets[q + 1])
-        level = queries.levels[at]
-        at = at[np.argsort(level, kind="stable")]
-        at = at[keep(queries.levels[at], queries.n_levels[q] - 1)]
-        return at if queries.order is None else queries.order[at]
-
-    def rows(self, k):
-        return self._side(k, lambda level, highest: level > 0)
-
-    def columns(self, k):
-        return self._side(k, lambda level, highest: level < highest)
-
-    def block(self, k):
-        return self._whole[np.ix_(self.rows(k), self.columns(k))]
-
-
-def regularized(data: Dataset, left_out: int = 0):
-    listed = ExplicitPairs.of(data)
-    problem = Problem.of(data, 1.0, loss="hinge")
-    numbers = np.flatnonzero(data.queries.n_levels > 1)[left_out:]
-    alpha = np.random.default_rng(0).uniform(0, 1, len(listed.winner))
-    alpha[~np.isin(data.qid[listed.winner], data.queries.ids[numbers])] = 0.0
-    training = {"method": "regularized", "C": 1.0, "gamma": 0.6, "lam": 0.5}
-    model = LinearModel(listed.difference.T @ alpha, training=training)
-    return (
-        SimpleNamespace(model_=model, duals_=Kept(problem.pairs, alpha, listed, numbers)),
-        alpha,
-        listed,
-    )
-
-
-@pytest.mark.parametrize("interleaved", [False, True])
-def test_kept_duals_are_found_by_row(interleaved):
-    data = small(2, n_levels=4)
-    if interleaved:
-        data = data.select(np.random.default_rng(0).permutation(data.n_rows))
-    model, expected, listed = regularized(data, left_out=1)
-    dual = dual_matrix(model, data)
-    np.testing.assert_array_equal(by_pair(dual, listed, data), expected)
-    np.testing.assert_allclose(dual.beta, model.model_.coef, rtol=1e-9)
-    thresholded = dual_matrix(model, data, thresholded=True)
-    assert "regularized, thresholded" in repr(thresholded)
-    assert thresholded.value == dual.value  # it is that of α
-    for block, singular in zip(thresholded, dual.singular_values(), strict=True):
-        soft = np.maximum(singular - 0.6, 0.0)  # γ/2λ
-        np.testing.assert_allclose(block.singular_values, soft, atol=1e-12)
-        assert block.rank() == (soft > 0).sum()
-
-
 def test_blocks_lie_as_the_training_has_kept_them():
     data = small(3, n_levels=4).select(np.random.default_rng(0).permutation(60))
-    ranker = RegularizedRankSVM(0.5, keep_duals=True).fit(data.X, data.y, qid=data.qid)
-    kept = ranker.duals_
-    dual = dual_matrix(ranker, data.X, data.y, data.qid)
-    assert len(dual) == kept.n_blocks > 1
-    for k, block in enumerate(dual):
+    ids, weight = data.queries.ids, (data.qid != data.queries.ids[0]) * 1.0
+    ranker = RegularizedRankSVM(0.5, keep_duals=True)
+    ranker.fit(data.X, data.y, qid=data.qid, sample_weight=weight)
+    kept, own = ranker.duals_, {"qid": data.qid, "sample_weight": weight}
+    dual, soft = (dual_matrix(ranker, data.X, data.y, thresholded=t, **own) for t in (False, True))
+    found = [block for block in dual if block.query != ids[0]]
+    assert not dual.full(ids[0]).any()  # all of its pairs have weight 0
+    assert len(found) == kept.n_blocks > 1
+    for k, block in enumerate(found):
         np.testing.assert_array_equal(block.rows, kept.rows(k))
         np.testing.assert_array_equal(block.columns, kept.columns(k))
         np.testing.assert_array_equal(block.values, kept.block(k))
         np.testing.assert_array_equal(block.is_pair.sum(axis=1), kept.n_pairs(k))
+        low = np.maximum(block.singular_values - 0.5 / (2 * ranker.lam), 0.0)  # γ/2λ
+        np.testing.assert_allclose(soft.block(block.query).singular_values, low, atol=1e-12)
+        assert soft.block(block.query).rank() == (low > 0).sum()
     np.testing.assert_allclose(dual.beta, ranker.coef_, atol=1e-9)
+    assert soft.value == dual.value  # it is that of α
+    assert "regularized, thresholded" in repr(soft)
 
 
 # ---- the matrix ---------------------------------------------------------------------------------
@@ -172,8 +118,8 @@ def test_blocks_and_squares_agree():
     blocks = list(dual)
     assert len(blocks) == len(dual) == len(dual.query_ids)
     assert [block.query for block in blocks] == dual.query_ids
-    for block, singular, rank in zip(blocks, dual.singular_values(), dual.ranks(), strict=True):
-        levels = data.y[block.members]
+    for block in blocks:
+        singular, levels = block.singular_values, data.y[block.members]
         assert block.n_rows == len(levels)
         assert set(block.rows) == set(block.members[levels > levels.min()])
         assert set(block.columns) == set(block.members[levels < levels.max()])
@@ -181,7 +127,7 @@ def test_blocks_and_squares_agree():
         square = block.full()
         whole = np.linalg.svd(square, compute_uv=False)
         np.testing.assert_allclose(whole[: len(singular)], singular, atol=1e-12)
-        assert rank == np.linalg.matrix_rank(square, tol=1e-6 * whole[0])
+        assert block.rank() == np.linalg.matrix_rank(square, tol=1e-6 * whole[0])
         prefix = np.sort(~block.is_pair, axis=1, kind="stable")
         np.testing.assert_array_equal(~block.is_pair, prefix)  # pairs of a row come first
 
@@ -209,22 +155,14 @@ def test_ways_to_pass_model_and_data():
     assert dual_matrix(chosen, data).value == pytest.approx(expected, rel=1e-3)
 
 
-def test_sparse_rows_give_the_same():
-    from scipy.sparse import csr_array
-
-    data = small(9, n_levels=3)
-    ranker = fit(data, 0.1)
-    dense = dual_matrix(ranker, data.X, data.y, data.qid)
-    sparse = dual_matrix(ranker, csr_array(data.X), data.y, data.qid)
-    assert sparse.value == pytest.approx(dense.value, rel=1e-9)
-
-
 # ---- what is refused ----------------------------------------------------------------------------
 
 DATA, Y = small(0), small(0).y
 X, QID, N = DATA.X, DATA.qid, DATA.n_rows
 LISTED = RankSVM().fit_pairs(X, [[0, 1], [2, 3]], y=Y, qid=QID, across_queries=True)
-FITTED, FACTORS, KEPT = fit(DATA), factorized(DATA, 2)[0], regularized(DATA)[0]
+FITTED, FACTORS = fit(DATA), factorized(DATA, 2)[0]
+KEPT = RegularizedRankSVM(0.5, keep_duals=True).fit(X, Y, qid=QID)
+KEPT.model_.training["n_rows"] = KEPT.model_.training["n_pairs"] = None
 SHORT = SimpleNamespace(model_=FACTORS.model_, factors_=FACTORS.factors_[1:])
 OTHER_LABELS = np.roll(Y, 1) * (np.arange(N) % 2)
 NO_DUALS = "takes a fitted RankSVM or RankSVMCV, a LinearModel"
@@ -286,3 +224,132 @@ def test_kept_duals_of_rows_in_another_order_are_refused(ranker, scale):
     ):
         with pytest.raises(ValueError, match=told):
             dual_matrix(ranker, X, y, qid)
+
+
+# ---- the hinge: against a generic solver of the dual over listed pairs --------------------------
+
+
+@examples(25)
+@given(st.integers(0, 1000), st.sampled_from([0.01, 1.0, 100.0]), st.booleans())
+def test_hinge_duals_are_optimal(seed, C, is_weighted):
+    """Feasible, and as good as an interior-point method on all pairs; the fit is a rough one."""
+    data = small(seed, n_levels=3)
+    data = weighted(data, seed) if is_weighted else data
+    listed = ExplicitPairs.of(data)
+    optimum, _ = listed.optimum(C, "hinge")
+    ranker = fit(data, C)
+    dual = dual_matrix(ranker, data.X, data.y, data.qid, sample_weight=data.weight)
+    alpha = by_pair(dual, listed, data)
+    assert (alpha >= 0.0).all()
+    assert (alpha <= C * listed.weight * (1 + 1e-12)).all()
+    assert dual.value == pytest.approx(dual_value(alpha, listed, C, "hinge"), rel=1e-10)
+    assert optimum - dual.value <= 2e-8 * optimum
+    assert dual.value <= optimum * (1 + 1e-8)
+    at_model = listed.objective(ranker.coef_, C, "hinge")
+    assert dual.gap == pytest.approx(at_model - dual.value, abs=1e-9 * at_model)
+
+
+@pytest.mark.parametrize("scale", ["standard", "query"])
+def test_scaled_models_are_worked_on_in_their_own_space(scale):
+    data = small(3, n_levels=3)
+    data = replace(data, rows=type(data.rows)(data.X * [1.0, 100.0, 0.01, 5.0, 1.0]))
+    ranker = fit(data, 0.1, scale=scale)
+    dual = dual_matrix(ranker, data.X, data.y, data.qid)
+    scaled = ranker.model_.scaling.transformed(data)
+    listed = ExplicitPairs.of(scaled, scale=ranker.model_.scaling.factors)
+    optimum, _ = listed.optimum(0.1, "hinge")
+    assert dual_value(by_pair(dual, listed, data), listed, 0.1, "hinge") >= optimum * (1 - 1e-8)
+    assert 0.0 <= dual.gap <= 1e-3 * optimum
+
+
+@pytest.mark.parametrize("options", [{"pairs": "adjacent"}, {"pair_weighting": "gain_diff"}])
+def test_other_pairs_and_weights(options):
+    data = small(4, n_levels=4)
+    ranker = fit(data, 0.2, query_normalization="pairs", **options)
+    dual = dual_matrix(ranker, data.X, data.y, data.qid)
+    chosen = {"adjacent": "pairs" in options}
+    chosen["gain"] = np.exp2(data.y) if "pair_weighting" in options else None
+    raw = ExplicitPairs.of(data, **chosen)
+    sizes = {q: raw.weight[data.qid[raw.winner] == q].sum() for q in np.unique(data.qid).tolist()}
+    c = {query: 1.0 / size if size else 0.0 for query, size in sizes.items()}
+    listed = ExplicitPairs.of(data, query_weight=c, **chosen)
+    optimum, _ = listed.optimum(0.2, "hinge")
+    assert dual_value(by_pair(dual, listed, data), listed, 0.2, "hinge") >= optimum * (1 - 1e-8)
+
+
+def test_only_pairs_at_the_kink_have_fractions():
+    data = make_ranking(20, (20, 30), 4, random_state=0, n_levels=3, dtype="float64")
+    dual = dual_matrix(fit(data, 0.5), data.X, data.y, data.qid)
+    alpha = np.concatenate([block.values[block.is_pair] for block in dual])
+    inside = (alpha > 0.0) & (alpha < 0.5)
+    assert 0 < inside.sum() <= 4  # in general position no more than features
+    z = data.X @ dual.beta
+    slack = np.concatenate([(1 - z[b.rows, None] + z[b.columns])[b.is_pair] for b in dual])
+    # A gap of 1e-9 places β within its square root.
+    np.testing.assert_allclose(slack[inside], 0.0, atol=1e-5)
+    assert (slack[alpha == 0.0] < 1e-5).all()
+    assert (slack[alpha == 0.5] > -1e-5).all()
+
+
+def test_without_a_band_the_huber_point_is_left(monkeypatch):
+    data = small(2, n_levels=3)
+    ranker = fit(data, 1.0)
+    problem = Problem.of(data, 1.0, loss="hinge")
+    assert hinge_entries(problem, ranker.coef_, 1e-9).exceptions is not None
+    monkeypatch.setattr("linrank.duals.entries._LISTED", 1)
+    dual = dual_matrix(ranker, data.X, data.y, data.qid)
+    assert dual.entries.exceptions is None
+    listed = ExplicitPairs.of(data)
+    alpha = by_pair(dual, listed, data)
+    assert (alpha >= 0.0).all()
+    assert (alpha <= 1.0).all()
+    assert dual.value == pytest.approx(dual_value(alpha, listed, 1.0, "hinge"))
+    optimum, _ = listed.optimum(1.0, "hinge")
+    assert optimum * (1 - 1e-5) <= dual.value <= optimum * (1 + 1e-9)
+
+
+def test_a_band_is_what_its_definition_says():
+    data = weighted(make_ranking(12, 10, 5, random_state=5, n_levels=3, dtype="float64"), 5)
+    problem = Problem.of(data, 1.0, loss="hinge")
+    w = 3.0 * np.random.default_rng(0).normal(size=5)
+    z = data.queries.gather(data.X @ w)
+    winner, loser, weight = band.list_band(problem.pairs, z, 0.5, 10_000)
+    listed = ExplicitPairs.of(data)
+    near = (np.abs(listed.slacks(w)) <= 0.5) & (listed.weight > 0)
+    order = np.arange(data.n_rows) if data.queries.order is None else data.queries.order
+    got = sorted(zip(order[winner], order[loser], weight, strict=True))
+    assert near.sum() > 10
+    expected = zip(listed.winner[near], listed.loser[near], listed.weight[near], strict=True)
+    assert got == sorted(expected)
+    assert band.list_band(problem.pairs, z, 0.5, int(near.sum()) - 1) is None
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (6, 40)])
+def test_the_box_problem_against_a_generic_solver(shape):
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(0)
+    D, offset = rng.normal(size=shape), rng.normal(size=shape[1])
+    upper = rng.uniform(0.1, 1, shape[0])
+
+    def negative(alpha):
+        w = offset + D.T @ alpha
+        return 0.5 * w @ w - alpha.sum(), D @ w - 1.0
+
+    best = minimize(negative, upper / 2, jac=True, bounds=[(0, u) for u in upper], tol=1e-14)
+    alpha = band.maximize_in_box(D, offset, upper, 1e-12)
+    assert (alpha >= 0).all()
+    assert (alpha <= upper).all()
+    assert negative(alpha)[0] <= best.fun + 1e-9
+    assert negative(alpha)[0] == pytest.approx(best.fun, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:RankSVM did not converge")
+def test_rounding_of_the_last_steps_does_not_reach_alpha():
+    """Integer features, large C: late steps of the interior point once left D at -6e9."""
+    data = small(50, n_levels=4, n_features=20)
+    data = Dataset.of(np.round(2 * data.X), data.y, qid=data.qid)
+    listed = ExplicitPairs.of(data)
+    optimum, _ = listed.optimum(1000.0, "hinge")
+    dual = dual_matrix(fit(data, 1000.0), data)
+    assert dual_value(by_pair(dual, listed, data), listed, 1000.0, "hinge") >= optimum * (1 - 1e-8)

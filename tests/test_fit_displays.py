@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from display_cases import HISTORY
+from dual_values import support_of
 from linrank import (
     ConvergenceDisplay,
     GridDisplay,
     PathDisplay,
     SupportDistributionDisplay,
     make_ranking,
-    support_distribution,
 )
-from linrank.duals import analysis
 from linrank.search.tuning import Tuning
 from papers import FactorizedRankSVM, KernelRankSVMCV, RankSVMCV, SGDRanker, ranksvm_path
 
@@ -37,17 +36,11 @@ def test_convergence_is_measured_from_the_best_bound(ax):
     assert ax.get_yscale() == "log"
     assert "3 iterations" in ax.get_title()
     assert len(ax.get_legend().get_texts()) == 2
+    ConvergenceDisplay(HISTORY | {"gap": [1.0, 1.0, 1.0, 0.0]}).plot(ax)
+    assert all((line.get_ydata() > 0).all() for line in ax.get_lines())  # 0 has no logarithm
     assert ConvergenceDisplay(HISTORY).description == (
         "After 3 iterations the objective is 11.5, certified to be within 0.01 of the optimum."
     )
-
-
-def test_convergence_draws_an_exact_optimum(ax):
-    """A gap of 0 has no logarithm but must not vanish from the picture."""
-    history = {"objective": [2.0, 1.0], "gap": [1.0, 0.0], "seconds": [0.0, 1.0]}
-    ConvergenceDisplay(history).plot(ax)
-    for line in ax.get_lines():
-        assert (line.get_ydata() > 0).all()
 
 
 def test_convergence_without_a_certificate(ax):
@@ -73,8 +66,6 @@ def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["pegasos", "optimum"]
     assert "1,000 steps" in ax.get_title()
-    steps = ConvergenceDisplay({"n_steps": [10, 1000], "objective": [3.0, 2.0]})
-    assert steps.description == "After 1,000 steps the objective is 2."
 
 
 # ---- paths --------------------------------------------------------------------------------------
@@ -144,22 +135,18 @@ def test_grid_is_a_map_of_the_means_with_the_choice_marked(ax):
     ]
 
 
-def test_grid_writes_numbers_where_there_is_room(ax):
-    searched(20, 20).plot(ax)
+@pytest.mark.parametrize("display", [searched(20, 20), searched(numbers=False)])
+def test_grid_writes_numbers_where_there_is_room(ax, display):
+    display.plot(ax)
     assert len(ax.texts) == 0
-    other = Figure().subplots()
-    searched(numbers=False).plot(other)
-    assert len(other.texts) == 0
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_grid_of_an_estimator(ax):
     data = make_ranking(n_queries=8, n_features=3, random_state=0)
-    ranker = KernelRankSVMCV(
-        Cs=[0.1, 1.0, 10.0], gammas=[0.01, 0.1, 1.0], cv=2, scoring="map", random_state=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        ranker.fit(data.X, data.y, qid=data.qid)
+    grid = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.01, 0.1, 1.0]}
+    ranker = KernelRankSVMCV(**grid, cv=2, scoring="map", random_state=0)
+    ranker.fit(data.X, data.y, qid=data.qid)
     GridDisplay.from_estimator(ranker).plot(ax)
     (mark,) = ax.get_lines()
     assert ranker.Cs_[int(mark.get_xdata()[0])] == ranker.C_
@@ -174,7 +161,7 @@ def test_grid_of_an_estimator(ax):
 def found():
     rng = np.random.default_rng(0)
     y, scores = rng.integers(0, 6, 30), rng.normal(size=30)
-    return support_distribution({"C": 10.0}, scores=scores, y=y)
+    return support_of(scores, y, C=10.0)
 
 
 def test_every_pair_is_a_point_and_the_closest_are_marked(ax, found):
@@ -190,16 +177,13 @@ def test_every_pair_is_a_point_and_the_closest_are_marked(ax, found):
     assert f"{len(found.alpha)} pairs, C = 10: " in ax.get_title().replace("\n", " ")
 
 
-def test_means_by_difference_where_pairs_are_many(ax, found, monkeypatch):
-    monkeypatch.setattr(analysis, "_LISTED", 10)
-    rng = np.random.default_rng(0)
-    y, scores = rng.integers(0, 6, 30), rng.normal(size=30)
-    summed = support_distribution({"C": 10.0}, scores=scores, y=y)
-    SupportDistributionDisplay(summed).plot(ax)
-    means, near = ax.get_lines()
-    np.testing.assert_array_equal(means.get_xdata(), found.difference)
-    np.testing.assert_allclose(means.get_ydata(), found.mean_alpha)
-    np.testing.assert_array_equal(near.get_xdata(), [1])
-    other = Figure().subplots()
-    SupportDistributionDisplay(found, by_difference=True).plot(other)
-    np.testing.assert_allclose(other.get_lines()[0].get_ydata(), found.mean_alpha)
+def test_means_by_difference_where_pairs_are_many(ax, found):
+    for display in (
+        SupportDistributionDisplay(replace(found, rows=None, alpha=None)),
+        SupportDistributionDisplay(found, by_difference=True),
+    ):
+        ax.clear()
+        means, near = display.plot(ax).ax_.get_lines()
+        np.testing.assert_array_equal(means.get_xdata(), found.difference)
+        np.testing.assert_allclose(means.get_ydata(), found.mean_alpha)
+        np.testing.assert_array_equal(near.get_xdata(), [1])

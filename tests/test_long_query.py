@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,7 +11,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.losses.base import Hinge, Huber, SquaredHinge
 from linrank.pairs import Pairs
-from linrank.ranksvm.train import sample_queries, train
+from linrank.ranksvm.train import train
 
 N = _core.LONG_QUERY + 1000
 LOSSES = {
@@ -105,48 +102,3 @@ def one_query(n, n_levels, seed=0):
     X = rng.standard_normal((n, 4), dtype=np.float32)
     signal = X @ np.float32([1, 0.5, -0.3, 0.1]) + rng.standard_normal(n, dtype=np.float32)
     return Dataset.of(X, np.floor(np.clip(signal + 4, 0, 7.99) * (n_levels / 8)))
-
-
-def test_rows_of_a_long_query_are_drawn_evenly_from_each_level():
-    rng = np.random.default_rng(0)
-    labels = np.minimum(rng.geometric(0.5, N), 6)
-    queries = Queries.of(labels)
-    _, positions, weight = sample_queries(queries, 6000, seed=1)
-    assert (np.diff(positions) > 0).all()
-    sizes, drawn = np.bincount(labels), np.bincount(labels[positions], minlength=7)
-    assert (drawn == np.minimum(sizes, 1000)).all()
-    assert_allclose(np.bincount(labels[positions], weights=weight, minlength=7), sizes)
-    spread = np.diff(positions[labels[positions] == 1])
-    assert spread.max() <= 4 * N / 1000  # no stretch of the rows is left out
-    other = sample_queries(queries, 6000, seed=2)[1]
-    assert not np.array_equal(positions, other)
-
-
-GIANT = """
-import resource
-import numpy as np
-from linrank.data.dataset import Dataset
-from linrank.ranksvm.train import train
-n = 10_000_000
-rng = np.random.default_rng(0)
-X = rng.standard_normal((n, 4), dtype=np.float32)
-y = X @ np.float32([1, .5, -.3, .1]) + rng.standard_normal(n, dtype=np.float32)
-data = Dataset.of(X, np.floor(12_500 * np.clip(y + 4, 0, 7.9999)).astype(np.float64))
-status = open("/proc/self/status").read().split()
-before = int(status[status.index("VmRSS:") + 1])
-fit = train(data, C=1e3 / data.queries.n_pairs)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-n_levels = int(data.queries.n_levels[0])
-print(n_levels, fit.converged, fit.gap / fit.value, 1024 * (after - before) / n)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_ten_million_rows_and_a_hundred_thousand_levels():
-    done = subprocess.run([sys.executable, "-c", GIANT], capture_output=True, text=True, check=True)
-    n_levels, converged, gap, bytes_a_row = done.stdout.split()
-    assert int(n_levels) > 90_000
-    assert converged == "True"
-    assert float(gap) < 1e-3
-    assert float(bytes_a_row) < 120  # fifteen times the scores

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import linrank
 import reference
 from hypothesis_profiles import examples
+from linrank import concordance_index
 from linrank.metrics import convention, evaluate, parse, rank_within_queries
 
 RULES = ("stable", "average", "pessimistic", "docid")
@@ -36,60 +37,30 @@ def scored_queries(draw, max_queries=4, max_rows=6, lowest=0, highest=4):
 def definition(name, y, s, ties, docid, y_max):
     """The metric of one query by `reference`, NaN where it is 0/0."""
     m = parse(name)
-    on = partial(reference.expected, y=y, s=s, ties=ties, docid=docid)
-    return {
-        "ndcg": lambda: on(
-            lambda r: reference.ndcg(r, m.k, m.gain or "exponential", m.discount or "standard")
-        ),
-        "mean_ndcg": lambda: on(
-            lambda r: reference.mean_ndcg(r, m.gain or "exponential", m.discount or "standard")
-        ),
-        "map": lambda: on(lambda r: reference.average_precision(r, m.k, m.rel or 1.0)),
-        "p": lambda: on(lambda r: reference.precision(r, m.k, m.rel or 1.0)),
-        "recall": lambda: on(lambda r: reference.recall(r, m.k, m.rel or 1.0)),
-        "mrr": lambda: on(lambda r: reference.reciprocal_rank(r, m.k, m.rel or 1.0)),
-        "err": lambda: on(lambda r: reference.err(r, m.y_max or y_max, m.k)),
-        "auc": lambda: reference.auc(y, s, m.rel or 1.0),
-        "success": lambda: on(lambda r: reference.success(r, m.k, m.rel or 1.0)),
-        "rbp": lambda: on(
-            lambda r: reference.rank_biased_precision(
-                r, m.k, 0.8 if m.p is None else m.p, m.rel or 1.0
-            )
-        ),
-        "kendall_tau": lambda: reference.kendall_tau(y, s),
-    }[m.name]()
+    k, rel = getattr(m, "k", None), getattr(m, "rel", None) or 1.0
+    if m.name in ("auc", "kendall_tau"):
+        return reference.auc(y, s, rel) if m.name == "auc" else reference.kendall_tau(y, s)
+    if m.name in ("ndcg", "mean_ndcg"):
+        options = (m.gain or "exponential", m.discount or "standard")
+        options = (k, *options) if m.name == "ndcg" else options
+    else:
+        p = 0.8 if getattr(m, "p", None) is None else m.p
+        options = {"err": lambda: (m.y_max or y_max, k), "rbp": lambda: (k, p, rel)}
+        options = options.get(m.name, lambda: (k, rel))()
+    of_list = getattr(reference, DEFINITIONS.get(m.name, m.name))
+    return reference.expected(lambda r: of_list(r, *options), y, s, ties, docid)
 
 
+DEFINITIONS = {
+    **{"map": "average_precision", "mrr": "reciprocal_rank", "p": "precision"},
+    "rbp": "rank_biased_precision",
+}
 NAMES = [
-    "ndcg",
-    "ndcg@1",
-    "ndcg@3",
-    "ndcg@10",
-    "ndcg(gain=linear)@4",
-    "ndcg(discount=letor)@5",
-    "mean_ndcg",
-    "mean_ndcg(gain=linear, discount=letor)",
-    "map",
-    "map@3",
-    "map(rel=2)",
-    "p@1",
-    "p@4",
-    "p(rel=3)@8",
-    "recall@2",
-    "recall(rel=2)@3",
-    "mrr",
-    "mrr(rel=3)@2",
-    "err",
-    "err@3",
-    "err(y_max=6)@5",
-    "auc",
-    "auc(rel=2)",
-    "success@1",
-    "success(rel=3)@3",
-    "rbp",
-    "rbp(p=0)",
-    "rbp(p=0.95, rel=2)@3",
-    "kendall_tau",
+    *("ndcg", "ndcg@1", "ndcg@3", "ndcg@10", "ndcg(gain=linear)@4", "ndcg(discount=letor)@5"),
+    *("mean_ndcg", "mean_ndcg(gain=linear, discount=letor)", "map", "map@3", "map(rel=2)"),
+    *("p@1", "p@4", "p(rel=3)@8", "recall@2", "recall(rel=2)@3", "mrr", "mrr(rel=3)@2"),
+    *("err", "err@3", "err(y_max=6)@5", "auc", "auc(rel=2)", "success@1", "success(rel=3)@3"),
+    *("rbp", "rbp(p=0)", "rbp(p=0.95, rel=2)@3", "kendall_tau"),
 ]
 
 
@@ -167,14 +138,10 @@ def test_shares_of_pairs_equal_definition(case):
             assert_allclose(values, [BY_QUERY[measure](y[r], s[r]) for r in rows], rtol=1e-13)
 
 
-def random_case(n_rows, n_queries, seed=0, n_levels=5, decimals=1):
-    rng = np.random.default_rng(seed)
-    qid = rng.integers(0, n_queries, n_rows)
-    return (
-        rng.integers(0, n_levels, n_rows).astype(float),
-        rng.normal(size=n_rows).round(decimals),
-        qid,
-    )
+def random_case(n_rows, n_queries, decimals=1):
+    rng = np.random.default_rng(0)
+    qid, y = rng.integers(0, n_queries, n_rows), rng.integers(0, 5, n_rows).astype(float)
+    return y, rng.normal(size=n_rows).round(decimals), qid
 
 
 def test_threads_and_row_order_change_nothing():
@@ -200,12 +167,9 @@ def test_exponential_gain_does_not_overflow(y_max):
     d = Fraction(1 / math.log2(3))
     expected = (gains[0] + gains[1] * d) / (gains[2] + gains[1] * d)
     assert_allclose(evaluate(y, [3, 2, 1], metrics="ndcg@2")["ndcg@2"], float(expected), rtol=1e-14)
-
-
-def test_small_real_gains_do_not_cancel():
-    """2^y - 1 = y ln 2 + ... for tiny y: the ratio of the gains is the ratio of the labels."""
-    got = evaluate([1e-18, 3e-18], [2, 1], metrics="ndcg@1")["ndcg@1"]
-    assert_allclose(got, 1 / 3, rtol=1e-14)
+    # 2^y - 1 = y ln 2 + ... for tiny y: the ratio of the gains is the ratio of the labels.
+    tiny = evaluate([1e-18, 3e-18], [2, 1], metrics="ndcg@1")["ndcg@1"]
+    assert_allclose(tiny, 1 / 3, rtol=1e-14)
 
 
 def test_perfect_ranking_is_exactly_one():
@@ -213,19 +177,6 @@ def test_perfect_ranking_is_exactly_one():
     names = ["ndcg", "ndcg@7", "mean_ndcg", "map", "auc", "pairwise_accuracy"]
     result = evaluate(y, y, qid=qid, metrics=names)
     assert [result[name] for name in names] == [1.0] * len(names)
-
-
-def test_err_check_value():
-    """Labels (3, 0, 2, 1) from the top with y_max = 4."""
-    got = evaluate([3, 0, 2, 1], [4, 3, 2, 1], metrics="err(y_max=4)")["err(y_max=4)"]
-    assert_allclose(got, 0.479797363, atol=5e-10)
-    assert evaluate([3, 0, 2, 1], [4, 3, 2, 1], metrics="err")["err"] > got  # y_max 3 by the labels
-
-
-def test_err_grade_is_global():
-    """The highest grade is that of all queries: a query of ones is not a query of fours."""
-    result = evaluate([1, 0, 4, 0], [2, 1, 2, 1], qid=[0, 0, 1, 1], metrics="err")
-    assert_array_equal(result.per_query["err"], [1 / 16, 15 / 16])
 
 
 def test_missing_document_ids_are_row_numbers():
@@ -238,8 +189,7 @@ def test_missing_document_ids_are_row_numbers():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["ndcg@5", "mean_ndcg", "map", "recall@2", "p@2", "mrr", "err", "rbp", "success@2"],
+    "name", ["ndcg@5", "mean_ndcg", "map", "recall@2", "p@2", "mrr", "err", "rbp", "success@2"]
 )
 def test_empty_rules(name):
     """A query of zeros next to a perfect one: 0, 1 or absent where it is 0/0, 0 or absent else."""
@@ -262,24 +212,11 @@ def test_one_query_of_many_rows_is_not_quadratic():
     """10^6 rows with all labels distinct: 5·10^11 pairs, exactly counted."""
     n = 1_000_000
     y = np.arange(n, dtype=float)
-    result = evaluate(y, -y, metrics="pairwise_accuracy")
-    assert result.pairs.totals() == (0, n * (n - 1) // 2, 0)
-    assert (
-        evaluate(y, np.zeros(n), metrics="pairwise_accuracy").pairs.totals()[2] == n * (n - 1) // 2
-    )
+    for scores, counts in ((-y, (0, n * (n - 1) // 2, 0)), (0 * y, (0, 0, n * (n - 1) // 2))):
+        assert evaluate(y, scores, metrics="pairwise_accuracy").pairs.totals() == counts
 
 
 # ---- ranks ------------------------------------------------------------------------------------
-
-
-@given(case=scored_queries(max_rows=30))
-def test_ranks_equal_definition(case):
-    """rank = 1 + rows of the query with a higher score, or with the same score further up."""
-    _, s, qid, _ = case
-    i = np.arange(len(s))
-    ahead = (s[None, :] > s[:, None]) | ((s[None, :] == s[:, None]) & (i[None, :] < i[:, None]))
-    truth = 1 + np.sum(ahead & (qid[None, :] == qid[:, None]), axis=1)
-    assert_array_equal(rank_within_queries(s, qid), truth)
 
 
 def test_ranks_reject_nan_and_wrong_lengths():
@@ -289,11 +226,6 @@ def test_ranks_reject_nan_and_wrong_lengths():
         rank_within_queries([1.0, 2.0], [1])
     _, s, qid = random_case(50_000, 40, decimals=2)
     assert_array_equal(rank_within_queries(s, qid, n_jobs=1), rank_within_queries(s, qid, n_jobs=3))
-
-
-def test_a_result_is_shown_in_one_line():
-    result = evaluate([1, 0, 1], [3, 2, 1], qid=[1, 1, 2], metrics=["map", "p@2"])
-    assert repr(result) == "<Evaluation {'map': 1, 'p@2': 0.5}, 2 queries, linrank>"
 
 
 def test_the_foot_of_a_table_says_that_short_queries_count_nothing():
@@ -339,17 +271,6 @@ def test_domination_errors_equal_definition(case):
                 assert_array_equal(result.per_query[name], values)
 
 
-def test_the_example_of_the_thesis():
-    """Wanted 1 > 2 > 3 > 4 > 5; Figure 1 counts a row on the wrong side of any below it."""
-    y = [5, 4, 3, 2, 1]
-    assert evaluate(y, y, metrics="domination_error")["domination_error"] == 0.0
-    result = evaluate(y, [4, 5, 3, 1, 2], metrics=["domination_error", "dominated_error"])
-    assert dict(result) == {"domination_error": 2 / 4, "dominated_error": 2 / 4}
-    # One bad row at the top spoils all that should dominate it, and is itself one dominated row.
-    result = evaluate(y, [4, 3, 2, 1, 9], metrics=["domination_error", "dominated_error"])
-    assert dict(result) == {"domination_error": 1.0, "dominated_error": 1 / 4}
-
-
 def test_err_of_a_long_tied_group_ends():
     """All orders of 300,000 tied rows: nobody looks further than some thousand of them."""
     y = np.zeros(300_000)
@@ -359,3 +280,142 @@ def test_err_of_a_long_tied_group_ends():
     chance = 0.05 * 0.5
     i = np.arange(1, 5000)
     assert alone == pytest.approx(float(np.sum(chance * (1 - chance) ** (i - 1) / i)), rel=1e-4)
+
+
+# ---- the order behind all measures --------------------------------------------------------------
+
+
+# Scores that crowd in one bucket, differ in the last bit, are equal or infinite, and smooth ones.
+EDGES = [0.0, -0.0, 1.0, 1 + 2**-52, 1 + 2**-40, -1e308, 1e308, 5e-324, -5e-324, np.inf, -np.inf]
+SCORES = st.one_of(
+    st.lists(st.sampled_from(EDGES), min_size=1, max_size=60),
+    st.lists(st.floats(allow_nan=False), min_size=1, max_size=60),
+    st.lists(st.floats(-1, 1), min_size=1, max_size=300),
+)
+
+
+@given(SCORES)
+def test_ranks_are_those_of_a_stable_sort(scores):
+    expected = np.empty(len(scores), dtype=int)
+    expected[sorted(range(len(scores)), key=lambda i: -scores[i])] = np.arange(1, len(scores) + 1)
+    assert rank_within_queries(scores).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n", [1, 2, 95, 8191, 8192, 20_000])
+@pytest.mark.parametrize("kind", ["smooth", "crowded", "tied"])
+def test_ranks_of_long_queries(n, kind):
+    rng = np.random.default_rng(n)
+    scores = rng.normal(size=n)
+    if kind == "crowded":  # all but one in the first bucket
+        scores = np.append(rng.random(n - 1), 1e12)
+    elif kind == "tied":
+        scores = rng.integers(0, 3, n).astype(float)
+    expected = np.empty(n, dtype=int)
+    expected[np.argsort(-scores, kind="stable")] = np.arange(1, n + 1)
+    assert rank_within_queries(scores).tolist() == expected.tolist()
+
+
+def test_relevance_of_negative_labels_is_that_of_the_label():
+    y, scores = [-3.0, -1.0, 0.0], [3.0, 2.0, 1.0]
+    result = evaluate(y, scores, metrics="p(rel=-2)@3", convention="trec_eval")
+    assert result["p(rel=-2)@3"] == pytest.approx(2 / 3)
+
+
+def test_err_counts_a_query_whose_chances_underflow():
+    rules = convention("linrank", empty="skip")
+    result = evaluate([3, 0, 0, 0, 1e15], [1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3], metrics="err",
+                      convention=rules)  # fmt: skip
+    assert result.per_query["err"].tolist()[:1] == [0.0]
+    assert math.isnan(result.per_query["err"][1]), "no label above 0: left out"
+
+
+def test_linear_gains_near_the_end_of_the_range():
+    big = 1.7e308
+    result = evaluate([big, big, 0.0], [1, 3, 2], metrics="ndcg(gain=linear)")
+    expected = evaluate([1, 1, 0], [1, 3, 2], metrics="ndcg(gain=linear)")
+    assert result["ndcg(gain=linear)"] == pytest.approx(expected["ndcg(gain=linear)"], rel=1e-15)
+
+
+# ---- concordance of censored times --------------------------------------------------------------
+
+
+@st.composite
+def times(draw, most=40):
+    """(event, time, risk, qid): equal times and risks, some within a tolerance of each other."""
+    n = draw(st.integers(1, most))
+    lists = lambda values: draw(st.lists(values, min_size=n, max_size=n))  # noqa: E731
+    risk = np.array(lists(st.integers(0, 12))) / 4 + np.array(lists(st.sampled_from([0, 1e-9])))
+    return (
+        np.array(lists(st.booleans())),
+        np.array(lists(st.integers(1, 8)), dtype=float),
+        risk,
+        np.array(lists(st.integers(0, 2))),
+    )
+
+
+@examples(200)
+@given(times(), st.sampled_from([0.0, 1e-8, 0.25, 0.3, 10.0]))
+def test_counts_equal_the_definition(case, tolerance):
+    event, time, risk, qid = case
+    got = concordance_index(event, time, risk, qid=qid, tied_tol=tolerance)
+    truth = np.sum(
+        [
+            reference.censored_counts(event[qid == q], time[qid == q], risk[qid == q], tolerance)
+            for q in np.unique(qid)
+        ],
+        axis=0,
+    )
+    assert [got.concordant, got.discordant, got.tied, got.tied_time] == truth.tolist()
+    n = got.n_pairs
+    value = (got.concordant + got.tied / 2) / n if n else math.nan
+    assert_allclose([got.value, float(got)], value, rtol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scikit_survival(seed):
+    metrics = pytest.importorskip("sksurv.metrics")
+    rng = np.random.default_rng(seed)
+    n = 400
+    event = rng.random(n) < (0.2, 0.5, 1.0)[seed % 3]
+    time = rng.exponential(10, n).round(seed)
+    risk = (-time + 20 * rng.normal(size=n)).round(1) + rng.choice([0, 1e-9, 3e-8], n)
+    value, *counts = metrics.concordance_index_censored(event, time, risk)
+    got = concordance_index(event, time, risk)
+    assert [got.concordant, got.discordant, got.tied, got.tied_time] == counts
+    assert got.value == value
+
+
+def test_without_censoring_it_is_the_measure():
+    """All events seen: times are labels, and an early event has a high score."""
+    rng = np.random.default_rng(0)
+    y, s, qid = rng.integers(0, 9, 300), rng.normal(size=300).round(1), rng.integers(0, 7, 300)
+    got = concordance_index(np.ones(300, bool), y, -s, qid=qid, tied_tol=0.0)
+    measured = linrank.evaluate(y, s, qid=qid, metrics="concordance_index")
+    assert got.value == measured["concordance_index"]
+    assert (got.concordant, got.discordant, got.tied) == measured.pairs.totals()
+
+
+def test_no_comparable_pair():
+    assert math.isnan(concordance_index([False, False], [1, 2], [1, 2]).value)
+    assert math.isnan(concordance_index([True], [1], [1]).value)
+    assert math.isnan(concordance_index([True, True], [1, 2], [1, 2], qid=["a", "b"]).value)
+
+
+@pytest.mark.parametrize(
+    ("event", "time", "scores", "options", "message"),
+    [
+        ([1.0, 2.5], [True, False], [1, 2], {}, "event must hold True .* comes before time"),
+        ([True], [1, 2], [1, 2], {}, r"one boolean for each of the 2 rows of time, got shape \(1,"),
+        ([True, False], [1, 2], [1], {}, "time has 2 rows but scores has 1"),
+        ([True, False], [1, math.nan], [1, 2], {}, "Input time contains NaN at row 1"),
+        ([True, False], [1, 2], [math.inf, 2], {}, "Input scores contains infinity .* at row 0"),
+        ([True, False], [[1, 2]], [1, 2], {}, "time should be a 1d array, got an array of shape"),
+        ([], [], [], {}, "time is empty"),
+        ([True, False], ["a", "b"], [1, 2], {}, "time has dtype <U1, which is not numeric"),
+        ([True, False], [1, 2], [1, 2], {"tied_tol": -1}, "tied_tol must be a finite number >= 0"),
+        ([True, False], [1, 2], [1, 2], {"qid": [1]}, "qid has 1 elements"),
+    ],
+)
+def test_bad_input(event, time, scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        concordance_index(event, time, scores, **options)

@@ -10,14 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank import (
     DominationRanker,
-    DominationRankerCV,
     FactorizedRankSVM,
     KernelRankSVMCV,
     RankSVM,
     RankSVMCV,
     RegularizedRankSVM,
     SGDRanker,
-    SGDRankerCV,
     evaluate,
     make_ranking,
 )
@@ -28,16 +26,12 @@ pt = pytest.importorskip("pyterrier")
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # PyTerrier's own
 
 RANKERS = [
-    RankSVM(C=0.1),
     RankSVM(C=0.1, early_stopping=True),
-    RankSVM(C=0.1, scale="standard"),
     SGDRanker(random_state=0, n_steps=3000),
     DominationRanker(),
     FactorizedRankSVM(random_state=0, max_iter=5),
     RegularizedRankSVM(max_iter=5),
     RankSVMCV(),
-    SGDRankerCV(random_state=0, n_steps=3000),
-    DominationRankerCV(n_alphas=5),
     KernelRankSVMCV(Cs=[0.1, 1.0], gammas=[0.1], random_state=0),
 ]
 
@@ -78,41 +72,6 @@ def test_form_ltr(data, frames, ranker):
     assert learnt["pairwise_accuracy"] > 0.6
 
 
-def test_the_model_is_that_of_ids(data, frames):
-    training, validation, qrels = frames
-    ranker = RankSVM(C=0.1, tol=1e-10)
-    pt.ltr.apply_learned_model(ranker, form="ltr").fit(training, qrels, validation, qrels)
-    own = data.select(data.qid < 16)
-    expected = RankSVM(C=0.1, tol=1e-10).fit(own.X, own.y, qid=own.qid)
-    assert_allclose(ranker.coef_, expected.coef_, rtol=1e-5, atol=1e-7)
-    assert len(ranker.history_["val_ndcg@10"]) == ranker.n_iter_ + 1
-
-
-def test_the_choice_is_made_on_the_validation_topics(data, frames):
-    training, validation, qrels = frames
-    ranker = RankSVMCV(Cs=[1e-3, 1e-1, 1e1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # at the end of the grid
-        pt.ltr.apply_learned_model(ranker, form="ltr").fit(training, qrels, validation, qrels)
-        held_out, own = data.select(data.qid >= 16), data.select(data.qid < 16)
-        expected = RankSVMCV(Cs=[1e-3, 1e-1, 1e1], cv=(held_out.X, held_out.y, held_out.qid))
-        expected.fit(own.X, own.y, qid=own.qid)
-    assert ranker.scores_.shape == (1, 3)
-    assert_allclose(ranker.scores_, expected.scores_)
-    assert ranker.C_ == expected.C_
-
-
-def test_a_pipeline_of_features(data, frames):
-    """Ablation and selection of features of PyTerrier come before the learner."""
-    training, validation, qrels = frames
-    ranker = RankSVM(C=0.1)
-    pipeline = pt.ltr.keep_features([0, 2]) >> pt.ltr.apply_learned_model(ranker, form="ltr")
-    pipeline.fit(training, qrels, validation, qrels)
-    assert ranker.coef_.shape == (2,)
-    scores = pipeline.transform(validation)["score"]
-    assert_allclose(scores, data.select(data.qid >= 16).X[:, [0, 2]] @ ranker.coef_, rtol=1e-5)
-
-
 def test_scaling_by_query_needs_what_pyterrier_does_not_pass(frames):
     training, validation, qrels = frames
     pipeline = pt.ltr.apply_learned_model(RankSVM(scale="query"), form="ltr")
@@ -122,39 +81,6 @@ def test_scaling_by_query_needs_what_pyterrier_does_not_pass(frames):
 
 
 # ---- the same arguments by hand -----------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore:the best C")
-def test_validation_data_takes_the_place_of_folds(data):
-    train, held_out = data.select(data.qid < 16), data.select(data.qid >= 16)
-    sizes = [np.unique(part.qid, return_counts=True)[1] for part in (train, held_out)]
-    grid = {"Cs": [1e-2, 1e-1, 1.0]}
-    by_tuple = RankSVMCV(cv=(held_out.X, held_out.y, held_out.qid), **grid)
-    scores = by_tuple.fit(train.X, train.y, qid=train.qid).scores_
-    pair = (held_out.X, held_out.y)
-    for given in (
-        {"eval_set": [pair], "eval_group": [sizes[1]]},
-        {"eval_set": pair, "eval_qid": held_out.qid},
-        {"eval_set": [(train.X, train.y), pair], "eval_group": sizes},
-    ):
-        found = RankSVMCV(**grid).fit(train.X, train.y, group=sizes[0], **given)
-        assert_array_equal(found.scores_, scores)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"eval_qid": [1, 2]}, "eval_qid is given without eval_set"),
-        ({"eval_group": [2]}, "eval_group is given without eval_set"),
-        ({"eval_set": []}, "eval_set is empty"),
-        ({"eval_set": [([[1.0], [2.0]], [0, 1])], "eval_group": [[3]]}, "group"),
-        ({"eval_set": [([[1.0]] * 2, [0, 1])], "eval_group": [[2]], "eval_qid": [[1, 1]]}, "both"),
-        ({"eval_set": [([[1.0]], [0])] * 2, "eval_qid": [[1]]}, "1 entries for 2 pairs"),
-    ],
-)
-def test_validation_data_that_does_not_fit_together(given, message):
-    with pytest.raises(ValueError, match=message):
-        RankSVMCV().fit([[1.0], [2.0]], [0, 1], qid=[1, 1], **given)
 
 
 def test_folds_and_validation_data_are_too_much():

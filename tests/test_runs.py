@@ -1,8 +1,9 @@
-"""Runs judged by qrels: number by number against trec_eval, and what it leaves open."""
+"""Runs judged by qrels, number by number against trec_eval; labels from qrels."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reference
 from hypothesis_profiles import examples
 from linrank import Qrels, Run, evaluate, evaluate_run, load_qrels, load_run
+from linrank.data.dataset import Dataset
+from linrank.data.words import Comments, Words
+from linrank.io.trec import label_by_qrels
 from linrank.metrics import convention
-from linrank.metrics.runs import JudgedRun
 
 TREC_NAMES = {
     "map": "map",
@@ -89,66 +92,60 @@ def test_complete_counts_what_nobody_found():
 @given(data=st.data())
 def test_every_measure_equals_its_definition(ties, data):
     """A list that ends, and rows behind it that count among those to be found."""
-    n_listed, n_missed = data.draw(st.integers(0, 6)), data.draw(st.integers(0, 4))
-    grade, score = st.integers(0, 3), st.integers(0, 3)
-    listed = [float(data.draw(grade)) for _ in range(n_listed)]
-    missed = [float(data.draw(grade)) for _ in range(n_missed)]
-    scores = [float(data.draw(score)) for _ in range(n_listed)]
-    qrels = {"q": {f"d{i}": g for i, g in enumerate(listed + missed)}, "other": {"x": 3}}
-    run = {"q": {f"d{i}": s for i, s in enumerate(scores)}, "other": {"x": 1}}
+    grades, scores = st.integers(0, 3).map(float), st.integers(0, 3).map(float)
+    listed = data.draw(st.lists(st.tuples(grades, scores), max_size=6))
+    missed = data.draw(st.lists(grades, max_size=4))
+    y, s = np.array(listed).reshape(-1, 2).T
+    everything = np.array([*y, *missed] or [0.0])
+    bottom = np.array([*s, *[-1.0] * (len(everything) - len(s))])
     k = data.draw(st.sampled_from([1, 2, 3, 7]))
     names = ["ndcg", f"ndcg@{k}", "mean_ndcg", "map", f"map@{k}", f"p@{k}", f"recall@{k}", "mrr"]
     names += [f"success@{k}", "rbp", "err", "auc", "pairwise_accuracy", "kendall_tau"]
     result = evaluate_run(
-        qrels if listed or missed else {"q": {"d0": 0}, "other": {"x": 3}},
-        run,
+        {"q": {f"d{i}": g for i, g in enumerate(everything)}, "other": {"x": 3}},
+        {"q": {f"d{i}": x for i, x in enumerate(s)}, "other": {"x": 1}},
         metrics=names,
         convention=convention("linrank", ties=ties),
         complete=True,
     )
-    values = {name: result.per_query[name][0] for name in names}
-    everything = np.array(listed + missed or [0.0])
-    bottom = np.array(scores + [-1.0] * (len(everything) - n_listed))
     relevant = int((everything >= 1).sum())
 
-    def on_list(measure):
+    def on_list(measure, *options):
         """Expectation of a function of the labels on the list, over the orders of ties."""
         if not listed:
-            return measure(np.array([]))
-        return reference.expected(measure, np.array(listed), np.array(scores), ties)
-
-    def dcg(labels, m):
-        return reference.dcg(labels, m, "exponential", "standard")
+            return measure(np.array([]), *options)
+        return reference.expected(lambda r: measure(r, *options), y, s, ties)
 
     def ndcg(m):
-        best = dcg(sorted(everything, reverse=True), m)
-        return on_list(lambda r: dcg(r, m)) / best if best else 0.0
+        options = m, "exponential", "standard"
+        best = reference.dcg(sorted(everything, reverse=True), *options)
+        return on_list(reference.dcg, *options) / best if best else 0.0
+
+    def precisions(r, depth):
+        ap = reference.average_precision(r, depth)
+        return 0.0 if math.isnan(ap) else ap * sum(r >= 1)
 
     hits = on_list(lambda r: sum(r[:k] >= 1))
+    c, d, t = reference.pair_counts(everything, bottom)
     truth = {
         "ndcg": ndcg(None),
         f"ndcg@{k}": ndcg(k),
         "mean_ndcg": np.mean([ndcg(m) for m in range(1, len(everything) + 1)]),
+        "map": on_list(precisions, None) / relevant if relevant else 0.0,
+        f"map@{k}": on_list(precisions, k) / relevant if relevant else 0.0,
         f"p@{k}": hits / k,
         f"recall@{k}": hits / relevant if relevant else 0.0,
-        "mrr": on_list(lambda r: reference.reciprocal_rank(r)),
-        f"success@{k}": on_list(lambda r: reference.success(r, k)),
-        "rbp": on_list(lambda r: reference.rank_biased_precision(r)),
-        "err": on_list(lambda r: reference.err(r, 3.0)),
+        "mrr": on_list(reference.reciprocal_rank),
+        f"success@{k}": on_list(reference.success, k),
+        "rbp": on_list(reference.rank_biased_precision),
+        "err": on_list(reference.err, 3.0),
         "auc": reference.auc(everything, bottom),
+        "pairwise_accuracy": c / (c + d + t) if c + d + t else math.nan,
         "kendall_tau": reference.kendall_tau(everything, bottom),
     }
-    for name, depth in (("map", None), (f"map@{k}", k)):
-
-        def precisions(r, depth=depth):
-            ap = reference.average_precision(r, depth)
-            return 0.0 if math.isnan(ap) else ap * sum(r >= 1)
-
-        truth[name] = on_list(precisions) / relevant if relevant else 0.0
-    c, d, t = reference.pair_counts(everything, bottom)
-    truth["pairwise_accuracy"] = c / (c + d + t) if c + d + t else math.nan
     for name in names:
-        assert_allclose(values[name], truth[name], rtol=1e-12, atol=1e-15, err_msg=name)
+        found = result.per_query[name][0]
+        assert_allclose(found, truth[name], rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 def test_everything_judged_and_retrieved_is_evaluate():
@@ -162,23 +159,17 @@ def test_everything_judged_and_retrieved_is_evaluate():
     names = ["ndcg@10", "map", "err", "pairwise_accuracy", "domination_error", "auc", "gamma"]
     for chosen in ("trec_eval", "sklearn"):
         run = Run.of(qid[mixed], docid[mixed], s[mixed])
-        got = evaluate_run(Qrels.of(qid, docid, y), run, metrics=names, convention=chosen)
+        got, three = (
+            evaluate_run(Qrels.of(qid, docid, y), run, metrics=names, convention=chosen, n_jobs=j)
+            for j in (1, 3)
+        )
+        assert dict(got) == dict(three)
         expected = evaluate(y, s, qid=qid, docid=docid, metrics=names, convention=chosen)
         assert got.query_ids.tolist() == [str(q) for q in expected.query_ids]
         for name in names:
             assert_allclose(got.per_query[name], expected.per_query[name], rtol=1e-13)
             assert_allclose(got[name], expected[name], rtol=1e-13)
         assert got.pairs.totals() == expected.pairs.totals()
-
-
-def test_threads_change_no_bit():
-    rng = np.random.default_rng(6)
-    n = 40_000
-    qid, docid = rng.integers(0, 50, n), np.arange(n).astype(str)
-    qrels = Qrels.of(qid[::2], docid[::2], rng.integers(0, 3, n // 2))
-    run = Run.of(qid, docid, rng.normal(size=n).round(2))
-    one, three = (evaluate_run(qrels, run, n_jobs=j) for j in (1, 3))
-    assert dict(one) == dict(three)
 
 
 def test_ids_are_compared_as_bytes():
@@ -199,13 +190,6 @@ def test_files_objects_and_mappings_are_the_same(tmp_path):
     assert dict(by_path) == dict(evaluate_run(qrels, run))
     assert dict(by_path) == dict(evaluate_run({1: {"a": 1, "b": 2}}, {1: {"b": 0.5, "c": 0.25}}))
     assert by_path["map"] == 0.5
-
-
-def test_what_was_left_out_is_counted():
-    judged = JudgedRun({"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}, {"a": {"x": 1}, "d": {}})
-    assert (judged.n_not_judged, judged.n_not_retrieved) == (0, 2)  # d has no line: it is not there
-    judged = JudgedRun({"a": {"x": 1}}, {"a": {"x": 1}, "d": {"y": 1}})
-    assert (judged.n_not_judged, judged.n_not_retrieved) == (1, 0)
 
 
 # ---- bad input --------------------------------------------------------------------------------
@@ -234,5 +218,72 @@ def test_wrong_types():
         evaluate_run({"q": {"d": 1}}, [1, 2])
     with pytest.raises(TypeError, match="qrels must be a Qrels"):
         evaluate_run(Run.of(["q"], ["d"], [1]), {"q": {"d": 1}})
-    with pytest.raises(ValueError, match=r"unknown metric 'nDGC@10'\. Did you mean 'ndcg'"):
-        evaluate_run({"q": {"d": 1}}, {"q": {"d": 1}}, metrics="nDGC@10")
+
+
+# ---- labels from qrels by (query, document) -----------------------------------------------------
+
+
+IDS = st.sampled_from(["1", "2", "07", "q", "ü"])
+DOCUMENTS = st.sampled_from(["a", "b", "c", "docid=d", "GX-1"])
+
+
+def rows_of(pairs: list[tuple[object, str | None]]) -> Dataset:
+    words = Words.of("" if d is None else f"docid = {d}" for _, d in pairs)
+    data = Dataset.of(np.arange(float(len(pairs)))[:, None], [9.0] * len(pairs))
+    qid = np.array([q for q, _ in pairs], dtype=object)
+    return replace(data, qid=qid, comments=Comments(words.text, words.offsets))
+
+
+@examples(40)
+@given(
+    st.lists(st.tuples(IDS, DOCUMENTS), min_size=1, max_size=12),
+    st.dictionaries(st.tuples(IDS, DOCUMENTS), st.sampled_from([-1.0, 0.0, 1.0, 2.5]), min_size=1),
+    st.sampled_from(["zero", "drop", "error"]),
+)
+def test_labels_are_those_of_a_dictionary(pairs, judgments, unjudged):
+    qrels: dict[str, dict[str, float]] = {}
+    for (q, d), relevance in judgments.items():
+        qrels.setdefault(q, {})[d] = relevance
+    data, known = rows_of(pairs), [pair in judgments for pair in pairs]
+    if not any(known):
+        with pytest.raises(ValueError, match=r"none of the .* the ids must be the same"):
+            label_by_qrels(data, qrels, unjudged)
+        return
+    if unjudged == "error" and not all(known):
+        with pytest.raises(ValueError, match=f"row {known.index(False)}, document .* not judged"):
+            label_by_qrels(data, qrels, unjudged)
+        return
+    kept = [i for i in range(len(pairs)) if known[i] or unjudged != "drop"]
+    found = label_by_qrels(data, qrels, unjudged)
+    assert found.labels.tolist() == [judgments.get(pairs[i], 0.0) for i in kept]
+    assert found.X[:, 0].tolist() == kept
+    assert found.docids == [pairs[i][1] for i in kept]
+
+
+def test_integer_ids_match_their_text(tmp_path):
+    path = tmp_path / "a.qrels"
+    path.write_text("7 0 a 2\n8 0 a 1\n")
+    data = rows_of([(8, "a"), (7, "a"), (7, "b")])
+    data = replace(data, qid=np.array([8, 7, 7]))
+    assert label_by_qrels(data, path).labels.tolist() == [1, 2, 0]
+    assert data.labels.tolist() == [9, 9, 9]  # what was given stays
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (replace(rows_of([("q", "a")]), comments=None), "have no document ids"),
+        (replace(rows_of([("q", "a")]), qid=None), "have no query ids"),
+        (rows_of([("q", "a"), ("q", None)]), "row 1 of query 'q' has no document id"),
+    ],
+)
+def test_rows_without_ids_are_refused(data, message):
+    with pytest.raises(ValueError, match=message):
+        label_by_qrels(data, {"q": {"a": 1}})
+
+
+def test_what_is_no_judgment_is_refused():
+    with pytest.raises(TypeError, match="qrels must be a Qrels, the path"):
+        label_by_qrels(rows_of([("q", "a")]), 3)
+    with pytest.raises(ValueError, match="unjudged must be one of zero, drop, error"):
+        label_by_qrels(rows_of([("q", "a")]), {"q": {"a": 1}}, "none")

@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import problems
-from linrank import SupportDistributionDisplay, support_distribution
-from linrank.data.dataset import Dataset
-from linrank.duals.analysis import SupportDistribution
-from linrank.kernels.functions import Kernel
-from linrank.kernels.train import train_kernel
+from linrank import (
+    KernelRankSVM,
+    SupportDistribution,
+    SupportDistributionDisplay,
+    support_distribution,
+)
 from report import Table
 from reproduce.lin.halves import split
 
@@ -32,13 +33,10 @@ NEAR = 10  # order differences up to it are counted separately from the 1-closes
 
 def distribution(X: Array, y: Array, C: float, loss: str) -> tuple[SupportDistribution, float]:
     """α of all pairs, and the certified gap of the training relative to its objective."""
-    data = Dataset.of(X, y)
-    kernel = Kernel.of("rbf", gamma="auto", rows=data.rows)
-    result = train_kernel(data, kernel=kernel, C=C, loss=loss, tol=TOL, max_iter=1000)
-    settings = {"C": C, "loss": loss}
-    epsilon = result.epsilon if loss == "hinge" else None
-    found = support_distribution(settings, scores=result.scores, y=y, epsilon=epsilon)
-    return found, result.gap / result.value
+    training = {"loss": loss, "tol": TOL, "max_iter": 1000, "scale": "none"}
+    ranker = KernelRankSVM(C=C, gamma="auto", pair_weighting="uniform", **training)
+    ranker.set_params(query_normalization=None).fit(X, y, qid=None)
+    return support_distribution(ranker, X, y), ranker.duality_gap_ / ranker.objective_
 
 
 def measure(quick: bool) -> list[Table]:

@@ -286,17 +286,8 @@ def counterfactual_value(
     if estimator == "snips":
         contributions = _ratio(contributions, log.contributions(np.ones(len(s))), log.count)
     value, std_error = _mean(contributions, log.count)
-    n_effective, clipped = log.trust()
-    return CounterfactualValue(
-        value=value,
-        std_error=std_error,
-        n_lists=float(log.count.sum()),
-        n_effective=n_effective,
-        clipped=clipped,
-        coverage=log.coverage(discount),
-        contributions=contributions,
-        count=log.count,
-    )
+    facts = float(log.count.sum()), *log.trust(), log.coverage(discount)
+    return CounterfactualValue(value, std_error, *facts, contributions, log.count)
 
 
 def _mean(values: Array, count: Array) -> tuple[float, float]:
@@ -313,5 +304,4 @@ def _ratio(upper: Array, lower: Array, count: Array) -> Array:
     if not total > 0:
         raise ValueError("there is no click in the impressions, and 'snips' divides by them")
     ratio = dot(count, upper) / total
-    contributions: Array = ratio + (upper - ratio * lower) * (count.sum() / total)
-    return contributions
+    return np.asarray(ratio + (upper - ratio * lower) * (count.sum() / total))

@@ -104,14 +104,8 @@ class Impressions:
         code = queries.query_of_rows()
         order = np.lexsort((ranks, code))
         _check_lists(ranks[order], times[order], code[order], queries.ids)
-        return cls(
-            ranks[order],
-            is_click[order],
-            times[order],
-            None if rows is None else rows[order],
-            queries.offsets,
-            queries.ids,
-        )
+        columns = ranks[order], is_click[order], times[order], None if rows is None else rows[order]
+        return cls(*columns, queries.offsets, queries.ids)
 
     @classmethod
     def from_frame(
@@ -287,11 +281,8 @@ def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog
 
     ids = {role: found[role] for role in ("query", "document")}
     n_records = len(found["position"])
-    pairs = (
-        arrow()
-        .table(ids | {"record": np.arange(n_records)})
-        .join(rows, list(ids), join_type="inner")
-    )
+    records = arrow().table(ids | {"record": np.arange(n_records)})
+    pairs = records.join(rows, list(ids), join_type="inner")
     record, row = pairs["record"].to_numpy(), pairs["row"].to_numpy()
     order = np.argsort(record, kind="stable")  # a join comes in any order
     record, row = record[order], row[order]
@@ -310,15 +301,14 @@ def join_log(log: Any, data: Dataset, **columns: str | bool | None) -> JoinedLog
             f"{'; '.join(told)}. Name the right columns with query= and document=, those of the "
             "data with qid= and docid="
         )
-    again = np.flatnonzero(record[1:] == record[:-1])
-    if again.size:
-        i = int(record[again[0]])
+    if (first := first_true(record[1:] == record[:-1])) is not None:
+        i = int(record[first])
         query, document = (column[i].as_py() for column in ids.values())
         raise ValueError(
             f"{source}: record {i} shows the document {document!r}, which {data.source} has in "
             f"several rows of the query {query!r}; leave one row of each document in a query"
         )
-    impressions = _impressions(source, names, found, record, row, data)
+    impressions = _impressions((source, names, found), record, row, data)
     return JoinedLog(impressions, source, names, n_records, n_other_queries, n_other_documents)
 
 
@@ -350,15 +340,9 @@ def _strings(words: Any) -> Any:
     return pa.LargeStringArray.from_buffers(len(words), *buffers)
 
 
-def _impressions(
-    source: str,
-    names: dict[str, str],
-    found: dict[str, Any],
-    record: Array,
-    row: Array,
-    data: Dataset,
-) -> Impressions:
+def _impressions(log: _Log, record: Array, row: Array, data: Dataset) -> Impressions:
     """The records of these numbers, which show these rows."""
+    source, names, found = log
     position = found["position"]
     if (i := first_true(position != np.floor(position))) is not None:
         raise DataFormatError(
@@ -394,7 +378,11 @@ def _impressions(
 # ---- reading ------------------------------------------------------------------------------------
 
 
-def _read_log(log: Any, given: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, Any]]:
+# The name of a log, the column of each role, and their values.
+_Log = tuple[str, dict[str, str], dict[str, Any]]
+
+
+def _read_log(log: Any, given: Mapping[str, Any]) -> _Log:
     """The name of a log, the column of each role, and ids as strings and numbers as arrays."""
     from linrank.io.columns import as_docids, as_numbers
     from linrank.io.roles import Roles

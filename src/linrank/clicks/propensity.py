@@ -41,7 +41,7 @@ def power_law(n_positions: int, eta: float = 1.0) -> Array:
     check_natural("n_positions", n_positions)
     if not (math.isfinite(eta) and eta >= 0):
         raise ValueError(f"eta must be finite and >= 0, got {eta}")
-    propensity: Array = np.arange(1, n_positions + 1, dtype=np.float64) ** -float(eta)
+    propensity: Array = np.arange(1.0, n_positions + 1) ** -float(eta)
     if propensity[-1] == 0.0:
         raise ValueError(
             f"eta={eta:g} leaves position {n_positions} a propensity below what a number can hold; "
@@ -76,9 +76,8 @@ def ips_weights(position: Any, propensity: Any, *, max_weight: float | None = No
     >>> ips_weights([1, 3, 3], [1.0, 0.5, 0.1], max_weight=5).tolist()
     [1.0, 5.0, 5.0]
     """
-    return np.minimum(
-        1.0 / propensity_at(position, as_propensity(propensity)), as_bound(max_weight)
-    )
+    p = propensity_at(position, as_propensity(propensity))
+    return np.minimum(1.0 / p, as_bound(max_weight))
 
 
 def propensity_at(position: Any, p: Array) -> Array:
@@ -341,9 +340,8 @@ def fit_position_model(
     chance = p[cells.position] * a[cells.row]
     misses = cells.n_shown - cells.n_clicked
     likelihood = cells.n_clicked @ np.log(chance) + misses @ np.log1p(-chance)
-    largest = p.max()
-    attractive, converged = np.minimum(a * largest, 1.0), change <= tol
-    return PositionModel(p / largest, attractive, cells.rows, float(likelihood), n_iter, converged)
+    attractive, converged = np.minimum(a * p.max(), 1.0), change <= tol
+    return PositionModel(p / p.max(), attractive, cells.rows, float(likelihood), n_iter, converged)
 
 
 def _start(cells: Cells) -> tuple[Array, Array]:

@@ -241,8 +241,7 @@ def _em(c: str) -> float:
 
 def _prefix(text: str, room: float) -> str:
     """The longest beginning of at most so many ems."""
-    kept = list(accumulate(map(_em, text)))
-    return text[: bisect_right(kept, room)]
+    return text[: bisect_right(list(accumulate(map(_em, text))), room)]
 
 
 def _lift_title(ax: Any) -> None:
@@ -450,10 +449,9 @@ def _flatten(root: Element) -> None:
 
 def _dress(root: Element, title: str, description: str, prefix: str) -> None:
     """The attributes of the element itself, and what it is called."""
-    _, _, width, height = (float(x) for x in root.attrib["viewBox"].split())
     box = root.attrib["viewBox"]
-    root.attrib.clear()
-    for name, value in {
+    _, _, width, height = map(float, box.split())
+    root.attrib = {
         "xmlns": _SVG,
         "class": "linrank-picture",
         "role": "img",
@@ -465,8 +463,7 @@ def _dress(root: Element, title: str, description: str, prefix: str) -> None:
         "font-family": "system-ui, sans-serif",
         "fill": "currentColor",
         "stroke-linejoin": "round",
-    }.items():
-        root.set(name, value)
+    }
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
         element.text = "".join(c if c.isprintable() else " " for c in text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linrank.displays.base import (
     BLUE,
@@ -19,11 +21,6 @@ from linrank.displays.base import (
 )
 from linrank.metrics import parse
 from linrank.system.resources import count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import ArrayLike
 
 
 @dataclass(eq=False, repr=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from linrank.displays.base import (
     BLUE,
@@ -19,11 +21,6 @@ from linrank.displays.base import (
 )
 from linrank.metrics import parse
 from linrank.system.resources import count
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
 
 _MOST_POINTS = 1500  # drawn one by one; more are gathered into cells
 _CELLS = 50  # of the gathered points, along each axis
@@ -293,9 +290,7 @@ class ComparisonDisplay(Display):
             raise ValueError(f"{self.metric!r} was not compared; there are {', '.join(known)}")
         found, baseline = self.comparison, self.comparison.baseline
         self.title = f"{readable(self.metric, 40)}: difference from {readable(baseline, 40)}"
-        # What the comparison says of the measure; up is better where it does not.
-        direction = getattr(found, "higher_is_better", None)
-        self._is_higher_better = True if direction is None else bool(direction(self.metric))
+        self._is_higher_better = bool(found.higher_is_better(self.metric))
         # Methods and their cells, the best first, without the baseline and what has no value.
         rows = [(str(m), found.cells[m, self.metric]) for m in found.methods if m != baseline]
         rows = [row for row in rows if row[1].difference == row[1].difference]
@@ -313,12 +308,12 @@ class ComparisonDisplay(Display):
 
     @classmethod
     def from_comparison(cls, comparison: Any, metric: str | None = None) -> ComparisonDisplay:
-        """Display of one measure of a comparison; all it needs is ``cells`` and their names."""
+        """Display of one measure of a comparison."""
         return cls(comparison, metric)
 
     def _draw(self, axes: Sequence[Any], style: dict[str, Any]) -> None:
         (ax,), rows = axes, self._differences
-        level = round(1.0 - float(getattr(self.comparison, "confidence", 0.95)), 12)
+        level = round(1.0 - self.comparison.confidence, 12)
         look = {"color": BLUE, "fmt": "o", "capsize": 3, "markersize": 6, **style}
         places = name_rows(ax, [name for name, _ in rows])
         for place, (_, cell) in zip(places, rows, strict=True):
@@ -326,9 +321,7 @@ class ComparisonDisplay(Display):
             ends = [[cell.difference - low], [high - cell.difference]]
             known = bool(np.isfinite(ends).all())
             drawn = ax.errorbar(cell.difference, place, xerr=ends if known else None, **look)
-            # The corrected p; where there is none, that of the test alone.
-            p = cell.p if cell.p_corrected is None else cell.p_corrected
-            if p is None or not p < level:
+            if not cell.p_corrected < level:
                 drawn[0].set_markerfacecolor("white")
         side = "right" if self._is_higher_better else "left"
         told = f"{readable(self.metric, 40)} less that of {readable(self.comparison.baseline, 22)}"
@@ -339,13 +332,11 @@ class ComparisonDisplay(Display):
 def metric_values(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
     """The name of a measure and its values by query; any spelling that the evaluation knows."""
     per_query = evaluation.per_query
-    if metric is None:
-        metric = next(iter(per_query))
-    if metric not in per_query:
-        metric = str(parse(metric))
-    if metric not in per_query:
-        raise ValueError(f"{metric!r} was not evaluated; there are {', '.join(per_query)}")
-    return metric, per_query[metric]
+    name = next(iter(per_query)) if metric is None else metric
+    name = name if name in per_query else str(parse(name))
+    if name not in per_query:
+        raise ValueError(f"{name!r} was not evaluated; there are {', '.join(per_query)}")
+    return name, per_query[name]
 
 
 def _circles(

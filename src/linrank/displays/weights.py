@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from linrank.data.frames import feature_name
 from linrank.displays.base import BLUE, GRAY, ORANGE, Display, finish, name_rows, readable
 from linrank.system.resources import count
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(eq=False, repr=False)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.choices import LOSSES, SELECTED_PAIRS
-from linrank.data.dataset import Dataset
-from linrank.data.frames import as_array
+from linrank.choices import LOSSES
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries, query_weights
 from linrank.duals.dual_matrix import (
@@ -26,21 +25,13 @@ from linrank.duals.dual_matrix import (
     singular_rank,
 )
 from linrank.duals.entries import PairEntries, chunks
-from linrank.errors import check_one_of, check_positive
+from linrank.errors import check_one_of
 from linrank.models.linear import LinearModel
 from linrank.pairs import Pairs, chosen
 from linrank.system.seeds import seed_of, seed_of_part
+from linrank.system.tables import frame_of
 
 Array = NDArray[Any]
-
-
-def frame_of(columns: Mapping[str, Any]) -> Any:
-    """Return a pandas DataFrame of columns by name."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_frame needs pandas: pip install pandas") from None
-    return pandas.DataFrame(columns)
 
 
 def check_share(tol: Any) -> None:
@@ -51,7 +42,6 @@ def check_share(tol: Any) -> None:
 
 # ---- rank_profile -------------------------------------------------------------------------------
 
-_BASELINES = (None, "shuffled")
 _RELATIVE = ("size", "possible")
 
 
@@ -108,11 +98,9 @@ class RankProfile:
         -------
         float64 array (n_queries, n_energies)
         """
-        if relative_to not in _RELATIVE:
-            raise ValueError(f"relative_to must be 'size' or 'possible', got {relative_to!r}")
+        check_one_of("relative_to", relative_to, _RELATIVE)
         whole = self.n_rows if relative_to == "size" else self.possible
-        shares: Array = self.dimensions / whole[:, np.newaxis]
-        return shares
+        return np.asarray(self.dimensions / whole[:, np.newaxis])
 
     def distribution(self, relative_to: str = "size") -> Array:
         """Queries by ranges of a tenth of `ratios`, ``(0, 10%], ..., (90%, 100%]``.
@@ -128,25 +116,20 @@ class RankProfile:
         bins = np.clip(bins, 0, 9)
         return np.stack([np.bincount(column, minlength=10) for column in bins.T])
 
-    def columns(self) -> dict[str, Any]:
-        """The numbers of each query by name, as `to_frame` shows them."""
-        found = {
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each query."""
+        columns = {
             "query": self.query_ids,
             "rows": self.n_rows,
             "pairs": self.n_pairs,
             "possible": self.possible,
             "rank": self.ranks,
         }
-        for k, share in enumerate(self.energy):
-            found[f"k_{_percent(share)}"] = self.dimensions[:, k]
-        if self.baseline is not None:
-            for k, share in enumerate(self.energy):
-                found[f"k_{_percent(share)} shuffled"] = self.baseline.dimensions[:, k]
-        return found
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame, a row a query."""
-        return frame_of(self.columns())
+        for profile, kind in ((self, ""), (self.baseline, " shuffled")):
+            if profile is not None:
+                names = (f"k_{_percent(share)}{kind}" for share in self.energy)
+                columns |= dict(zip(names, profile.dimensions.T, strict=True))
+        return frame_of(columns)
 
     def __repr__(self) -> str:
         """The medians over the queries, by share of the energy."""
@@ -217,8 +200,7 @@ def rank_profile(
     """
     shares = _shares(energy)
     check_share(tol)
-    if baseline not in _BASELINES:
-        raise ValueError(f"baseline must be None or 'shuffled', got {baseline!r}")
+    check_one_of("baseline", baseline, (None, "shuffled"))
     dual = _as_dual(model, X=X, y=y, qid=qid, **options)
     seed = None if baseline is None else seed_of(random_state)
     sizes, spectra, shuffled = [], [], []
@@ -270,8 +252,7 @@ def _spectrum(block: Block, symmetric: bool) -> Array:
     if not symmetric:
         return block.singular_values
     square = block.full()
-    eigenvalues: Array = np.abs(np.linalg.eigvalsh(square + square.T))
-    return np.sort(eigenvalues)[::-1]
+    return np.sort(np.abs(np.linalg.eigvalsh(square + square.T)))[::-1]
 
 
 def _dimensions(singular: Array, shares: tuple[float, ...], tol: float) -> list[int]:
@@ -303,8 +284,7 @@ def _percent(share: float) -> str:
 # ---- support_distribution ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class TrainedPairs:
+class TrainedPairs(NamedTuple):
     """Swept pairs and listed ones, and the entries that give α of either."""
 
     queries: Queries
@@ -313,42 +293,23 @@ class TrainedPairs:
     entries: PairEntries
     loss: str
 
-    @property
-    def n_pairs(self) -> int:
-        n_swept = 0 if self.swept is None else self.swept.n_pairs
-        return n_swept + (0 if self.listed is None else len(self.listed))
 
-    def parts(self) -> Iterator[Preferences]:
-        """All pairs with their weights ω, a million at a time."""
-        if self.swept is not None:
-            yield from chunks(self.swept)
-        if self.listed is not None:
-            yield self.listed
-
-
-def _of_dual(dual: Any) -> TrainedPairs:
-    """Of a `DualMatrix` of a RankSVM."""
-    if not isinstance(dual, DualMatrix):
-        raise TypeError(
-            f"give the training data beside a {type(dual).__name__}; a DualMatrix alone has them"
-        )
-    if not isinstance(dual.entries, PairEntries):
-        raise TypeError(
-            f"the α of a {dual.kind} model are no function of single pairs: support_distribution "
-            "takes those of RankSVM and KernelRankSVM"
-        )
-    return TrainedPairs(dual.pairs.queries, dual.pairs, None, dual.entries, dual.loss)
-
-
-def _of_model(
-    model: Any,
-    epsilon: float | None,
-    X: Any,
-    query_weight: Any = None,
-    n_jobs: int | None = None,
-    **rows: Any,
+def _trained_pairs(
+    model: Any, X: Any, query_weight: Any = None, n_jobs: int | None = None, **rows: Any
 ) -> TrainedPairs:
-    """Of a fitted ranker or its model; the hinge of a linear one has exact duals."""
+    """The pairs that a model was trained on; the hinge of a linear one has exact duals."""
+    if X is None:
+        if not isinstance(model, DualMatrix):
+            raise TypeError(
+                f"give the training data beside a {type(model).__name__}; a DualMatrix alone has "
+                "them"
+            )
+        if not isinstance(model.entries, PairEntries):
+            raise TypeError(
+                f"the α of a {model.kind} model are no function of single pairs: "
+                "support_distribution takes those of RankSVM and KernelRankSVM"
+            )
+        return TrainedPairs(model.pairs.queries, model.pairs, None, model.entries, model.loss)
     inner = getattr(model, "model_", model)
     training = getattr(inner, "training", None)
     if not isinstance(training, Mapping) or training.get("loss") not in LOSSES:
@@ -356,61 +317,34 @@ def _of_model(
             "support_distribution takes a fitted RankSVM or KernelRankSVM, its model, or a "
             f"DualMatrix; got {type(model).__name__}"
         )
-    data = as_dataset(X, n_jobs, **rows)
-    if isinstance(inner, LinearModel) and training["loss"] == "hinge":
-        is_chosen = training.get("pairs") in SELECTED_PAIRS
-        if is_chosen and chosen(data, **choice_of_pairs(training))[1] is not None:
+    if training.get("n_preferences"):
+        raise ValueError(
+            f"the model was trained on {training['n_preferences']} listed preferences, which have "
+            "no order difference; use a model of fit(X, y)"
+        )
+    data, loss = as_dataset(X, n_jobs, **rows), str(training["loss"])
+    check_sizes(training, {"n_rows": data.n_rows})
+    weight = query_weights(query_weight, data.queries)
+    swept, listed = chosen(data, query_weight=weight, **choice_of_pairs(training))
+    if isinstance(inner, LinearModel) and loss == "hinge":
+        if listed is not None:
             raise ValueError(
                 f"α of the hinge with pairs={training['pairs']!r} is not known for a linear model "
                 "where pairs are listed; use KernelRankSVM(kernel='linear') or the squared hinge"
             )
-        return _of_dual(dual_matrix(model, data, query_weight=query_weight, n_jobs=n_jobs))
-    check_sizes(training, {"n_rows": data.n_rows})
-    scores = inner.predict(data.X, qid=data.qid, n_jobs=n_jobs)
-    return _of_data(training, epsilon, data, scores, query_weight)
-
-
-def _of_scores(
-    settings: Mapping[str, Any],
-    epsilon: float | None,
-    scores: Any,
-    query_weight: Any = None,
-    n_jobs: int | None = None,
-    **rows: Any,
-) -> TrainedPairs:
-    """Of the scores of the training rows and the settings of the training."""
-    column = as_array(scores, "scores").astype(np.float64, copy=False)
-    if column.ndim != 1:
-        raise ValueError(f"scores must be 1-D, one for each row; got shape {column.shape}")
-    check_one_of("loss", settings.get("loss", LOSSES[0]), LOSSES)
-    data = as_dataset(column[:, np.newaxis], n_jobs, **rows)
-    return _of_data(settings, epsilon, data, column, query_weight)
-
-
-def _of_data(
-    settings: Mapping[str, Any], epsilon: Any, data: Dataset, scores: Array, query_weight: Any
-) -> TrainedPairs:
-    C, loss = settings.get("C"), str(settings.get("loss", LOSSES[0]))
-    check_positive("C", C)
-    if settings.get("n_preferences"):
-        raise ValueError(
-            f"the model was trained on {settings['n_preferences']} listed preferences, which have "
-            "no order difference; use a model of fit(X, y)"
-        )
-    weight = query_weights(query_weight, data.queries)
-    swept, listed = chosen(data, query_weight=weight, **choice_of_pairs(settings))
-    z, C = data.queries.gather(np.asarray(scores, dtype=np.float64)), float(C or 0.0)
+        dual = dual_matrix(model, data, query_weight=query_weight, n_jobs=n_jobs)
+        return _trained_pairs(dual, None)
+    C, scores = float(training["C"]), inner.predict(data.X, qid=data.qid, n_jobs=n_jobs)
+    z = data.queries.gather(np.asarray(scores, dtype=np.float64))
     if loss == "squared_hinge":
         entries = PairEntries.of_squared_hinge(z, C)
         return TrainedPairs(data.queries, swept, listed, entries, loss)
-    epsilon = settings.get("epsilon", epsilon)
-    if epsilon is None:
+    if "epsilon" not in training:
         raise ValueError(
-            "α of the hinge needs epsilon, the width within which its training smoothed it: pass "
-            "epsilon=, as the result of the training has it"
+            "α of the hinge needs the width within which its training smoothed it, which this "
+            "model does not tell; use the squared hinge"
         )
-    check_positive("epsilon", epsilon)
-    entries = PairEntries.of_huber(z, C, float(epsilon))
+    entries = PairEntries.of_huber(z, C, float(training["epsilon"]))
     return TrainedPairs(data.queries, swept, listed, entries, loss)
 
 
@@ -465,8 +399,7 @@ class SupportDistribution:
     @property
     def mean_alpha(self) -> Array:
         """Mean α for each r."""
-        mean: Array = self.alpha_sum / self.n_pairs
-        return mean
+        return np.asarray(self.alpha_sum / self.n_pairs)
 
     def up_to(self, difference: int) -> dict[str, float]:
         """What the pairs with order difference up to ``difference`` make up of the whole.
@@ -487,23 +420,19 @@ class SupportDistribution:
         """
         near = self.difference <= difference
         parts = {"pairs": self.n_pairs, "support": self.n_support, "alpha": self.alpha_sum}
-        return {name: _share(float(a[near].sum()), float(a.sum())) for name, a in parts.items()}
+        return {name: float(a[near].sum() / (a.sum() or 1.0)) for name, a in parts.items()}
 
-    def columns(self) -> dict[str, Any]:
-        """The numbers of each order difference by name, as `to_frame` shows them."""
-        total = float(self.alpha_sum.sum())
-        return {
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, a row for each order difference."""
+        columns = {
             "difference": self.difference,
             "pairs": self.n_pairs,
             "support": self.n_support,
             "support_share": self.n_support / self.n_pairs,
             "alpha_mean": self.mean_alpha,
-            "alpha_share": self.alpha_sum / total if total > 0.0 else self.alpha_sum,
+            "alpha_share": self.alpha_sum / (self.alpha_sum.sum() or 1.0),
         }
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame, a row for each order difference."""
-        return frame_of(self.columns())
+        return frame_of(columns)
 
     def __repr__(self) -> str:
         """Pairs, those with α > 0, and what the 1-closest ones have of them."""
@@ -521,8 +450,6 @@ def support_distribution(
     y: Any = None,
     qid: Any = None,
     *,
-    scores: Any = None,
-    epsilon: float | None = None,
     tol: float = SUPPORT_TOL,
     **options: Any,
 ) -> SupportDistribution:
@@ -540,16 +467,10 @@ def support_distribution(
 
     Parameters
     ----------
-    model : RankSVM, RankSVMCV, KernelRankSVM, KernelRankSVMCV, their models, DualMatrix, or mapping
-        A fitted ranker; what :func:`linrank.dual_matrix` returns, without the data; or, with
-        `scores`, the settings of the training: ``{"C": ..., "loss": ...}``, ``"pairs"`` and the
-        like.
+    model : RankSVM, RankSVMCV, KernelRankSVM, KernelRankSVMCV, their models, or DualMatrix
+        A fitted ranker; or what :func:`linrank.dual_matrix` returns, without the data.
     X, y, qid : training data
-        As given to ``fit``; X may be a `Dataset`. With `scores`, y and qid alone.
-    scores : array (n_rows,), optional
-        Scores of the training rows, in place of a model; `model` has the settings.
-    epsilon : float, optional
-        ε of the hinge with `scores`, or of a kernel model that does not tell its own.
+        As given to ``fit``; X may be a `Dataset`.
     tol : float, default=1e-6
         α up to ``tol`` times that of a pair with equal scores (``Cω`` of the hinge, ``2Cω`` of its
         square) counts as 0.
@@ -570,47 +491,30 @@ def support_distribution(
     True
     """
     check_share(tol)
-    if scores is not None:
-        if not isinstance(model, Mapping):
-            raise TypeError(
-                "with scores, model is a mapping of the settings of the training, such as "
-                f"{{'C': 1.0, 'loss': 'hinge'}}; got {type(model).__name__}"
-            )
-        trained = _of_scores(model, epsilon, scores, y=y, qid=qid, **options)
-    elif X is None:
-        trained = _of_dual(model)
-    else:
-        trained = _of_model(model, epsilon, X, y=y, qid=qid, **options)
-    return _distribution(trained, float(tol))
-
-
-def _distribution(trained: TrainedPairs, tol: float) -> SupportDistribution:
-    """The sums by order difference, and the pairs themselves if they are few."""
-    queries, is_listed = trained.queries, trained.n_pairs <= _LISTED
-    C, position = trained.entries.C, queries.scatter(np.arange(queries.n_rows))
-    slope = C if trained.loss == "hinge" else 2.0 * C  # α/ω of a pair with equal scores
+    queries, swept, listed, entries, loss = _trained_pairs(model, X, y=y, qid=qid, **options)
+    slope = entries.C if loss == "hinge" else 2.0 * entries.C  # α/ω of a pair with equal scores
+    position = queries.scatter(np.arange(queries.n_rows))
+    every = [() if swept is None else chunks(swept), () if listed is None else [listed]]
+    n_swept, n_listed = 0 if swept is None else swept.n_pairs, 0 if listed is None else len(listed)
+    is_kept = n_swept + n_listed <= _LISTED
     sums = np.zeros((3, int(queries.n_levels.max()) - 1))  # pairs, those with α > 0, Σα by r - 1
     kept = []
-    for part in trained.parts():
+    for part in chain(*every):
         i, j = position[part.winners], position[part.losers]
         weight = np.ones(len(part)) if part.weight is None else part.weight
-        alpha = trained.entries.of_pairs(i, j, weight)
+        alpha = entries.of_pairs(i, j, weight)
         place = (queries.levels[i] - queries.levels[j]).astype(np.int64) - 1
         for row, counted in zip(sums, (None, alpha > tol * slope * weight, alpha), strict=True):
             row += np.bincount(place, counted, minlength=len(row))
-        if is_listed:
+        if is_kept:
             kept.append((place, part.pairs, alpha))
     rows = values = None
-    if is_listed:
+    if is_kept:
         place, rows, values = (np.concatenate(side) for side in zip(*kept, strict=True))
         order = np.argsort(place, kind="stable")  # from the closest; among equals, as they came
         rows, values = rows[order], values[order]
     found = np.flatnonzero(sums[0])
     n_pairs, n_support = sums[:2, found].astype(np.int64)
     return SupportDistribution(
-        found + 1, n_pairs, n_support, sums[2, found], rows, values, trained.loss, C
+        found + 1, n_pairs, n_support, sums[2, found], rows, values, loss, entries.C
     )
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole > 0.0 else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +81,7 @@ class Block:
     @cached_property
     def singular_values(self) -> Array:
         """Singular values, descending: those of the square matrix but for zeros."""
-        found: Array = np.linalg.svd(self.values, compute_uv=False)
-        return found
+        return np.linalg.svd(self.values, compute_uv=False)
 
     def rank(self, tol: float = RANK_TOL) -> int:
         """Number of singular values above ``tol`` times the largest."""
@@ -171,7 +170,7 @@ class DualMatrix:
             As given in ``qid``; with ``group``, the number of the query from 0.
         """
         if query is None and len(self) == 1:
-            return self._block(self._numbers[0])
+            return next(iter(self))
         if query not in self.query_ids:
             raise KeyError(
                 f"no query {query!r} with pairs among {len(self)}: a query has a block if its rows "
@@ -193,16 +192,6 @@ class DualMatrix:
         id_ = None if queries.ids is None else queries.ids[q].item()
         rows, columns = order[cells.top], order[cells.bottom]
         return Block(id_, rows, columns, values, cells.is_pair, members)
-
-    # ---- spectra ---------------------------------------------------------------------------------
-
-    def singular_values(self) -> list[Array]:
-        """The singular values of each block, descending, in the order of `query_ids`."""
-        return [block.singular_values for block in self]
-
-    def ranks(self, tol: float = RANK_TOL) -> Array:
-        """The rank of each block: singular values above ``tol`` times the largest, as int64."""
-        return np.array([block.rank(tol) for block in self], dtype=np.int64)
 
     # ---- certificate -----------------------------------------------------------------------------
 
@@ -346,24 +335,18 @@ def dual_matrix(
         )
     problem = _problem(linear, kind, data, query_weight, n_jobs)
     w = linear.scaling.unfold(linear.coef)
-    threshold = None
+    if kind == "ranksvm":
+        if problem.loss == "hinge":
+            return DualMatrix(problem, w, hinge_entries(problem, w, tol))
+        z = problem.objective().at(w).parts[1].z
+        return DualMatrix(problem, w, PairEntries.of_squared_hinge(z, problem.C))
+    threshold, training = None, cast("dict[str, Any]", linear.training)
     if thresholded:
-        training: Mapping[str, Any] = linear.training
-        gamma, lam = float(training["gamma"]), float(training["lam"])
-        threshold = partial(svt, threshold=gamma / (2.0 * lam))
-    entries = _entries(model, kind, problem, w, tol)
+        threshold = partial(svt, threshold=training["gamma"] / (2.0 * training["lam"]))
+    entries = (_factor_entries if kind == "factorized" else _kept_entries)(model, problem)
     dual = DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
-    if kind != "ranksvm":
-        dual.check_rows()
+    dual.check_rows()
     return dual
-
-
-def _entries(model: Any, kind: str, problem: Problem, w: Array, tol: float) -> Entries:
-    if kind != "ranksvm":
-        return (_factor_entries if kind == "factorized" else _kept_entries)(model, problem)
-    if problem.loss == "hinge":
-        return hinge_entries(problem, w, tol)
-    return PairEntries.of_squared_hinge(problem.objective().at(w).parts[1].z, problem.C)
 
 
 def _linear_model(model: Any) -> LinearModel:
@@ -453,7 +436,7 @@ def _problem(
     linear: LinearModel, kind: str, data: Dataset, query_weight: Any, n_jobs: int | None
 ) -> Problem:
     """The RankSVM problem that the model was trained for; low-rank models are of the hinge's."""
-    training: Mapping[str, Any] = linear.training
+    training = cast("dict[str, Any]", linear.training)
     problem = Problem.of(
         linear.scaling.transformed(data, n_jobs=n_jobs),
         float(training["C"]),

@@ -232,20 +232,15 @@ def _newton_step(D: Array, gram: Array | None, S: Array, r: Array) -> Array:
             return np.linalg.solve(gram + np.diag(S), r)
         # With d = D's: s = (r - D d)/S, so that (I + D'S⁻¹D) d = D'S⁻¹r.
         inner = np.eye(D.shape[1]) + D.T @ (D / S[:, np.newaxis])
-        s: Array = (r - D @ np.linalg.solve(inner, D.T @ (r / S))) / S
+        return np.asarray((r - D @ np.linalg.solve(inner, D.T @ (r / S))) / S)
     except np.linalg.LinAlgError:
-        s = np.full_like(S, np.nan)
-    return s
+        return np.full_like(S, np.nan)
 
 
 def _longest(moves: tuple[tuple[Array, Array], ...]) -> float:
     """The step, at most 1, that keeps all variables positive."""
-    t = 1.0
-    for x, dx in moves:
-        falls = dx < 0
-        if falls.any():
-            t = min(t, 0.995 * float(np.min(-x[falls] / dx[falls])))
-    return t
+    falling = [-x[dx < 0] / dx[dx < 0] for x, dx in moves]
+    return min(1.0, 0.995 * float(np.min(np.concatenate(falling), initial=np.inf)))
 
 
 _WIDTHS = np.logspace(0.0, -7.0, 15)  # ε that are tried, before those between them
@@ -357,8 +352,7 @@ def _on_grid(z: Array, n: int) -> Array:
     """
     reach = 4.0 * n * (2.0 + float(np.ptp(z)))
     grid = 2.0 ** (math.ceil(math.log2(reach)) - 53)
-    rounded: Array = np.round(z / grid) * grid
-    return rounded
+    return np.asarray(np.round(z / grid) * grid)
 
 
 def _width_of(problem: Problem, point: Any, size: int) -> float:
@@ -385,8 +379,7 @@ def _differences(problem: Problem, winner: Array, loser: Array) -> Array:
     if problem.scale is not None:
         dense = dense * problem.scale
     winner, loser = np.split(index, 2)
-    difference: Array = dense[winner] - dense[loser]
-    return difference
+    return np.asarray(dense[winner] - dense[loser])
 
 
 def _lower_point(problem: Problem, point: Any, goal: Array) -> Any | None:

@@ -28,12 +28,12 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
-from linrank.judging.inspect import best_feature, judge, unit_model
+from linrank.judging.inspect import best_feature, signed_measure, unit_model
 from linrank.methods.base import METHODS, Later, Task
 from linrank.methods.ground import settle, settled_scale
 from linrank.methods.kernel import kernel_unit
 from linrank.methods.ranksvm import unit_in_memory
-from linrank.metrics import Convention, convention, parse
+from linrank.metrics import Convention, convention
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.ranksvm.path import as_Cs
@@ -96,13 +96,9 @@ class Trial:
         In cross-validation, of the training rows, each scored by a model that has not seen it.
         Scores that it cannot judge, as equal ones by Kendall's τ, are worse than all others.
         """
-        measure = parse(self.scoring)
         data = self.train if self.valid is None else self.valid
         scores = np.asarray(scores, dtype=np.float64)
-        value = next(iter(judge(data, scores, measure, self.convention, 1).values()))
-        if np.isnan(value):
-            return -np.inf
-        return value if measure.higher_is_better else 0.0 - value
+        return signed_measure(data, scores, self.scoring, self.convention, n_jobs=1)
 
     def parts(self) -> Sequence[tuple[Trial, Dataset, Any]]:
         """What candidates are trained on, the rows that they score, and which of the judged ones.
@@ -111,10 +107,11 @@ class Trial:
         """
         if self.valid is not None:
             return [(self, self.valid, slice(None))]
-        data, folds = self.train, deal(self.train, self.n_folds)
-        trials = [replace(self, train=data.select(fold.train), last={}) for fold in folds]
-        held_out = [np.asarray(fold.valid) for fold in folds]
-        return [(t, data.select(rows), rows) for t, rows in zip(trials, held_out, strict=True)]
+        parts = []
+        for fold in deal(self.train, self.n_folds):
+            trial = replace(self, train=self.train.select(fold.train), last={})
+            parts.append((trial, self.train.select(fold.valid), np.asarray(fold.valid)))
+        return parts
 
 
 @dataclass(frozen=True)
@@ -154,23 +151,18 @@ class Model:
         **more: Any,
     ) -> Model:
         """A model of linrank, or anything that predicts the scores of a matrix."""
-        if isinstance(model, LinearModel | KernelModel):
-            ours = partial(_saved_size, model)
-            return cls(lambda data: model.predict(data, n_jobs=1), ours, **more)
 
         def size() -> Size:
+            if isinstance(model, KernelModel):
+                return Size(len(model.to_json()), model.n_support, "support rows")
+            if isinstance(model, LinearModel):
+                return Size(len(model.to_json()), int(np.count_nonzero(model.coef)))
             n_bytes = len(pickle.dumps(model))
             return Size(n_bytes) if n_leaves is None else Size(n_bytes, n_leaves(), "leaves")
 
+        if isinstance(model, LinearModel | KernelModel):
+            return cls(lambda data: model.predict(data, n_jobs=1), size, **more)
         return cls(predict or (lambda data: model.predict(data.X)), size, **more)
-
-
-def _saved_size(model: LinearModel | KernelModel) -> Size:
-    """Bytes of what ``model.save`` writes."""
-    parts = (int(np.count_nonzero(model.coef)), "weights")
-    if isinstance(model, KernelModel):
-        parts = (model.n_support, "support rows")
-    return Size(len(model.to_json()), *parts)
 
 
 @dataclass(frozen=True)
@@ -341,9 +333,8 @@ def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel 
     With ``warm_start`` it begins where the last candidate ended.
     """
     declared = load_by_name(parameters)
-    of_all = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
-    known = {each.name for each in fields(declared)}
-    shared = {name: value for name, value in of_all.items() if name in known}
+    shared = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
+    shared = {each.name: shared[each.name] for each in fields(declared) if each.name in shared}
     start = trial.last.get("model") if given.get("warm_start") else None
     data = trial.train
     if "curves" in given and data.rows.is_sparse:
@@ -354,10 +345,9 @@ def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel 
     return model
 
 
-def usual_Cs(trial: Trial, parameters: str, **given: Any) -> list[float]:
+def usual_Cs(trial: Trial, parameters: str, train: str, **given: Any) -> list[float]:
     """The default grid of C; a part of it where every C is dear."""
-    own = {name: value for name, value in given.items() if name != "train"}
-    asked = load_by_name(parameters)(scale=trial.scale, n_jobs=1, **own)
+    asked = load_by_name(parameters)(scale=trial.scale, n_jobs=1, **given)
     task, facts = settle(Task(trial.train, asked))
     p = task.parameters
     named = ("scale", "pairs", "n_closest", "n_random", "pair_weighting", "query_normalization")
@@ -386,11 +376,9 @@ def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
     """From the α that leaves no weight down to where the penalty hardly matters."""
     from linrank.domination.path import PathProblem, geometric_alphas
 
-    path = PathProblem.of(
-        trial.train, penalty=penalty, scale=scale_of(trial), seed=trial.seed, n_jobs=1
-    )
-    alphas: list[float] = geometric_alphas(path.problem, 50, None).tolist()
-    return alphas
+    settings: Any = {"scale": scale_of(trial), "seed": trial.seed, "n_jobs": 1}
+    path = PathProblem.of(trial.train, penalty=penalty, **settings)
+    return list(map(float, geometric_alphas(path.problem, 50, None)))
 
 
 def usual_gammas(trial: Trial, **_: Any) -> list[float]:
@@ -448,8 +436,7 @@ def dense(data: Dataset) -> Array:
         return X
     what = f"{data.n_rows} sparse rows made dense, as some methods need them,"
     check_fits(data.n_rows * data.n_features * 8, what, "leave it out")
-    rows: Array = X.toarray()
-    return rows
+    return np.asarray(X.toarray())
 
 
 def _matrix(data: Dataset) -> Any:
@@ -622,28 +609,27 @@ _SLOWLY = {"learning_rate": (0.05,), "n_estimators": (100, 300, BEST)}
 _GENTLE: dict[str, Any] = {"n_estimators": 300, "learning_rate": 0.02}
 
 
-def boosted_trees(
-    name: str,
-    family: str,
-    description: str,
-    sizes: Mapping[str, Sequence[int]],
-    gentle: Mapping[str, Any],
-) -> Contestant:
-    """Boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults."""
-    return Contestant(
-        name,
-        family,
-        description,
-        f"{_HERE}:trees",
-        {**sizes, **_SLOWLY},
-        None if family == _SKLEARN else family.lower(),
-        {"library": name},
-        f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
-        also=[{**_GENTLE, **gentle}, {}],
-    )
-
-
 _HALF: dict[str, Any] = {"colsample_bytree": 0.5, "subsample": 0.7}
+_XGBOOST: Any = ({"max_depth": (3, 4, 6)}, {"max_depth": 3, **_HALF})
+_BOOSTED: Any = (  # name, family, description, sizes, and what makes trees gentle
+    (
+        *("gbdt", _SKLEARN, "HistGradientBoostingRegressor on the labels"),
+        {"max_leaf_nodes": (7, 15, 31)},
+        {"max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5},
+    ),
+    (
+        *("lightgbm", "LightGBM", "gradient boosting, lambdarank"),
+        {"num_leaves": (7, 15, 31)},
+        {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
+    ),
+    ("xgboost-pairwise", "XGBoost", "gradient boosting, rank:pairwise", *_XGBOOST),
+    ("xgboost-ndcg", "XGBoost", "gradient boosting, rank:ndcg", *_XGBOOST),
+    (
+        *("catboost", "CatBoost", "gradient boosting, YetiRank"),
+        {"depth": (4, 6)},
+        {"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
+    ),
+)
 RIVALS: tuple[Contestant, ...] = (
     *(
         Contestant(
@@ -668,36 +654,19 @@ RIVALS: tuple[Contestant, ...] = (
         settings={"library": "forest"},
         also=[{}],
     ),
-    boosted_trees(
-        "gbdt",
-        _SKLEARN,
-        "HistGradientBoostingRegressor on the labels",
-        {"max_leaf_nodes": (7, 15, 31)},
-        {"max_leaf_nodes": 7, "min_samples_leaf": 100, "max_features": 0.5},
-    ),
-    boosted_trees(
-        "lightgbm",
-        "LightGBM",
-        "gradient boosting, lambdarank",
-        {"num_leaves": (7, 15, 31)},
-        {"num_leaves": 7, "min_child_samples": 100, **_HALF, "subsample_freq": 1},
-    ),
-    *(
-        boosted_trees(
-            f"xgboost-{pairs}",
-            "XGBoost",
-            f"gradient boosting, rank:{pairs}",
-            {"max_depth": (3, 4, 6)},
-            {"max_depth": 3, **_HALF},
+    *(  # boosted trees of some sizes, grown slowly; a gentle setting, and the plain defaults
+        Contestant(
+            name,
+            family,
+            description,
+            f"{_HERE}:trees",
+            {**sizes, **_SLOWLY},
+            None if family == _SKLEARN else family.lower(),
+            {"library": name},
+            f"{BEST}: of {_ROUNDS} rounds on a validation part, where there is one to choose by",
+            also=[{**_GENTLE, **gentle}, {}],
         )
-        for pairs in ("pairwise", "ndcg")
-    ),
-    boosted_trees(
-        "catboost",
-        "CatBoost",
-        "gradient boosting, YetiRank",
-        {"depth": (4, 6)},
-        {"depth": 3, "rsm": 0.5, "bootstrap_type": "Bernoulli", "subsample": 0.7},
+        for name, family, description, sizes, gentle in _BOOSTED
     ),
     Contestant(
         "best-feature", "baseline", "the best single feature, up or down", f"{_HERE}:single_feature"

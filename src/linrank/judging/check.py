@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names, feature_name
-from linrank.data.rows import CsrRows, DenseRows, Scan, as_rows, check_values, resized
+from linrank.data.rows import CsrRows, DenseRows, Rows, Scan, as_rows, check_values, resized
 from linrank.errors import check_positive
 from linrank.models.additive import AdditiveModel
 from linrank.models.linear import LinearModel
 from linrank.system.resources import resolve
-
-if TYPE_CHECKING:
-    from linrank.data.rows import Rows
 
 Array = Any
 
 
 def column_tallies(
     rows: Rows, floor: Array, ceiling: Array, n_jobs: int | None = None
-) -> SimpleNamespace:
+) -> dict[str, Array]:
     """Missing values, mean, range, and what lies outside of a given range, of every column.
 
     ``n_missing`` and ``n_outside`` count values that are NaN, and values below ``floor`` or above
@@ -39,22 +36,15 @@ def column_tallies(
     >>> from linrank.data.rows import DenseRows
     >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
     >>> found = column_tallies(rows, np.zeros(2), np.full(2, 5.0))
-    >>> found.n_missing.tolist(), found.n_outside.tolist(), found.worst.tolist()[0]
+    >>> found["n_missing"].tolist(), found["n_outside"].tolist(), found["worst"].tolist()[0]
     ([0, 1], [1, 0], 9.0)
     """
     n_threads = resolve(n_jobs)
     scan = Scan.of(rows, None, n_threads)
-    known = scan.statistics
-    is_there = scan.n_missing < known.n_rows
+    known, is_there = scan.statistics, scan.n_missing < rows.shape[0]
+    ends = {"low": np.where(is_there, known.low, 0.0), "high": np.where(is_there, known.high, 0.0)}
     strays = _core.find_strays(rows.core, floor, ceiling, n_threads)
-    return SimpleNamespace(
-        n_rows=known.n_rows,
-        n_missing=scan.n_missing,
-        mean=known.mean,
-        low=np.where(is_there, known.low, 0.0),
-        high=np.where(is_there, known.high, 0.0),
-        **strays,
-    )
+    return {"n_missing": scan.n_missing, "mean": known.mean, **ends, **strays}
 
 
 Severity = Literal["error", "warning", "note"]
@@ -197,8 +187,7 @@ class _ColumnChecks:
         else:
             is_used = model.is_used | (model.interactions is not None)
             # From the lowest point of each curve to the highest.
-            spans = [float(np.ptp(model.curve(j)[1])) for j in range(model.n_features)]
-            self.sizes = np.array(spans)
+            self.sizes = np.array([np.ptp(model.curve(j)[1]) for j in range(model.n_features)])
             self.weights = ("a curve that spans", self.sizes)
         self.used = np.flatnonzero(is_used)
         self.column = np.where(self.used < self.rows.shape[1], self.used, -1)
@@ -287,8 +276,7 @@ class _ColumnChecks:
             )
 
     def _by_importance(self, features: Any) -> list[int]:
-        ordered: list[int] = features[np.argsort(-self.sizes[features], kind="stable")].tolist()
-        return ordered
+        return list(map(int, features[np.argsort(-self.sizes[features], kind="stable")]))
 
     def _score_change(self, j: int, end: float, worst: float) -> float:
         """By how much a value changes a score that lies beyond an end of the range of training."""
@@ -313,12 +301,11 @@ class _ColumnChecks:
             with np.errstate(over="ignore"):
                 floor[columns] = low - ROUNDING * abs(low)
                 ceiling[columns] = high + ROUNDING * abs(high)
-        tallies = vars(column_tallies(self.rows, floor, ceiling))
-        n_rows = tallies.pop("n_rows")
+        tallies = column_tallies(self.rows, floor, ceiling)
         place = dict(zip(features.tolist(), columns.tolist(), strict=True))
         for j in self._by_importance(features):
             of_column = {name: values[place[j]].item() for name, values in tallies.items()}
-            found = SimpleNamespace(n_rows=n_rows, **of_column)
+            found = SimpleNamespace(n_rows=self.rows.shape[0], **of_column)
             if found.n_missing:
                 yield self._missing_values(j, found)
             if known is not None:

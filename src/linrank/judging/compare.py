@@ -68,44 +68,23 @@ def align_queries(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
                 f"{method!r} was evaluated under the convention {evaluation.convention.name!r} but "
                 f"{first!r} under {reference.convention.name!r}; their numbers cannot be compared"
             )
-        order = _order(_ids(reference), _ids(evaluation), first, method)
-        result.append(evaluation if order is None else _reorder(evaluation, order))
-    return result
-
-
-def _ids(evaluation: Evaluation) -> list[Any]:
-    return [None] if evaluation.query_ids is None else evaluation.query_ids.tolist()
-
-
-def _order(ids: list[Any], others: list[Any], first: str, method: str) -> list[int] | None:
-    """Where the queries ``ids`` stand among ``others``; None if in the same places."""
-    if ids == others:
-        return None
-    place = {query: k for k, query in enumerate(others)}
-    absent = [query for query in ids if query not in place]
-    extra = [query for query in others if query not in set(ids)]
-    if absent or extra:
-        example = (absent or extra)[0]
-        has, lacks = (first, method) if absent else (method, first)
-        raise ValueError(
-            f"{first!r} has {len(ids)} queries and {method!r} {len(others)}, of which "
-            f"{len(ids) - len(absent)} are the same; query {example!r} of {has!r} is missing in "
-            f"{lacks!r}. Evaluate both on the same queries"
+        ids, theirs = (
+            [None] if one.query_ids is None else one.query_ids.tolist()
+            for one in (reference, evaluation)
         )
-    return [place[query] for query in ids]
-
-
-def _reorder(evaluation: Evaluation, order: list[int]) -> Evaluation:
-    counts = {name: getattr(evaluation, name) for name in ("pairs", "dominating", "dominated")}
-    for name, part in counts.items():
-        if part is not None:
-            counts[name] = type(part)(**{key: values[order] for key, values in vars(part).items()})
-    return dataclasses.replace(
-        evaluation,
-        per_query={name: values[order] for name, values in evaluation.per_query.items()},
-        query_ids=np.asarray(evaluation.query_ids)[order],
-        **counts,
-    )
+        place, known = {query: k for k, query in enumerate(theirs)}, set(ids)
+        absent = [query for query in ids if query not in place]
+        extra = [query for query in theirs if query not in known]
+        if absent or extra:
+            example = (absent or extra)[0]
+            has, lacks = (first, method) if absent else (method, first)
+            raise ValueError(
+                f"{first!r} has {len(ids)} queries and {method!r} {len(theirs)}, of which "
+                f"{len(ids) - len(absent)} are the same; query {example!r} of {has!r} is missing "
+                f"in {lacks!r}. Evaluate both on the same queries"
+            )
+        result.append(evaluation.take_queries([place[query] for query in ids]))
+    return result
 
 
 Test = Literal["randomization", "t"]
@@ -148,7 +127,7 @@ class Cell:
     n_queries: int
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Comparison(Tabled):
     """Methods compared with a baseline over the same queries.
 
@@ -204,9 +183,21 @@ class Comparison(Tabled):
         first = [overview(self, self.methods)] if len(self.metrics) > 1 else []
         return first + [details(self, metric) for metric in self.metrics]
 
-    def legend(self) -> Sequence[str]:
-        """How the methods were compared."""
-        return notes(self)
+    def legend(self) -> list[str]:
+        """What stands in each column, how it came about, and what it does not say."""
+        percent = f"{100 * self.confidence:g}%"
+        lines = [
+            f"interval: where the mean over all queries of this kind lies, with {percent} "
+            f"confidence; bootstrap over queries, {self.n_resamples:,} resamples, seed {self.seed}."
+        ]
+        if len(self.methods) > 1:
+            lines += _notes_on_tests(self)
+        if any(math.isnan(cell.mean) or math.isnan(cell.low) for cell in self.cells.values()):
+            lines.append(
+                "undefined: the metric can judge no query, or a single one, which has no interval."
+            )
+        lines.append(f"convention: {self.convention.describe()}.")
+        return [" ".join(line.split()) for line in lines]  # a name may hold a line break
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
@@ -243,15 +234,12 @@ def overview(comparison: Comparison, methods: Sequence[str]) -> Table:
     """Means of all metrics, one row a method."""
     lower = [m for m in comparison.metrics if not comparison.higher_is_better(m)]
     columns = [Column(f"{m} ↓" if m in lower else m) for m in comparison.metrics]
-    rows = [
-        [_name(comparison, method)]
-        + [
-            f"{_number(comparison.cells[method, metric].mean)} "
-            + _MARKS[comparison.verdict(method, metric)]
-            for metric in comparison.metrics
-        ]
-        for method in methods
-    ]
+    rows = []
+    for method in methods:
+        rows.append([_name(comparison, method)])
+        for metric in comparison.metrics:
+            mark = _MARKS[comparison.verdict(method, metric)]
+            rows[-1].append(f"{_number(comparison.cells[method, metric].mean)} {mark}")
     title = f"Means over {count(comparison.n_queries, 'query', 'queries')}"
     if len(comparison.methods) > 1:
         title += f"; ▲ better, ▼ worse than {comparison.baseline}, no mark: unclear"
@@ -284,23 +272,6 @@ def details(comparison: Comparison, metric: str) -> Table:
     )
 
 
-def notes(comparison: Comparison) -> list[str]:
-    """The legend: what stands in each column, how it came about, and what it does not say."""
-    percent = f"{100 * comparison.confidence:g}%"
-    lines = [
-        f"interval: where the mean over all queries of this kind lies, with {percent} confidence; "
-        f"bootstrap over queries, {comparison.n_resamples:,} resamples, seed {comparison.seed}."
-    ]
-    if len(comparison.methods) > 1:
-        lines += _notes_on_tests(comparison)
-    if any(math.isnan(c.mean) or math.isnan(c.low) for c in comparison.cells.values()):
-        lines.append(
-            "undefined: the metric can judge no query, or a single one, which has no interval."
-        )
-    lines.append(f"convention: {comparison.convention.describe()}.")
-    return [" ".join(line.split()) for line in lines]  # a name may hold a line break
-
-
 def _notes_on_tests(comparison: Comparison) -> list[str]:
     base, resamples = comparison.baseline, f"{comparison.n_resamples:,}"
     test = {
@@ -308,22 +279,20 @@ def _notes_on_tests(comparison: Comparison) -> list[str]:
         f"query (all exchanges where at most {significance.EXACT_UP_TO} queries differ)",
         "t": "paired t-test over queries",
     }[comparison.test]
+    correction = "Not corrected for several comparisons."
+    if comparison.correction is not None:
+        name = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
+        number = count(len(comparison.methods) - 1, "comparison")
+        after = name[comparison.correction]
+        correction = f"Corrected after {after} for {number} under each metric."
     return [
         f"difference: mean of the method less that of {base}, over the same queries.",
         f"p: chance of a difference at least this large, in either direction, if the method and "
-        f"{base} were equally good; {test}. {_correction(comparison)}",
+        f"{base} were equally good; {test}. {correction}",
         f"won/tied/lost: queries on which the method is better than {base}, as good, and worse.",
         f"verdict: better or worse where this p is below {1 - comparison.confidence:.4g}. Unclear "
         "does not mean equally good: these queries do not tell.",
     ]
-
-
-def _correction(comparison: Comparison) -> str:
-    if comparison.correction is None:
-        return "Not corrected for several comparisons."
-    name = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
-    number = count(len(comparison.methods) - 1, "comparison")
-    return f"Corrected after {name[comparison.correction]} for {number} under each metric."
 
 
 def best_first(comparison: Comparison, metric: str) -> list[str]:
@@ -364,25 +333,30 @@ def cells(
 ) -> dict[tuple[str, str], Cell]:
     """The cells of a comparison that has none yet; evaluations are of the same queries."""
     terms = Terms.of(evaluations, plan.metrics)
-    sums = significance.bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
     baseline = plan.methods.index(plan.baseline)
     p = np.full(terms.numerator.shape, np.nan)
-    if plan.test == "randomization":
-        others = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
+    others = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
+    if plan.test == "t":
+        found = []
+        for j, i, _ in others:
+            T = float(terms.difference(terms.sums, i, j, baseline))
+            spread = significance.influence_deviation(terms, j, i, baseline)
+            found.append(significance.t_p(T, *spread))
+    else:
         found = significance.randomization_p(terms, others, plan.n_resamples, plan.seed, n_jobs)
-        for (j, i, _), value in zip(others, found, strict=True):
-            p[i, j] = value
+    for (j, i, _), value in zip(others, found, strict=True):
+        p[i, j] = value
+    corrected = np.stack([correct_p_values(column, plan.correction) for column in p.T], axis=1)
+    sums = significance.bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, n_jobs)
     result = {}
     for i, j in np.ndindex(p.shape):
         metric = plan.metrics[j]
         n_queries = int(np.count_nonzero(terms.takes_part(j, i)))
-        low, high = significance.interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
+        ends = significance.interval(terms.ratio(sums, i, j), n_queries, plan.confidence)
         difference = float(terms.difference(terms.sums, i, j, baseline))
-        draws = terms.difference(sums, i, j, baseline)
         deviation, n_both = significance.influence_deviation(terms, j, i, baseline)
-        difference_low, difference_high = significance.interval(draws, n_both, plan.confidence)
-        if plan.test == "t" and i != baseline:
-            p[i, j] = significance.t_p(difference, deviation, n_both)
+        draws = terms.difference(sums, i, j, baseline)
+        reach = significance.interval(draws, n_both, plan.confidence)
         if deviation == 0.0:
             effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
         else:
@@ -391,26 +365,11 @@ def cells(
         gain = evaluations[i].per_query[metric] - evaluations[baseline].per_query[metric]
         gain = gain[~np.isnan(gain)] * (1.0 if parse(metric).higher_is_better else -1.0)
         wins, losses = (int(np.count_nonzero(side > EQUAL)) for side in (gain, -gain))
-        result[plan.methods[i], metric] = Cell(
-            evaluations[i].means[metric],
-            low,
-            high,
-            difference,
-            difference_low,
-            difference_high,
-            float(p[i, j]),
-            math.nan,
-            wins,
-            len(gain) - wins - losses,
-            losses,
-            effect,
-            n_queries,
-        )
-    p = np.stack([correct_p_values(column, plan.correction) for column in p.T], axis=1)
-    return {
-        place: dataclasses.replace(cell, p_corrected=float(value))
-        for (place, cell), value in zip(result.items(), p.ravel(), strict=True)
-    }
+        tests = difference, *reach, float(p[i, j]), float(corrected[i, j])
+        counts = wins, len(gain) - wins - losses, losses
+        mean = evaluations[i].means[metric]
+        result[plan.methods[i], metric] = Cell(mean, *ends, *tests, *counts, effect, n_queries)
+    return result
 
 
 def compare(
@@ -490,20 +449,11 @@ def compare(
     (0.4167, 0.0625, (5, 1, 0))
     """
     check_methods(scores, "scores")
-    metrics = measures_of(metrics)
+    given: Any = {"qid": qid, "group": group, "metrics": measures_of(metrics), "docid": docid}
     evaluations = {}
     for name, values in scores.items():
         try:
-            evaluations[name] = evaluate(
-                y,
-                values,
-                qid=qid,
-                group=group,
-                metrics=metrics,
-                convention=convention,
-                docid=docid,
-                n_jobs=n_jobs,
-            )
+            evaluations[name] = evaluate(y, values, convention=convention, n_jobs=n_jobs, **given)
         except ValueError as error:
             raise ValueError(f"method {name!r}: {error}") from None
     return compare_evaluations(
@@ -567,17 +517,6 @@ def compare_evaluations(
         known = ", ".join(map(repr, methods))
         raise ValueError(f"baseline must be one of {known}; got {chosen!r}")
     names, parts = common_metrics(evaluations, metrics), align_queries(evaluations)
-    plan = Comparison(
-        methods=methods,
-        metrics=names,
-        baseline=chosen,
-        cells={},
-        n_queries=parts[0].n_queries,
-        test=test,
-        correction=correction,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        seed=seed_of(random_state),
-        convention=parts[0].convention,
-    )
+    rules = test, correction, confidence, n_resamples, seed_of(random_state), parts[0].convention
+    plan = Comparison(methods, names, chosen, {}, parts[0].n_queries, *rules)
     return dataclasses.replace(plan, cells=cells(plan, parts, n_jobs))

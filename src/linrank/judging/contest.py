@@ -223,14 +223,8 @@ def compare_methods(
         )
     check_one_of("scale", scale, SCALES)
     check_positive("budget", budget)
-    rules = Rules(
-        str(parse_scoring(scoring)),
-        fair_convention(convention),
-        scale,
-        seed_of(random_state),
-        float(budget),
-        n_folds,
-    )
+    fair, seed = fair_convention(convention), seed_of(random_state)
+    rules = Rules(str(parse_scoring(scoring)), fair, scale, seed, float(budget), n_folds)
     usual = usual_metrics(protocol.subsets)
     measures = [str(measure) for measure in measures_of(usual if metrics is None else metrics)]
     remarks = check_protocol(protocol, rules.scoring, measures, rules.convention)
@@ -239,35 +233,15 @@ def compare_methods(
     start = time.monotonic()
     outcomes = runner.run_all(protocol, chosen, rules, resolve(n_jobs), progress)
     entries = [_entry(m, outcomes[m.name], protocol, measures, rules) for m in chosen]
-    comparison, more = compare_entries(
-        entries,
-        baseline,
-        correction=correction,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        random_state=rules.seed,
-        n_jobs=n_jobs,
-    )
-    return Contest(
-        tuple(entries),
-        comparison,
-        tuple(measures),
-        baseline,
-        rules,
-        protocol.describe(),
-        protocol.selection,
-        protocol.names,
-        (*remarks, *([] if selection != "auto" else _unused_validation(given, protocol)), *more),
-        time.monotonic() - start,
-    )
+    tests = {"correction": correction, "confidence": confidence, "n_resamples": n_resamples}
+    comparison, more = compare_entries(entries, baseline, random_state=seed, n_jobs=n_jobs, **tests)
+    unused = _unused_validation(given, protocol) if selection == "auto" else []
+    found = tuple(entries), comparison, tuple(measures), baseline, rules
+    told = protocol.describe(), protocol.selection, protocol.names, (*remarks, *unused, *more)
+    return Contest(*found, *told, time.monotonic() - start)
 
 
-def _protocol(
-    train: Dataset | None,
-    valid: Dataset | None,
-    test: Dataset | None,
-    folds: Sequence[Dataset] | None,
-) -> Protocol:
+def _protocol(train: Any, valid: Any, test: Any, folds: Sequence[Dataset] | None) -> Protocol:
     parts = [part for part in (train, valid, test) if part is not None]
     for part in [*parts, *(folds or [])]:
         if not isinstance(part, Dataset):
@@ -275,14 +249,13 @@ def _protocol(
                 f"parts must be datasets, as linrank.load and Dataset.of make them, got {part!r}"
             )
     # Rows may have been written to since anybody looked at them.
-    train, valid, test = (part and part.unscanned() for part in (train, valid, test))
     if folds is not None and not parts:
         return runner.rotation([fold.unscanned() for fold in folds])
     if folds is not None or train is None or test is None:
         raise ValueError(
             "give the parts train, test and, to choose by, valid, or folds (a sequence of subsets)"
         )
-    return runner.one_split(train, valid, test)
+    return runner.one_split(*(part and part.unscanned() for part in (train, valid, test)))
 
 
 def _unused_validation(given: Protocol, protocol: Protocol) -> list[str]:
@@ -310,7 +283,7 @@ def _entry(
     method: Contestant,
     outcomes: Sequence[Outcome],
     protocol: Protocol,
-    measures: Sequence[str],
+    measures: list[str],
     rules: Rules,
 ) -> Entry:
     """The outcomes of a method, measured; on all folds or not at all."""
@@ -320,7 +293,7 @@ def _entry(
             return Entry(method, tuple(outcomes), None)
         data = protocol.subsets[fold.test[0]]
         scores = data.queries.scatter(outcome.scores)
-        parts.append(judge(data, scores, list(measures), rules.convention))
+        parts.append(judge(data, scores, measures, rules.convention))
     return Entry(method, tuple(outcomes), parts[0] if len(parts) == 1 else Evaluation.joined(parts))
 
 
@@ -404,17 +377,14 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
-        method = self.method
+        method, own = self.method, ("has_result", "fit_seconds", "search_seconds", "model_bytes")
         return {
             "method": method.name,
             "family": method.family,
             "description": method.description,
             "grid": method.candidates,
-            "has_result": self.has_result,
             "remark": self.remark or None,
-            "fit_seconds": self.fit_seconds,
-            "search_seconds": self.search_seconds,
-            "model_bytes": self.model_bytes,
+            **{name: getattr(self, name) for name in own},
             "metrics": None if self.evaluation is None else self.evaluation.to_dict()["means"],
             "folds": [outcome.to_dict() for outcome in self.outcomes],
         }
@@ -483,9 +453,28 @@ class Contest(Tabled):
             tables.append(Table(columns, rows, "What went wrong"))
         return tables
 
-    def legend(self) -> Sequence[str]:
-        """What the tables say, and what to know before trusting them."""
-        return legend_of(self)
+    def legend(self) -> list[str]:
+        """What the tables mean, and what to know before trusting them."""
+        rules = self.rules
+        lines = [f"Note: {remark}." for remark in self.remarks]
+        if self.comparison is not None:
+            lines += self.comparison.legend()
+        lines += [
+            f"chosen: each method's candidate with the best {rules.scoring} {self.selection}, the "
+            "same for all methods; trained on the training part; the test part is looked at once, "
+            "with that model. candidates: how many were tried, each method's defaults among them.",
+            "one fit: with the chosen parameters; search: all candidates, judging included; model: "
+            "its saved form.",
+            f"features: scaled ({rules.scale}, from the training part) for linear methods and "
+            "kernels, as they are for trees."
+            if rules.scale != "none"
+            else "features: as they are, for all methods.",
+            f"seed {rules.seed}, budget {rules.budget:g} s for a method and fold; all of it took "
+            f"{seconds(self.seconds)} on the clock.",
+        ]
+        if any(entry.has_result and entry.remark for entry in self.entries):
+            lines.append("*: the budget ended the search; the best candidate so far counts.")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
@@ -537,9 +526,8 @@ def _cost(contest: Contest) -> Table:
                 chosen_parameters(entry),
             ]
         )
-    rows += [
-        [e.name, *[""] * 5, "no result: see below"] for e in contest.entries if not e.has_result
-    ]
+    lost = (entry.name for entry in contest.entries if not entry.has_result)
+    rows += [[name, *[""] * 5, "no result: see below"] for name in lost]
     n_folds = max(len(entry.outcomes) for entry in contest.entries)
     of_folds = f", means of {n_folds} folds" if n_folds > 1 else ""
     return Table(columns, rows, f"Cost of a model{of_folds}; processor time, one thread")
@@ -568,27 +556,3 @@ def _values(values: Sequence[Any]) -> str:
 
 def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def legend_of(contest: Contest) -> list[str]:
-    """What the tables mean, and what to know before trusting them."""
-    rules = contest.rules
-    lines = [f"Note: {remark}." for remark in contest.remarks]
-    if contest.comparison is not None:
-        lines += comparing.notes(contest.comparison)
-    lines += [
-        f"chosen: each method's candidate with the best {rules.scoring} {contest.selection}, the "
-        "same for all methods; trained on the training part; the test part is looked at once, with "
-        "that model. candidates: how many were tried, each method's defaults among them.",
-        "one fit: with the chosen parameters; search: all candidates, judging included; model: its "
-        "saved form.",
-        f"features: scaled ({rules.scale}, from the training part) for linear methods and kernels, "
-        "as they are for trees."
-        if rules.scale != "none"
-        else "features: as they are, for all methods.",
-        f"seed {rules.seed}, budget {rules.budget:g} s for a method and fold; all of it took "
-        f"{seconds(contest.seconds)} on the clock.",
-    ]
-    if any(entry.has_result and entry.remark for entry in contest.entries):
-        lines.append("*: the budget ended the search; the best candidate so far counts.")
-    return lines

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from linrank.data.dataset import Dataset
 from linrank.data.frames import feature_name
 from linrank.data.missing import Missing
-from linrank.data.queries import varying_columns
+from linrank.data.queries import Queries, varying_columns
 from linrank.data.rows import CsrRows
+from linrank.metrics import Convention, Evaluation, parse
 from linrank.metrics import convention as named_convention
-from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
 from linrank.pairs import Cells, distinct
 from linrank.system.resources import cached_property, count, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
-    from linrank.data.queries import Queries
-    from linrank.metrics import Convention, Evaluation
 
 BLOCK = 1 << 20  # values looked at in one step
 WORK = 1 << 28  # values compared for the agreement of features with labels: seconds
@@ -43,8 +37,7 @@ class Columns:
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
         """One value in all rows."""
-        same: NDArray[np.bool_] = self.minimum == self.maximum
-        return same
+        return np.asarray(self.minimum == self.maximum)
 
 
 @dataclass(frozen=True)
@@ -262,15 +255,15 @@ def _of_rows(profile: Profile) -> Iterator[Finding]:
             "2^label - 1 NDCG sees the largest ones alone",
         )
     if repeats.n_conflicts:
-        told = count(repeats.n_conflicts, "row repeats", "rows repeat")
+        rows = count(repeats.n_conflicts, "row repeats", "rows repeat")
         yield Finding(
             "conflicting-rows",
-            f"{told} the features of another row of the query with another label: no model can "
+            f"{rows} the features of another row of the query with another label: no model can "
             "order those pairs",
         )
     if repeats.n_docids:
-        told = count(repeats.n_docids, "row repeats", "rows repeat")
-        yield Finding("repeated-docid", f"{told} a document id of the query")
+        rows = count(repeats.n_docids, "row repeats", "rows repeat")
+        yield Finding("repeated-docid", f"{rows} a document id of the query")
 
 
 def _features(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
@@ -359,23 +352,28 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
     queries = data.queries
     # A row of zeros counts as well: one of them is not two.
     hashes = _scramble(Profile(data).row_hashes + np.uint64(1)) + _mix(data.labels)
-    sums: NDArray[np.uint64] = np.add.reduceat(
-        queries.gather(_scramble(hashes)), queries.offsets[:-1], dtype=np.uint64
-    )
-    return sums
+    by_position = queries.gather(_scramble(hashes))
+    return np.asarray(np.add.reduceat(by_position, queries.offsets[:-1], dtype=np.uint64))
 
 
 def judge(
-    data: Dataset,
-    scores: Any,
-    metrics: Any,
-    rules: Convention,
-    n_jobs: int | None = None,
+    data: Dataset, scores: Any, metrics: Any, rules: Convention, n_jobs: int | None = None
 ) -> Evaluation:
     """The measures of scores of the rows of a dataset."""
     docid = data.all_docids if rules.ties == "docid" else None
     options: dict[str, Any] = {"convention": rules, "docid": docid, "n_jobs": n_jobs}
     return evaluate_queries(data.queries, data.labels, scores, metrics=metrics, **options)
+
+
+def signed_measure(
+    data: Dataset, scores: Any, metric: str, rules: Convention, n_jobs: int | None = None
+) -> float:
+    """One measure of scores, signed so that higher is better; -∞ where it is undefined."""
+    measure = parse(metric)
+    (value,) = judge(data, scores, measure, rules, n_jobs).values()
+    if np.isnan(value):
+        return -np.inf
+    return value if measure.higher_is_better else 0.0 - value
 
 
 # ---- features alone -----------------------------------------------------------------------------
@@ -392,7 +390,7 @@ def best_feature(
     do, or fewest. Equal values are averaged over their orders: rows that a file lists by label must
     not help.
     """
-    rules, measure = named_convention(convention, ties="average"), parse(scoring)
+    rules = named_convention(convention, ties="average")
     share, _ = Profile(train).agreement()
     candidates = np.argsort(-np.abs(share - 0.5), kind="stable")[:CANDIDATES]
     rows = replace(train, feature_names=None)
@@ -400,8 +398,7 @@ def best_feature(
     for j in candidates.tolist():
         for sign in (1.0, -1.0):
             scores = unit_model(train.n_features, j, sign).predict(rows, n_jobs=n_jobs)
-            result = judge(train, scores, measure, rules, n_jobs)
-            value = next(iter(result.values())) * (1.0 if measure.higher_is_better else -1.0)
+            value = signed_measure(train, scores, scoring, rules, n_jobs)
             if value > best_value:
                 best, best_value = (j, sign), value
     return best

@@ -115,10 +115,8 @@ class Protocol:
             return "one split"
         fold = self.folds[0]
         choose = f"{len(fold.valid)} to choose, " if fold.valid else ""
-        return (
-            f"{len(self.folds)} folds of {len(self.subsets)} subsets, {len(fold.train)} to train, "
-            f"{choose}{len(fold.test)} to test"
-        )
+        sizes = f"{len(self.folds)} folds of {len(self.subsets)} subsets"
+        return f"{sizes}, {len(fold.train)} to train, {choose}{len(fold.test)} to test"
 
 
 def one_split(train: Dataset, valid: Dataset | None, test: Dataset) -> Protocol:
@@ -154,10 +152,8 @@ def rotation(subsets: Sequence[Dataset]) -> Protocol:
 
 def _protocol(subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]) -> Protocol:
     """The protocol; subsets that are files are known by these, the others by the names."""
-    sources = [
-        name if data.source.startswith("<") else data.source
-        for name, data in zip(names, subsets, strict=True)
-    ]
+    named = zip(names, subsets, strict=True)
+    sources = (name if data.source.startswith("<") else data.source for name, data in named)
     return Protocol(tuple(subsets), tuple(sources), tuple(folds))
 
 
@@ -260,8 +256,8 @@ class Worker:
         self._is_killed = False
         os.mkdir(folder)
         path, self._log = os.path.join(folder, "job.json"), os.path.join(folder, "job.log")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({**job, "folder": data, "method": asdict(method)}, file)
+        job = {**job, "folder": data, "method": asdict(method)}
+        Path(path).write_text(json.dumps(job), "utf-8")
         paths = json.dumps([os.path.abspath(entry) for entry in sys.path])
         with open(self._log, "wb") as log:
             self.process = subprocess.Popen(
@@ -307,13 +303,16 @@ class Worker:
         """What it has come to."""
         self.stop()
         state: dict[str, Any] = {"status": "", "why": ""}
-        with (
-            suppress(FileNotFoundError),
-            open(os.path.join(self.folder, _STATE), encoding="utf-8") as file,
-        ):
-            state |= json.load(file)
+        with suppress(FileNotFoundError):
+            state |= json.loads(Path(self.folder, _STATE).read_text("utf-8"))
         if self._is_killed and state["status"] != "done":
-            state |= self._budget_outcome(state)
+            if state.get("score") is None:
+                status, why = "over budget", f"no candidate within {self.budget:g} s"
+            else:
+                n = state["n_candidates"]
+                counts = "the only candidate so far" if n == 1 else f"the best of {n} candidates"
+                status, why = "cut", f"stopped after {self.budget:g} s; {counts} counts"
+            state |= {"status": status, "why": why}
         elif not state["status"]:
             state |= {"status": "failed", "why": self._cause_of_death()}
         if state["status"] not in ("done", "cut"):
@@ -323,18 +322,11 @@ class Worker:
         state["scores"] = np.load(os.path.join(self.folder, state["scores"]))
         return Outcome(**state)
 
-    def _budget_outcome(self, state: dict[str, Any]) -> dict[str, str]:
-        if state.get("score") is None:
-            return {"status": "over budget", "why": f"no candidate within {self.budget:g} s"}
-        n = state["n_candidates"]
-        counts = "the only candidate so far" if n == 1 else f"the best of {n} candidates"
-        return {"status": "cut", "why": f"stopped after {self.budget:g} s; {counts} counts"}
-
     def _cause_of_death(self) -> str:
         code = self.process.returncode
-        with open(self._log, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file if line.strip()]
         if code >= 0:
+            log = Path(self._log).read_text("utf-8", errors="replace").split("\n")
+            lines = [line.strip() for line in log if line.strip()]
             last = f": {lines[-1][:200]}" if lines else ""
             return f"the process ended with status {code}{last}"
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -380,17 +372,10 @@ def run_all(
                     outcome = worker.outcome()
                     outcomes[worker.method.name][worker.fold] = outcome
                     took.append(worker.seconds)
-                    tell(
-                        event="finished",
-                        fold=worker.fold + 1,
-                        method=worker.method.name,
-                        status=outcome.status,
-                        why=outcome.why,
-                        scoring=rules.scoring,
-                        score=outcome.score,
-                        seconds=worker.seconds,
-                        parameters=outcome.parameters,
-                    )
+                    shown = ("status", "why", "score", "parameters")
+                    about: dict[str, Any] = {name: getattr(outcome, name) for name in shown}
+                    about |= {"fold": worker.fold + 1, "method": worker.method.name}
+                    tell(event="finished", scoring=rules.scoring, seconds=worker.seconds, **about)
                 names = [f"{worker.method.name} (fold {worker.fold + 1})" for worker in running]
                 n_rounds = (len(waiting) + len(running)) / max(1, len(running))
                 seconds = n_rounds * sum(took) / len(took) if took else None  # as the others took
@@ -411,12 +396,12 @@ def write_subset(folder: str, number: int, data: Dataset) -> None:
     arrays = {"labels": queries.gather(data.labels), "sizes": np.diff(queries.offsets)}
     for name in ("values", "columns", "offsets") if rows.is_sparse else ("values",):
         arrays[name] = getattr(rows, name)
-    arrays["about"] = np.array(
-        [data.n_features, -1 if data.index_base is None else data.index_base]
-    )
-    os.mkdir(os.path.join(folder, f"subset{number}"))
+    base = -1 if data.index_base is None else data.index_base
+    arrays["about"] = np.array([data.n_features, base])
+    subset = Path(folder, f"subset{number}")
+    subset.mkdir()
     for name, array in arrays.items():
-        np.save(os.path.join(folder, f"subset{number}", f"{name}.npy"), array)
+        np.save(subset / f"{name}.npy", array)
 
 
 def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
@@ -447,8 +432,7 @@ def main(path: str) -> None:
     tell = _writer(os.getcwd())
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     try:
-        with open(path, encoding="utf-8") as file:
-            job = json.load(file)
+        job = json.loads(Path(path).read_text("utf-8"))
         train, valid, test = job["parts"]
         known = read_joined(job["folder"], valid) if valid else None
         job["rules"]["convention"] = Convention(**job["rules"]["convention"])
@@ -518,8 +502,7 @@ def _writer(folder: str) -> Progress:
 
     def tell(message: dict[str, Any]) -> None:
         state.update(message)
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            json.dump(state, file)
+        Path(f"{path}.new").write_text(json.dumps(state), "utf-8")
         os.replace(f"{path}.new", path)
 
     return tell

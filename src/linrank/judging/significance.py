@@ -114,9 +114,8 @@ class Terms:
 
 
 def _ratio(part: Array, total: Array) -> Array:
-    ratio = np.full(np.shape(part), np.nan)
-    np.divide(part, total, out=ratio, where=total > 0.0)
-    return ratio
+    nothing = np.full(np.shape(part), np.nan)
+    return np.asarray(np.divide(part, total, out=nothing, where=total > 0.0))
 
 
 _BLOCK = 2**20  # entries of the random matrix in a block: 8 MB; a part of the result, do not change
@@ -238,7 +237,7 @@ def interval(draws: Array, n_queries: int, confidence: float) -> tuple[float, fl
 
     draws = draws[~np.isnan(draws)]
     if n_queries < 2 or len(draws) == 0:
-        return float("nan"), float("nan")
+        return math.nan, math.nan
     t = float(stdtrit(n_queries - 1, (1.0 - confidence) / 2.0))
     level = NormalDist().cdf(math.sqrt(n_queries / (n_queries - 1)) * t)
     low, high = np.quantile(draws, [level, 1.0 - level])
@@ -279,7 +278,7 @@ def t_p(difference: float, deviation: float, n_queries: int) -> float:
     from scipy.special import stdtr
 
     if math.isnan(deviation) or math.isnan(difference):
-        return float("nan")
+        return math.nan
     if deviation == 0.0:
         return 1.0 if abs(difference) <= EQUAL else 0.0
     t = difference * math.sqrt(n_queries) / deviation
@@ -300,7 +299,7 @@ def randomization_p(
     which both are equal do not matter. With at most `EXACT_UP_TO` others all ways are taken, else
     N random ones: ``p = (1 + #)/(1 + N)``, the observed way being one of them.
     """
-    result = []
+    result = [math.nan] * len(pairs)
     sampled: dict[int, list[Array]] = {}
     for k, pair in enumerate(pairs):
         # What exchanging query q adds to the method's sums: a_q - b_q and d_q - e_q.
@@ -309,10 +308,9 @@ def randomization_p(
         differing = (moved != 0.0) | (weighed != 0.0)
         if np.count_nonzero(differing) > EXACT_UP_TO:
             sampled[k] = [moved, weighed] if weighed.any() else [moved]
-            result.append(math.nan)
         else:
             few = all_exchanges(np.stack([moved[differing], weighed[differing]], axis=1))
-            result.append(_share_as_large(_differences(terms, pair, *few.T)))
+            result[k] = _share_as_large(_differences(terms, pair, *few.T))
     if sampled:
         stacked = np.stack([column for k in sampled for column in sampled[k]], axis=1)
         sums = iter(exchange_sums(stacked, n_resamples, seed, n_jobs).T)
@@ -343,6 +341,5 @@ def _share_as_large(exchanged: Array) -> float:
     """Share of the differences that are at least as large as the first, the one observed."""
     size = np.abs(exchanged)
     if np.isnan(size[0]):
-        return float("nan")
-    size = size[~np.isnan(size)]
-    return float(np.mean(size >= size[0] * (1.0 - _NOTHING)))
+        return math.nan
+    return float(np.mean(size[~np.isnan(size)] >= size[0] * (1.0 - _NOTHING)))

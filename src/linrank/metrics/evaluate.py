@@ -124,7 +124,7 @@ def evaluate_queries(
     kernels = [m for m in measures if m.kernel]
     y_max = max(0.0, float(labels.max()))  # of ERR, unless it names one
     counted = {m.counts for m in measures}
-    values, means, pairs, rows = _core.evaluate_queries(
+    values, of_kernels, pairs, rows = _core.evaluate_queries(
         labels,
         scores,
         queries.offsets,
@@ -140,7 +140,7 @@ def evaluate_queries(
         _threads(n_jobs, len(labels)),
     )
     by_query = values.reshape(len(kernels), queries.n_queries)
-    result = {m: (float(means[i]), by_query[i]) for i, m in enumerate(kernels)}
+    result = {m: (float(of_kernels[i]), by_query[i]) for i, m in enumerate(kernels)}
     counts = Counts.of(pairs, rows)
     for measure in measures:
         if (share := counts.measure(measure, chosen)) is not None:
@@ -152,15 +152,9 @@ def evaluate_queries(
             each = np.split(order, queries.offsets[1:-1])
             own = np.array([_value(measure, labels, scores, rows) for rows in each])
             result[measure] = mean_of(own), own
-    return Evaluation(
-        {str(m): result[m][0] for m in measures},
-        {str(m): result[m][1] for m in measures},
-        queries.ids,
-        chosen,
-        counts.pairs,
-        counts.dominating,
-        counts.dominated,
-    )
+    means = {str(m): result[m][0] for m in measures}
+    per_query = {str(m): result[m][1] for m in measures}
+    return Evaluation(means, per_query, queries.ids, chosen, **vars(counts))
 
 
 def rank_within_queries(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
 from linrank.metrics.measures import CountedMeasure, Measure, parse
-from linrank.system.tables import Column, Table, Tabled
+from linrank.system.tables import Column, Table, Tabled, frame_of
 
 Array = NDArray[Any]
 
@@ -101,6 +101,9 @@ class Counts:
             return (float(np.sum(judged) / len(judged)) if len(judged) else float("nan")), values
         pooled = _exact_sum(total)
         return (_exact_sum(part) / pooled if pooled else float("nan")), values
+
+
+_COUNTED = ("pairs", "dominating", "dominated")
 
 
 def _exact_sum(counts: Array) -> int:
@@ -201,6 +204,16 @@ class Evaluation(Tabled, Mapping[str, float]):
             return np.where(judged, values, 0.0), judged.astype(np.float64)
         return shares[0] / 2.0, shares[1] / 2.0
 
+    def take_queries(self, places: list[int]) -> Evaluation:
+        """Return the values of the queries at these places, in this order; means stay."""
+        taken: dict[str, Any] = {}
+        for name in _COUNTED:
+            if (part := getattr(self, name)) is not None:
+                taken[name] = type(part)(*(values[places] for values in vars(part).values()))
+        per_query = {name: values[places] for name, values in self.per_query.items()}
+        ids = None if self.query_ids is None else self.query_ids[places]
+        return replace(self, per_query=per_query, query_ids=ids, **taken)
+
     @classmethod
     def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
         """Return one evaluation of the queries of all parts, as of the test sets of folds.
@@ -220,16 +233,10 @@ class Evaluation(Tabled, Mapping[str, float]):
         parts = list(parts)
         _check_alike(parts)
         names = list(parts[0])
-        whole = cls(
-            dict.fromkeys(names, float("nan")),
-            {name: np.concatenate([p.per_query[name] for p in parts]) for name in names},
-            _joined_ids(parts),
-            parts[0].convention,
-            *(
-                _join_counts([getattr(part, kind) for part in parts])
-                for kind in ("pairs", "dominating", "dominated")
-            ),
-        )
+        per_query = {name: np.concatenate([p.per_query[name] for p in parts]) for name in names}
+        counts = {kind: _join_counts([getattr(part, kind) for part in parts]) for kind in _COUNTED}
+        undefined = dict.fromkeys(names, float("nan"))
+        whole = cls(undefined, per_query, _joined_ids(parts), parts[0].convention, **counts)
         for name in names:
             numerator, denominator = whole.terms(name)
             if (total := float(denominator.sum())) > 0.0:
@@ -252,12 +259,8 @@ class Evaluation(Tabled, Mapping[str, float]):
 
         Its index are the query ids, its mean is that of a measure which pools nothing.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas") from None
-        index = pandas.Index(range(self.n_queries) if self.query_ids is None else self.query_ids)
-        return pandas.DataFrame(self.per_query, index=index.rename("query"))
+        ids = np.arange(self.n_queries) if self.query_ids is None else self.query_ids
+        return frame_of({"query": ids, **self.per_query}).set_index("query")
 
     def tables(self) -> list[Table]:
         """Return a table: measure, mean, queries in the mean; below it the convention."""
@@ -311,10 +314,7 @@ def _joined_ids(parts: Sequence[Evaluation]) -> Array | None:
     plain = {str(i) for ids in given for i in ids}
     if len(plain) == sum(p.n_queries for p in parts):
         return np.concatenate(given)
-    return np.array(
-        [
-            f"{k}" if part.query_ids is None else f"{k}:{i}"
-            for k, part in enumerate(parts, start=1)
-            for i in ([None] if part.query_ids is None else part.query_ids)
-        ]
-    )
+    unique = []
+    for k, part in enumerate(parts, start=1):
+        unique += [f"{k}"] if part.query_ids is None else [f"{k}:{i}" for i in part.query_ids]
+    return np.array(unique)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.frames import first_true
 from linrank.data.queries import Queries
 from linrank.io.trec import Qrels, Run, load_qrels, load_run
 from linrank.metrics.conventions import Convention
@@ -80,7 +81,7 @@ def evaluate_run(
     array([0.8333, 0.    ])
     """
     judged = JudgedRun(qrels, run, complete=complete, n_jobs=n_jobs)
-    return judged.evaluate(metrics=metrics, convention=convention, n_jobs=n_jobs)
+    return judged.evaluate(metrics, convention, n_jobs)
 
 
 class JudgedRun:
@@ -143,26 +144,16 @@ class JudgedRun:
         self.n_not_retrieved = int((~in_run).sum())
 
     def evaluate(
-        self,
-        *,
-        metrics: Metric | Iterable[Metric] = RUN_METRICS,
-        convention: str | Convention = "trec_eval",
-        n_jobs: int | None = None,
+        self, metrics: Any, convention: str | Convention, n_jobs: int | None = None
     ) -> Evaluation:
         """`evaluate_run` of what was brought together."""
         chosen, measures = named_convention(convention), measures_of(metrics)
         if has_gains(measures) and not chosen.negative_is_zero:
             self._check_relevance(chosen)
-        return evaluate_queries(
-            self.queries,
-            self.labels,
-            self.scores,
-            metrics=measures,
-            convention=chosen,
-            docid=self._id_order(n_jobs) if chosen.ties == "docid" else None,
-            n_ranked=self.n_ranked,
-            n_jobs=n_jobs,
-        )
+        docid = self._id_order(n_jobs) if chosen.ties == "docid" else None
+        rules: Any = {"metrics": measures, "convention": chosen, "docid": docid, "n_jobs": n_jobs}
+        rows = self.queries, self.labels, self.scores
+        return evaluate_queries(*rows, n_ranked=self.n_ranked, **rules)
 
     def _id_order(self, n_jobs: int | None) -> Array:
         """Place of each document among the ids of its query; 0 where it was not retrieved."""
@@ -178,10 +169,9 @@ class JudgedRun:
         return keys
 
     def _check_relevance(self, chosen: Convention) -> None:
-        negative = np.flatnonzero(self.qrels.relevance < 0)
-        if len(negative) == 0:
+        row = first_true(self.qrels.relevance < 0)
+        if row is None:
             return
-        row = int(negative[0])
         where = "" if self.qrels.lines is None else f"{self.qrels.source}:{self.qrels.lines[row]}: "
         raise ValueError(
             f"{where}document {self.qrels.docids[row]!r} of query "

@@ -284,10 +284,8 @@ def pushes(
     is_wrong = scores[better] <= scores[worse]
     means = []
     for kind in (is_wrong, ~is_wrong):
-        n_pairs = max(1, int(np.count_nonzero(kind)))
-        net = np.zeros(data.n_rows)
-        np.add.at(net, better[kind], 1.0 / n_pairs)
-        np.add.at(net, worse[kind], -1.0 / n_pairs)
+        above, below = (np.bincount(one[kind], minlength=data.n_rows) for one in (better, worse))
+        net = (above - below) / max(1.0, kind.sum())
         means.append(_shared_out(data, model, net))
     n_wrong = int(np.count_nonzero(is_wrong))
     is_sample = data.queries.n_pairs > len(is_wrong)
@@ -315,9 +313,8 @@ MISLEADING = 6  # features that are named for all queries
 def failures(material: Material) -> tuple[str, ...]:
     """The section on the worst queries."""
     if not material.worst:
-        return (
-            "No test query has a pair of documents in the wrong order: there is nothing to show.",
-        )
+        nothing = "No test query has a pair of documents in the wrong order"
+        return (f"{nothing}: there is nothing to show.",)
     lede = (
         f"The queries with the lowest {text(material.scoring)}, without those that no ranking can "
         "order. For each, what stands where, and the pairs whose wrong order costs most."
@@ -337,7 +334,8 @@ def failures(material: Material) -> tuple[str, ...]:
         shown.append(html.details(heading, _body(material, one), is_open=k == 0))
     why = material.ranking.why_unexplained
     if why:
-        why = html.absent(f"Pairs are shown without the share of each feature. {text(why)}")
+        told = f"Pairs are shown without the share of each feature. {text(why)}"
+        why = paragraph(told, "absent")
     return lede, why, *shown, _misleading_features(material)
 
 
@@ -346,7 +344,7 @@ def _misleading_features(material: Material) -> str:
     found = material.pushes
     if found is None or not found.n_wrong:
         return ""
-    order = [int(j) for j in np.argsort(found.wrong, kind="stable")[:MISLEADING]]
+    order = np.argsort(found.wrong, kind="stable")[:MISLEADING].tolist()
     order = [j for j in order if found.wrong[j] < 0]
     if not order:  # all weights are 0
         return ""
@@ -457,9 +455,9 @@ def _blame(material: Material, shares: Array) -> str:
 
 def _shares(material: Material, shares: Array, better: Array, worse: Array) -> str:
     """The largest shares on both sides, and the rest of each in a row."""
-    order = np.argsort(shares, kind="stable")
-    chosen = [int(j) for j in order[:SHOWN] if shares[j] < 0]
-    chosen += [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
+    order = np.argsort(shares, kind="stable").tolist()
+    chosen = [j for j in order[:SHOWN] if shares[j] < 0]
+    chosen += [j for j in order[::-1][:SHOWN] if shares[j] > 0]
     largest = float(np.abs(shares).max(initial=0.0))
     rows = _bar_rows(material, chosen, (shares,), better, worse)
     rest = np.setdiff1d(np.flatnonzero(shares), chosen)

@@ -8,23 +8,15 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from string import Template
+from typing import Any
 
+from linrank.displays import Display
+from linrank.judging.inspect import Finding
 from linrank.system.tables import Markup, Table
 
-if TYPE_CHECKING:
-    from linrank.displays import Display
-    from linrank.judging.inspect import Finding
-
-
+PAGE = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
-
-# Nothing is loaded, run or sent: styles and pictures are in the page itself.
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
-
 
 # Characters that no HTML may have, wherever they came from, and halves of surrogate pairs.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -54,34 +46,10 @@ def document(
     title: str, head: str, sections: Sequence[tuple[str, str, str, Sequence[str]]], foot: str
 ) -> str:
     """The page: ``sections`` are (id, entry of the contents, heading, a sentence and the rest)."""
-    entries = "".join(
-        f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _, _ in sections
-    )
+    links = (f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _, _ in sections)
     body = "\n".join(_section(name, heading, *parts) for name, _, heading, parts in sections)
-    page = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<meta name="referrer" content="no-referrer">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{text(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<header>
-{head}
-</header>
-<nav aria-label="Contents"><ul>{entries}</ul></nav>
-<main>
-{body}
-</main>
-<footer>{foot}</footer>
-</body>
-</html>
-"""
+    named = {"title": text(title), "style": STYLE, "links": "".join(links)}
+    page = PAGE.substitute(named, head=head, body=body, foot=foot)
     return _FORBIDDEN.sub("\ufffd", page)
 
 
@@ -100,23 +68,16 @@ def paragraph(markup: str, kind: str = "") -> str:
     return f'<p class="{kind}">{markup}</p>' if kind else f"<p>{markup}</p>"
 
 
-def absent(markup: str) -> str:
-    """What is not here, and how to get it."""
-    return f'<p class="absent">{markup}</p>'
-
-
 def notices(caveats: Sequence[Finding]) -> str:
     """Caveats, the grave ones marked by a word as well as by color."""
     if not caveats:
         return ""
-    items = "".join(
-        f'<li class="grave"><strong>Warning.</strong> {text(caveat.message)} '
-        f"<code>[{text(caveat.code)}]</code></li>"
-        if caveat.grave
-        else f"<li>{text(caveat.message)} <code>[{text(caveat.code)}]</code></li>"
-        for caveat in caveats
+    begins = {True: '<li class="grave"><strong>Warning.</strong> ', False: "<li>"}
+    items = (
+        f"{begins[one.grave]}{text(one.message)} <code>[{text(one.code)}]</code></li>"
+        for one in caveats
     )
-    return f'<ul class="notices">{items}</ul>'
+    return f'<ul class="notices">{"".join(items)}</ul>'
 
 
 def table(content: Table) -> str:
@@ -141,7 +102,9 @@ def bar(value: float, largest: float) -> Markup:
     return Markup(f'<div class="bar" aria-hidden="true">{spans}</div>')
 
 
-MISSING = absent("No picture: they need Matplotlib, <code>pip install matplotlib</code>.")
+MISSING = paragraph(
+    "No picture: they need Matplotlib, <code>pip install matplotlib</code>.", "absent"
+)
 
 
 def figure(display: Display | None, caption: str, width: float = 5.0) -> str:

@@ -20,7 +20,7 @@ from linrank.judging import inspect
 from linrank.judging.candidates import fair_convention
 from linrank.judging.compare import Comparison, compare_evaluations
 from linrank.judging.inspect import Finding, Overlap, Profile, best_feature, findings, judge
-from linrank.methods.base import Task, Trained, method_named
+from linrank.methods.base import Task, method_named
 from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
 from linrank.models.additive import AdditiveModel
@@ -123,19 +123,15 @@ def _with_features(data: Dataset, number: int) -> Dataset:
 
 
 def best_single_feature(
-    train: Dataset,
-    test: Dataset,
-    names: Sequence[str],
-    scoring: str,
-    convention: str,
-    n_jobs: int | None,
+    parts: Mapping[str, Dataset], names: Sequence[str], options: SimpleNamespace
 ) -> Ranking:
     """The ranking of the feature that alone ranks the training queries best."""
-    place, sign = best_feature(train, scoring, convention, n_jobs)
+    train, n_jobs = parts["train"], options.n_jobs
+    place, sign = best_feature(train, options.scoring, options.convention, n_jobs)
     model = inspect.unit_model(train.n_features, place, sign)
     name = f"{names[place]} alone" + (", lowest first" if sign < 0 else "")
     about = "the one feature that ranks the training queries best without learning"
-    return Ranking(name, model.predict(fitted_to(test, model), n_jobs=n_jobs), model, about)
+    return ranking_of(model, parts["test"], name, about, n_jobs)
 
 
 # ---- a model that is trained here ---------------------------------------------------------------
@@ -191,7 +187,7 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
     )
     tell("training: the chosen model")
 
-    trained: Trained | None = None
+    trained: Any = None
     for tol in TOLERANCES:
         chosen = method.parameters(**found.best_params, tol=tol, scale=scale, n_jobs=n_jobs)
         fit = method.train(Task(data, chosen))
@@ -199,9 +195,8 @@ def train(parts: Mapping[str, Dataset], options: SimpleNamespace) -> Training:
         result = trained.result
         if result.gap <= TOLERANCES[0] * result.value or not result.converged:
             break
-    assert trained is not None
     known = {**trained.model.training, "scoring": scoring, "score": found.score}
-    model: Any = replace(trained.model, training=known)
+    model = replace(trained.model, training=known)
     where = f"{n_folds} folds of the training queries" if valid is None else "the validation data"
     return Training(model, found, trained.result, where)
 
@@ -313,9 +308,7 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
         rival = ranking_of(against, test, options.against_name or "against", "given", n_jobs)
     elif "train" in parts:
         tell("looking for the best single feature")
-        rival = best_single_feature(
-            parts["train"], parts["test"], features, scoring, options.convention, n_jobs
-        )
+        rival = best_single_feature(parts, features, options)
     if rival is not None and rival.name == ranking.name:
         rival = replace(rival, name=f"{rival.name} (against)")
     tell("measuring")
@@ -336,8 +329,11 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
     overlaps = leakage(parts)
     scaled = training is not None and training.model.scaling.kind != "none"
     found = [*data_caveats(parts, profiles, overlaps, scaled), *training_caveats(training)]
-    found += _width_caveats(parts["test"], ranking)
-    found += _width_caveats(parts["test"] if against is None else test, rival)
+    for one, rows in (
+        (ranking, parts["test"]),
+        (rival, parts["test"] if against is None else test),
+    ):
+        found += [] if one is None else _width_caveats(rows, one)
     shared, own = ranking.explained, evaluations[ranking.name]
     rows = parts["test"] if shared is None else fitted_to(parts["test"], shared)
     worst = worst_queries(
@@ -348,21 +344,10 @@ def gather(parts: dict[str, Dataset], options: SimpleNamespace) -> Material:
         n_queries=options.n_worst,
         higher_is_better=parse(scoring).higher_is_better,
     )
-    return Material(
-        parts,
-        profiles,
-        features,
-        ranking,
-        rival,
-        scoring,
-        evaluations,
-        comparison,
-        worst,
-        None if shared is None else pushes(rows, ranking.scores, shared),
-        training,
-        overlaps,
-        tuple(sorted(found, key=lambda caveat: not caveat.grave)),
-    )
+    caveats = tuple(sorted(found, key=lambda caveat: not caveat.grave))
+    pushed = None if shared is None else pushes(rows, ranking.scores, shared)
+    measured = ranking, rival, scoring, evaluations, comparison, worst, pushed
+    return Material(parts, profiles, features, *measured, training, overlaps, caveats)
 
 
 def _measures(test: Dataset, options: SimpleNamespace) -> tuple[str, list[str]]:
@@ -392,9 +377,8 @@ def _align_features(parts: dict[str, Dataset]) -> dict[str, Dataset]:
         return parts
     known = parts["train"]
     for name, data in parts.items():
-        if data.n_features != known.n_features and all(
-            isinstance(one.rows, DenseRows) for one in (data, known)
-        ):
+        are_dense = all(isinstance(one.rows, DenseRows) for one in (data, known))
+        if are_dense and data.n_features != known.n_features:
             raise ValueError(
                 f"{data.source} has {data.n_features:,} features, {known.source} "
                 f"{known.n_features:,}; {name} and training data must have the same ones: are "
@@ -430,12 +414,10 @@ _GRAVE = {"label-like-feature", "no-pairs"}
 
 def leakage(parts: dict[str, Dataset]) -> dict[tuple[str, str], Overlap]:
     """Queries that two parts share, by the names of the parts: test and train first."""
-    pairs = [("test", "train"), ("valid", "train"), ("test", "valid")]
-    found = {
-        (one, other): inspect.shared_queries(parts[one], parts[other])
-        for one, other in pairs
-        if one in parts and other in parts
-    }
+    found = {}
+    for one, other in (("test", "train"), ("valid", "train"), ("test", "valid")):
+        if one in parts and other in parts:
+            found[one, other] = inspect.shared_queries(parts[one], parts[other])
     return {names: overlap for names, overlap in found.items() if overlap}
 
 
@@ -501,19 +483,17 @@ def training_caveats(training: Training | None) -> Iterator[Finding]:
         )
 
 
-def _width_caveats(test: Dataset, one: Ranking | None) -> list[Finding]:
+def _width_caveats(test: Dataset, one: Ranking) -> Iterator[Finding]:
     """Features of the test data that a model does not know, or the other way round."""
-    width = getattr(one.model, "n_features", test.n_features) if one else test.n_features
-    if one is None or width == test.n_features:
-        return []
+    width = getattr(one.model, "n_features", test.n_features)
+    if width == test.n_features:
+        return
     kind = "count nothing" if width < test.n_features else "are taken as 0"
     # A file of text that leaves out zeros explains that the model knows more features.
     may_lack_zeros = width > test.n_features and not isinstance(test.rows, DenseRows)
-    return [
-        Finding(
-            "feature-counts",
-            f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
-            f"those that only one of them has {kind}. Is it a model of other data?",
-            grave=not may_lack_zeros,
-        )
-    ]
+    yield Finding(
+        "feature-counts",
+        f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
+        f"those that only one of them has {kind}. Is it a model of other data?",
+        grave=not may_lack_zeros,
+    )

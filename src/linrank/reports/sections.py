@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import platform
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linrank import __version__, displays
-from linrank.judging.compare import notes as comparison_notes
 from linrank.metrics import parse
 from linrank.models.additive import AdditiveModel
 from linrank.reports import html
-from linrank.reports.html import absent, clear, figure, interval, paragraph, table, text, value
+from linrank.reports.html import clear, figure, interval, paragraph, table, text, value
 from linrank.reports.material import WORDS, fitted_to
 from linrank.solvers.result import certified_share, distance_text
 from linrank.system.resources import count, resolve
@@ -46,19 +46,16 @@ def header(material: Material, title: str) -> str:
     )
 
 
-def _cell(material: Material) -> Cell:
-    return material.comparison.cells[material.ranking.name, material.scoring]
-
-
 def _verdict(material: Material) -> str:
     """Two or three sentences that a reader may take away."""
-    cell, scoring = _cell(material), text(material.scoring)
+    cell = material.comparison.cells[material.ranking.name, material.scoring]
+    scoring = text(material.scoring)
     lines = [
         f"<strong>{text(material.ranking.name)}</strong> reaches <strong class=num>{scoring} "
         f"{value(cell.mean)}</strong> {_ends(cell)}."
     ]
-    if material.against is not None:
-        lines.append(_against(material, cell))
+    if (rival := material.against) is not None:
+        lines.append(_against(material, rival.name, cell))
     bound = certificate(material)
     if bound is not None:
         lines.append(bound[2])
@@ -73,15 +70,13 @@ def _ends(cell: Cell) -> str:
     return f'<span class="num">{ends}</span>'
 
 
-def _against(material: Material, cell: Cell) -> str:
-    if material.against is None:
-        return ""
-    rival = f"<em>{text(material.against.name)}</em>"
+def _against(material: Material, name: str, cell: Cell) -> str:
+    rival = f"<em>{text(name)}</em>"
     verdict = material.comparison.verdict(material.ranking.name, material.scoring)
     sizes = (
         f'<span class="num">{value(cell.difference, "+")}</span>, {html.p_value(cell.p_corrected)}'
     )
-    known = value(material.comparison.cells[material.against.name, material.scoring].mean)
+    known = value(material.comparison.cells[name, material.scoring].mean)
     if cell.wins == cell.losses == 0:
         return f"On every query it does as well as {rival}, no better and no worse."
     if cell.n_queries == 1:
@@ -114,18 +109,16 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
 
 def summary_dict(material: Material) -> dict[str, Any]:
     """What the top of the page says, as plain values, ready for JSON."""
-    bound = certificate(material)
+    bound, test = certificate(material), material.test
+    sizes = {"rows": test.n_rows, "queries": test.queries.n_queries, "pairs": test.queries.n_pairs}
+    model, against = (
+        None if one is None else {"name": one.name, "about": one.about}
+        for one in (material.ranking, material.against)
+    )
     return {
-        "model": {"name": material.ranking.name, "about": material.ranking.about},
-        "against": None
-        if material.against is None
-        else {"name": material.against.name, "about": material.against.about},
-        "test": {
-            "source": material.test.source,
-            "rows": material.test.n_rows,
-            "queries": material.test.queries.n_queries,
-            "pairs": material.test.queries.n_pairs,
-        },
+        "model": model,
+        "against": against,
+        "test": {"source": test.source, **sizes},
         "scoring": material.scoring,
         "C": None if material.training is None else material.training.tuning.C,
         "certified": None if bound is None else bound[0] == "yes",
@@ -134,10 +127,7 @@ def summary_dict(material: Material) -> dict[str, Any]:
             {"id": one.id, "value": one.value, "pairs": one.n_pairs, "wrong": one.n_wrong}
             for one in material.worst
         ],
-        "caveats": [
-            {"code": one.code, "message": one.message, "grave": one.grave}
-            for one in material.caveats
-        ],
+        "caveats": [asdict(caveat) for caveat in material.caveats],
     }
 
 
@@ -183,7 +173,7 @@ def _lede(material: Material) -> str:
 
 
 def _notes(material: Material) -> list[str]:
-    notes, queries = comparison_notes(material.comparison), material.test.queries
+    notes, queries = material.comparison.legend(), material.test.queries
     n_flat = int(np.count_nonzero(queries.n_levels == 1))
     if n_flat:
         notes.append(
@@ -206,10 +196,11 @@ def by_query(material: Material) -> tuple[str, ...]:
     told = f"How {text(scoring)} is spread over the queries.{_flat(material, own, is_flat)}"
     histogram = figure(spread, told) or html.MISSING
     if rival is None:
-        how = absent(
+        how = paragraph(
             "Compared with nothing: <code>--against</code> a model or scores, or "
             "<code>--train</code> data, of which the best single feature is taken, adds the "
-            "picture of both."
+            "picture of both.",
+            "absent",
         )
         lede = "A mean hides what single queries get. Look for a heap at the low end."
         return lede, html.columns(histogram), how
@@ -239,10 +230,9 @@ def _flat(material: Material, own: NDArray[np.float64], is_flat: NDArray[np.bool
         return ""
     shown = ", ".join(f"<em>{text(ids[q])}</em>" for q in found[:NAMED].tolist())
     more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    what = "1 query" if len(found) == 1 else f"{len(found):,} queries"
     return (
-        f" Gray: {what} whose documents all have the same label, so that no ranking can order "
-        f"them: {shown}{more}."
+        f" Gray: {count(len(found), 'query', 'queries')} whose documents all have the same label, "
+        f"so that no ranking can order them: {shown}{more}."
     )
 
 
@@ -294,7 +284,7 @@ def weights(material: Material) -> tuple[str, ...]:
         names = material.names[: additive.n_features]
         return told, figure(displays.CurvesDisplay.from_estimator(additive, names=names), told)
     if model is None:
-        why = absent(text(material.ranking.why_unexplained))
+        why = paragraph(text(material.ranking.why_unexplained), "absent")
         return "Which features move documents up and down.", why
     data = fitted_to(material.test, model)
     rows = model.scaling.transform(data.rows, data.queries)
@@ -340,7 +330,7 @@ def training(material: Material) -> tuple[str, ...]:
             "<code>--train</code> without <code>--model</code> trains a model here, and shows the "
             "regularization path, the choice of C and the convergence."
         )
-        return _describe_given_model(material), absent(how)
+        return _describe_given_model(material), paragraph(how, "absent")
     tuning, result, scale = training.tuning, training.result, training.model.scaling.kind
     bound, scaled = certificate(material), f"features scaled ({scale})"
     fit = (
@@ -357,9 +347,7 @@ def training(material: Material) -> tuple[str, ...]:
     sign = 1.0 if parse(scoring).higher_is_better else -1.0
     band = ", with one standard error over the folds" if len(tuning.scores) > 1 else ""
     path = figure(
-        displays.PathDisplay(
-            training.tuning.path, sign * tuning.scores, training.tuning.C, scoring
-        ),
+        displays.PathDisplay(tuning.path, sign * tuning.scores, tuning.C, scoring),
         f"{text(scoring)} on unseen queries by C{band}. Dashed: the C that was taken.",
         width=6.0,
     )
@@ -430,8 +418,7 @@ SHOWN_LABELS = 8  # more distinct labels than this are summarized
 
 def data(material: Material) -> tuple[str, ...]:
     """The section on data."""
-    parts = material.parts
-    headings = [Column("", "left"), *(Column(WORDS[name], "left") for name in parts)]
+    headings = [Column("", "left"), *(Column(WORDS[name], "left") for name in material.parts)]
     by_part = [_facts(profile) for profile in material.profiles.values()]
     rows = [[fact, *(facts[fact] for facts in by_part)] for fact in by_part[0]]
     drawn = figure(
@@ -442,21 +429,16 @@ def data(material: Material) -> tuple[str, ...]:
 
 
 def _data_lede(material: Material) -> str:
-    if "train" not in material.parts:
-        return (
-            "What the numbers rest on. <code>--train</code> adds the training data, and looks for "
-            "test queries among them."
-        )
     overlap = material.overlaps.get(("test", "train"))
-    if overlap is None:
-        return (
-            "What the numbers rest on. No test query is among the training queries, neither by its "
-            "id nor by its rows."
-        )
-    if overlap.n_rows:
-        found = "<strong>Test queries are among the training queries.</strong>"
-        return f"What the numbers rest on. {found}"
-    return "What the numbers rest on. Test and training queries share ids, but no rows."
+    if "train" not in material.parts:
+        told = "<code>--train</code> adds the training data, and looks for test queries among them."
+    elif overlap is None:
+        told = "No test query is among the training queries, neither by its id nor by its rows."
+    elif overlap.n_rows:
+        told = "<strong>Test queries are among the training queries.</strong>"
+    else:
+        told = "Test and training queries share ids, but no rows."
+    return f"What the numbers rest on. {told}"
 
 
 def _facts(profile: Profile) -> dict[str, str]:
@@ -486,14 +468,10 @@ def _labels(profile: Profile) -> str:
 def method(material: Material) -> tuple[str, ...]:
     """The section that says how to read and repeat the page."""
     comparison = material.comparison
-    words = [
-        f"<strong>Judged:</strong> {text(material.ranking.name)}, {text(material.ranking.about)}."
-    ]
-    if material.against is not None:
-        words.append(
-            f"<strong>Against:</strong> {text(material.against.name)}, "
-            f"{text(material.against.about)}."
-        )
+    ranking = material.ranking
+    words = [f"<strong>Judged:</strong> {text(ranking.name)}, {text(ranking.about)}."]
+    if (rival := material.against) is not None:
+        words.append(f"<strong>Against:</strong> {text(rival.name)}, {text(rival.about)}.")
     words += [
         f"<strong>Measures:</strong> {text(html.typeset(comparison.convention.describe()))}.",
         "<strong>Worst queries:</strong> by the first measure, then by wrong pairs. The wrong "

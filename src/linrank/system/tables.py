@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 Align = Literal["left", "right"]
 
@@ -178,6 +178,15 @@ class Tabled:
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def frame_of(columns: Mapping[str, Any]) -> Any:
+    """Return a pandas DataFrame of columns by name."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame needs pandas: pip install pandas") from None
+    return pandas.DataFrame(columns)
 
 
 def card(rows: Sequence[tuple[str, str]]) -> list[str]:
