@@ -6,8 +6,9 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -29,6 +30,8 @@ from linrank.pairs import chosen_sizes
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from linrank.export.artefact import Artefact
     from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
@@ -164,32 +167,6 @@ def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str
 MAX_FEATURES = 20_000  # beyond, statistics would make up most of the model
 
 
-def statistics_and_fingerprint(
-    data: Dataset, used: NDArray[np.bool_]
-) -> tuple[ColumnStatistics | None, str | None]:
-    """Statistics of the raw features, and the fingerprint; None for what is not to be had."""
-    rows = data.rows
-    if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
-        return None, None  # computed by blocks, or the outline of a store
-    n_features = data.n_raw_features
-    found = rows.scan(data.weight).statistics
-    return masked_statistics(found.of_first(n_features), used), fingerprint(data)
-
-
-def masked_statistics(
-    statistics: ColumnStatistics | None, used: NDArray[np.bool_]
-) -> ColumnStatistics | None:
-    """What a model keeps of statistics: those of the features that it uses, 0 for the others.
-
-    A model of few weights stays a small file so.
-    """
-    if statistics is None or statistics.n_columns > MAX_FEATURES or statistics.weight <= 0.0:
-        return None
-    if not np.isfinite(statistics.variance).all():
-        return None
-    return statistics.masked(used)
-
-
 def fingerprint(data: Dataset) -> str:
     """A checksum of rows, labels, weights and grouping: the same for the same data in any format.
 
@@ -209,6 +186,17 @@ def fingerprint(data: Dataset) -> str:
 
 
 _BLOCK_ROWS = 1 << 14  # of rows with missing values that are scored at a time
+
+
+def score_blocks(
+    rows: Rows, step: int, scores: Callable[[Any], NDArray[Any]]
+) -> NDArray[np.float64]:
+    """``scores`` of all rows, ``step`` of them at a time."""
+    found = np.empty(rows.shape[0])
+    for begin in range(0, rows.shape[0], step):
+        block = slice(begin, begin + step)
+        found[block] = scores(rows.take(block))
+    return found
 
 
 class Outcome(Protocol):
@@ -254,6 +242,12 @@ class SavedModel:
             "training": self.training,
             "feature_names": self.feature_names,
         }
+
+    @classmethod
+    def _shared_fields(cls, contents: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of the constructor that are the same for all kinds of files."""
+        known = {"linrank_version": contents["linrank"]}
+        return known | {name: contents[name] for name in ("feature_names", "training")}
 
     def __repr__(self) -> str:
         """Size and training in a line."""
@@ -305,9 +299,14 @@ class FeatureModel(SavedModel):
     statistics: ColumnStatistics | None
 
     @property
-    def n_nonzero(self) -> int:
-        """Number of features that have a part in any score."""
+    def is_used(self) -> NDArray[np.bool_]:
+        """Whether each feature has a part in any score."""
         raise NotImplementedError(f"{type(self).__name__} does not say which features it uses")
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features that have a part in any score but for interactions."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how many features it uses")
 
     @property
     def density(self) -> float:
@@ -322,6 +321,32 @@ class FeatureModel(SavedModel):
             return shared
         found = {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
         return shared | found | {"statistics.n_nonzero": known.n_nonzero.astype(np.float64)}
+
+    @classmethod
+    def _shared_fields(cls, contents: Mapping[str, Any]) -> dict[str, Any]:
+        known = {"missing": Missing.of_contents(contents), "statistics": _statistics_of(contents)}
+        return super()._shared_fields(contents) | known
+
+    def with_statistics(self, statistics: ColumnStatistics | None) -> Self:
+        """The model with statistics of its training rows, which may be elsewhere.
+
+        They are 0 for features that the model does not use: one of few weights stays a small file.
+        """
+        if statistics is not None:
+            known = statistics.of_first(self.n_features)
+            is_kept = known.n_columns <= MAX_FEATURES and known.weight > 0.0
+            is_kept = is_kept and bool(np.isfinite(known.variance).all())
+            statistics = known.masked(self.is_used) if is_kept else None
+        return replace(self, statistics=statistics)  # type: ignore[type-var]
+
+    def with_training_data(self, data: Dataset) -> Self:
+        """The model with the statistics and the fingerprint of its training data."""
+        rows = data.rows
+        if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
+            return self  # computed by blocks, or the outline of a store
+        training = {**self.training, "fingerprint": fingerprint(data)}
+        model = self.with_statistics(rows.scan(data.weight).statistics)
+        return replace(model, training=training)  # type: ignore[type-var]
 
     def _check_shared(self) -> None:
         super()._check_shared()
@@ -508,10 +533,7 @@ class LinearModel(FeatureModel):
         training = summary_of(result, data, settings)
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
-        model = cls.of_columns(result, data, scaling, training)
-        statistics, fingerprint = statistics_and_fingerprint(data, model.missing.uses(model.coef))
-        known = {} if fingerprint is None else {"fingerprint": fingerprint}
-        return replace(model, statistics=statistics, training={**training, **known})
+        return cls.of_columns(result, data, scaling, training).with_training_data(data)
 
     @classmethod
     def of_columns(
@@ -528,16 +550,15 @@ class LinearModel(FeatureModel):
         coef, missing = Missing.split(scaling.fold(result.w), filling)
         return cls(coef, names, scaling.of_first(coef.size), training, missing=missing)
 
-    def with_statistics(self, statistics: ColumnStatistics | None) -> LinearModel:
-        """The model with statistics of training rows that are elsewhere."""
-        if statistics is not None:
-            statistics = statistics.of_first(self.n_features)
-        return replace(self, statistics=masked_statistics(statistics, self.missing.uses(self.coef)))
-
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
         return int(self.coef.size)
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Whether each feature has a weight, or one where it is missing."""
+        return self.missing.uses(self.coef)
 
     @property
     def n_nonzero(self) -> int:
@@ -554,6 +575,12 @@ class LinearModel(FeatureModel):
     def contents(self) -> dict[str, Any]:
         """The fields of the model file."""
         return super().contents | {"coef": self.coef}
+
+    @classmethod
+    def from_contents(cls, contents: Mapping[str, Any]) -> LinearModel:
+        """The model of a file; raises ValueError or TypeError for what no model can be."""
+        scaling = Scaling(contents["scaling"], contents["factors"])
+        return cls(contents["coef"], scaling=scaling, **cls._shared_fields(contents))
 
     def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.
@@ -639,33 +666,13 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def _from_contents(contents: dict[str, Any]) -> Model:
-    if contents["kind"] == "kernel":
-        from linrank.models.kernel import KernelModel
-
-        return KernelModel.from_contents(contents)
-    if contents["kind"] == "additive":
-        from linrank.models.additive import AdditiveModel
-
-        return AdditiveModel.from_contents(contents)
-    return LinearModel(
-        contents["coef"],
-        scaling=Scaling(contents["scaling"], contents["factors"]),
-        **shared_fields(contents),
-    )
+    kind = contents["kind"]
+    model = getattr(import_module(f"linrank.models.{kind}"), f"{kind.capitalize()}Model")
+    found: Model = model.from_contents(contents)
+    return found
 
 
-def shared_fields(contents: dict[str, Any]) -> dict[str, Any]:
-    """What the file of a linear or additive model says of names, training and missing values."""
-    return {
-        "feature_names": contents["feature_names"],
-        "training": contents["training"],
-        "linrank_version": contents["linrank"],
-        "missing": Missing.of_contents(contents),
-        "statistics": _statistics_of(contents),
-    }
-
-
-def _statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
+def _statistics_of(contents: Mapping[str, Any]) -> ColumnStatistics | None:
     """The statistics of a file, if it has them."""
     found = {f.name: contents[f"statistics.{f.name}"] for f in fields(ColumnStatistics)}
     absent = [name for name, value in found.items() if value is None]
