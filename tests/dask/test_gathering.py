@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from distributed_data import assert_forgotten
 from processes import pids, processes
 
 from linrank.dask import clients as clients_module
@@ -21,6 +22,9 @@ from linrank.parts.parts import tree_sum
 
 # Functions inside functions travel by value: the workers cannot import the tests.
 def tasks():
+    import os
+    import time
+
     def make(i):
         return np.random.default_rng(i).normal(size=50) * 10.0 ** (i % 7)
 
@@ -28,8 +32,6 @@ def tasks():
         return chunk * w
 
     def slowly(chunk, w, n_threads=1):
-        import time
-
         time.sleep(0.2)
         return chunk * w
 
@@ -37,8 +39,6 @@ def tasks():
         return factor * float(w[0])
 
     def where(chunk, n_threads=1):
-        import os
-
         return os.getpid()
 
     return make, scaled, slowly, own, where
@@ -63,12 +63,20 @@ def expected(n_chunks, w=W):
 
 
 @pytest.mark.parametrize("n_chunks", [1, 2, 7, 17])
-def test_a_sum_has_the_bits_of_one_place(client, n_chunks):
+def test_a_sum_has_the_bits_of_one_place_and_each_its_order(client, n_chunks):
     chunks = gathered(client, n_chunks)
     for _ in range(3):  # the first adds on the cluster, the others here
         assert np.array_equal(chunks.total(scaled, W), expected(n_chunks))
-    assert chunks.n_rounds == 3
-    assert chunks.n_repeated == 0
+    assert (chunks.n_rounds, chunks.n_repeated) == (3, 0)
+    numbers = [(i,) if i % 3 else None for i in range(n_chunks)]
+    found = [i * W[0] if i % 3 else None for i in range(n_chunks)]
+    assert chunks.each(own, W, per_chunk=numbers) == found
+    assert chunks.each(own, W, per_chunk=[None] * n_chunks) == [None] * n_chunks
+    with pytest.raises(ValueError, match=f"99 arguments for {n_chunks} chunks"):
+        chunks.each(own, W, per_chunk=[(1,)] * 99)
+    assert n_chunks < 4 or set(chunks.each(where)) == set(pids(client))  # where they are
+    chunks.release()
+    assert_forgotten(client)
 
 
 def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch):
@@ -98,38 +106,12 @@ def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypat
     chunks.release()
 
 
-def test_each_keeps_the_order_and_leaves_out_what_is_not_asked(client):
-    chunks = gathered(client, 9)
-    assert chunks.each(own, W, per_chunk=[(i,) for i in range(9)]) == [i * W[0] for i in range(9)]
-    assert chunks.each(own, W, per_chunk=[None] * 9) == [None] * 9
-    with pytest.raises(ValueError, match="2 arguments for 9 chunks"):
-        chunks.each(own, W, per_chunk=[(1,), (2,)])
-
-
-def test_work_is_done_where_the_chunks_are(client):
-    chunks = gathered(client, 8)
-    found = chunks.each(where)
-    assert set(found) == set(pids(client))
-    assert chunks.each(where) == found
-
-
 def test_an_error_of_a_task_is_raised_as_it_is(client):
     def wrong(chunk, n_threads=1):
         raise ZeroDivisionError("of a task")
 
     with pytest.raises(ZeroDivisionError, match="of a task"):
         gathered(client, 3).total(wrong)
-
-
-def test_nothing_is_left_on_the_cluster(client):
-    chunks = gathered(client, 6)
-    chunks.total(slowly, W)
-    chunks.total(slowly, W)
-    chunks.release()
-    deadline = time.monotonic() + 10
-    while any(client.has_what().values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(client.has_what().values())
 
 
 # Rounds before, so that both kinds are interrupted.
@@ -152,8 +134,6 @@ def test_a_task_that_kills_its_workers_is_an_error(mortal, monkeypatch):
     monkeypatch.setattr(rounds_module, "_ATTEMPTS", 2)
 
     def deadly(chunk, first, n_threads=1):
-        import os
-
         return os._exit(1) if chunk[0] == first else chunk
 
     chunks = gathered(mortal, 2)
@@ -190,13 +170,10 @@ def test_ctrl_c_ends_a_round_and_releases_it(client):
     assert np.array_equal(chunks.total(scaled, W), expected(4))  # the cluster is as good as before
 
 
-@pytest.mark.parametrize("patience", [0, -1.0, True, "60", None])
-def test_patience_is_a_number_of_seconds(client, patience):
-    with pytest.raises(ValueError, match="patience must be a number of seconds > 0"):
-        Watch(client, patience)
-
-
-def test_no_chunks_are_no_sum(client):
+def test_what_makes_no_sense_is_refused(client):
+    for patience in (0, -1.0, True, "60", None):
+        with pytest.raises(ValueError, match="patience must be a number of seconds > 0"):
+            Watch(client, patience)
     with pytest.raises(ValueError, match="at least one chunk"):
         DaskChunks(Watch(client), [])
 
@@ -244,30 +221,27 @@ def test_workers_are_waited_for_as_long_as_patience_says(tmp_path):
         assert np.array_equal(chunks.total(slowly, W), expected(3))
 
 
-def test_a_scheduler_that_dies_is_an_error_within_seconds(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "message", "seconds"),
+    [
+        (signal.SIGKILL, r"the connection to the Dask scheduler .* is lost", 15.0),
+        (signal.SIGSTOP, "has not answered for 3 s", 30.0),
+    ],
+)
+def test_a_scheduler_that_dies_or_is_silent_is_an_error(tmp_path, number, message, seconds):
     with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 3)
+        chunks = gathered(client, 3, patience=3.0)
         chunks.total(scaled, W)
-        timer = threading.Timer(0.3, running.scheduler.kill)
+        timer = threading.Timer(0.3, running.scheduler.send_signal, [number])
         timer.start()
         started = time.monotonic()
-        with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler .* is lost"):
+        with pytest.raises(ClusterError, match=message):
             repeat(chunks, 100)
-        assert time.monotonic() - started < 15.0
-        with pytest.raises(ClusterError, match="is lost"):
-            chunks.total(scaled, W)
+        assert time.monotonic() - started < seconds
+        if number == signal.SIGKILL:  # again, where nothing has begun
+            with pytest.raises(ClusterError, match=message):
+                chunks.total(scaled, W)
         chunks.release()
-
-
-def test_a_scheduler_that_is_silent_is_an_error(tmp_path):
-    with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 2, patience=5.0)
-        chunks.total(scaled, W)
-        running.scheduler.send_signal(signal.SIGSTOP)
-        started = time.monotonic()
-        with pytest.raises(ClusterError, match="has not answered for 5 s"):
-            chunks.total(scaled, W)
-        assert time.monotonic() - started < 30.0
 
 
 def test_an_argument_for_a_worker_that_is_gone_repeats_the_round(client):

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from distributed_data import as_dask_arrays, ranking
+from distributed_data import as_dask_arrays, fit, ranking
 from processes import pids, processes
 
 import linrank
@@ -31,10 +31,9 @@ def learnable():
 DATA = learnable()
 
 
-def fitted(client, **options):
-    parts = as_dask_arrays(DATA, N_PARTS)
+def fitted(client, data=DATA, n_parts=N_PARTS, resume=False, **options):
     ranker = linrank.dask.RankSVM(**{"C": 10.0, "tol": 1e-12, "client": client, **options})
-    return ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight)
+    return fit(ranker, as_dask_arrays(data, n_parts), resume=resume)
 
 
 @pytest.fixture(scope="module")
@@ -46,29 +45,18 @@ def undisturbed(mortals):
     return coef, time.monotonic() - started
 
 
-def check_killed_at(client, undisturbed, share, seed):
+@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 20))])
+def test_a_worker_killed_at_any_moment_changes_no_bit(mortal, undisturbed, k):
     expected, seconds = undisturbed
-    running = pids(client)
-    victim = running[seed % len(running)]
+    running = pids(mortal)
+    share = float(np.random.default_rng(k).uniform(0.05, 0.95))
+    victim = running[k % len(running)]
     killer = threading.Timer(share * seconds, os.kill, (victim, signal.SIGKILL))
     killer.start()
     try:
-        assert np.array_equal(fitted(client).coef_, expected)
+        assert np.array_equal(fitted(mortal).coef_, expected)
     finally:
         killer.join()
-
-
-@pytest.mark.parametrize("k", range(1))
-def test_a_worker_killed_at_any_moment_changes_no_bit(mortal, undisturbed, k):
-    share = float(np.random.default_rng(k).uniform(0.05, 0.95))
-    check_killed_at(mortal, undisturbed, share, k)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("k", range(20))
-def test_a_worker_killed_at_twenty_moments_changes_no_bit(mortal, undisturbed, k):
-    share = float(np.random.default_rng(100 + k).uniform(0.0, 1.0))
-    check_killed_at(mortal, undisturbed, share, k)
 
 
 @pytest.mark.slow
@@ -123,11 +111,9 @@ def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, 
             fitted(client, checkpoint=file, callback=kill)
         assert time.monotonic() - times[0] < 30.0
     seen = []
-    parts = as_dask_arrays(DATA, N_PARTS + 3)  # other partitions, the same data
-    ranker = linrank.dask.RankSVM(
-        10.0, tol=1e-12, client=mortal, checkpoint=file, callback=lambda s: seen.append(s["w"])
-    )
-    ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+    options = {"checkpoint": file, "callback": lambda state: seen.append(state["w"])}
+    # Other partitions of the same data.
+    ranker = fitted(mortal, n_parts=N_PARTS + 3, resume=True, **options)
     assert seen[0].any()  # it began at the weights of the file
     scale = np.abs(undisturbed[0]).max()
     np.testing.assert_allclose(ranker.coef_, undisturbed[0], rtol=0, atol=1e-10 * scale)
@@ -155,46 +141,31 @@ def kept(mortals, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("data", "change", "message"),
     [
-        ({"C": 20.0}, r"is of a fit with C=10\.0, this one has 20\.0"),
-        ({"loss": "hinge", "tol": 1e-2}, "is of a fit with loss='squared_hinge'"),
-        ({"scale": "standard"}, "is of a fit with scale='auto', this one has 'standard'"),
-        ({"positive": True}, "is of a fit with bounds=None"),
+        (DATA, {"C": 20.0}, r"is of a fit with C=10\.0, this one has 20\.0"),
+        (DATA, {"loss": "hinge", "tol": 1e-2}, "is of a fit with loss='squared_hinge'"),
+        (DATA, {"scale": "standard"}, "is of a fit with scale='auto', this one has 'standard'"),
+        (DATA, {"positive": True}, "is of a fit with bounds=None"),
+        (ranking(50), {}, r"is of a fit with n_queries=400, this one has 50"),
+        (DATA._replace(X=DATA.X[::-1]), {}, "the objective at its weights was"),  # of the same size
     ],
-    ids=str,
 )
-def test_a_checkpoint_of_other_options_is_refused(mortal, kept, change, message):
-    parts = as_dask_arrays(DATA, 2)
-    other = linrank.dask.RankSVM(
-        **{"C": 10.0, "tol": 1e-12, "client": mortal, "checkpoint": kept, **change}
-    )
+def test_a_checkpoint_of_another_fit_is_refused(mortal, kept, data, change, message):
     with pytest.raises(CheckpointError, match=message):
-        other.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
-
-
-def test_a_checkpoint_of_other_data_is_refused(mortal, kept):
-    ranker = linrank.dask.RankSVM(10.0, tol=1e-12, client=mortal, checkpoint=kept)
-    parts = as_dask_arrays(ranking(50), 2)
-    with pytest.raises(CheckpointError, match=r"is of a fit with n_queries=400, this one has 50"):
-        ranker.fit(parts.X, parts.y, qid=parts.qid, resume=True)
-    parts = as_dask_arrays(DATA._replace(X=DATA.X[::-1]), 2)  # of the same size
-    with pytest.raises(CheckpointError, match="the objective at its weights was"):
-        ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+        fitted(mortal, data, 2, resume=True, checkpoint=kept, **change)
 
 
 def test_a_checkpoint_needs_a_file_that_can_be_written(mortal, tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        fitted(mortal, checkpoint=tmp_path / "nowhere" / "weights.ckpt")
-    parts = as_dask_arrays(ranking(), 2)
+    (tmp_path / "other").write_bytes(b"no checkpoint at all")
+    for name, resume, error, message in (
+        ("nowhere/weights.ckpt", False, FileNotFoundError, "there is no folder"),
+        ("other", True, CheckpointError, "is no checkpoint of linrank"),
+    ):
+        with pytest.raises(error, match=message):
+            fitted(mortal, resume=resume, checkpoint=tmp_path / name)
     with pytest.raises(ValueError, match="resume=True needs checkpoint="):
-        linrank.dask.RankSVM(client=mortal).fit(parts.X, parts.y, qid=parts.qid, resume=True)
-    file = tmp_path / "other"
-    file.write_bytes(b"no checkpoint at all")
-    with pytest.raises(CheckpointError, match="is no checkpoint of linrank"):
-        linrank.dask.RankSVM(client=mortal, checkpoint=file).fit(
-            parts.X, parts.y, qid=parts.qid, resume=True
-        )
+        fitted(mortal, resume=True)
 
 
 def set_paused(client, is_paused, workers=None):
