@@ -57,25 +57,6 @@ def test_a_place_that_cannot_be_is_named(tmp_path, artefact, name, error, told):
     assert os.listdir(tmp_path) == ["there"]
 
 
-@pytest.mark.parametrize(("artefact", "name", "n_written"), [(TWO, "out", 1), (ONE, "there", 0)])
-def test_a_failure_leaves_what_was_there_and_nothing_else(
-    tmp_path, monkeypatch, artefact, name, n_written
-):
-    (tmp_path / "there").write_text("old")
-    calls = []
-
-    def full(descriptor):
-        calls.append(descriptor)
-        if len(calls) > n_written:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        artefact.save(tmp_path / name)
-    assert os.listdir(tmp_path) == ["there"]
-    assert (tmp_path / "there").read_text() == "old"
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/null"), reason="needs a device")
 def test_devices_are_written_to_and_not_replaced():
     assert ONE.save("/dev/null") == ["/dev/null"]

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from any_models import assert_same
 from kernel_twin import plain_kernel
 from linrank import Dataset, KernelModel, WeightsDisplay, dual_matrix, load_model, make_ranking
 from linrank.data.rows import CsrRows, DenseRows
@@ -101,10 +102,9 @@ def test_a_callable_kernel_scores_but_cannot_be_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_without_support_rows_scores_0(tmp_path):
+def test_a_model_without_support_rows_scores_0():
     model = KernelModel(np.empty((0, 5), np.float32), [], Kernel("rbf"))
-    model.save(tmp_path / "m.json")
-    assert_array_equal(load_model(tmp_path / "m.json").predict(TEST), np.zeros(23))
+    assert_array_equal(model.predict(TEST), np.zeros(23))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
@@ -125,11 +125,8 @@ def test_scoring_takes_little_memory_beside_the_rows():
 
 
 def test_raw_rows_must_fit_the_model():
-    model = model_of(feature_names=list("abcde"))
     with pytest.raises(ValueError, match="the rows have 3 features, the model 5"):
-        model.predict(TEST[:, :3])
-    with pytest.raises(ValueError, match="feature 0 is 'b', the model was trained with 'a'"):
-        model.predict(pd.DataFrame(TEST, columns=list("bacde")))
+        model_of().predict(TEST[:, :3])
     with pytest.raises(ValueError, match="needs qid"):
         model_of(scaling=Scaling("query")).predict(TEST)
 
@@ -230,47 +227,39 @@ def test_pairs_are_counted_where_the_training_does_not_say():
 
 def test_strided_and_wide_rows_are_written_as_what_they_hold(tmp_path):
     rows = np.asfortranarray(X)[:, ::-1]
-    model = KernelModel(rows, COEF, KERNELS[0])
-    model.save(tmp_path / "m.json")
-    assert_array_equal(load_model(tmp_path / "m.json").rows.values, rows)
     wide = CsrRows(np.ones(1), np.array([2**29]), np.array([0, 1]), 2**30)
-    KernelModel(wide, [1.0], KERNELS[3]).save(tmp_path / "m.json")
-    assert load_model(tmp_path / "m.json").rows.columns.tolist() == [2**29]
+    for model in (KernelModel(rows, COEF, KERNELS[0]), KernelModel(wide, [1.0], KERNELS[3])):
+        model.save(tmp_path / "m.json")
+        assert_same(load_model(tmp_path / "m.json"), model)
 
 
-def test_the_file_is_compact(tmp_path):
+def test_the_file_is_compact():
     """4/3 of the bytes: 4 for each float32 feature, 8 for the coefficient, 4 for the number."""
-    sizes = []
-    for n in (1000, 3000):
-        rows = RNG.normal(size=(n, 46)).astype(np.float32)
-        KernelModel(rows, np.ones(n), KERNELS[0], np.arange(n), n).save(tmp_path / "m.json")
-        sizes.append((tmp_path / "m.json").stat().st_size)
-    assert_allclose((sizes[1] - sizes[0]) / 2000, (46 * 4 + 8 + 4) * 4 / 3, rtol=1e-3)
-    assert sizes[0] - 1000 * (46 * 4 + 8 + 4) * 4 / 3 < 800
+    rows = RNG.normal(size=(3000, 46)).astype(np.float32)
+    model = KernelModel(rows, np.ones(3000), KERNELS[0], np.arange(3000), 3000)
+    assert 0 < len(model.to_json()) - 3000 * (46 * 4 + 8 + 4) * 4 / 3 < 800
 
 
 # ---- what a model is ----------------------------------------------------------------------------
 
-
 # What a file can hold too is in test_bad_models.py.
-BAD = {
-    "unknown kernel": ({"kernel": Kernel("laplace")}, "name of a kernel must be .* 'laplace'"),
-    "gamma of 0": ({"kernel": Kernel("rbf", 0.0)}, "gamma must be a finite number > 0, got 0.0"),
-    "degree of 0": ({"kernel": Kernel("poly", degree=0)}, "degree must be an integer >= 1, got 0"),
-    "endless coef0": ({"kernel": Kernel("poly", coef0=np.inf)}, "coef0 must be a finite number"),
-    "no function": ({"kernel": Kernel("callable")}, "'callable' and its function do not go"),
-    "too many rows": ({"rows": np.ones((3, 2))}, "3 support rows for 2 coefficients"),
-    "rows of NaN": ({"rows": [[np.nan], [1.0]]}, "NaN at row 0, column 0"),
-    "no features": ({"rows": np.ones((0, 0)), "coef": []}, "have no features"),
-    "support too short": ({"support": [1]}, r"support must be 2 row numbers, .* shape \(1,\)"),
-    "support of floats": ({"support": [1.0, 2.0]}, "got float64 of shape"),
-    "no training rows": ({"n_train": 0}, "n_train must be an integer >= 1, got 0"),
-}
+BAD = [
+    ({"kernel": Kernel("laplace")}, "name of a kernel must be .* 'laplace'"),
+    ({"kernel": Kernel("rbf", 0.0)}, "gamma must be a finite number > 0, got 0.0"),
+    ({"kernel": Kernel("poly", degree=0)}, "degree must be an integer >= 1, got 0"),
+    ({"kernel": Kernel("poly", coef0=np.inf)}, "coef0 must be a finite number"),
+    ({"kernel": Kernel("callable")}, "'callable' and its function do not go"),
+    ({"rows": np.ones((3, 2))}, "3 support rows for 2 coefficients"),
+    ({"rows": [[np.nan], [1.0]]}, "NaN at row 0, column 0"),
+    ({"rows": np.ones((0, 0)), "coef": []}, "have no features"),
+    ({"support": [1]}, r"support must be 2 row numbers, .* shape \(1,\)"),
+    ({"support": [1.0, 2.0]}, "got float64 of shape"),
+    ({"n_train": 0}, "n_train must be an integer >= 1, got 0"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_a_wrong_model_is_an_error(name):
-    changes, message = BAD[name]
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_a_wrong_model_is_an_error(changes, message):
     good = {"rows": [[1.0], [2.0]], "coef": [1.0, -1.0], "kernel": KERNELS[0]}
     KernelModel(**good)
     with pytest.raises(ValueError, match=message):
