@@ -49,7 +49,7 @@ def train(*arguments):
 def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, cli, options):
     here, there, kept = (tmp_path / name for name in ("here.json", "there.json", "weights.ckpt"))
     assert train(store, here, *options, "-e", "1e-12", "--memory-limit", "64GB") == 0
-    address = cluster.scheduler_address
+    address = cluster
     command = ["train", store, there, *options, "-e", "1e-12", "--dask", address, "--json"]
     report = cli(*map(str, command), "--checkpoint", str(kept)).json
     assert report["data"]["dask"] == address
@@ -61,7 +61,7 @@ def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, cli, opt
 
 def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys, cli):
     file, model = tmp_path / "weights.ckpt", tmp_path / "model.json"
-    asked = [store, model, "-e", "1e-12", "--dask", cluster.scheduler_address]
+    asked = [store, model, "-e", "1e-12", "--dask", cluster]
     assert train(*asked, "--checkpoint", file, "--max-iter", 1) in (0, 3)
     assert file.exists()
     assert "resumed" in cli("train", *map(str, asked), "--checkpoint", file, "--resume").err
@@ -93,7 +93,7 @@ def test_workers_of_this_machine(store, tmp_path):
 )
 def test_a_cluster_chooses_what_passes_choose(cluster, store, options, cli):
     found = {}
-    for place in (["--memory-limit", "1GB"], ["--dask", cluster.scheduler_address]):
+    for place in (["--memory-limit", "1GB"], ["--dask", cluster]):
         arguments = ["tune", str(store), *options, "--folds", "3", "--json", "-q", *place]
         found[place[0]] = cli(*arguments).json
     one, other = found.values()
@@ -213,7 +213,7 @@ def test_what_dask_logs_is_not_shown(cluster):
     before = [logger.level for logger in noisy]
     noisy[1].setLevel(logging.WARNING)  # as Dask configures it
     try:
-        with cluster_at(cluster.scheduler_address):
+        with cluster_at(cluster):
             assert not noisy[1].isEnabledFor(logging.ERROR)
     finally:
         for logger, level in zip(noisy, before, strict=True):

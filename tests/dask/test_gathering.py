@@ -6,7 +6,9 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
+import distributed
 import numpy as np
 import pytest
 from distributed_data import assert_forgotten
@@ -14,7 +16,7 @@ from processes import pids, processes
 
 from linrank.dask import clients as clients_module
 from linrank.dask import rounds as rounds_module
-from linrank.dask.clients import Watch
+from linrank.dask.clients import Watch, results_of
 from linrank.dask.rounds import DaskChunks
 from linrank.errors import ClusterError
 from linrank.parts.parts import tree_sum
@@ -116,12 +118,12 @@ def test_an_error_of_a_task_is_raised_as_it_is(client):
 
 # Rounds before, so that both kinds are interrupted.
 @pytest.mark.parametrize("n_first", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_first):
-    chunks = gathered(mortal, 8)
+def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(client, n_first):
+    chunks = gathered(client, 8)
     for _ in range(n_first):
         chunks.total(slowly, W)
     chunks.total(scaled, W)
-    victim = pids(mortal)[0]
+    victim = pids(client)[0]
     killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
     killer.start()
     assert np.array_equal(chunks.total(slowly, W), expected(8))
@@ -130,24 +132,24 @@ def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_firs
     assert chunks.n_repeated >= 1
 
 
-def test_a_task_that_kills_its_workers_is_an_error(mortal, monkeypatch):
+def test_a_task_that_kills_its_workers_is_an_error(client, monkeypatch):
     monkeypatch.setattr(rounds_module, "_ATTEMPTS", 2)
 
     def deadly(chunk, first, n_threads=1):
         return os._exit(1) if chunk[0] == first else chunk
 
-    chunks = gathered(mortal, 2)
+    chunks = gathered(client, 2)
     with pytest.raises(ClusterError, match=r"lost workers 2 times|fit their memory"):
         chunks.total(deadly, make(0)[0])
     chunks.release()
 
 
-def test_scattered_data_that_die_with_their_worker_are_named(mortal):
-    workers = list(mortal.scheduler_info()["workers"])
-    data = [mortal.scatter(make(i), workers=[workers[i % 2]], hash=False) for i in range(4)]
-    chunks = DaskChunks(Watch(mortal), data, numbers=[10, 11, 12, 13])
+def test_scattered_data_that_die_with_their_worker_are_named(client):
+    workers = list(client.scheduler_info()["workers"])
+    data = [client.scatter(make(i), workers=[workers[i % 2]], hash=False) for i in range(4)]
+    chunks = DaskChunks(Watch(client), data, numbers=[10, 11, 12, 13])
     assert np.array_equal(chunks.total(slowly, W), expected(4))
-    victim = mortal.run(os.getpid, workers=[workers[1]])[workers[1]]
+    victim = client.run(os.getpid, workers=[workers[1]])[workers[1]]
     os.kill(victim, signal.SIGKILL)
     # Dask may have copied one of the two to the other worker meanwhile.
     lost = r"partitions? (11|13|11, 13) (is|are) lost for good.*linrank\.Store"
@@ -222,15 +224,17 @@ def test_workers_are_waited_for_as_long_as_patience_says(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "message", "seconds"),
+    ("number", "message", "patience", "seconds"),
     [
-        (signal.SIGKILL, r"the connection to the Dask scheduler .* is lost", 15.0),
-        (signal.SIGSTOP, "has not answered for 3 s", 30.0),
+        (signal.SIGKILL, r"the connection to the Dask scheduler .* is lost", 60.0, 15.0),
+        (signal.SIGSTOP, "has not answered for 5 s", 5.0, 30.0),
     ],
 )
-def test_a_scheduler_that_dies_or_is_silent_is_an_error(tmp_path, number, message, seconds):
+def test_a_scheduler_that_dies_or_is_silent_is_an_error(
+    tmp_path, number, message, patience, seconds
+):
     with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 3, patience=3.0)
+        chunks = gathered(client, 3, patience=patience)
         chunks.total(scaled, W)
         timer = threading.Timer(0.3, running.scheduler.send_signal, [number])
         timer.start()
@@ -254,3 +258,54 @@ def test_an_argument_for_a_worker_that_is_gone_repeats_the_round(client):
         assert np.array_equal(value, factors[k][0] * W[0])
     assert chunks.n_repeated == 1
     chunks.release()
+
+
+# ---- results of partitions ---------------------------------------------------------------------
+
+
+def fail(number, seconds):
+    time.sleep(seconds)
+    raise ValueError(f"fault {number}")
+
+
+def test_the_first_of_several_failures_is_raised(client):
+    """The second is there long before it."""
+    futures = [client.submit(fail, k, s, pure=False) for k, s in ((0, 0.3), (1, 0.0))]
+    with pytest.raises(ValueError, match="fault 0"):
+        results_of(Watch(client), futures, [0, 1])
+
+
+def test_a_partition_that_ends_its_workers_is_named():
+    killed = distributed.KilledWorker("a", SimpleNamespace(address="tcp://w"), 3)
+    future = SimpleNamespace(status="error", exception=lambda: killed, release=lambda: None)
+    watch = SimpleNamespace(finished=lambda futures: None, call=lambda start: start())
+    with pytest.raises(ClusterError, match=r"partition 7 is lost: .* use smaller partitions"):
+        results_of(watch, [future], [7])
+
+
+def test_a_fetch_from_a_worker_that_just_died_is_given_up(tmp_path):
+    """Dask tries to connect for 30 s."""
+
+    async def kill_in_one_batch(victim, pid, other, key, dask_scheduler=None):
+        """Order a fetch from a dead worker and tell of its death in the same message."""
+        import os
+        import time
+
+        os.kill(pid, 9)
+        time.sleep(0.2)  # the loop must not turn: it would notice
+        fetch = {"op": "acquire-replicas", "who_has": {key: [victim]}, "nbytes": {key: 8}}
+        dask_scheduler.stream_comms[other].send({**fetch, "stimulus_id": "test"})
+        await dask_scheduler.remove_worker(victim, stimulus_id="test")
+
+    with processes(tmp_path, n_workers=2) as (_, client):
+        victim, other = client.scheduler_info()["workers"]
+        place = {"workers": [victim], "allow_other_workers": True}
+        made = client.submit(np.arange, 3, **place)
+        watch = Watch(client)
+        watch.finished([made])
+        pid = client.run(os.getpid, workers=[victim])[victim]
+        client.run_on_scheduler(kill_in_one_batch, victim, pid, other, made.key)
+        started = time.monotonic()
+        used = client.submit(np.sum, made)
+        assert results_of(watch, [used], [0]) == [3]
+        assert time.monotonic() - started < 20.0

@@ -37,66 +37,47 @@ def fitted(client, data=DATA, n_parts=N_PARTS, resume=False, **options):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(mortals):
+def undisturbed(session_client):
     """Coefficients without a kill, and the seconds that they took."""
-    fitted(mortals)  # imports
+    fitted(session_client)  # imports
     started = time.monotonic()
-    coef = fitted(mortals).coef_
+    coef = fitted(session_client).coef_
     return coef, time.monotonic() - started
 
 
 @pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 20))])
-def test_a_worker_killed_at_any_moment_changes_no_bit(mortal, undisturbed, k):
+def test_a_worker_killed_at_any_moment_changes_no_bit(client, undisturbed, k):
     expected, seconds = undisturbed
-    running = pids(mortal)
+    running = pids(client)
     share = float(np.random.default_rng(k).uniform(0.05, 0.95))
     victim = running[k % len(running)]
     killer = threading.Timer(share * seconds, os.kill, (victim, signal.SIGKILL))
     killer.start()
     try:
-        assert np.array_equal(fitted(mortal).coef_, expected)
+        assert np.array_equal(fitted(client).coef_, expected)
     finally:
         killer.join()
 
 
 @pytest.mark.slow
-def test_both_workers_killed_between_two_iterations_change_no_bit(mortal, undisturbed):
+def test_both_workers_killed_between_two_iterations_change_no_bit(client, undisturbed):
     killed = []
 
     def kill(state):
         if state["n_iter"] == 1:
-            killed.extend(pids(mortal))
+            killed.extend(pids(client))
             for victim in killed:
                 os.kill(victim, signal.SIGKILL)
 
-    ranker = fitted(mortal, callback=kill)
+    ranker = fitted(client, callback=kill)
     assert np.array_equal(ranker.coef_, undisturbed[0])
     # Whether a round was under way when the loss was noticed, and had to be repeated, is chance.
     assert len(killed) == 2
-    assert not set(killed) & set(pids(mortal))
+    assert not set(killed) & set(pids(client))
 
 
 @pytest.mark.slow
-def test_a_worker_that_joins_takes_its_share_and_changes_no_bit(tmp_path, monkeypatch, undisturbed):
-    monkeypatch.setattr("linrank.dask.clients._LOOK", 0.0)
-
-    with processes(tmp_path, n_workers=1) as (running, client):
-        held = []
-
-        def join(state):
-            if state["n_iter"] == 1:
-                running.add_worker()
-                client.wait_for_workers(2, timeout=120)
-            if state["n_iter"] > 1:
-                held.append(sorted(len(keys) for keys in client.has_what().values()))
-
-        ranker = fitted(client, callback=join)
-        assert np.array_equal(ranker.coef_, undisturbed[0])
-        assert min(held[-1]) >= N_PARTS // 2
-
-
-@pytest.mark.slow
-def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, undisturbed):
+def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, client, undisturbed):
     file = tmp_path / "weights.ckpt"
     times = []
     with processes(tmp_path, n_workers=1) as (running, client):
@@ -113,7 +94,7 @@ def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, 
     seen = []
     options = {"checkpoint": file, "callback": lambda state: seen.append(state["w"])}
     # Other partitions of the same data.
-    ranker = fitted(mortal, n_parts=N_PARTS + 3, resume=True, **options)
+    ranker = fitted(client, n_parts=N_PARTS + 3, resume=True, **options)
     assert seen[0].any()  # it began at the weights of the file
     scale = np.abs(undisturbed[0]).max()
     np.testing.assert_allclose(ranker.coef_, undisturbed[0], rtol=0, atol=1e-10 * scale)
@@ -133,10 +114,10 @@ def test_the_error_says_when_nothing_was_saved(tmp_path, name, advice):
 
 
 @pytest.fixture(scope="module")
-def kept(mortals, tmp_path_factory):
+def kept(session_client, tmp_path_factory):
     """The checkpoint of a fit that was ended after one iteration."""
     file = tmp_path_factory.mktemp("kept") / "weights.ckpt"
-    fitted(mortals, checkpoint=file, callback=lambda state: state["n_iter"] == 1)
+    fitted(session_client, checkpoint=file, callback=lambda state: state["n_iter"] == 1)
     return file
 
 
@@ -151,21 +132,21 @@ def kept(mortals, tmp_path_factory):
         (DATA._replace(X=DATA.X[::-1]), {}, "the objective at its weights was"),  # of the same size
     ],
 )
-def test_a_checkpoint_of_another_fit_is_refused(mortal, kept, data, change, message):
+def test_a_checkpoint_of_another_fit_is_refused(client, kept, data, change, message):
     with pytest.raises(CheckpointError, match=message):
-        fitted(mortal, data, 2, resume=True, checkpoint=kept, **change)
+        fitted(client, data, 2, resume=True, checkpoint=kept, **change)
 
 
-def test_a_checkpoint_needs_a_file_that_can_be_written(mortal, tmp_path):
+def test_a_checkpoint_needs_a_file_that_can_be_written(client, tmp_path):
     (tmp_path / "other").write_bytes(b"no checkpoint at all")
     for name, resume, error, message in (
         ("nowhere/weights.ckpt", False, FileNotFoundError, "there is no folder"),
         ("other", True, CheckpointError, "is no checkpoint of linrank"),
     ):
         with pytest.raises(error, match=message):
-            fitted(mortal, resume=resume, checkpoint=tmp_path / name)
+            fitted(client, resume=resume, checkpoint=tmp_path / name)
     with pytest.raises(ValueError, match="resume=True needs checkpoint="):
-        fitted(mortal, resume=True)
+        fitted(client, resume=True)
 
 
 def set_paused(client, is_paused, workers=None):
@@ -182,27 +163,27 @@ def set_paused(client, is_paused, workers=None):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_paused_changes_no_bit(mortal, undisturbed):
-    first = min(mortal.scheduler_info(n_workers=-1)["workers"])
+def test_a_worker_that_is_paused_changes_no_bit(client, undisturbed):
+    first = min(client.scheduler_info(n_workers=-1)["workers"])
 
     def pause(state):
         if state["n_iter"] == 1:
-            set_paused(mortal, True, [first])
+            set_paused(client, True, [first])
 
     try:
-        assert np.array_equal(fitted(mortal, callback=pause).coef_, undisturbed[0])
+        assert np.array_equal(fitted(client, callback=pause).coef_, undisturbed[0])
     finally:
-        set_paused(mortal, False)
+        set_paused(client, False)
 
 
-def test_workers_that_are_all_paused_are_an_error_that_says_so(mortal, undisturbed):
+def test_workers_that_are_all_paused_are_an_error_that_says_so(client, undisturbed):
     def pause(state):
         if state["n_iter"] == 1:
-            set_paused(mortal, True)
+            set_paused(client, True)
 
     try:
         with pytest.raises(ClusterError, match=r"all 2 workers.*paused for patience=3 s"):
-            fitted(mortal, callback=pause, patience=3.0)
+            fitted(client, callback=pause, patience=3.0)
     finally:
-        set_paused(mortal, False)
-    assert np.array_equal(fitted(mortal).coef_, undisturbed[0])
+        set_paused(client, False)
+    assert np.array_equal(fitted(client).coef_, undisturbed[0])

@@ -285,6 +285,19 @@ def killers(error: Exception) -> str:
     )
 
 
+def map_tasks(
+    client: Client, name: str, work: Callable[..., Any], *lists: Sequence[Any], **common: Any
+) -> list[Future]:
+    """Futures of ``work``, called for each place of the lists, under keys that no other has.
+
+    Dask takes tasks of one ``name`` to last alike.
+    """
+    unique = f"linrank-{name}-{uuid.uuid4().hex}"
+    keys = [f"{unique}-{i}" for i in range(len(lists[0]))]
+    futures: list[Future] = client.map(work, *map(list, lists), key=keys, **common)
+    return futures
+
+
 def delayed(task: Callable[..., Any], number: int, *args: Any) -> Any:
     """Return ``task(number, *args)`` on a partition, delayed, under a key that no other has."""
     key = f"linrank-{task.__name__.lstrip('_')}-{uuid.uuid4().hex}-{number}"

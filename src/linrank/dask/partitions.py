@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,18 +15,13 @@ from linrank.dask.clients import (
     Watch,
     client_of,
     delayed,
+    map_tasks,
     release,
     released_on_error,
     results_of,
 )
 from linrank.dask.inputs import blocks_of, chunks_of, dataset_of_block, store_of
-from linrank.dask.repair import (
-    Repair,
-    assign,
-    move,
-    refuse_split,
-    split_queries,
-)
+from linrank.dask.repair import Repair, assign, move, refuse_split, split_queries
 from linrank.dask.rounds import DaskChunks, make_chunk
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
@@ -148,15 +142,9 @@ class Partitions(Parts):
             raise RuntimeError("the partitions were released when a training opened them last")
         keep, futures = self.keep or not is_last, list(self.futures)
         if recipe is not None:
-            name = f"linrank-chunk-{uuid.uuid4().hex}"
-            futures = self.watch.client.map(
-                make_chunk,
-                futures,
-                [None] * len(futures) if self.kept is None else list(self.kept),
-                recipe=recipe,
-                is_shared=keep,
-                key=[f"{name}-{i}" for i in range(len(futures))],
-            )
+            kept = [None] * len(futures) if self.kept is None else list(self.kept)
+            common = {"recipe": recipe, "is_shared": keep}
+            futures = map_tasks(self.watch.client, "chunk", make_chunk, futures, kept, **common)
         numbers = [summary.number for summary in self.summaries]
         chunks = DaskChunks(self.watch, futures, numbers, is_shared=recipe is None)
         if not keep:
@@ -280,10 +268,8 @@ def assembled(
 
 
 def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Summary]:
-    name = f"linrank-summary-{uuid.uuid4().hex}"
-    keys = [f"{name}-{number}" for number in numbers]
-    lazy = watch.client.map(summary_of, list(numbers), list(futures), key=keys)
-    return results_of(watch, lazy, numbers)
+    found = map_tasks(watch.client, "summary", summary_of, numbers, futures)
+    return results_of(watch, found, numbers)
 
 
 def _repaired(
@@ -353,10 +339,6 @@ class Summary:
     low: float
     high: float
     weight: float | None
-
-    @property
-    def n_queries(self) -> int:
-        return len(self.lengths)
 
 
 def summary_of(number: int, data: Dataset) -> Summary:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from distributed import Client, Future
 from numpy.typing import NDArray
 
+from linrank.dask.clients import map_tasks
 from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
 
@@ -175,31 +175,27 @@ def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[
     moves : Moves
         What goes where.
     """
-    token = uuid.uuid4().hex
-    pieces = {
-        (s, t): client.submit(rows_of, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
-        for (s, t), a in moves.leaving.items()
-    }
-    gone, none = moves.left(), np.empty(0, np.int64)
+    routes, gone, none = moves.leaving, moves.left(), np.empty(0, np.int64)
+    sources = [futures[s] for s, _ in routes]
+    moved = map_tasks(client, "moved", rows_of, sources, [*routes.values()])
+    pieces = dict(zip(routes, moved, strict=True))
+    changed = sorted({p for route in routes for p in route})
+    came = [sorted(route for route in routes if route[1] == p) for p in changed]
+    rejoined = map_tasks(
+        *(client, "whole", _rejoined),
+        [[pieces[s, t] for s, t in own if s < t] for own in came],
+        [futures[p] for p in changed],
+        [gone.get(p, none) for p in changed],
+        [[pieces[s, t] for s, t in own if s > t] for own in came],
+    )
     whole = list(futures)
-    changed = {p for route in pieces for p in route}
-    for p in sorted(changed):
-        came = sorted(s for s, t in pieces if t == p)
-        whole[p] = client.submit(
-            _rejoined,
-            [pieces[s, p] for s in came if s < p],
-            futures[p],
-            gone.get(p, none),
-            [pieces[s, p] for s in came if s > p],
-            key=f"linrank-whole-{token}-{p}",
-        )
-    repair = Repair(len(moves.owner), moves.n_rows, len(changed))
-    if repair.n_queries:
-        _log.info(
-            "%d queries were split over partitions: %d rows moved between %d of %d partitions",
-            *(repair.n_queries, repair.n_rows, repair.n_partitions, len(futures)),
-        )
-    return whole, repair
+    for p, future in zip(changed, rejoined, strict=True):
+        whole[p] = future
+    _log.info(
+        "%d queries were split over partitions: %d rows moved between %d of %d partitions",
+        *(len(moves.owner), moves.n_rows, len(changed), len(futures)),
+    )
+    return whole, Repair(len(moves.owner), moves.n_rows, len(changed))
 
 
 def rows_of(data: Dataset, which: Array) -> Dataset:

@@ -21,7 +21,6 @@ import copy
 import itertools
 import logging
 import signal
-import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -30,7 +29,7 @@ import numpy as np
 from dask.sizeof import sizeof
 from distributed import KilledWorker, get_worker
 
-from linrank.dask.clients import Interrupted, Watch, check_made, killers, release
+from linrank.dask.clients import Interrupted, Watch, check_made, killers, map_tasks, release
 from linrank.data.dataset import Dataset
 from linrank.errors import ClusterError
 from linrank.parts.parts import GROUP, Task, joined, pieces, tree_sum
@@ -76,8 +75,6 @@ class DaskChunks:
         self.numbers = list(range(len(chunks))) if numbers is None else list(numbers)
         self.n_rounds = 0  # that were asked for
         self.n_repeated = 0  # that a lost worker made necessary beyond those
-        self._name = uuid.uuid4().hex
-        self._numbers = itertools.count()  # of submissions: no key is used twice
         self._placement: Placement | None = None
         self._joined: frozenset[str] = frozenset()  # workers that have got their share of them
         self._open: list[Any] = []  # futures of the round that is under way
@@ -213,9 +210,7 @@ class DaskChunks:
     ) -> list[Any]:
         """Futures of ``work``, called once for each place of the lists, in one message."""
         self.watch.check_scheduler()
-        name = f"linrank-{_name_of(task)}-{self._name}-{next(self._numbers)}"
-        keys = [f"{name}-{i}" for i in range(len(lists[0]))]
-        futures: list[Any] = self.client.map(work, *lists, task=task, key=keys, **common)
+        futures = map_tasks(self.client, _name_of(task), work, *lists, task=task, **common)
         self._open += futures
         release(self._spent)
         self._spent.clear()
@@ -253,13 +248,8 @@ class DaskChunks:
             moving = {a: i for a, i in zip(moves, step, strict=True) if i is not None}
             for address, i in moving.items():
                 old = self.chunks[i]
-                self.chunks[i] = self.client.submit(
-                    moved_chunk,
-                    old,
-                    key=f"linrank-moved-{self._name}-{next(self._numbers)}-{i}",
-                    workers=[address],
-                    allow_other_workers=True,
-                )
+                where = {"workers": [address], "allow_other_workers": True}
+                (self.chunks[i],) = map_tasks(self.client, "moved", moved_chunk, [old], **where)
                 if old not in self._shared:
                     old.release()  # if the new one is lost Dask makes it again from the beginning
             self.watch.finished([self.chunks[i] for i in moving.values()])

@@ -47,6 +47,7 @@ from linrank.metrics.evaluate import (
 )
 from linrank.metrics.evaluation import Counts, Evaluation
 from linrank.metrics.measures import ERR, Measure, Metric
+from linrank.models.linear import queries_of
 
 Array = NDArray[Any]
 
@@ -140,18 +141,9 @@ def _counted(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
     with in_partition(number):
         if block is not None:
             block, qid = rows_and_ids(block, qid)
-        if isinstance(block, Dataset):
-            queries = block.queries
-        elif qid is None:
-            raise ValueError(
-                "this model scales every feature within its query (scale='query'), so scoring "
-                "needs qid: one query id per row"
-            )
-        else:
-            queries = Queries.of(np.zeros(len(qid)), as_ids(qid, len(qid)), n_jobs=1)
-        if queries.ids is None:
-            return np.zeros(1, np.int64), np.diff(queries.offsets)
-        return queries.ids, np.diff(queries.offsets)
+        queries = queries_of(block, 0 if qid is None else len(qid), qid)
+        ids = np.zeros(1, np.int64) if queries.ids is None else queries.ids
+        return ids, np.diff(queries.offsets)
 
 
 def _grouped(number: int, block: Any, qid: Any) -> Dataset:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +16,7 @@ from numpy.typing import NDArray
 from linrank import __version__, _core
 from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array, check_names, column_names
-from linrank.data.missing import (
-    Filling,
-    Missing,
-    contributions,
-    scores_with_missing,
-)
+from linrank.data.missing import Filling, Missing, contributions, scores_with_missing
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows, as_rows, check_values
 from linrank.data.scaling import Scaling
@@ -68,14 +62,11 @@ def _checked_names(names: Any, n_features: int) -> list[str]:
 
 def _scalar(key: Any, value: Any) -> Scalar:
     """A plain Python value; None for a number that JSON cannot hold."""
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value) if math.isfinite(value) else None
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, int | str):
+        return value  # type: ignore[no-any-return]
     raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
 
 
