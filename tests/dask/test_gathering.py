@@ -97,8 +97,8 @@ def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypat
     """Solvers write into their vectors: the same object is not the same argument."""
     monkeypatch.setattr(rounds_module, "_INLINE", 8)
     chunks = gathered(client, 5)
-    scatter, sent = chunks._scattered, []
-    monkeypatch.setattr(chunks, "_scattered", lambda *args: sent.append(1) or scatter(*args))
+    scatter, sent = chunks._scatter, []
+    monkeypatch.setattr(chunks, "_scatter", lambda *args: sent.append(1) or scatter(*args))
     w = np.array(W)
     for n_sent, factor in enumerate((1.0, 2.0, -1.0), start=1):
         w *= factor
@@ -263,13 +263,13 @@ def test_an_argument_for_a_worker_that_is_gone_repeats_the_round(client):
 # ---- results of partitions ---------------------------------------------------------------------
 
 
-def fail(number, seconds):
-    time.sleep(seconds)
-    raise ValueError(f"fault {number}")
-
-
 def test_the_first_of_several_failures_is_raised(client):
     """The second is there long before it."""
+
+    def fail(number, seconds):
+        time.sleep(seconds)
+        raise ValueError(f"fault {number}")
+
     futures = [client.submit(fail, k, s, pure=False) for k, s in ((0, 0.3), (1, 0.0))]
     with pytest.raises(ValueError, match="fault 0"):
         results_of(Watch(client), futures, [0, 1])
@@ -278,7 +278,7 @@ def test_the_first_of_several_failures_is_raised(client):
 def test_a_partition_that_ends_its_workers_is_named():
     killed = distributed.KilledWorker("a", SimpleNamespace(address="tcp://w"), 3)
     future = SimpleNamespace(status="error", exception=lambda: killed, release=lambda: None)
-    watch = SimpleNamespace(finished=lambda futures: None, call=lambda start: start())
+    watch = SimpleNamespace(wait=lambda futures: None, call=lambda start: start())
     with pytest.raises(ClusterError, match=r"partition 7 is lost: .* use smaller partitions"):
         results_of(watch, [future], [7])
 
@@ -302,7 +302,7 @@ def test_a_fetch_from_a_worker_that_just_died_is_given_up(tmp_path):
         place = {"workers": [victim], "allow_other_workers": True}
         made = client.submit(np.arange, 3, **place)
         watch = Watch(client)
-        watch.finished([made])
+        watch.wait([made])
         pid = client.run(os.getpid, workers=[victim])[victim]
         client.run_on_scheduler(kill_in_one_batch, victim, pid, other, made.key)
         started = time.monotonic()

@@ -12,7 +12,6 @@ import pytest
 from distributed_data import (
     FEATURES,
     FORMS,
-    Arrays,
     as_dask_arrays,
     as_dataframe,
     as_delayed,
@@ -125,43 +124,32 @@ def test_string_ids_and_ids_of_mixed_objects(client):
         assert_holds(client, found, data._replace(qid=ids))
 
 
-def test_only_rows_of_split_queries_move_and_it_is_told(client, caplog):
-    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
-    qid = np.array([7, 7, 8, 8, 8, 9])  # cut after row 3: query 8 has 2 rows here and 1 there
-    lazy = as_dask_arrays(Arrays(X, y, qid, np.ones(6)), 1)
-    lazy = Arrays(*(v.rechunk({0: (4, 2)}) for v in lazy))
-    with caplog.at_level(logging.INFO, logger="linrank.dask"):
-        found = partitions_of(*lazy, client)
-    assert [d.qid.tolist() for d in datasets(client, found)] == [[7, 7, 8, 8, 8], [9]]
-    assert (found.repair.n_queries, found.repair.n_rows, found.repair.n_partitions) == (1, 1, 2)
-    assert "1 queries were split over partitions: 1 rows moved between 2 of 2" in caplog.text
-
-
-def test_a_partition_whose_rows_all_leave_is_gone(client):
-    qid = [np.array([1, 1]), np.array([1]), np.array([2, 2])]
-    blocks = [dask.delayed((np.eye(3)[: len(q)], np.arange(len(q)), q)) for q in qid]
-    found = partitions_of(blocks, client=client)
-    assert [d.qid.tolist() for d in datasets(client, found)] == [[1, 1, 1], [2, 2]]
-    assert [s.number for s in found.summaries] == [0, 2]
-
-
-def test_empty_partitions_and_those_of_one_level_are_no_fault(client):
-    blocks = [
-        (np.empty((0, 2)), np.empty(0), np.empty(0, int), np.empty(0)),
-        (np.ones((2, 2)), np.ones(2), np.array([1, 1]), np.zeros(2)),
-        (np.eye(2), np.arange(2), np.array([2, 2]), np.ones(2)),
+def blocks(*several):
+    """Delayed blocks; of ids alone, rows and labels are made up."""
+    return [
+        dask.delayed(b if isinstance(b, tuple) else (np.eye(9)[: len(b)], np.arange(len(b)), b))
+        for b in several
     ]
-    found = partitions_of([dask.delayed(b) for b in blocks], client=client)
-    assert [s.n_rows for s in found.summaries] == [2, 2]
-    assert [s.n_pairs for s in found.summaries] == [0, 1]
-    assert [s.number for s in found.summaries] == [1, 2]
 
 
-def test_filtered_tables_leave_empty_partitions(client):
-    lazy = as_dataframe(ranking(), 4).X
-    first = lazy[lazy["query"] == int(ranking().qid[0])]
-    found = partitions_of(first, "label", "query", client=client)
-    assert found.query_ids.tolist() == [int(ranking().qid[0])]
+@pytest.mark.parametrize(
+    ("ids", "whole", "numbers", "repair"),
+    [
+        ([[7, 7, 8, 8], [8, 9]], [[7, 7, 8, 8, 8], [9]], [0, 1], (1, 1, 2)),
+        ([[1, 1], [1], [2, 2]], [[1, 1, 1], [2, 2]], [0, 2], (1, 1, 2)),
+        ([np.empty(0, int), [1, 1], [2, 2]], [[1, 1], [2, 2]], [1, 2], (0, 0, 0)),
+    ],
+)
+def test_only_rows_of_split_queries_move_and_it_is_told(
+    client, caplog, ids, whole, numbers, repair
+):
+    with caplog.at_level(logging.INFO, logger="linrank.dask"):
+        found = partitions_of(blocks(*ids), client=client)
+    assert [d.qid.tolist() for d in datasets(client, found)] == whole
+    assert [s.number for s in found.summaries] == numbers
+    assert (found.repair.n_queries, found.repair.n_rows, found.repair.n_partitions) == repair
+    moved = f"1 queries were split over partitions: 1 rows moved between 2 of {len(ids)}"
+    assert (moved in caplog.text) == bool(repair[0])
 
 
 def test_without_ids_all_rows_are_one_query(client):
@@ -175,22 +163,27 @@ def test_without_ids_all_rows_are_one_query(client):
 
 
 def test_on_split_error_names_the_query_and_its_partitions(client):
-    blocks = [(np.eye(2), [0, 1], q) for q in ([5, 6], [7, 7], [6, 5])]
+    split = blocks([5, 6], [7, 7], [6, 5])
     message = r"query 5 is in partitions 0, 2 \(2 queries are split\); .* on_split='repair'"
     with pytest.raises(ValueError, match=message):
-        partitions_of([dask.delayed(b) for b in blocks], client=client, on_split="error")
+        partitions_of(split, client=client, on_split="error")
     with pytest.raises(ValueError, match="on_split must be 'repair' or 'error', got 'drop'"):
-        partitions_of([dask.delayed(b) for b in blocks], client=client, on_split="drop")
+        partitions_of(split, client=client, on_split="drop")
 
 
 X2, Y2, Q2 = np.eye(2), np.array([0, 1]), np.array([1, 1])
 X3 = np.arange(6.0).reshape(2, 3)
 NAN = np.array([[0.0, 1.0], [2.0, np.nan]])
 ONE, OTHER = (X2, Y2, Q2), (X2, Y2 * 0, Q2 + 1)
+TABLE, NEXT = in_blocks(as_table(ranking()), 2)
+SWAPPED = NEXT[["f1", "f0", *NEXT.columns[2:]]]
 BAD_BLOCKS = {
     "partition 0 has 2 features but partition 1 has 3; all part": [ONE, (X3, Y2, Q2 + 1)],
     "partition 0 has qid but partition 1 has no qid; give qid with all": [ONE, (X2, Y2)],
     "partition 0 has no sample_weight but partition 1 has sample_weight": [ONE, (*ONE, Y2)],
+    "partition 0 has column names but partition 1 has no column names": [
+        *((TABLE[FEATURES], TABLE["label"]), (NEXT[FEATURES].to_numpy(), NEXT["label"])),
+    ],
     "partition 1: Input X contains NaN at row 1, column 1": [ONE, (NAN, Y2, Q2)],
     "partition 1: qid of row 1 is missing": [ONE, (X2, Y2, [1, None])],
     "partition 1: inconsistent lengths: X has 2 rows but y has 3": [ONE, (X2, [0, 1, 2], Q2)],
@@ -204,34 +197,16 @@ BAD_BLOCKS = {
     "none of the 2 queries in 2 partitions has two different labels": [(X2, Y2 * 0, Q2), OTHER],
     "none of the 1 queries in 2 partitions": [(X2, Y2 * 0), (X2, Y2 * 0)],
 }
-
-
-@pytest.mark.parametrize("message", BAD_BLOCKS)
-def test_bad_blocks_are_refused_by_partition(client, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        partitions_of([dask.delayed(b) for b in BAD_BLOCKS[message]], client=client)
-    assert isinstance(caught.value, NoPairsError) == message.startswith("none of")
-
-
-def test_names_must_agree(client):
-    tables = in_blocks(as_table(ranking()), 2)
-    swapped = tables[1][["f1", "f0", *tables[1].columns[2:]]]
-    for other, message in (
-        (swapped, "partition 0 has the column 'f0' at 0 but partition 1 has 'f1' there"),
-        (tables[1].drop(columns="query"), "partition 1: there is no column 'query'; there are f0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            partitions_of(
-                [dask.delayed(tables[0]), dask.delayed(other)], "label", "query", client=client
-            )
-    plain = (tables[1].to_numpy()[:, :4], tables[1]["label"], tables[1]["query"])
-    named = (tables[0].iloc[:, :4], tables[0]["label"], tables[0]["query"])
-    with pytest.raises(ValueError, match="has column names but partition 1 has no column names"):
-        partitions_of([dask.delayed(named), dask.delayed(plain)], client=client)
-
-
 LAZY, UNKNOWN = as_dask_arrays(ranking(), N_PARTS), as_unknown_chunks(ranking(), 3)
+OTHERS, DELAYED = as_unknown_chunks(ranking(), 2), as_delayed(ranking(), 3)
 BAD_INPUTS = {
+    **{message: (blocks(*several),) for message, several in BAD_BLOCKS.items()},
+    "partition 0 has the column 'f0' at 0 but partition 1 has 'f1' there": (
+        *([dask.delayed(TABLE), dask.delayed(SWAPPED)], "label", "query"),
+    ),
+    "partition 1: there is no column 'query'; there are f0": (
+        *([dask.delayed(TABLE), dask.delayed(NEXT.drop(columns="query"))], "label", "query"),
+    ),
     "X is a numpy.ndarray, which is not distributed": (ranking().X, LAZY.y, LAZY.qid),
     "X is a list, which is not distributed": ([[1.0]], LAZY.y, LAZY.qid),
     "X is an empty list; give at least one delayed block": ([], LAZY.y, LAZY.qid),
@@ -242,15 +217,9 @@ BAD_INPUTS = {
     "qid='query' names a column, but X is an array": (LAZY.X, LAZY.y, "query"),
     "y must be 1-D, one element per row; got shape (61, 4)": (LAZY.X, LAZY.X, LAZY.qid),
     "y must hold one element per row, got int": (LAZY.X, 1, LAZY.qid),
-    "X has 3 partitions but y has 2, and where their rows meet": (
-        *(UNKNOWN.X, as_unknown_chunks(ranking(), 2).y),
-        LAZY.qid,
-    ),
+    "X has 3 partitions but y has 2, and where their rows meet": (UNKNOWN.X, OTHERS.y, LAZY.qid),
     "qid is a ndarray in memory but the number of rows": (UNKNOWN.X, LAZY.y, ranking().qid),
-    "partition 0: 'query' names a column, but the block is a ndarray": (
-        *as_delayed(ranking(), 3)[:2],
-        "query",
-    ),
+    "partition 0: 'query' names a column, but the block is a ndarray": (*DELAYED[:2], "query"),
     "partition 0: the block is a tuple (X, y)": (as_tuples(ranking(), 3).X, LAZY.y, LAZY.qid),
     "qid is a table; pass one column of it": (LAZY.X, LAZY.y, as_table(ranking())),
     "qid='topic' is no column of X; there are f0, f1": (
@@ -262,8 +231,9 @@ BAD_INPUTS = {
 
 @pytest.mark.parametrize("message", BAD_INPUTS)
 def test_bad_inputs_are_refused(client, message):
-    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)) as caught:
         partitions_of(*BAD_INPUTS[message], client=client)
+    assert isinstance(caught.value, NoPairsError) == message.startswith("none of")
 
 
 def test_the_client_in_force_is_taken(client):

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from linrank.dask.clients import (
     Watch,
     client_of,
-    delayed,
+    delay_task,
     map_tasks,
     release,
-    released_on_error,
+    release_on_error,
     results_of,
 )
 from linrank.dask.inputs import blocks_of, chunks_of, dataset_of_block, store_of
@@ -158,7 +158,7 @@ class Partitions(Parts):
             chunks.release()
 
     @contextmanager
-    def reached(self) -> Iterator[Parts]:
+    def open_data(self) -> Iterator[Parts]:
         """The parts, or all rows by gathered scores where queries lie in several of them."""
         if not self.is_split:
             yield self
@@ -220,16 +220,16 @@ def partitions_of(
         lazy = chunks_of(store)
     else:
         blocks = blocks_of(X, y, qid, sample_weight)[1]
-        lazy = [delayed(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
-    found = assembled(watch, lazy, on_split, store)
-    with released_on_error(found.futures):
+        lazy = [delay_task(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
+    found = assemble(watch, lazy, on_split, store)
+    with release_on_error(found.futures):
         _check_learnable(found)
     found.checkpoint, found.resume, found.keep = checkpoint, resume, keep
     found.n_threads = resolve(n_jobs)
     return found
 
 
-def assembled(
+def assemble(
     watch: Watch, lazy: Sequence[Any], on_split: str, store: Store | None = None
 ) -> Partitions:
     """Return what delayed tasks make as partitions of one dataset, their queries whole.
@@ -246,7 +246,7 @@ def assembled(
         What they read.
     """
     futures: list[Future] = watch.client.compute(list(lazy))
-    with released_on_error(futures):
+    with release_on_error(futures):
         every = _summaries(watch, futures, range(len(futures)))
         held = [p for p, summary in enumerate(every) if summary.n_rows > 0]
         if not held:
@@ -256,14 +256,14 @@ def assembled(
         if summaries[0].ids is None:
             numbers = [np.zeros(1, np.int64) for _ in summaries]
             return Partitions(watch, futures, summaries, None, numbers, store=store)
-        ids, numbers = numbered([s.ids for s in summaries])
+        ids, numbers = number_queries([s.ids for s in summaries])
         repair = None
         if len(split := split_queries(numbers)):
             if on_split == "error":
                 refuse_split(ids, numbers, split, held)
             if on_split == "repair":
-                futures, summaries, repair = _repaired(watch, futures, summaries, numbers)
-                numbers = numbered([ids, *(s.ids for s in summaries)])[1][1:]
+                futures, summaries, repair = _repair(watch, futures, summaries, numbers)
+                numbers = number_queries([ids, *(s.ids for s in summaries)])[1][1:]
         return Partitions(watch, futures, summaries, ids, numbers, repair, store)
 
 
@@ -272,14 +272,14 @@ def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) 
     return results_of(watch, found, numbers)
 
 
-def _repaired(
+def _repair(
     watch: Watch, futures: Sequence[Future], summaries: Sequence[Summary], numbers: Sequence[Array]
 ) -> tuple[list[Future], list[Summary], Repair]:
     """The same rows, moved so that no query is split, and what that took."""
     whole, repair = move(watch.client, futures, assign(numbers, [s.lengths for s in summaries]))
     changed = [p for p, future in enumerate(whole) if future is not futures[p]]
     there = [summaries[p].number for p in changed]
-    with released_on_error(whole):
+    with release_on_error(whole):
         fresh = _summaries(watch, [whole[p] for p in changed], there)
     now = dict(enumerate(summaries)) | dict(zip(changed, fresh, strict=True))
     held = [p for p, summary in now.items() if summary.n_rows > 0]
@@ -397,7 +397,7 @@ def _check_names(first: Summary, other: Summary, both: str) -> None:
     )
 
 
-def numbered(parts: Sequence[Any]) -> tuple[Array, list[Array]]:
+def number_queries(parts: Sequence[Any]) -> tuple[Array, list[Array]]:
     """The queries of partitions by first appearance, given the distinct ids of each.
 
     Returns the id of each query and, for every partition, the numbers of its queries in their
@@ -405,7 +405,7 @@ def numbered(parts: Sequence[Any]) -> tuple[Array, list[Array]]:
 
     Examples
     --------
-    >>> numbered([np.array([7, 3]), np.array([3, 9])])[1]
+    >>> number_queries([np.array([7, 3]), np.array([3, 9])])[1]
     [array([0, 1]), array([1, 2])]
     """
     every = join_ids(parts)

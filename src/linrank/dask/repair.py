@@ -44,7 +44,7 @@ class Moves:
         """The shares of other partitions than the target."""
         return {route: share for route, share in self.shares.items() if route[0] != route[1]}
 
-    def left(self) -> dict[int, Array]:
+    def departures(self) -> dict[int, Array]:
         """For each source, all queries that leave it, as positions among its queries."""
         gone: dict[int, list[Array]] = {}
         for (source, _), positions in self.leaving.items():
@@ -175,14 +175,14 @@ def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[
     moves : Moves
         What goes where.
     """
-    routes, gone, none = moves.leaving, moves.left(), np.empty(0, np.int64)
+    routes, gone, none = moves.leaving, moves.departures(), np.empty(0, np.int64)
     sources = [futures[s] for s, _ in routes]
     moved = map_tasks(client, "moved", rows_of, sources, [*routes.values()])
     pieces = dict(zip(routes, moved, strict=True))
     changed = sorted({p for route in routes for p in route})
     came = [sorted(route for route in routes if route[1] == p) for p in changed]
     rejoined = map_tasks(
-        *(client, "whole", _rejoined),
+        *(client, "whole", _rejoin),
         [[pieces[s, t] for s, t in own if s < t] for own in came],
         [futures[p] for p in changed],
         [gone.get(p, none) for p in changed],
@@ -204,7 +204,7 @@ def rows_of(data: Dataset, which: Array) -> Dataset:
     return rows
 
 
-def _rejoined(before: list[Dataset], own: Dataset, gone: Array, after: list[Dataset]) -> Dataset:
+def _rejoin(before: list[Dataset], own: Dataset, gone: Array, after: list[Dataset]) -> Dataset:
     """A partition less the queries that left it, between what came from those around it."""
     kept = [own]
     if len(gone):

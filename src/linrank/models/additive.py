@@ -197,7 +197,7 @@ class AdditiveModel(FeatureModel):
         n_jobs : int or None
             Threads; None means all cores.
         """
-        rows = self._known_rows(X)
+        rows = self._restore_missing(X)
         scores = np.empty(rows.shape[0])
         for part, block in dense_blocks(rows):
             found = self._scores(block, n_jobs)
@@ -209,7 +209,7 @@ class AdditiveModel(FeatureModel):
             scores[part] = found
         return check_scores(scores)
 
-    def _known_rows(self, X: Any) -> Rows:
+    def _restore_missing(self, X: Any) -> Rows:
         """The rows of X; in those that were filled in as in training, what indicators tell."""
         if not isinstance(X, Dataset) or X.filling is None:
             return self._raw_rows(X)

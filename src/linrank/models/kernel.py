@@ -143,10 +143,10 @@ class KernelModel(linear_model.SavedModel):
             self._keep(n_train=int(self.n_train))
         if self.support is not None:
             self._keep(support=row_numbers(self.support, n_support, self.n_train))
-        self._keep(rows=self._checked_rows())
+        self._keep(rows=self._check_rows())
         self._check_shared()
 
-    def _checked_rows(self) -> Rows | None:
+    def _check_rows(self) -> Rows | None:
         if self.kernel.name != "precomputed":
             return support_rows(self.rows, self.coef.size)
         if self.rows is not None:
@@ -277,13 +277,6 @@ class KernelModel(linear_model.SavedModel):
             "the score of a kernel model is Σ_i coef_i k(x_i, x), no sum over features, so there "
             "is nothing to share out among them; explain a LinearModel (RankSVM), or compare "
             "predict() on rows with a feature changed"
-        )
-
-    def export(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: engines take sums over features."""
-        raise TypeError(
-            "a kernel model is no sum over features, which is all that an engine can compute; "
-            "export a LinearModel (RankSVM)"
         )
 
     @property

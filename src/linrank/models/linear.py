@@ -20,6 +20,7 @@ from linrank.data.missing import Filling, Missing, contributions, scores_with_mi
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows, as_rows, check_values
 from linrank.data.scaling import Scaling
+from linrank.models import file as model_file
 from linrank.pairs import chosen_sizes
 from linrank.system.resources import resolve
 
@@ -48,7 +49,7 @@ def vector(name: str, values: Any, size: int | None = None) -> NDArray[np.float6
     return vector
 
 
-def _checked_names(names: Any, n_features: int) -> list[str]:
+def _as_names(names: Any, n_features: int) -> list[str]:
     """Feature names as a list, one for each feature: a frame selects its columns by it."""
     checked = list(names)
     for name in checked:
@@ -66,7 +67,7 @@ def _scalar(key: Any, value: Any) -> Scalar:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, int | str):
-        return value  # type: ignore[no-any-return]
+        return value
     raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
 
 
@@ -252,7 +253,7 @@ class SavedModel:
     def _check_shared(self) -> None:
         """Keep names and training as plain values, and check that sizes agree."""
         if self.feature_names is not None:
-            self._keep(feature_names=_checked_names(self.feature_names, self.n_features))
+            self._keep(feature_names=_as_names(self.feature_names, self.n_features))
         training = {str(key): _scalar(key, value) for key, value in self.training.items()}
         self._keep(training=training)
         factors = self.scaling.factors
@@ -272,15 +273,43 @@ class SavedModel:
         Arrays of additive and kernel models, and those of more than a million numbers, are in
         base64. A model with a callable as kernel cannot be saved: a file holds no code.
         """
-        from linrank.models import file as model_file
-
         model_file.write(self.kind, self.contents, path)
 
     def to_json(self) -> bytes:
         """The bytes of the file that `save` would write."""
-        from linrank.models import file as model_file
-
         return model_file.encode(self.kind, self.contents)
+
+    def export(
+        self,
+        target: str,
+        *,
+        name: str = "linrank",
+        feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> Artefact:
+        """The model as a search engine, a database or another program takes it.
+
+        Parameters
+        ----------
+        target : str
+            One of ``linrank.export.TARGETS``.
+        name : str
+            What the model is to be called there.
+        feature_map : mapping, path or None
+            Names of features in the engine by names in the model, or by numbers as in the training
+            file; or a file of them, a JSON object or lines of two columns.
+        **options
+            Options that the target has of its own.
+
+        Returns
+        -------
+        Artefact
+            The files, with a text on where to put them and the request that uses them. It orders
+            rows as the model does; where it cannot, an :class:`linrank.ExportWarning` says why.
+        """
+        from linrank.export.targets import export
+
+        return export(self, target, name=name, feature_map=feature_map, **options)
 
 
 class FeatureModel(SavedModel):
@@ -347,38 +376,6 @@ class FeatureModel(SavedModel):
                 f"statistics of {self.statistics.n_columns} columns for {self.n_features} features"
             )
 
-    def export(
-        self,
-        target: str,
-        *,
-        name: str = "linrank",
-        feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
-        **options: Any,
-    ) -> Artefact:
-        """The model as a search engine, a database or another program takes it.
-
-        Parameters
-        ----------
-        target : str
-            One of ``linrank.export.TARGETS``.
-        name : str
-            What the model is to be called there.
-        feature_map : mapping, path or None
-            Names of features in the engine by names in the model, or by numbers as in the training
-            file; or a file of them, a JSON object or lines of two columns.
-        **options
-            Options that the target has of its own.
-
-        Returns
-        -------
-        Artefact
-            The files, with a text on where to put them and the request that uses them. It orders
-            rows as the model does; where it cannot, an :class:`linrank.ExportWarning` says why.
-        """
-        from linrank.export.targets import export
-
-        return export(self, target, name=name, feature_map=feature_map, **options)
-
     def _own_filling(self, data: Dataset) -> Filling | None:
         """How a data set was filled in, if that is how the model does it."""
         filling, own = data.filling, self.missing
@@ -429,7 +426,7 @@ class FeatureModel(SavedModel):
         rows = self._explained_rows(X, qid)
         if pair is None:
             return self._terms(rows)
-        i, j = (rows.take(slice(k, k + 1)) for k in checked_pair(pair, rows.shape[0]))
+        i, j = (rows.take(slice(k, k + 1)) for k in _as_pair(pair, rows.shape[0]))
         difference = self._terms(i) - self._terms(j)
         return (difference if isinstance(difference, np.ndarray) else difference.toarray())[0]
 
@@ -651,8 +648,6 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         When the file is damaged, not a linrank model, or of a newer version. Nothing in a model
         file is ever executed.
     """
-    from linrank.models import file as model_file
-
     return model_file.read(path, _from_contents)
 
 
@@ -682,7 +677,7 @@ def _statistics_of(contents: Mapping[str, Any]) -> ColumnStatistics | None:
     return ColumnStatistics(**{**found, "n_nonzero": counts.astype(np.int64)})
 
 
-def checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
+def _as_pair(pair: Any, n_rows: int) -> tuple[int, int]:
     try:
         i, j = map(operator.index, pair)
     except (TypeError, ValueError):
