@@ -9,101 +9,52 @@ import pytest
 from linrank.export.artefact import Artefact
 
 ONE = Artefact("solr", {"model.json": b"{}\n"}, "Put model.json there.\n")
-TWO = Artefact("solr", {"model.json": b"{}\n", "more.json": b"[]\n"}, "Two.\n", ("careful",))
+TOLD = "First more.json, then @model.json, not a.model.json.\n"
+TWO = Artefact("solr", {"model.json": b"{}\n", "more.json": b"[]\n"}, TOLD, ("careful",))
 
 
-def test_repr_is_short():
+def test_what_it_says_of_itself():
     assert repr(ONE) == "<Artefact for solr: model.json (3 bytes)>"
     assert repr(TWO).endswith("more.json (3 bytes); 1 warning>")
-
-
-def test_text_is_the_first_file():
     assert TWO.text == "{}\n"
     with pytest.raises(ValueError, match="no text"):
         _ = Artefact("onnx", {"m.onnx": b"\xff\xfe"}, "").text
 
 
-def test_one_file_with_instructions_that_know_its_name(tmp_path):
-    path = tmp_path / "ranker.json"
-    assert ONE.save(path) == [str(path), str(tmp_path / "ranker.README.txt")]
-    assert path.read_bytes() == b"{}\n"
-    assert (tmp_path / "ranker.README.txt").read_text() == "Put ranker.json there.\n"
-    assert sorted(os.listdir(tmp_path)) == ["ranker.README.txt", "ranker.json"]
+BESIDE = "First es.more.json, then @es.json, not a.model.json.\n"
+SAVED = [
+    (ONE, "it.json", ["it.json", "it.README.txt"], "Put it.json there.\n"),
+    (TWO, "es.json", ["es.json", "es.more.json", "es.README.txt"], BESIDE),
+    (TWO, "out", ["out/model.json", "out/more.json", "out/README.txt"], TOLD),
+    (TWO, "out/", ["out/model.json", "out/more.json", "out/README.txt"], TOLD),
+    (ONE, "out/", ["out/model.json", "out/README.txt"], ONE.instructions),
+    (ONE, "", ["model.json", "README.txt"], ONE.instructions),  # a folder that is there
+]
 
 
-def test_several_files_go_to_a_folder(tmp_path):
-    folder = tmp_path / "out"
-    written = TWO.save(folder)
-    assert [os.path.basename(path) for path in written] == ["model.json", "more.json", "README.txt"]
-    assert sorted(os.listdir(folder)) == ["README.txt", "model.json", "more.json"]
-    TWO.save(folder)  # again, over the old ones
-    assert sorted(os.listdir(folder)) == ["README.txt", "model.json", "more.json"]
-
-
-def test_one_file_into_a_folder_that_is_there(tmp_path):
-    assert ONE.save(tmp_path)[0] == str(tmp_path / "model.json")
-    assert (tmp_path / "README.txt").read_text() == "Put model.json there.\n"
-
-
-def test_a_file_is_no_folder(tmp_path):
-    path = tmp_path / "there"
-    path.write_text("old")
-    with pytest.raises(NotADirectoryError, match=r"2 files \(model.json, more.json\)"):
-        TWO.save(path)
-    assert os.listdir(tmp_path) == ["there"]
-
-
-def test_several_files_beside_the_one_that_is_named(tmp_path):
-    told = Artefact("solr", TWO.files, "First more.json, then @model.json, not a.model.json.\n")
-    names = ["es.json", "es.more.json", "es.README.txt"]
-    assert told.save(tmp_path / "es.json") == [str(tmp_path / name) for name in names]
-    assert sorted(os.listdir(tmp_path)) == sorted(names)
-    assert (tmp_path / "es.json").read_bytes() == b"{}\n"
-    assert (tmp_path / "es.more.json").read_bytes() == b"[]\n"
-    assert (tmp_path / "es.README.txt").read_text() == (
-        "First es.more.json, then @es.json, not a.model.json.\n"
+@pytest.mark.parametrize(("artefact", "path", "names", "told"), SAVED)
+def test_files_and_instructions_go_where_the_path_says(tmp_path, artefact, path, names, told):
+    for _ in range(2):  # the second time over the old ones
+        assert artefact.save(f"{tmp_path}/{path}") == [str(tmp_path / name) for name in names]
+    found = {str(f.relative_to(tmp_path)): f for f in tmp_path.rglob("*") if f.is_file()}
+    contents = [*artefact.files.values(), told.encode()]
+    assert {name: f.read_bytes() for name, f in found.items()} == dict(
+        zip(names, contents, strict=True)
     )
 
 
-@pytest.mark.parametrize("artefact", [ONE, TWO])
-def test_a_name_with_a_slash_is_a_folder(tmp_path, artefact):
-    written = artefact.save(f"{tmp_path}/made/")
-    assert sorted(os.listdir(tmp_path / "made")) == sorted([*artefact.files, "README.txt"])
-    assert [os.path.basename(path) for path in written] == [*artefact.files, "README.txt"]
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        ONE.save(tmp_path / "nowhere" / "model.json")
-
-
-def test_nothing_stays_of_a_failure(tmp_path, monkeypatch):
-    """The second file cannot be written: neither the first nor the folder is left."""
-    calls = []
-
-    def full(descriptor):
-        calls.append(descriptor)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        TWO.save(tmp_path / "out")
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_failure_keeps_what_was_there(tmp_path, monkeypatch):
-    path = tmp_path / "model.json"
-    path.write_text("old")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        ONE.save(path)
-    assert os.listdir(tmp_path) == ["model.json"]
-    assert path.read_text() == "old"
+@pytest.mark.parametrize(
+    ("artefact", "name", "error", "told"),
+    [
+        (TWO, "there", NotADirectoryError, r"2 files \(model.json, more.json\)"),
+        (ONE, "nowhere/model.json", FileNotFoundError, "there is no folder"),
+    ],
+)
+def test_a_place_that_cannot_be_is_named(tmp_path, artefact, name, error, told):
+    (tmp_path / "there").write_text("old")
+    with pytest.raises(error, match=told):
+        artefact.save(tmp_path / name)
+    assert os.listdir(tmp_path) == ["there"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/null"), reason="needs a device")

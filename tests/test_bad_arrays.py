@@ -32,182 +32,147 @@ def csr_with(data=(1.0, 2.0), indices=(0, 1), indptr=(0, 1, 2, 2, 2)):
     return csr
 
 
-BAD_X = {
-    "NaN": (with_value(np.nan), "Input X contains NaN at row 2, column 1;"),
-    "NaN in float32": (with_value(np.nan, dtype="f4"), "NaN at row 2, column 1"),
-    "inf": (with_value(np.inf), "contains infinity (inf) at row 2, column 1"),
-    "-inf": (with_value(-np.inf, 0, 0), "contains infinity (inf) at row 0, column 0"),
-    "F-ordered NaN": (np.asfortranarray(with_value(np.nan)), "row 2, column 1"),
-    "NaN in CSR": (sparse.csr_array(with_value(np.nan)), "NaN at row 2, column 1"),
-    "inf in CSC": (sparse.csc_matrix(with_value(np.inf)), "(inf) at row 2, column 1"),
-    "NaN in a frame": (
+BAD_X = [
+    (with_value(np.nan), "Input X contains NaN at row 2, column 1;"),
+    (with_value(np.nan, dtype="f4"), "NaN at row 2, column 1"),
+    (with_value(np.inf), "contains infinity (inf) at row 2, column 1"),
+    (with_value(-np.inf, 0, 0), "contains infinity (inf) at row 0, column 0"),
+    (np.asfortranarray(with_value(np.nan)), "row 2, column 1"),
+    (sparse.csr_array(with_value(np.nan)), "NaN at row 2, column 1"),
+    (sparse.csc_matrix(with_value(np.inf)), "(inf) at row 2, column 1"),
+    (
         pd.DataFrame(with_value(np.nan), columns=["a", "bm25", "c"]),
         "NaN at row 2, column 1 ('bm25')",
     ),
-    "null in polars": (
-        pl.DataFrame({"a": [1, 2, None, 4], "b": [1.0, 2, 3, 4]}),
-        "NaN at row 2, column 0 ('a')",
-    ),
-    "null in pyarrow": (
-        pa.table({"a": [1, 2, 3, 4], "b": [1.0, None, 3, 4]}),
-        "NaN at row 1, column 1 ('b')",
-    ),
-    "NA in nullable pandas": (
-        pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64")}),
-        "NaN at row 1, column 0 ('a')",
-    ),
-    "overflow of long double": (
-        with_value(np.longdouble("1e4000"), dtype=np.longdouble),
-        "infinity (inf) at row 2",
-    ),
-    "1-D": (y, "Expected 2D array, got 1D array instead (shape (4,)). Reshape your data"),
-    "3-D": (X[None], "Expected 2D array, got 3D array instead"),
-    "scalar": (3.0, "Expected 2D array, got 0D array instead"),
-    "pandas column": (pd.Series(y), "Expected 2D array, got 1D array instead"),
-    "1-D sparse": (sparse.coo_array(y), "Expected 2D array, got a sparse array of shape"),
-    "no rows": (X[:0], "0 sample(s) (shape=(0, 3)) while a minimum of 1 is required."),
-    "no columns": (X[:, :0], "0 feature(s) (shape=(4, 0)) while a minimum of 1 is"),
-    "empty list": ([], "Expected 2D array, got 1D array instead (shape (0,))"),
-    "no sparse columns": (sparse.csr_array((4, 0)), "0 feature(s) (shape=(4, 0))"),
-    "no columns in a frame": (pd.DataFrame(index=range(4)), "0 feature(s)"),
-    "ragged": ([[1, 2], [3]], "inhomogeneous"),
-    "complex": (X + 1j, "Complex data not supported: X has dtype complex64"),
-    "sparse complex": (sparse.csr_array(X + 1j), "Complex data not supported"),
-    "strings": (np.full((4, 3), "a"), "X has dtype <U1, which is not numeric"),
-    "dates": (X.astype("datetime64[D]"), "X has dtype datetime64[D], which is not"),
-    "dict among objects": (
+    (pl.DataFrame({"a": [1, 2, None, 4], "b": [1.0, 2, 3, 4]}), "NaN at row 2, column 0 ('a')"),
+    (pa.table({"a": [1, 2, 3, 4], "b": [1.0, None, 3, 4]}), "NaN at row 1, column 1 ('b')"),
+    (pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64")}), "NaN at row 1, column 0 ('a')"),
+    (with_value(np.longdouble("1e4000"), dtype=np.longdouble), "infinity (inf) at row 2"),
+    (y, "Expected 2D array, got 1D array instead (shape (4,)). Reshape your data"),
+    (X[None], "Expected 2D array, got 3D array instead"),
+    (3.0, "Expected 2D array, got 0D array instead"),
+    (pd.Series(y), "Expected 2D array, got 1D array instead"),
+    (sparse.coo_array(y), "Expected 2D array, got a sparse array of shape"),
+    (X[:0], "0 sample(s) (shape=(0, 3)) while a minimum of 1 is required."),
+    (X[:, :0], "0 feature(s) (shape=(4, 0)) while a minimum of 1 is"),
+    ([], "Expected 2D array, got 1D array instead (shape (0,))"),
+    (sparse.csr_array((4, 0)), "0 feature(s) (shape=(4, 0))"),
+    (pd.DataFrame(index=range(4)), "0 feature(s)"),
+    ([[1, 2], [3]], "inhomogeneous"),
+    (X + 1j, "Complex data not supported: X has dtype complex64"),
+    (sparse.csr_array(X + 1j), "Complex data not supported"),
+    (np.full((4, 3), "a"), "X has dtype <U1, which is not numeric"),
+    (X.astype("datetime64[D]"), "X has dtype datetime64[D], which is not"),
+    (
         with_value({"foo": "bar"}, dtype=object),
         "X is not numeric: float() argument must be a string or a real number, not 'dict'",
         TypeError,
     ),
-    "word among objects": (with_value("x", dtype=object), "could not convert string"),
-    "string column": (
-        pd.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}),
-        "column 'title' of X",
-    ),
-    "string column in polars": (
-        pl.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}),
-        "column 'title' of X",
-    ),
-    "string column in pyarrow": (
-        pa.table({"title": list("abcd"), "a": [1.0, 2, 3, 4]}),
-        "column 'title' of X",
-    ),
-    "date column": (
+    (with_value("x", dtype=object), "could not convert string"),
+    (pd.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}), "column 'title' of X"),
+    (pl.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}), "column 'title' of X"),
+    (pa.table({"title": list("abcd"), "a": [1.0, 2, 3, 4]}), "column 'title' of X"),
+    (
         pd.DataFrame({"when": pd.date_range("2020", periods=4)}),
         "column 'when' of X has dtype datetime64",
     ),
-    "lazy polars": (pl.DataFrame(X).lazy(), "LazyFrame; call .collect() first", TypeError),
-    "np.matrix": (np.matrix(X), "np.matrix is not supported", TypeError),
-    "masked": (np.ma.masked_equal(X, 5), "masked array with masked values"),
-    "None": (None, "X must be a 2-D array or table of numbers, got NoneType", TypeError),
-    "text": ("train.txt", "got str", TypeError),
-    "dict": ({"a": [1, 2, 3, 4]}, "got dict", TypeError),
-    "qid column": (
+    (pl.DataFrame(X).lazy(), "LazyFrame; call .collect() first", TypeError),
+    (np.matrix(X), "np.matrix is not supported", TypeError),
+    (np.ma.masked_equal(X, 5), "masked array with masked values"),
+    (None, "X must be a 2-D array or table of numbers, got NoneType", TypeError),
+    ("train.txt", "got str", TypeError),
+    ({"a": [1, 2, 3, 4]}, "got dict", TypeError),
+    (
         pd.DataFrame({"qid": [1, 1, 2, 2], "a": [1.0, 2, 3, 4]}),
         "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop",
     ),
-    "CSR column too large": (csr_with(indices=(0, 3)), "column index is out of range"),
-    "CSR column negative": (csr_with(indices=(-1, 1)), "column index is out of range"),
-    "CSR offsets decrease": (csr_with(indptr=(0, 2, 1, 2, 2)), "offsets decrease"),
-    "CSR offsets too long": (csr_with(indptr=(0, 1, 2, 2, 9)), "do not match"),
-    "CSR offsets start late": (csr_with(indptr=(1, 1, 2, 2, 2)), "do not match"),
-    "CSR lengths differ": (csr_with(indices=(0,)), "differ in length"),
-}
+    (csr_with(indices=(0, 3)), "column index is out of range"),
+    (csr_with(indices=(-1, 1)), "column index is out of range"),
+    (csr_with(indptr=(0, 2, 1, 2, 2)), "offsets decrease"),
+    (csr_with(indptr=(0, 1, 2, 2, 9)), "do not match"),
+    (csr_with(indptr=(1, 1, 2, 2, 2)), "do not match"),
+    (csr_with(indices=(0,)), "differ in length"),
+]
 
 
-@pytest.mark.parametrize("case", list(BAD_X))
+@pytest.mark.parametrize("case", BAD_X, ids=lambda case: case[1])
 def test_bad_features(case):
-    bad, message, *error = BAD_X[case]
+    bad, message, *error = case
     with pytest.raises(*(error or [ValueError]), match=re.escape(message)):
         Dataset.of(bad, y)
 
 
-BAD_OTHERS = {
-    "no labels": ({"y": None}, "requires y to be passed, but the target y is None"),
-    "NaN label": ({"y": [0, 1, np.nan, 1]}, "Input y contains NaN at row 2"),
-    "inf label": ({"y": [0, -np.inf, 1, 1]}, "Input y contains infinity (inf) at row 1"),
-    "null label": ({"y": pa.array([1, None, 0, 0])}, "Input y contains NaN at row 1"),
-    "short labels": ({"y": [0, 1]}, "X has 4 rows but y has 2 elements"),
-    "2-D labels": ({"y": X}, "y should be a 1d array, got an array of shape (4, 3)"),
-    "text labels": ({"y": list("abcd")}, "y has dtype <U1, which is not numeric"),
-    "complex labels": ({"y": y + 1j}, "Complex data not supported: y"),
-    "short qid": ({"qid": [1, 2]}, "qid has 2 elements but there are 4 rows"),
-    "sizes as qid": ({"qid": [2, 2]}, "(pass query sizes as group)"),
-    "2-D qid": ({"qid": X}, "qid must be 1-D, one id per row; got shape (4, 3)"),
-    "NaN qid": ({"qid": [1, 1, np.nan, 2]}, "qid of row 2 is missing"),
-    "NaN in float qid": ({"qid": np.array([1, np.nan, 1, 2])}, "qid of row 1 is missing"),
-    "None qid": ({"qid": ["a", "a", None, "b"]}, "qid of row 2 is missing"),
-    "NA category": (
-        {"qid": pd.Series(["a", None, "b", "b"], dtype="category")},
-        "qid of row 1 is missing",
-    ),
-    "NA integer": ({"qid": pd.array([1, 1, 2, None], dtype="Int64")}, "qid of row 3 is missing"),
-    "NaT qid": (
+BAD_OTHERS = [
+    ({"y": None}, "requires y to be passed, but the target y is None"),
+    ({"y": [0, 1, np.nan, 1]}, "Input y contains NaN at row 2"),
+    ({"y": [0, -np.inf, 1, 1]}, "Input y contains infinity (inf) at row 1"),
+    ({"y": pa.array([1, None, 0, 0])}, "Input y contains NaN at row 1"),
+    ({"y": [0, 1]}, "X has 4 rows but y has 2 elements"),
+    ({"y": X}, "y should be a 1d array, got an array of shape (4, 3)"),
+    ({"y": list("abcd")}, "y has dtype <U1, which is not numeric"),
+    ({"y": y + 1j}, "Complex data not supported: y"),
+    ({"qid": [1, 2]}, "qid has 2 elements but there are 4 rows"),
+    ({"qid": [2, 2]}, "(pass query sizes as group)"),
+    ({"qid": X}, "qid must be 1-D, one id per row; got shape (4, 3)"),
+    ({"qid": [1, 1, np.nan, 2]}, "qid of row 2 is missing"),
+    ({"qid": np.array([1, np.nan, 1, 2])}, "qid of row 1 is missing"),
+    ({"qid": ["a", "a", None, "b"]}, "qid of row 2 is missing"),
+    ({"qid": pd.Series(["a", None, "b", "b"], dtype="category")}, "qid of row 1 is missing"),
+    ({"qid": pd.array([1, 1, 2, None], dtype="Int64")}, "qid of row 3 is missing"),
+    (
         {"qid": np.array(["2020", "NaT", "2020", "2020"], "datetime64[D]")},
         "qid of row 1 is missing",
     ),
-    "table of ids": ({"qid": pd.DataFrame({"q": y})}, "qid is a table; pass the column", TypeError),
-    "scalar qid": ({"qid": 3}, "qid must hold one id per row, got 3", TypeError),
-    "text qid": ({"qid": "abcd"}, "qid must hold one id per row, got 'abcd'", TypeError),
-    "unhashable qid": ({"qid": [[1], [1], [2], [2]]}, "query ids must be hashable", TypeError),
-    "qid and group": ({"qid": y, "group": [4]}, "give qid (one id per row) or group"),
-    "group sum": ({"group": [2, 3]}, "group sizes sum to 5 but there are 4 rows"),
-    "ids as group": (
+    ({"qid": pd.DataFrame({"q": y})}, "qid is a table; pass the column", TypeError),
+    ({"qid": 3}, "qid must hold one id per row, got 3", TypeError),
+    ({"qid": "abcd"}, "qid must hold one id per row, got 'abcd'", TypeError),
+    ({"qid": [[1], [1], [2], [2]]}, "query ids must be hashable", TypeError),
+    ({"qid": y, "group": [4]}, "give qid (one id per row) or group"),
+    ({"group": [2, 3]}, "group sizes sum to 5 but there are 4 rows"),
+    (
         {"group": [7, 7, 8, 8]},
         "sum to 30 but there are 4 rows, as many as sizes; group= takes sizes, the number of rows "
         "of each query; for ids, one per row, use qid=",
     ),
-    "ids from 0 as group": (
+    (
         {"group": [0, 0, 1, 1]},
         "group[0] is 0, no number of rows; group= takes sizes, the number of rows of each query; "
         "for ids, one per row, use qid=",
     ),
-    "names as group": ({"group": ["a", "a", "b", "b"]}, "for ids, one per row, use qid="),
-    "empty query": ({"group": [4, 0]}, "group[1] is 0, no number of rows"),
-    "negative size": ({"group": [5, -1]}, "group[1] is -1"),
-    "float sizes": ({"group": [2.0, 2.0]}, "float64; convert them with .astype(int)"),
-    "scalar group": ({"group": 4}, "got shape () and dtype int64"),
-    "negative weight": (
-        {"sample_weight": [1, -0.5, 1, 1]},
-        "sample_weight must be >= 0, got -0.5 at row 1",
-    ),
-    "NaN weight": (
-        {"sample_weight": [1, 1, 1, np.nan]},
-        "Input sample_weight contains NaN at row 3",
-    ),
-    "short weights": ({"sample_weight": [1]}, "sample_weight has 1 elements"),
-    "zero weights": ({"sample_weight": [0] * 4}, "sample_weight is zero everywhere"),
-    "few names": ({"feature_names": ["a"]}, "X has 3 columns but feature_names has 1"),
-    "number names": ({"feature_names": [1, 2, 3]}, "must be a sequence of strings", TypeError),
-    "one string": ({"feature_names": "abc"}, "must be a sequence of strings", TypeError),
-    "half a character": (
+    ({"group": ["a", "a", "b", "b"]}, "for ids, one per row, use qid="),
+    ({"group": [4, 0]}, "group[1] is 0, no number of rows"),
+    ({"group": [5, -1]}, "group[1] is -1"),
+    ({"group": [2.0, 2.0]}, "float64; convert them with .astype(int)"),
+    ({"group": 4}, "got shape () and dtype int64"),
+    ({"sample_weight": [1, -0.5, 1, 1]}, "sample_weight must be >= 0, got -0.5 at row 1"),
+    ({"sample_weight": [1, 1, 1, np.nan]}, "Input sample_weight contains NaN at row 3"),
+    ({"sample_weight": [1]}, "sample_weight has 1 elements"),
+    ({"sample_weight": [0] * 4}, "sample_weight is zero everywhere"),
+    ({"feature_names": ["a"]}, "X has 3 columns but feature_names has 1"),
+    ({"feature_names": [1, 2, 3]}, "must be a sequence of strings", TypeError),
+    ({"feature_names": "abc"}, "must be a sequence of strings", TypeError),
+    (
         {"feature_names": ["a", "b\ud800", "c"]},
         "the name of feature 1, 'b\\ud800', is not valid Unicode",
     ),
-    "long name": (
+    (
         {"feature_names": ["a", "b", "c" * 65_537]},
         "has 65537 characters; the most is 65536: rename it",
     ),
-    "labels that are one number": (
+    (
         {"y": np.array([0, 2**53, 2**53 + 1, 7])},
         "y holds 9007199254740992 and 9007199254740993, which are the same number in float64",
     ),
-    "large labels that are one number": (
-        {"y": [-(2**70), -(2**70) - 1, 0, 1]},
-        "which are the same number in float64",
-    ),
-    "no threads": ({"n_jobs": 0}, "n_jobs must be >= 1, or -1 or None for all cores"),
-}
+    ({"y": [-(2**70), -(2**70) - 1, 0, 1]}, "which are the same number in float64"),
+    ({"n_jobs": 0}, "n_jobs must be >= 1, or -1 or None for all cores"),
+]
 
 
-@pytest.mark.parametrize("case", list(BAD_OTHERS))
+@pytest.mark.parametrize("case", BAD_OTHERS, ids=lambda case: case[1])
 def test_bad_labels_ids_weights_and_names(case):
-    arguments, message, *error = BAD_OTHERS[case]
-    labels = arguments.get("y", y) if "y" in arguments else y
-    others = {name: value for name, value in arguments.items() if name != "y"}
+    arguments, message, *error = case
     with pytest.raises(*(error or [ValueError]), match=re.escape(message)):
-        Dataset.of(X, labels, **others)
+        Dataset.of(X, **{"y": y, **arguments})
 
 
 def test_large_labels_that_stay_apart_are_taken():

@@ -1,11 +1,10 @@
-"""Clusters for the tests of linrank.dask, one of them to be killed, and a limit on their time.
+"""A cluster for the tests of linrank.dask, and a limit on their time.
 
 The folder is no package on purpose: with an ``__init__.py`` it would hide dask from the tests.
 """
 
 from __future__ import annotations
 
-import logging
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -23,52 +22,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two worker processes with one thread each; a worker that dies is started again."""
-    import dask
-
-    settings = {
-        "distributed.scheduler.work-stealing": True,
-        "distributed.worker.daemon": True,  # they end with the tests, however these end
-        "distributed.comm.timeouts.connect": "60s",
-    }
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=N_WORKERS,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",  # any free port, without a warning
-            silence_logs=logging.CRITICAL,
-            memory_limit=None,
-            local_directory=str(tmp_path_factory.mktemp("workers")),
-        ) as running,
-    ):
-        yield running
-
-
-@pytest.fixture
-def client(cluster: Any) -> Iterator[Any]:
-    """A client of the shared cluster with all its workers there; what it holds goes at the end."""
-    with distributed.Client(cluster) as connected:
-        connected.wait_for_workers(N_WORKERS, timeout=120)
-        yield connected
-
-
-@pytest.fixture(scope="session")
-def mortals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A client of two workers that are started again when they are killed, apart from `cluster`."""
+def session_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A client of two workers with one thread each, which are started again when they die."""
     from processes import processes
 
-    with processes(tmp_path_factory.mktemp("mortals"), n_workers=2, nanny=True) as (_, connected):
+    folder = tmp_path_factory.mktemp("workers")
+    with processes(folder, N_WORKERS, nanny=True) as (_, connected):
         yield connected
 
 
 @pytest.fixture
-def mortal(mortals: Any) -> Any:
-    """The same, with both workers there."""
-    mortals.wait_for_workers(2, timeout=120)
-    return mortals
+def cluster(session_client: Any) -> str:
+    """The address of the same, with all its workers there."""
+    session_client.wait_for_workers(N_WORKERS, timeout=120)
+    return session_client.scheduler.address
+
+
+@pytest.fixture
+def client(cluster: str) -> Iterator[Any]:
+    """A client of a single test: what it holds goes at the end."""
+    with distributed.Client(cluster) as connected:
+        yield connected
 
 
 @pytest.fixture(autouse=True)

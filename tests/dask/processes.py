@@ -19,6 +19,7 @@ import linrank
 # They run in another folder, and have to find linrank where the tests found it.
 ENVIRONMENT = {
     "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s",
     "PYTHONPATH": str(Path(linrank.__file__).resolve().parents[1]),
 }
 ORPHANED = "300"  # seconds after which they end by themselves, where the tests were killed

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linrank.dask.partitions import numbered
+from linrank.dask.partitions import number_queries
 from linrank.dask.repair import assign, join_datasets, split_queries
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
@@ -23,7 +23,7 @@ def held_queries(draw):
 
 def counted(held):
     """Numbers and rows of the queries of every partition, as summaries give them."""
-    census = numbered([np.array(list(part), np.int64) for part in held])
+    census = number_queries([np.array(list(part), np.int64) for part in held])
     return census, [np.array(list(part.values()), np.int64) for part in held]
 
 
@@ -42,39 +42,29 @@ def after(census, lengths, moves):
 
 
 @given(held_queries())
-def test_every_query_ends_whole_and_no_row_is_lost(held):
+def test_every_query_ends_whole_and_only_rows_of_split_ones_move(held):
     census, lengths = counted(held)
-    where = after(census, lengths, assign(census[1], lengths))
-    totals = {}
+    moves = assign(census[1], lengths)
+    totals, split = {}, {id_ for a in held for id_ in a if sum(id_ in b for b in held) > 1}
     for part in held:
         for id_, n in part.items():
             totals[id_] = totals.get(id_, 0) + n
+    where = after(census, lengths, moves)
     assert {int(census[0][q]): list(parts.values()) for q, parts in where.items()} == {
         id_: [n] for id_, n in totals.items()
     }
-
-
-@given(held_queries())
-def test_only_split_queries_move_and_they_go_where_they_were(held):
-    census, lengths = counted(held)
-    moves = assign(census[1], lengths)
-    split = {id_ for a in held for id_ in a if sum(id_ in b for b in held) > 1}
     assert {int(census[0][q]) for q in split_queries(census[1])} == split
-    assert {int(census[0][q]) for q in moves.owner} == split
-    assert len(moves.owner) == len(split)
-    for q, owner in moves.owner.items():
-        assert int(census[0][q]) in held[owner]
     moved = 0
     for (source, target), positions in moves.leaving.items():
         assert source != target
-        for q in census[1][source][positions].tolist():
-            assert moves.owner[q] == target
-            moved += held[source][int(census[0][q])]
+        ids = census[0][census[1][source][positions]].tolist()
+        assert split.issuperset(ids)
+        moved += sum(held[source][id_] for id_ in ids)
     assert moves.n_rows == moved
-    left = moves.left()
-    for source in left:
+    gone = moves.departures()
+    for source in gone:
         every = [a for (s, _), a in moves.leaving.items() if s == source]
-        assert sorted(left[source].tolist()) == sorted(np.concatenate(every).tolist())
+        assert sorted(gone[source].tolist()) == sorted(np.concatenate(every).tolist())
 
 
 @given(held_queries())
@@ -98,17 +88,12 @@ def test_the_owner_holds_most_rows_or_the_one_that_does_was_full(held):
     assert assign(census[1], lengths).owner == expected
 
 
-def test_whole_queries_stay():
-    moves = assign([np.array([0, 1]), np.array([2])], [np.array([3, 3]), np.array([9])])
-    assert (moves.owner, moves.leaving, moves.n_rows) == ({}, {}, 0)
-
-
 @pytest.mark.parametrize("n_parts", [2, 17])
 def test_shuffled_rows_end_in_partitions_of_like_size(n_parts):
     rng = np.random.default_rng(0)
     qid = rng.permutation(np.repeat(np.arange(1000), rng.integers(5, 40, 1000)))
     parts = [np.unique(a, return_counts=True) for a in np.array_split(qid, n_parts)]
-    census = numbered([ids for ids, _ in parts])
+    census = number_queries([ids for ids, _ in parts])
     where = after(census, [n for _, n in parts], assign(census[1], [n for _, n in parts]))
     load = np.zeros(n_parts)
     for held in where.values():
@@ -120,14 +105,14 @@ def test_shuffled_rows_end_in_partitions_of_like_size(n_parts):
 @given(st.lists(st.lists(st.integers(-3, 5), unique=True, max_size=6), min_size=1, max_size=5))
 def test_the_census_numbers_queries_as_memory_does(parts):
     arrays = [np.array(a, np.int64) for a in parts]
-    census = numbered(arrays)
+    census = number_queries(arrays)
     every = np.concatenate(arrays)
     whole = Queries.of(np.zeros(len(every)), every)
     assert_array_equal(census[0], whole.ids)
     for ids, numbers in zip(arrays, census[1], strict=True):
         assert_array_equal(census[0][numbers], ids)
     backwards = [a[::-1] for a in arrays[::-1]]
-    again = numbered([census[0], *backwards])[1][1:]
+    again = number_queries([census[0], *backwards])[1][1:]
     for ids, numbers in zip(backwards, again, strict=True):
         assert_array_equal(census[0][numbers], ids)
 
@@ -135,8 +120,8 @@ def test_the_census_numbers_queries_as_memory_does(parts):
 def test_ids_that_differ_stay_different():
     """NumPy would make one float64 of 2⁶³ and 2⁶³ + 1, and "1" of 1."""
     big = np.array([2**63, 2**63 + 1], np.uint64)
-    assert len(numbered([big, np.array([-1])])[0]) == 3
-    assert len(numbered([np.array([1]), np.array(["1"], object)])[0]) == 2
+    assert len(number_queries([big, np.array([-1])])[0]) == 3
+    assert len(number_queries([np.array([1]), np.array(["1"], object)])[0]) == 2
     assert join_ids([np.array([1], np.int32), np.array([2])]).dtype == np.int64
 
 

@@ -21,6 +21,10 @@ from linrank.dask import clients
 from linrank.dask.clients import cluster_at
 from linrank.io.store.store import Store
 
+ROOT = os.path.dirname(os.path.dirname(linrank.__file__))
+ENVIRONMENT = {**os.environ, "PYTHONPATH": ROOT}
+TRAIN = [sys.executable, "-m", "linrank", "train"]
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
@@ -34,25 +38,22 @@ def train(*arguments):
     return main(["train", *map(str, arguments), "--quiet"])
 
 
-def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, cli):
-    here, there = tmp_path / "here.json", tmp_path / "there.json"
-    options = ["-c", "0.3", "-e", "1e-12", "--scale", "standard"]
-    assert train(store, here, *options, "--memory-limit", "64GB") == 0
-    address = cluster.scheduler_address
-    report = cli("train", store, there, *options, "--dask", address, "--json").json
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-c", "0.3", "--scale", "standard"],
+        ["--method", "domination", "--penalty", "l2", "--alpha", "0.3"],
+    ],
+    ids=["ranksvm", "domination"],
+)
+def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, cli, options):
+    here, there, kept = (tmp_path / name for name in ("here.json", "there.json", "weights.ckpt"))
+    assert train(store, here, *options, "-e", "1e-12", "--memory-limit", "64GB") == 0
+    address = cluster
+    command = ["train", store, there, *options, "-e", "1e-12", "--dask", address, "--json"]
+    report = cli(*map(str, command), "--checkpoint", str(kept)).json
     assert report["data"]["dask"] == address
-    one, other = linrank.load_model(here), linrank.load_model(there)
-    np.testing.assert_allclose(other.coef, one.coef, rtol=1e-10)
-    assert other.training.keys() == one.training.keys()
-
-
-def test_the_domination_loss_on_a_cluster(cluster, store, tmp_path):
-    here, there = tmp_path / "here.json", tmp_path / "there.json"
-    options = ["--method", "domination", "--penalty", "l2", "--alpha", "0.3", "-e", "1e-12"]
-    assert train(store, here, *options, "--memory-limit", "64GB") == 0
-    kept = ["--checkpoint", tmp_path / "weights.ckpt"]
-    assert train(store, there, *options, "--dask", cluster.scheduler_address, *kept) == 0
-    assert kept[1].exists()
+    assert kept.exists()
     one, other = linrank.load_model(here), linrank.load_model(there)
     np.testing.assert_allclose(other.coef, one.coef, rtol=1e-10)
     assert other.training.keys() == one.training.keys()
@@ -60,7 +61,7 @@ def test_the_domination_loss_on_a_cluster(cluster, store, tmp_path):
 
 def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys, cli):
     file, model = tmp_path / "weights.ckpt", tmp_path / "model.json"
-    asked = [store, model, "-e", "1e-12", "--dask", cluster.scheduler_address]
+    asked = [store, model, "-e", "1e-12", "--dask", cluster]
     assert train(*asked, "--checkpoint", file, "--max-iter", 1) in (0, 3)
     assert file.exists()
     assert "resumed" in cli("train", *map(str, asked), "--checkpoint", file, "--resume").err
@@ -71,12 +72,10 @@ def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys, cli)
 @pytest.mark.time_limit(600)
 def test_workers_of_this_machine(store, tmp_path):
     """In a process of its own: workers are started by one that runs the command."""
-    root = os.path.dirname(os.path.dirname(linrank.__file__))
-    command = [sys.executable, "-m", "linrank", "train", str(store), "model.json"]
     run = subprocess.run(
-        [*command, "--dask", "local:2"],
+        [*TRAIN, str(store), "model.json", "--dask", "local:2"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": root},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
     )
@@ -94,7 +93,7 @@ def test_workers_of_this_machine(store, tmp_path):
 )
 def test_a_cluster_chooses_what_passes_choose(cluster, store, options, cli):
     found = {}
-    for place in (["--memory-limit", "1GB"], ["--dask", cluster.scheduler_address]):
+    for place in (["--memory-limit", "1GB"], ["--dask", cluster]):
         arguments = ["tune", str(store), *options, "--folds", "3", "--json", "-q", *place]
         found[place[0]] = cli(*arguments).json
     one, other = found.values()
@@ -105,32 +104,32 @@ def test_a_cluster_chooses_what_passes_choose(cluster, store, options, cli):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("status", "options", "message"),
     [
-        (["--resume"], "--resume needs --dask"),
-        (["--patience", "5"], "--patience needs --dask"),
-        (["--dask", "local:0"], "give a number of workers"),
-        (["--dask", "local:x"], "give a number of workers"),
-        (["--dask", "local:1", "--resume"], "--resume needs --checkpoint"),
-        (["--dask", "local:1", "--solver", "bundle"], "needs --solver newton"),
-        (["--dask", "local:1", "--pairs", "closest"], "excludes --pairs closest"),
-        (["--dask", "local:1", "--memory-limit", "1GB"], "excludes --memory-limit"),
-        (
-            ["--dask", "local:1", "--method", "kernel"],
-            "--dask belongs to --method ranksvm or domination",
-        ),
-        (
-            ["--dask", "local:1", "--method", "factorized"],
-            "--dask belongs to --method ranksvm or domination",
-        ),
-        (["--dask", "local:1", "--checkpoint", "-"], "needs a file"),
-        (["--dask", "local:1", "--checkpoint", "{model}"], "MODEL and --checkpoint are one file"),
+        (2, "--resume", "--resume needs --dask"),
+        (2, "--patience 5", "--patience needs --dask"),
+        (2, "--dask local:0", "give a number of workers"),
+        (2, "--dask local:x", "give a number of workers"),
+        (2, "--dask local:1 --resume", "--resume needs --checkpoint"),
+        (2, "--dask local:1 --solver bundle", "needs --solver newton"),
+        (2, "--dask local:1 --pairs closest", "excludes --pairs closest"),
+        (2, "--dask local:1 --memory-limit 1GB", "excludes --memory-limit"),
+        (2, "--dask local:1 --method kernel", "--dask belongs to --method ranksvm or domination"),
+        (2, "--dask local:1 --checkpoint -", "needs a file"),
+        (2, "--dask local:1 --checkpoint {model}", "MODEL and --checkpoint are one file"),
+        (1, "--dask local:1 --method domination", "use penalty='l2'"),
+        (1, "--dask tcp://127.0.0.1:9", "no Dask scheduler answers at 'tcp://127.0.0.1:9'"),
+        (1, "--dask local:1 --checkpoint {notes}", "no checkpoint of linrank, and would be wri"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(store, tmp_path, options, message, capsys):
-    model = tmp_path / "model.json"
-    assert train(store, model, *(one.format(model=model) for one in options)) == 2
-    assert message in capsys.readouterr().err
+def test_what_does_not_fit_is_refused(store, tmp_path, monkeypatch, status, options, message, cli):
+    monkeypatch.setattr("linrank.dask.clients._TIMEOUT", 0.5)
+    model, notes = tmp_path / "model.json", tmp_path / "notes.txt"
+    notes.write_text("mine")
+    options = options.format(model=model, notes=notes).split()
+    assert message in cli("train", str(store), str(model), *options, status=status).err
+    assert notes.read_text() == "mine"
+    assert not model.exists()
 
 
 def test_text_is_refused_with_the_way_to_a_store(tmp_path, capsys):
@@ -140,34 +139,12 @@ def test_text_is_refused_with_the_way_to_a_store(tmp_path, capsys):
     assert f"linrank convert {text} -o STORE" in " ".join(capsys.readouterr().err.split())
 
 
-def test_an_address_without_a_scheduler_is_an_error(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("linrank.dask.clients._TIMEOUT", 0.5)
-    assert train(store, tmp_path / "model.json", "--dask", "tcp://127.0.0.1:9") == 1
-    assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
-
-
-def test_a_file_that_is_no_checkpoint_stays(cluster, store, tmp_path, capsys):
-    text = tmp_path / "notes.txt"
-    text.write_text("mine")
-    asked = ["--dask", cluster.scheduler_address, "--checkpoint", text]
-    assert train(store, tmp_path / "model.json", *asked) == 1
-    assert "is no checkpoint of linrank, and would be written over" in capsys.readouterr().err
-    assert text.read_text() == "mine"
-
-
-def test_l1_on_a_cluster_is_refused(store, tmp_path, capsys):
-    asked = ["--method", "domination", "--dask", "local:1"]
-    assert train(store, tmp_path / "model.json", *asked) == 1
-    assert "use penalty='l2'" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.time_limit(600)
 def test_a_worker_that_is_killed_while_the_cluster_starts(store, tmp_path):
     """Dask gives up the whole cluster then; the command starts it again."""
-    root = os.path.dirname(os.path.dirname(linrank.__file__))
-    command = [sys.executable, "-m", "linrank", "train", str(store)]
-    options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": root}}
+    command = [*TRAIN, str(store)]
+    options = {"cwd": tmp_path, "env": ENVIRONMENT}
     plain = [*command, "plain.json", "--dask", "local:2", "-q"]
     subprocess.run(plain, check=True, **options)
     process = subprocess.Popen(
@@ -210,14 +187,13 @@ def test_ctrl_c_on_a_terminal_shows_nothing_of_the_workers(tmp_path):
     """A terminal sends it to the workers too, which would each print where they were."""
     data = ranking(3000, seed=3)
     Store.write(tmp_path / "store", data.X, data.y, qid=data.qid, chunk_bytes=20_000)
-    root = os.path.dirname(os.path.dirname(linrank.__file__))
-    command = [sys.executable, "-m", "linrank", "train", "store", "model.json", "--dask", "local:2"]
+    command = [*TRAIN, "store", "model.json", "--dask", "local:2"]
     kept = tmp_path / "weights.ckpt"
     options = ["--loss", "hinge", "-e", "1e-12", "--checkpoint", str(kept)]
     process = subprocess.Popen(
         [*command, *options],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": root},
+        env=ENVIRONMENT,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -237,7 +213,7 @@ def test_what_dask_logs_is_not_shown(cluster):
     before = [logger.level for logger in noisy]
     noisy[1].setLevel(logging.WARNING)  # as Dask configures it
     try:
-        with cluster_at(cluster.scheduler_address):
+        with cluster_at(cluster):
             assert not noisy[1].isEnabledFor(logging.ERROR)
     finally:
         for logger, level in zip(noisy, before, strict=True):

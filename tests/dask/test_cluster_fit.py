@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-
-import dask
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.sparse
-from distributed_data import Arrays, as_dask_arrays, as_delayed, as_table, ranking
+from distributed_data import (
+    Arrays,
+    as_dask_arrays,
+    as_dataframe,
+    as_delayed,
+    as_sparse,
+    assert_forgotten,
+    fit,
+    ranking,
+)
 from processes import processes
 from sklearn.base import clone
 
@@ -28,13 +33,11 @@ ALIKE = {name: value for name, value in PAPERS.items() if name != "C"}
 
 
 def in_memory(data, **options):
-    ranker = linrank.RankSVM(**{**EXACT, **options})
-    return ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
+    return fit(linrank.RankSVM(**{**EXACT, **options}), data)
 
 
 def on_cluster(parts, **options):
-    ranker = linrank.dask.RankSVM(**{**EXACT, **options})
-    return ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight)
+    return fit(linrank.dask.RankSVM(**{**EXACT, **options}), parts)
 
 
 def assert_same(ranker, expected):
@@ -54,6 +57,34 @@ def test_any_partitions_give_the_coefficients_of_memory(client, n_parts, shuffle
     assert (ranker.repair_.n_queries > 0) == (n_parts > 1)
 
 
+@pytest.mark.parametrize("form", [as_dataframe, as_sparse])
+def test_any_input_gives_the_coefficients_of_memory(client, form):
+    data = ranking(40, seed=4)
+    assert_same(on_cluster(form(data, 3)), in_memory(data))
+
+
+@pytest.mark.parametrize("missing", ["error", "mean", "indicator"])
+def test_a_store_gives_the_model_of_memory(client, tmp_path, missing):
+    """Missing values were filled in when it was written: the model knows how."""
+    data = ranking(40, seed=5)
+    X = np.array(data.X)
+    if missing != "error":
+        X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    Store.write(
+        tmp_path / "store",
+        *(X, data.y),
+        qid=data.qid,
+        sample_weight=data.weight,
+        missing=missing,
+        chunk_bytes=800,
+    )
+    found = on_cluster(Arrays(str(tmp_path / "store")))
+    expected = fit(linrank.RankSVM(**EXACT), Arrays(Store(tmp_path / "store")))
+    assert_same(found, expected)
+    assert found.model_.missing.kind == missing
+    np.testing.assert_allclose(found.model_.predict(X), expected.model_.predict(X), rtol=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_what_no_pair_sees_has_no_weight(client, loss):
     data = ranking(40, seed=3)
@@ -62,43 +93,6 @@ def test_what_no_pair_sees_has_no_weight(client, loss):
     coef = on_cluster(as_dask_arrays(data, 5), loss=loss, tol=1e-4).coef_
     assert coef[-2:].tolist() == [0.0, 0.0]
     assert (coef[:-2] != 0.0).all()
-
-
-def delayed_blocks(data):
-    return as_delayed(data, 3)
-
-
-def tuples(data):
-    blocks = zip(*as_delayed(data, 3), strict=True)
-    return Arrays([dask.delayed(tuple)(list(block)) for block in blocks], None, None, None)
-
-
-def dataframe(data):
-    import dask.dataframe as dd
-
-    return Arrays(dd.from_pandas(as_table(data), npartitions=3), "label", "query", "u")
-
-
-def sparse_arrays(data):
-    X = da.from_array(data.X, chunks=(20, -1)).map_blocks(scipy.sparse.csr_matrix)
-    return Arrays(X, *(da.from_array(v, chunks=20) for v in data[1:]))
-
-
-@pytest.mark.parametrize("form", [delayed_blocks, tuples, dataframe, sparse_arrays])
-def test_any_input_gives_the_coefficients_of_memory(client, form):
-    data = ranking(40, seed=4)
-    assert_same(on_cluster(form(data)), in_memory(data))
-
-
-def test_a_store_gives_the_coefficients_of_memory(client, tmp_path):
-    data = ranking(40, seed=5)
-    store = Store.write(
-        tmp_path / "store", data.X, data.y, qid=data.qid, sample_weight=data.weight, chunk_bytes=800
-    )
-    assert store.n_chunks > 3
-    expected = in_memory(data)
-    for given in (store, str(tmp_path / "store")):
-        assert_same(on_cluster(Arrays(given, None, None, None)), expected)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +116,17 @@ def test_options_mean_what_they_mean_in_memory(client, options):
     np.testing.assert_allclose(ranker.objective_, expected.objective_, rtol=2e-3)
 
 
+@pytest.mark.parametrize("on_split", ["repair", "gather"])
+@pytest.mark.parametrize("weighting", ["ndcg@3", "err"])
+def test_pairs_weighted_by_a_measure_are_those_of_memory(client, weighting, on_split):
+    data = ranking(40, seed=11)
+    options = {"pair_weighting": weighting, "C": "auto", "n_rounds": 2, "scale": "standard"}
+    ranker = on_cluster(as_dask_arrays(data, 4), on_split=on_split, **options)
+    expected = in_memory(data, **options)
+    assert_same(ranker, expected)
+    np.testing.assert_allclose(ranker.model_.training["C"], expected.model_.training["C"])
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -134,15 +139,11 @@ def test_options_mean_what_they_mean_in_memory(client, options):
 )
 @pytest.mark.parametrize(
     "form",
-    [
-        as_dask_arrays,
-        *(pytest.param(f, marks=pytest.mark.slow) for f in (as_delayed, sparse_arrays)),
-    ],
+    [as_dask_arrays, *(pytest.param(f, marks=pytest.mark.slow) for f in (as_delayed, as_sparse))],
 )
 def test_curves_are_those_in_memory(client, form, options):
     data, options = ranking(40, seed=6), {"tol": 1e-8, **options}
-    parts = form(data) if form is sparse_arrays else form(data, 4)
-    ranker, expected = on_cluster(parts, **options), in_memory(data, **options)
+    ranker, expected = on_cluster(form(data, 4), **options), in_memory(data, **options)
     assert ranker.objective_ == pytest.approx(expected.objective_, rel=1e-6)
     scores = expected.predict(data.X)
     np.testing.assert_allclose(ranker.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
@@ -153,74 +154,44 @@ def test_curves_are_those_in_memory(client, form, options):
     np.testing.assert_array_equal(ranker.to_local().predict(data.X), ranker.predict(data.X))
 
 
-def test_curves_of_one_query_over_partitions_are_refused(client):
-    data = ranking(10, seed=6)
-    parts = as_dask_arrays(data, 4)
-    with pytest.raises(ValueError, match=r"in 4 blocks elsewhere.* on_split='repair'"):
-        linrank.dask.RankSVM(curves="quantile").fit(parts.X, parts.y)
-
-
-def test_curves_go_on_from_a_checkpoint(client, tmp_path):
-    data = ranking(40, seed=6)
-    parts = as_dask_arrays(data, 4)
-    options = {**EXACT, "tol": 1e-8, "checkpoint": tmp_path / "weights", "curves": "quantile"}
-    given = (parts.X, parts.y)
-    first = linrank.dask.RankSVM(**options).fit(*given, qid=parts.qid)
-    again = linrank.dask.RankSVM(**options).fit(*given, qid=parts.qid, resume=True)
-    assert again.objective_ == pytest.approx(first.objective_, rel=1e-9)
-    other = linrank.dask.RankSVM(**options | {"curves": "step"})
-    with pytest.raises(linrank.errors.CheckpointError, match="curves"):
-        other.fit(*given, qid=parts.qid, resume=True)
-
-
 def test_query_weights_are_a_mapping(client):
     data = ranking(40, seed=7)
     weights = {q: 0.5 + (q % 3) for q in data.qid.tolist()}
     parts = as_dask_arrays(data, 4)
-    ranker = linrank.dask.RankSVM(**EXACT).fit(
-        parts.X, parts.y, qid=parts.qid, query_weight=weights
-    )
-    expected = linrank.RankSVM(**EXACT).fit(data.X, data.y, qid=data.qid, query_weight=weights)
-    assert_same(ranker, expected)
+    found = fit(linrank.dask.RankSVM(**EXACT), parts, query_weight=weights)
+    assert_same(found, fit(linrank.RankSVM(**EXACT), data, query_weight=weights))
     with pytest.raises(ValueError, match=r"mapping from query id to weight .* got ndarray"):
-        linrank.dask.RankSVM().fit(parts.X, parts.y, qid=parts.qid, query_weight=np.ones(40))
+        fit(linrank.dask.RankSVM(), parts, query_weight=np.ones(40))
 
 
 @pytest.mark.parametrize("options", [{}, {"margin": 1.0}, {"layers": "binary"}], ids=str)
 def test_the_domination_loss_has_its_optimum_in_memory(client, options):
-    data = ranking(40, seed=8)
+    data = ranking(40, seed=8)._replace(weight=None)
     options = {"penalty": "l2", "alpha": 0.3, "tol": 1e-12, **options}
-    parts = as_dask_arrays(data, 5)
-    ranker = linrank.dask.DominationRanker(**options).fit(parts.X, parts.y, qid=parts.qid)
-    expected = linrank.DominationRanker(**options).fit(data.X, data.y, qid=data.qid)
+    parts = as_dask_arrays(data._replace(weight=data.y), 5)._replace(weight=None)
+    ranker = fit(linrank.dask.DominationRanker(**options), parts)
+    expected = fit(linrank.DominationRanker(**options), data)
     assert_same(ranker, expected)
     assert ranker.n_nonzero_ == expected.n_nonzero_
     own, other = ranker.model_.training, expected.model_.training
-    assert {k for k in own if own[k] != other.get(k)} <= {"objective", "gap", *_LAST_BITS}
-
-
-_LAST_BITS = ("gradient_norm", "kkt_residual", "seed", "n_iter")
+    last_bits = {"objective", "gap", "gradient_norm", "kkt_residual", "seed", "n_iter"}
+    assert {k for k in own if own[k] != other.get(k)} <= last_bits
 
 
 def test_one_and_two_workers_and_memory_have_the_same_bits(client, tmp_path):
-    data = ranking(60, seed=9)
-    parts = partitions_of(*as_dask_arrays(data, 5), client)
-    chunks = [RankRecipe().chunk(held) for held in client.gather(list(parts.futures))]
+    parts = as_dask_arrays(ranking(60, seed=9), 5)
+    place = partitions_of(*parts, client)
+    chunks = [RankRecipe().chunk(held) for held in client.gather(list(place.futures))]
     expected = train_chunks(MemoryChunks(chunks), RankRecipe(), **EXACT)[0].w
-    assert np.array_equal(
-        on_cluster(as_dask_arrays(data, 5), client=client, **ALIKE).coef_, expected
-    )
     with processes(tmp_path, n_workers=1) as (_, alone):
-        assert np.array_equal(
-            on_cluster(as_dask_arrays(data, 5), client=alone, **ALIKE).coef_, expected
-        )
+        for one in (client, alone):
+            assert np.array_equal(on_cluster(parts, client=one, **ALIKE).coef_, expected)
 
 
 def test_what_the_data_decide_is_the_same_on_a_cluster(client):
     data = ranking(60, seed=9)
-    parts = as_dask_arrays(data, 5)
-    ranker = linrank.dask.RankSVM().fit(parts.X, parts.y, qid=parts.qid)
-    expected = linrank.RankSVM().fit(data.X, data.y, qid=data.qid)
+    ranker = fit(linrank.dask.RankSVM(), as_dask_arrays(data, 5))
+    expected = fit(linrank.RankSVM(), data)
     assert ranker.settings_ == expected.settings_ | {"C": pytest.approx(expected.C_)}
     np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-2, atol=1e-5)
 
@@ -234,9 +205,8 @@ def test_predict_score_and_the_local_ranker_agree(client, tmp_path):
     local = ranker.to_local()
     assert type(local) is linrank.RankSVM
     assert np.array_equal(scores.compute(), local.predict(data.X))
-    assert ranker.score(parts.X, parts.y, qid=parts.qid) == local.score(
-        data.X, data.y, qid=data.qid
-    )
+    expected = local.score(data.X, data.y, qid=data.qid)
+    assert ranker.score(parts.X, parts.y, qid=parts.qid) == expected
     ranker.save(tmp_path / "model.json")
     assert np.array_equal(linrank.load_model(tmp_path / "model.json").coef, local.coef_)
     with pytest.raises(ValueError, match="needs qid"):
@@ -256,75 +226,62 @@ def test_clone_shares_the_client_and_forgets_the_fit(client):
 
 
 def test_validation_data_stop_early(client):
-    data, held_out = ranking(40, seed=11), ranking(20, seed=12)
-    parts = as_dask_arrays(data, 3)
-    ranker = linrank.dask.RankSVM(early_stopping=True, n_iter_no_change=1).fit(
-        parts.X, parts.y, qid=parts.qid, X_val=held_out.X, y_val=held_out.y, qid_val=held_out.qid
-    )
+    held_out, parts = ranking(20, seed=12), as_dask_arrays(ranking(40, seed=11), 3)
+    validation = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
+    ranker = linrank.dask.RankSVM(early_stopping=True, n_iter_no_change=1)
+    fit(ranker, parts, **validation)
     assert len(ranker.history_["val_ndcg@10"]) == len(ranker.history_["objective"])
     assert ranker.best_iteration_ <= ranker.n_iter_
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"solver": "bundle"}, "solver='bundle' reads rows that are all in memory, not a cluster"),
-        ({"pairs": "closest"}, "pairs='closest' lists pairs of all queries"),
-        ({"n_closest": 5}, "n_closest=5 does not go with"),
-        ({"random_state": 1}, "random_state=1 does not go with"),
-        ({"early_stopping": True}, "needs validation data"),
-        ({"patience": 0}, "patience must be a number of seconds > 0, got 0"),
-        ({"loss": "logistic"}, "loss must be"),
-        ({"C": -1.0}, "C must be a finite number > 0"),
-        ({"scale": "max"}, "scale must be 'none', "),
-    ],
-    ids=str,
-)
-def test_what_makes_no_sense_on_a_cluster_is_refused_by_name(client, options, message):
-    parts = as_dask_arrays(ranking(), 2)
-    with pytest.raises(ValueError, match=message):
-        linrank.dask.RankSVM(**options).fit(parts.X, parts.y, qid=parts.qid)
+RANKSVM, DOMINATION = linrank.dask.RankSVM, linrank.dask.DominationRanker
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("ranker", "options", "message"),
     [
-        ({"penalty": "l1"}, "use penalty='l2' and solver='newton'"),
-        ({"pooled": True}, "pooled=True makes one query of all rows"),
-        ({"solver": "coordinate"}, "solver='coordinate' reads features one by one"),
-        ({"margin": np.zeros(3)}, "a margin by table or by row"),
-        ({"alpha": 0.0}, "alpha must be > 0"),
+        (RANKSVM, {"solver": "bundle"}, "solver='bundle' reads rows .* in memory, not a cluster"),
+        (RANKSVM, {"pairs": "closest"}, "pairs='closest' lists pairs of all queries"),
+        (RANKSVM, {"n_closest": 5}, "n_closest=5 does not go with"),
+        (RANKSVM, {"random_state": 1}, "random_state=1 does not go with"),
+        (RANKSVM, {"early_stopping": True}, "needs validation data"),
+        (RANKSVM, {"patience": 0}, "patience must be a number of seconds > 0, got 0"),
+        (RANKSVM, {"loss": "logistic"}, "loss must be"),
+        (RANKSVM, {"C": -1.0}, "C must be a finite number > 0"),
+        (RANKSVM, {"scale": "max"}, "scale must be 'none', "),
+        (DOMINATION, {"penalty": "l1"}, "use penalty='l2' and solver='newton'"),
+        (DOMINATION, {"pooled": True}, "pooled=True makes one query of all rows"),
+        (DOMINATION, {"solver": "coordinate"}, "'coordinate' reads features one by one"),
+        (DOMINATION, {"margin": np.zeros(3)}, "a margin by table or by row"),
+        (DOMINATION, {"alpha": 0.0}, "alpha must be > 0"),
+        (DOMINATION, {"scale": "max"}, "scale must be 'none', "),
     ],
     ids=str,
 )
-def test_what_domination_cannot_do_on_a_cluster_is_refused(client, options, message):
+def test_what_makes_no_sense_on_a_cluster_is_refused_by_name(client, ranker, options, message):
     parts = as_dask_arrays(ranking(), 2)
     with pytest.raises(ValueError, match=message):
-        linrank.dask.DominationRanker(**options).fit(parts.X, parts.y, qid=parts.qid)
+        ranker(client=client, **options).fit(parts.X, parts.y, qid=parts.qid)
+    assert_forgotten(client)
+
+
+def test_curves_of_one_query_over_partitions_are_refused(client):
+    parts = as_dask_arrays(ranking(10, seed=6), 4)
+    with pytest.raises(ValueError, match=r"in 4 blocks elsewhere.* on_split='repair'"):
+        linrank.dask.RankSVM(curves="quantile").fit(parts.X, parts.y)
 
 
 def test_partitions_of_one_label_add_nothing(client):
     data = ranking(30, seed=13)
     order = np.argsort(data.qid, kind="stable")
     data = Arrays(*(column[order] for column in data))
-    flat = np.isin(data.qid, np.unique(data.qid)[:10])
+    flat = np.isin(data.qid, np.unique(data.qid)[:10])  # the first two partitions of six
     data = data._replace(y=np.where(flat, 1, data.y))
-    ends = np.flatnonzero(np.diff(data.qid)) + 1
-    sizes = [b - a for a, b in itertools.pairwise([0, *ends[4::5], len(data.y)])]
-    X = da.from_array(data.X, chunks=(tuple(sizes), -1))
-    parts = Arrays(X, *(da.from_array(v, chunks=(tuple(sizes),)) for v in data[1:]))
+    ends = np.flatnonzero(np.diff(data.qid))[4::5] + 1
+    rows = tuple(np.diff([0, *ends, len(data.y)]).tolist())
+    X = da.from_array(data.X, chunks=(rows, -1))
+    parts = Arrays(X, *(da.from_array(v, chunks=(rows,)) for v in data[1:]))
     assert_same(on_cluster(parts), in_memory(data))
-
-
-@pytest.mark.parametrize("on_split", ["repair", "gather"])
-@pytest.mark.parametrize("weighting", ["ndcg@3", "err"])
-def test_pairs_weighted_by_a_measure_are_those_of_memory(client, weighting, on_split):
-    data = ranking(40, seed=11)
-    options = {"pair_weighting": weighting, "C": "auto", "n_rounds": 2, "scale": "standard"}
-    ranker = on_cluster(as_dask_arrays(data, 4), on_split=on_split, **options)
-    expected = in_memory(data, **options)
-    assert_same(ranker, expected)
-    np.testing.assert_allclose(ranker.model_.training["C"], expected.model_.training["C"])
 
 
 def test_partitions_are_there_until_a_training_opens_them_last(client, monkeypatch):
@@ -343,19 +300,20 @@ def test_partitions_are_there_until_a_training_opens_them_last(client, monkeypat
             pass
 
 
-def test_a_fit_whose_pairs_a_measure_weighs_is_resumed_and_searched(client, tmp_path):
-    """The weights do not depend on where the solver starts: a checkpoint is of the same problem."""
+@pytest.mark.parametrize(
+    ("options", "other"),
+    [
+        ({"curves": "quantile", "tol": 1e-8}, {"curves": "step"}),
+        ({"pair_weighting": "ndcg@3", "n_rounds": 2}, {"pair_weighting": "ndcg@4"}),
+    ],
+)
+def test_a_fit_goes_on_from_a_checkpoint_of_the_same_problem(client, tmp_path, options, other):
+    """Weights by a measure do not depend on where the solver starts."""
     data = ranking(40, seed=12)
-    parts, options = as_dask_arrays(data, 4), {"pair_weighting": "ndcg@3", "n_rounds": 2}
-    ranker = linrank.dask.RankSVM(**EXACT, **options, checkpoint=tmp_path / "kept")
-    with pytest.warns(linrank.ConvergenceWarning):
-        clone(ranker).set_params(max_iter=1).fit(
-            parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight
-        )
-    ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
-    assert_same(ranker, in_memory(data, **options))
-    search = {"Cs": [0.01, 0.3], "cv": 2, "tol": 1e-10, **options}
-    found = linrank.dask.RankSVMCV(**search).fit(parts.X, parts.y, qid=parts.qid)
-    expected = linrank.RankSVMCV(**search).fit(data.X, data.y, qid=data.qid)
-    np.testing.assert_allclose(found.scores_, expected.scores_)
-    assert_same(found, expected)
+    parts = as_dask_arrays(data, 4)
+    ranker = linrank.dask.RankSVM(**EXACT | options, checkpoint=tmp_path / "kept")
+    fit(clone(ranker).set_params(callback=lambda state: state["n_iter"] == 1), parts)
+    fit(ranker, parts, resume=True)
+    assert ranker.objective_ == pytest.approx(in_memory(data, **options).objective_, rel=1e-6)
+    with pytest.raises(linrank.errors.CheckpointError, match=next(iter(other))):
+        fit(ranker.set_params(**other), parts, resume=True)

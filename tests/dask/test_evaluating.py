@@ -8,7 +8,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed_data import as_dask_arrays, in_blocks, ranking
+from distributed_data import as_dask_arrays, as_dataframe, as_delayed, ranking
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -62,46 +62,32 @@ def test_measures_are_those_in_memory(client, n_parts, shuffled):
 def test_conventions_break_ties_as_in_memory(client, convention):
     data, scores = scored(3, shuffled=True)
     lazy = as_dask_arrays(data, 4)
-    metrics = ["ndcg@5", "map"]
-    found = evaluate(lazy.y, scores, qid=lazy.qid, metrics=metrics, convention=convention)
-    whole = linrank.evaluate(data.y, scores, qid=data.qid, metrics=metrics, convention=convention)
-    assert_same(found, whole)
+    options = {"metrics": ["ndcg@5", "map"], "convention": convention}
+    whole = linrank.evaluate(data.y, scores, qid=data.qid, **options)
+    assert_same(evaluate(lazy.y, scores, qid=lazy.qid, **options), whole)
 
 
 def test_without_ids_all_rows_are_one_query(client):
     data, scores = scored(4)
-    lazy = as_dask_arrays(data, 3)
     found = evaluate(data.y, da.from_array(scores, chunks=10), metrics=METRICS)
     assert_same(found, linrank.evaluate(data.y, scores, metrics=METRICS))
-    assert_same(evaluate(lazy.y, scores), linrank.evaluate(data.y, scores))
 
 
-def test_blocks_and_infinite_scores(client):
-    data, scores = scored(5)
-    scores[::7], scores[3::7] = np.inf, -np.inf
-    y, s, q = ([dask.delayed(v) for v in in_blocks(a, 3)] for a in (data.y, scores, data.qid))
-    assert_same(evaluate(y, s, qid=q), linrank.evaluate(data.y, scores, qid=data.qid))
-
-
-def test_columns_of_a_dataframe(client):
-    dd = pytest.importorskip("dask.dataframe")
-    import pandas as pd
-
+def test_blocks_infinite_scores_and_columns_of_a_dataframe(client):
     data, scores = scored(6, shuffled=True)
-    frame = pd.DataFrame({"y": data.y, "s": scores, "q": data.qid.astype(str)})
-    table = dd.from_pandas(frame[frame.y >= 0], npartitions=4)
-    found = evaluate(table["y"], table["s"], qid=table["q"], client=client)
-    assert_same(found, linrank.evaluate(data.y, scores, qid=data.qid.astype(str)))
+    scores[::7], scores[3::7] = np.inf, -np.inf
+    expected = linrank.evaluate(data.y, scores, qid=data.qid)
+    lazy = as_delayed(data._replace(weight=scores), 3)
+    assert_same(evaluate(lazy.y, lazy.weight, qid=lazy.qid, client=client), expected)
+    lazy = as_dataframe(data._replace(weight=scores), 4).X
+    assert_same(evaluate(lazy["label"], lazy["u"], qid=lazy["query"]), expected)
 
 
 def test_empty_partitions_take_no_part(client):
     data, scores = scored(7)
-    lazy = as_dask_arrays(data, 3)
-    kept = lazy.qid == data.qid[-1]
-    found = evaluate(
-        lazy.y[kept], da.from_array(scores, chunks=lazy.y.chunks)[kept], qid=lazy.qid[kept]
-    )
-    mine = data.qid == data.qid[-1]
+    lazy = as_dask_arrays(data._replace(weight=scores), 3)
+    kept, mine = lazy.qid == data.qid[-1], data.qid == data.qid[-1]
+    found = evaluate(lazy.y[kept], lazy.weight[kept], qid=lazy.qid[kept])
     assert_same(found, linrank.evaluate(data.y[mine], scores[mine], qid=data.qid[mine]))
 
 

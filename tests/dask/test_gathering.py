@@ -6,14 +6,17 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
+import distributed
 import numpy as np
 import pytest
+from distributed_data import assert_forgotten
 from processes import pids, processes
 
 from linrank.dask import clients as clients_module
 from linrank.dask import rounds as rounds_module
-from linrank.dask.clients import Watch
+from linrank.dask.clients import Watch, results_of
 from linrank.dask.rounds import DaskChunks
 from linrank.errors import ClusterError
 from linrank.parts.parts import tree_sum
@@ -21,6 +24,9 @@ from linrank.parts.parts import tree_sum
 
 # Functions inside functions travel by value: the workers cannot import the tests.
 def tasks():
+    import os
+    import time
+
     def make(i):
         return np.random.default_rng(i).normal(size=50) * 10.0 ** (i % 7)
 
@@ -28,8 +34,6 @@ def tasks():
         return chunk * w
 
     def slowly(chunk, w, n_threads=1):
-        import time
-
         time.sleep(0.2)
         return chunk * w
 
@@ -37,8 +41,6 @@ def tasks():
         return factor * float(w[0])
 
     def where(chunk, n_threads=1):
-        import os
-
         return os.getpid()
 
     return make, scaled, slowly, own, where
@@ -63,12 +65,20 @@ def expected(n_chunks, w=W):
 
 
 @pytest.mark.parametrize("n_chunks", [1, 2, 7, 17])
-def test_a_sum_has_the_bits_of_one_place(client, n_chunks):
+def test_a_sum_has_the_bits_of_one_place_and_each_its_order(client, n_chunks):
     chunks = gathered(client, n_chunks)
     for _ in range(3):  # the first adds on the cluster, the others here
         assert np.array_equal(chunks.total(scaled, W), expected(n_chunks))
-    assert chunks.n_rounds == 3
-    assert chunks.n_repeated == 0
+    assert (chunks.n_rounds, chunks.n_repeated) == (3, 0)
+    numbers = [(i,) if i % 3 else None for i in range(n_chunks)]
+    found = [i * W[0] if i % 3 else None for i in range(n_chunks)]
+    assert chunks.each(own, W, per_chunk=numbers) == found
+    assert chunks.each(own, W, per_chunk=[None] * n_chunks) == [None] * n_chunks
+    with pytest.raises(ValueError, match=f"99 arguments for {n_chunks} chunks"):
+        chunks.each(own, W, per_chunk=[(1,)] * 99)
+    assert n_chunks < 4 or set(chunks.each(where)) == set(pids(client))  # where they are
+    chunks.release()
+    assert_forgotten(client)
 
 
 def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch):
@@ -87,8 +97,8 @@ def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypat
     """Solvers write into their vectors: the same object is not the same argument."""
     monkeypatch.setattr(rounds_module, "_INLINE", 8)
     chunks = gathered(client, 5)
-    scatter, sent = chunks._scattered, []
-    monkeypatch.setattr(chunks, "_scattered", lambda *args: sent.append(1) or scatter(*args))
+    scatter, sent = chunks._scatter, []
+    monkeypatch.setattr(chunks, "_scatter", lambda *args: sent.append(1) or scatter(*args))
     w = np.array(W)
     for n_sent, factor in enumerate((1.0, 2.0, -1.0), start=1):
         w *= factor
@@ -96,21 +106,6 @@ def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypat
             assert np.array_equal(chunks.total(scaled, w), expected(5, w))
         assert len(sent) == n_sent
     chunks.release()
-
-
-def test_each_keeps_the_order_and_leaves_out_what_is_not_asked(client):
-    chunks = gathered(client, 9)
-    assert chunks.each(own, W, per_chunk=[(i,) for i in range(9)]) == [i * W[0] for i in range(9)]
-    assert chunks.each(own, W, per_chunk=[None] * 9) == [None] * 9
-    with pytest.raises(ValueError, match="2 arguments for 9 chunks"):
-        chunks.each(own, W, per_chunk=[(1,), (2,)])
-
-
-def test_work_is_done_where_the_chunks_are(client):
-    chunks = gathered(client, 8)
-    found = chunks.each(where)
-    assert set(found) == set(pids(client))
-    assert chunks.each(where) == found
 
 
 def test_an_error_of_a_task_is_raised_as_it_is(client):
@@ -121,25 +116,14 @@ def test_an_error_of_a_task_is_raised_as_it_is(client):
         gathered(client, 3).total(wrong)
 
 
-def test_nothing_is_left_on_the_cluster(client):
-    chunks = gathered(client, 6)
-    chunks.total(slowly, W)
-    chunks.total(slowly, W)
-    chunks.release()
-    deadline = time.monotonic() + 10
-    while any(client.has_what().values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(client.has_what().values())
-
-
 # Rounds before, so that both kinds are interrupted.
 @pytest.mark.parametrize("n_first", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_first):
-    chunks = gathered(mortal, 8)
+def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(client, n_first):
+    chunks = gathered(client, 8)
     for _ in range(n_first):
         chunks.total(slowly, W)
     chunks.total(scaled, W)
-    victim = pids(mortal)[0]
+    victim = pids(client)[0]
     killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
     killer.start()
     assert np.array_equal(chunks.total(slowly, W), expected(8))
@@ -148,26 +132,24 @@ def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_firs
     assert chunks.n_repeated >= 1
 
 
-def test_a_task_that_kills_its_workers_is_an_error(mortal, monkeypatch):
+def test_a_task_that_kills_its_workers_is_an_error(client, monkeypatch):
     monkeypatch.setattr(rounds_module, "_ATTEMPTS", 2)
 
     def deadly(chunk, first, n_threads=1):
-        import os
-
         return os._exit(1) if chunk[0] == first else chunk
 
-    chunks = gathered(mortal, 2)
+    chunks = gathered(client, 2)
     with pytest.raises(ClusterError, match=r"lost workers 2 times|fit their memory"):
         chunks.total(deadly, make(0)[0])
     chunks.release()
 
 
-def test_scattered_data_that_die_with_their_worker_are_named(mortal):
-    workers = list(mortal.scheduler_info()["workers"])
-    data = [mortal.scatter(make(i), workers=[workers[i % 2]], hash=False) for i in range(4)]
-    chunks = DaskChunks(Watch(mortal), data, numbers=[10, 11, 12, 13])
+def test_scattered_data_that_die_with_their_worker_are_named(client):
+    workers = list(client.scheduler_info()["workers"])
+    data = [client.scatter(make(i), workers=[workers[i % 2]], hash=False) for i in range(4)]
+    chunks = DaskChunks(Watch(client), data, numbers=[10, 11, 12, 13])
     assert np.array_equal(chunks.total(slowly, W), expected(4))
-    victim = mortal.run(os.getpid, workers=[workers[1]])[workers[1]]
+    victim = client.run(os.getpid, workers=[workers[1]])[workers[1]]
     os.kill(victim, signal.SIGKILL)
     # Dask may have copied one of the two to the other worker meanwhile.
     lost = r"partitions? (11|13|11, 13) (is|are) lost for good.*linrank\.Store"
@@ -190,13 +172,10 @@ def test_ctrl_c_ends_a_round_and_releases_it(client):
     assert np.array_equal(chunks.total(scaled, W), expected(4))  # the cluster is as good as before
 
 
-@pytest.mark.parametrize("patience", [0, -1.0, True, "60", None])
-def test_patience_is_a_number_of_seconds(client, patience):
-    with pytest.raises(ValueError, match="patience must be a number of seconds > 0"):
-        Watch(client, patience)
-
-
-def test_no_chunks_are_no_sum(client):
+def test_what_makes_no_sense_is_refused(client):
+    for patience in (0, -1.0, True, "60", None):
+        with pytest.raises(ValueError, match="patience must be a number of seconds > 0"):
+            Watch(client, patience)
     with pytest.raises(ValueError, match="at least one chunk"):
         DaskChunks(Watch(client), [])
 
@@ -244,30 +223,29 @@ def test_workers_are_waited_for_as_long_as_patience_says(tmp_path):
         assert np.array_equal(chunks.total(slowly, W), expected(3))
 
 
-def test_a_scheduler_that_dies_is_an_error_within_seconds(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "message", "patience", "seconds"),
+    [
+        (signal.SIGKILL, r"the connection to the Dask scheduler .* is lost", 60.0, 15.0),
+        (signal.SIGSTOP, "has not answered for 5 s", 5.0, 30.0),
+    ],
+)
+def test_a_scheduler_that_dies_or_is_silent_is_an_error(
+    tmp_path, number, message, patience, seconds
+):
     with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 3)
+        chunks = gathered(client, 3, patience=patience)
         chunks.total(scaled, W)
-        timer = threading.Timer(0.3, running.scheduler.kill)
+        timer = threading.Timer(0.3, running.scheduler.send_signal, [number])
         timer.start()
         started = time.monotonic()
-        with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler .* is lost"):
+        with pytest.raises(ClusterError, match=message):
             repeat(chunks, 100)
-        assert time.monotonic() - started < 15.0
-        with pytest.raises(ClusterError, match="is lost"):
-            chunks.total(scaled, W)
+        assert time.monotonic() - started < seconds
+        if number == signal.SIGKILL:  # again, where nothing has begun
+            with pytest.raises(ClusterError, match=message):
+                chunks.total(scaled, W)
         chunks.release()
-
-
-def test_a_scheduler_that_is_silent_is_an_error(tmp_path):
-    with processes(tmp_path, n_workers=1) as (running, client):
-        chunks = gathered(client, 2, patience=5.0)
-        chunks.total(scaled, W)
-        running.scheduler.send_signal(signal.SIGSTOP)
-        started = time.monotonic()
-        with pytest.raises(ClusterError, match="has not answered for 5 s"):
-            chunks.total(scaled, W)
-        assert time.monotonic() - started < 30.0
 
 
 def test_an_argument_for_a_worker_that_is_gone_repeats_the_round(client):
@@ -280,3 +258,54 @@ def test_an_argument_for_a_worker_that_is_gone_repeats_the_round(client):
         assert np.array_equal(value, factors[k][0] * W[0])
     assert chunks.n_repeated == 1
     chunks.release()
+
+
+# ---- results of partitions ---------------------------------------------------------------------
+
+
+def test_the_first_of_several_failures_is_raised(client):
+    """The second is there long before it."""
+
+    def fail(number, seconds):
+        time.sleep(seconds)
+        raise ValueError(f"fault {number}")
+
+    futures = [client.submit(fail, k, s, pure=False) for k, s in ((0, 0.3), (1, 0.0))]
+    with pytest.raises(ValueError, match="fault 0"):
+        results_of(Watch(client), futures, [0, 1])
+
+
+def test_a_partition_that_ends_its_workers_is_named():
+    killed = distributed.KilledWorker("a", SimpleNamespace(address="tcp://w"), 3)
+    future = SimpleNamespace(status="error", exception=lambda: killed, release=lambda: None)
+    watch = SimpleNamespace(wait=lambda futures: None, call=lambda start: start())
+    with pytest.raises(ClusterError, match=r"partition 7 is lost: .* use smaller partitions"):
+        results_of(watch, [future], [7])
+
+
+def test_a_fetch_from_a_worker_that_just_died_is_given_up(tmp_path):
+    """Dask tries to connect for 30 s."""
+
+    async def kill_in_one_batch(victim, pid, other, key, dask_scheduler=None):
+        """Order a fetch from a dead worker and tell of its death in the same message."""
+        import os
+        import time
+
+        os.kill(pid, 9)
+        time.sleep(0.2)  # the loop must not turn: it would notice
+        fetch = {"op": "acquire-replicas", "who_has": {key: [victim]}, "nbytes": {key: 8}}
+        dask_scheduler.stream_comms[other].send({**fetch, "stimulus_id": "test"})
+        await dask_scheduler.remove_worker(victim, stimulus_id="test")
+
+    with processes(tmp_path, n_workers=2) as (_, client):
+        victim, other = client.scheduler_info()["workers"]
+        place = {"workers": [victim], "allow_other_workers": True}
+        made = client.submit(np.arange, 3, **place)
+        watch = Watch(client)
+        watch.wait([made])
+        pid = client.run(os.getpid, workers=[victim])[victim]
+        client.run_on_scheduler(kill_in_one_batch, victim, pid, other, made.key)
+        started = time.monotonic()
+        used = client.submit(np.sum, made)
+        assert results_of(watch, [used], [0]) == [3]
+        assert time.monotonic() - started < 20.0

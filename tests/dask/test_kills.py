@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from distributed_data import as_dask_arrays, ranking
+from distributed_data import as_dask_arrays, fit, ranking
 from processes import pids, processes
 
 import linrank
@@ -31,25 +31,26 @@ def learnable():
 DATA = learnable()
 
 
-def fitted(client, **options):
-    parts = as_dask_arrays(DATA, N_PARTS)
+def fitted(client, data=DATA, n_parts=N_PARTS, resume=False, **options):
     ranker = linrank.dask.RankSVM(**{"C": 10.0, "tol": 1e-12, "client": client, **options})
-    return ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight)
+    return fit(ranker, as_dask_arrays(data, n_parts), resume=resume)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(mortals):
+def undisturbed(session_client):
     """Coefficients without a kill, and the seconds that they took."""
-    fitted(mortals)  # imports
+    fitted(session_client)  # imports
     started = time.monotonic()
-    coef = fitted(mortals).coef_
+    coef = fitted(session_client).coef_
     return coef, time.monotonic() - started
 
 
-def check_killed_at(client, undisturbed, share, seed):
+@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 20))])
+def test_a_worker_killed_at_any_moment_changes_no_bit(client, undisturbed, k):
     expected, seconds = undisturbed
     running = pids(client)
-    victim = running[seed % len(running)]
+    share = float(np.random.default_rng(k).uniform(0.05, 0.95))
+    victim = running[k % len(running)]
     killer = threading.Timer(share * seconds, os.kill, (victim, signal.SIGKILL))
     killer.start()
     try:
@@ -58,57 +59,25 @@ def check_killed_at(client, undisturbed, share, seed):
         killer.join()
 
 
-@pytest.mark.parametrize("k", range(1))
-def test_a_worker_killed_at_any_moment_changes_no_bit(mortal, undisturbed, k):
-    share = float(np.random.default_rng(k).uniform(0.05, 0.95))
-    check_killed_at(mortal, undisturbed, share, k)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("k", range(20))
-def test_a_worker_killed_at_twenty_moments_changes_no_bit(mortal, undisturbed, k):
-    share = float(np.random.default_rng(100 + k).uniform(0.0, 1.0))
-    check_killed_at(mortal, undisturbed, share, k)
-
-
-@pytest.mark.slow
-def test_both_workers_killed_between_two_iterations_change_no_bit(mortal, undisturbed):
+def test_both_workers_killed_between_two_iterations_change_no_bit(client, undisturbed):
     killed = []
 
     def kill(state):
         if state["n_iter"] == 1:
-            killed.extend(pids(mortal))
+            killed.extend(pids(client))
             for victim in killed:
                 os.kill(victim, signal.SIGKILL)
 
-    ranker = fitted(mortal, callback=kill)
+    ranker = fitted(client, callback=kill)
     assert np.array_equal(ranker.coef_, undisturbed[0])
     # Whether a round was under way when the loss was noticed, and had to be repeated, is chance.
     assert len(killed) == 2
-    assert not set(killed) & set(pids(mortal))
+    assert not set(killed) & set(pids(client))
 
 
 @pytest.mark.slow
-def test_a_worker_that_joins_takes_its_share_and_changes_no_bit(tmp_path, monkeypatch, undisturbed):
-    monkeypatch.setattr("linrank.dask.clients._LOOK", 0.0)
-
-    with processes(tmp_path, n_workers=1) as (running, client):
-        held = []
-
-        def join(state):
-            if state["n_iter"] == 1:
-                running.add_worker()
-                client.wait_for_workers(2, timeout=120)
-            if state["n_iter"] > 1:
-                held.append(sorted(len(keys) for keys in client.has_what().values()))
-
-        ranker = fitted(client, callback=join)
-        assert np.array_equal(ranker.coef_, undisturbed[0])
-        assert min(held[-1]) >= N_PARTS // 2
-
-
-@pytest.mark.slow
-def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, undisturbed):
+def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, client, undisturbed):
     file = tmp_path / "weights.ckpt"
     times = []
     with processes(tmp_path, n_workers=1) as (running, client):
@@ -123,11 +92,9 @@ def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, 
             fitted(client, checkpoint=file, callback=kill)
         assert time.monotonic() - times[0] < 30.0
     seen = []
-    parts = as_dask_arrays(DATA, N_PARTS + 3)  # other partitions, the same data
-    ranker = linrank.dask.RankSVM(
-        10.0, tol=1e-12, client=mortal, checkpoint=file, callback=lambda s: seen.append(s["w"])
-    )
-    ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+    options = {"checkpoint": file, "callback": lambda state: seen.append(state["w"])}
+    # Other partitions of the same data.
+    ranker = fitted(client, n_parts=N_PARTS + 3, resume=True, **options)
     assert seen[0].any()  # it began at the weights of the file
     scale = np.abs(undisturbed[0]).max()
     np.testing.assert_allclose(ranker.coef_, undisturbed[0], rtol=0, atol=1e-10 * scale)
@@ -147,54 +114,39 @@ def test_the_error_says_when_nothing_was_saved(tmp_path, name, advice):
 
 
 @pytest.fixture(scope="module")
-def kept(mortals, tmp_path_factory):
+def kept(session_client, tmp_path_factory):
     """The checkpoint of a fit that was ended after one iteration."""
     file = tmp_path_factory.mktemp("kept") / "weights.ckpt"
-    fitted(mortals, checkpoint=file, callback=lambda state: state["n_iter"] == 1)
+    fitted(session_client, checkpoint=file, callback=lambda state: state["n_iter"] == 1)
     return file
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("data", "change", "message"),
     [
-        ({"C": 20.0}, r"is of a fit with C=10\.0, this one has 20\.0"),
-        ({"loss": "hinge", "tol": 1e-2}, "is of a fit with loss='squared_hinge'"),
-        ({"scale": "standard"}, "is of a fit with scale='auto', this one has 'standard'"),
-        ({"positive": True}, "is of a fit with bounds=None"),
+        (DATA, {"C": 20.0}, r"is of a fit with C=10\.0, this one has 20\.0"),
+        (DATA, {"loss": "hinge", "tol": 1e-2}, "is of a fit with loss='squared_hinge'"),
+        (DATA, {"scale": "standard"}, "is of a fit with scale='auto', this one has 'standard'"),
+        (DATA, {"positive": True}, "is of a fit with bounds=None"),
+        (ranking(50), {}, r"is of a fit with n_queries=400, this one has 50"),
+        (DATA._replace(X=DATA.X[::-1]), {}, "the objective at its weights was"),  # of the same size
     ],
-    ids=str,
 )
-def test_a_checkpoint_of_other_options_is_refused(mortal, kept, change, message):
-    parts = as_dask_arrays(DATA, 2)
-    other = linrank.dask.RankSVM(
-        **{"C": 10.0, "tol": 1e-12, "client": mortal, "checkpoint": kept, **change}
-    )
+def test_a_checkpoint_of_another_fit_is_refused(client, kept, data, change, message):
     with pytest.raises(CheckpointError, match=message):
-        other.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+        fitted(client, data, 2, resume=True, checkpoint=kept, **change)
 
 
-def test_a_checkpoint_of_other_data_is_refused(mortal, kept):
-    ranker = linrank.dask.RankSVM(10.0, tol=1e-12, client=mortal, checkpoint=kept)
-    parts = as_dask_arrays(ranking(50), 2)
-    with pytest.raises(CheckpointError, match=r"is of a fit with n_queries=400, this one has 50"):
-        ranker.fit(parts.X, parts.y, qid=parts.qid, resume=True)
-    parts = as_dask_arrays(DATA._replace(X=DATA.X[::-1]), 2)  # of the same size
-    with pytest.raises(CheckpointError, match="the objective at its weights was"):
-        ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
-
-
-def test_a_checkpoint_needs_a_file_that_can_be_written(mortal, tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        fitted(mortal, checkpoint=tmp_path / "nowhere" / "weights.ckpt")
-    parts = as_dask_arrays(ranking(), 2)
+def test_a_checkpoint_needs_a_file_that_can_be_written(client, tmp_path):
+    (tmp_path / "other").write_bytes(b"no checkpoint at all")
+    for name, resume, error, message in (
+        ("nowhere/weights.ckpt", False, FileNotFoundError, "there is no folder"),
+        ("other", True, CheckpointError, "is no checkpoint of linrank"),
+    ):
+        with pytest.raises(error, match=message):
+            fitted(client, resume=resume, checkpoint=tmp_path / name)
     with pytest.raises(ValueError, match="resume=True needs checkpoint="):
-        linrank.dask.RankSVM(client=mortal).fit(parts.X, parts.y, qid=parts.qid, resume=True)
-    file = tmp_path / "other"
-    file.write_bytes(b"no checkpoint at all")
-    with pytest.raises(CheckpointError, match="is no checkpoint of linrank"):
-        linrank.dask.RankSVM(client=mortal, checkpoint=file).fit(
-            parts.X, parts.y, qid=parts.qid, resume=True
-        )
+        fitted(client, resume=True)
 
 
 def set_paused(client, is_paused, workers=None):
@@ -211,27 +163,27 @@ def set_paused(client, is_paused, workers=None):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_paused_changes_no_bit(mortal, undisturbed):
-    first = min(mortal.scheduler_info(n_workers=-1)["workers"])
+def test_a_worker_that_is_paused_changes_no_bit(client, undisturbed):
+    first = min(client.scheduler_info(n_workers=-1)["workers"])
 
     def pause(state):
         if state["n_iter"] == 1:
-            set_paused(mortal, True, [first])
+            set_paused(client, True, [first])
 
     try:
-        assert np.array_equal(fitted(mortal, callback=pause).coef_, undisturbed[0])
+        assert np.array_equal(fitted(client, callback=pause).coef_, undisturbed[0])
     finally:
-        set_paused(mortal, False)
+        set_paused(client, False)
 
 
-def test_workers_that_are_all_paused_are_an_error_that_says_so(mortal, undisturbed):
+def test_workers_that_are_all_paused_are_an_error_that_says_so(client, undisturbed):
     def pause(state):
         if state["n_iter"] == 1:
-            set_paused(mortal, True)
+            set_paused(client, True)
 
     try:
         with pytest.raises(ClusterError, match=r"all 2 workers.*paused for patience=3 s"):
-            fitted(mortal, callback=pause, patience=3.0)
+            fitted(client, callback=pause, patience=3.0)
     finally:
-        set_paused(mortal, False)
-    assert np.array_equal(fitted(mortal).coef_, undisturbed[0])
+        set_paused(client, False)
+    assert np.array_equal(fitted(client).coef_, undisturbed[0])

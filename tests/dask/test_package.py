@@ -39,11 +39,3 @@ def test_without_dask_the_error_names_what_to_install():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 1
     assert "pip install 'dask[array,dataframe]' distributed" in run.stderr.splitlines()[-1]
-
-
-def test_the_shared_cluster_computes_in_other_processes(client):
-    import os
-
-    here = os.getpid()
-    futures = [client.submit(os.getpid, pure=False) for _ in range(4)]
-    assert here not in client.gather(futures)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import re
-import time
+import shutil
 
 import dask
 import numpy as np
 import pytest
 from distributed_data import (
-    N_FEATURES,
-    Arrays,
+    FEATURES,
+    FORMS,
     as_dask_arrays,
+    as_dataframe,
     as_delayed,
     as_table,
+    as_tuples,
+    as_unknown_chunks,
+    assert_forgotten,
     cuts,
     in_blocks,
     ranking,
@@ -25,8 +29,15 @@ from scipy import sparse
 from linrank.dask.partitions import partitions_of
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
+from linrank.io.store.store import Store
 
 N_PARTS = 3
+
+
+@pytest.fixture
+def store(tmp_path):
+    data = ranking(30, seed=5, shuffled=True)
+    return Store.write(tmp_path / "store", *data[:2], qid=data.qid, chunk_bytes=400)
 
 
 def datasets(client, found):
@@ -59,109 +70,32 @@ def assert_holds(client, found, data, weighted=True):
     assert [s.n_rows for s in found.summaries] == [d.n_rows for d in datasets(client, found)]
 
 
-def delayed_tuples(data, n_parts):
-    return [dask.delayed(block) for block in zip(*as_delayed(data, n_parts), strict=True)]
-
-
-def sparse_arrays(data, n_parts):
-    lazy = as_dask_arrays(data, n_parts)
-    return lazy._replace(X=lazy.X.map_blocks(sparse.csr_array))
-
-
-def column_chunks(data, n_parts):
-    lazy = as_dask_arrays(data, n_parts)
-    return lazy._replace(X=lazy.X.rechunk({1: 3}))
-
-
-def sparse_column_chunks(data, n_parts):
-    lazy = column_chunks(data, n_parts)
-    return lazy._replace(X=lazy.X.map_blocks(sparse.csr_array))
-
-
-def other_chunks(data, n_parts):
-    lazy = as_dask_arrays(data, n_parts)
-    return Arrays(lazy.X, *(v.rechunk(5) for v in lazy[1:]))
-
-
-def unknown_chunks(data, n_parts):
-    lazy = as_dask_arrays(data, n_parts)
-    every = lazy.y > -1
-    return Arrays(*(v[every] for v in lazy))
-
-
-def columns_of_one(data, n_parts):
-    lazy = as_dask_arrays(data, n_parts)
-    return Arrays(lazy.X, *(v[:, None] for v in lazy[1:]))
-
-
-def vectors_in_memory(data, n_parts):
-    return data._replace(X=as_dask_arrays(data, n_parts).X)
-
-
-def dataframe(data, n_parts):
-    dd = pytest.importorskip("dask.dataframe")
-    table = dd.from_pandas(as_table(data), npartitions=n_parts, sort=False)
-    return Arrays(table, "label", "query", "u")
-
-
-def dataframe_and_series(data, n_parts):
-    table = dataframe(data, n_parts).X
-    features = table[[f"f{j}" for j in range(N_FEATURES)]]
-    return Arrays(features, table["label"], table["query"], table["u"])
-
-
-def series_of_other_partitions(data, n_parts):
-    dd = pytest.importorskip("dask.dataframe")
-    table, other = (dd.from_pandas(as_table(data), npartitions=n) for n in (n_parts, 5))
-    features = table[[f"f{j}" for j in range(N_FEATURES)]]
-    return Arrays(features, other["label"], other["query"], other["u"])
-
-
-def delayed_tables(data, n_parts):
-    tables = [dask.delayed(part) for part in in_blocks(as_table(data), n_parts)]
-    return Arrays(tables, "label", "query", "u")
-
-
-def dataframe_values(data, n_parts):
-    """Arrays of a dataframe: the sizes of their chunks are not known."""
-    X, y, qid, weight = dataframe_and_series(data, n_parts)
-    return Arrays(X.values, y, qid.values, weight)
-
-
-FORMS = [
-    as_dask_arrays,
-    sparse_arrays,
-    column_chunks,
-    sparse_column_chunks,
-    other_chunks,
-    unknown_chunks,
-    columns_of_one,
-    vectors_in_memory,
-    as_delayed,
-    delayed_tables,
-    dataframe,
-    dataframe_and_series,
-    series_of_other_partitions,
-    dataframe_values,
-]
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_queries(client, form):
-    data = ranking()
-    found = partitions_of(*form(data, N_PARTS), client)
+    data, parts = ranking(), FORMS[form](ranking(), N_PARTS)
+    found = partitions_of(*parts, client)
     assert_holds(client, found, data)
     assert len(found.futures) == N_PARTS
-    has_names = form.__name__ in ("delayed_tables", "dataframe", "dataframe_and_series")
-    has_names |= form is series_of_other_partitions
-    names = tuple(f"f{j}" for j in range(N_FEATURES)) if has_names else None
-    assert found.columns.feature_names == names
+    has_names = hasattr(parts.X, "columns") or form == "tables"
+    assert found.columns.feature_names == (tuple(FEATURES) if has_names else None)
 
 
-def test_blocks_may_be_tuples_futures_or_datasets(client):
+@pytest.mark.parametrize("given", [lambda s: s, lambda s: s.path], ids=["store", "path"])
+def test_every_chunk_of_a_store_is_a_partition(client, store, given):
+    found = partitions_of(given(store), client=client)
+    assert len(found.futures) == store.n_chunks > 3
+    assert found.repair.n_queries == 0
+    assert_holds(client, found, ranking(30, seed=5, shuffled=True), weighted=False)
+    with pytest.raises(ValueError, match="holds labels, ids and weights; leave y, qid"):
+        partitions_of(store, np.zeros(3), client=client)
+    shutil.rmtree(store.path)
+    with pytest.raises(FileNotFoundError, match=r"partition 0: .*all workers must see"):
+        partitions_of(store, client=client)
+
+
+def test_blocks_may_be_futures_or_datasets(client):
     data = ranking()
     pieces = in_blocks(data.X, 2), in_blocks(data.y, 2), in_blocks(data.qid, 2)
-    assert_holds(client, partitions_of(delayed_tuples(data, 2), client=client), data)
     futures = [client.scatter(list(v)) for v in pieces]
     assert_holds(client, partitions_of(*futures, client=client), data, weighted=False)
     whole = [Dataset.of(X, y, qid=q) for X, y, q in zip(*pieces, strict=True)]
@@ -190,43 +124,32 @@ def test_string_ids_and_ids_of_mixed_objects(client):
         assert_holds(client, found, data._replace(qid=ids))
 
 
-def test_only_rows_of_split_queries_move_and_it_is_told(client, caplog):
-    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
-    qid = np.array([7, 7, 8, 8, 8, 9])  # cut after row 3: query 8 has 2 rows here and 1 there
-    lazy = as_dask_arrays(Arrays(X, y, qid, np.ones(6)), 1)
-    lazy = Arrays(*(v.rechunk({0: (4, 2)}) for v in lazy))
-    with caplog.at_level(logging.INFO, logger="linrank.dask"):
-        found = partitions_of(*lazy, client)
-    assert [d.qid.tolist() for d in datasets(client, found)] == [[7, 7, 8, 8, 8], [9]]
-    assert (found.repair.n_queries, found.repair.n_rows, found.repair.n_partitions) == (1, 1, 2)
-    assert "1 queries were split over partitions: 1 rows moved between 2 of 2" in caplog.text
-
-
-def test_a_partition_whose_rows_all_leave_is_gone(client):
-    qid = [np.array([1, 1]), np.array([1]), np.array([2, 2])]
-    blocks = [dask.delayed((np.eye(3)[: len(q)], np.arange(len(q)), q)) for q in qid]
-    found = partitions_of(blocks, client=client)
-    assert [d.qid.tolist() for d in datasets(client, found)] == [[1, 1, 1], [2, 2]]
-    assert [s.number for s in found.summaries] == [0, 2]
-
-
-def test_empty_partitions_and_those_of_one_level_are_no_fault(client):
-    blocks = [
-        (np.empty((0, 2)), np.empty(0), np.empty(0, int), np.empty(0)),
-        (np.ones((2, 2)), np.ones(2), np.array([1, 1]), np.zeros(2)),
-        (np.eye(2), np.arange(2), np.array([2, 2]), np.ones(2)),
+def blocks(*several):
+    """Delayed blocks; of ids alone, rows and labels are made up."""
+    return [
+        dask.delayed(b if isinstance(b, tuple) else (np.eye(9)[: len(b)], np.arange(len(b)), b))
+        for b in several
     ]
-    found = partitions_of([dask.delayed(b) for b in blocks], client=client)
-    assert [s.n_rows for s in found.summaries] == [2, 2]
-    assert [s.n_pairs for s in found.summaries] == [0, 1]
-    assert [s.number for s in found.summaries] == [1, 2]
 
 
-def test_filtered_tables_leave_empty_partitions(client):
-    lazy = dataframe(ranking(), 4).X
-    first = lazy[lazy["query"] == int(ranking().qid[0])]
-    found = partitions_of(first, "label", "query", client=client)
-    assert found.query_ids.tolist() == [int(ranking().qid[0])]
+@pytest.mark.parametrize(
+    ("ids", "whole", "numbers", "repair"),
+    [
+        ([[7, 7, 8, 8], [8, 9]], [[7, 7, 8, 8, 8], [9]], [0, 1], (1, 1, 2)),
+        ([[1, 1], [1], [2, 2]], [[1, 1, 1], [2, 2]], [0, 2], (1, 1, 2)),
+        ([np.empty(0, int), [1, 1], [2, 2]], [[1, 1], [2, 2]], [1, 2], (0, 0, 0)),
+    ],
+)
+def test_only_rows_of_split_queries_move_and_it_is_told(
+    client, caplog, ids, whole, numbers, repair
+):
+    with caplog.at_level(logging.INFO, logger="linrank.dask"):
+        found = partitions_of(blocks(*ids), client=client)
+    assert [d.qid.tolist() for d in datasets(client, found)] == whole
+    assert [s.number for s in found.summaries] == numbers
+    assert (found.repair.n_queries, found.repair.n_rows, found.repair.n_partitions) == repair
+    moved = f"1 queries were split over partitions: 1 rows moved between 2 of {len(ids)}"
+    assert (moved in caplog.text) == bool(repair[0])
 
 
 def test_without_ids_all_rows_are_one_query(client):
@@ -240,72 +163,50 @@ def test_without_ids_all_rows_are_one_query(client):
 
 
 def test_on_split_error_names_the_query_and_its_partitions(client):
-    blocks = [(np.eye(2), [0, 1], q) for q in ([5, 6], [7, 7], [6, 5])]
+    split = blocks([5, 6], [7, 7], [6, 5])
     message = r"query 5 is in partitions 0, 2 \(2 queries are split\); .* on_split='repair'"
     with pytest.raises(ValueError, match=message):
-        partitions_of([dask.delayed(b) for b in blocks], client=client, on_split="error")
+        partitions_of(split, client=client, on_split="error")
     with pytest.raises(ValueError, match="on_split must be 'repair' or 'error', got 'drop'"):
-        partitions_of([dask.delayed(b) for b in blocks], client=client, on_split="drop")
+        partitions_of(split, client=client, on_split="drop")
 
 
 X2, Y2, Q2 = np.eye(2), np.array([0, 1]), np.array([1, 1])
 X3 = np.arange(6.0).reshape(2, 3)
 NAN = np.array([[0.0, 1.0], [2.0, np.nan]])
+ONE, OTHER = (X2, Y2, Q2), (X2, Y2 * 0, Q2 + 1)
+TABLE, NEXT = in_blocks(as_table(ranking()), 2)
+SWAPPED = NEXT[["f1", "f0", *NEXT.columns[2:]]]
 BAD_BLOCKS = {
-    "partition 0 has 2 features but partition 1 has 3; all part": [(X2, Y2, Q2), (X3, Y2, Q2 + 1)],
-    "partition 0 has qid but partition 1 has no qid; give qid with all": [(X2, Y2, Q2), (X2, Y2)],
-    "partition 0 has no sample_weight but partition 1 has sample_weight": [
-        (X2, Y2, Q2),
-        (X2, Y2, Q2, Y2),
+    "partition 0 has 2 features but partition 1 has 3; all part": [ONE, (X3, Y2, Q2 + 1)],
+    "partition 0 has qid but partition 1 has no qid; give qid with all": [ONE, (X2, Y2)],
+    "partition 0 has no sample_weight but partition 1 has sample_weight": [ONE, (*ONE, Y2)],
+    "partition 0 has column names but partition 1 has no column names": [
+        *((TABLE[FEATURES], TABLE["label"]), (NEXT[FEATURES].to_numpy(), NEXT["label"])),
     ],
-    "partition 1: Input X contains NaN at row 1, column 1": [(X2, Y2, Q2), (NAN, Y2, Q2)],
-    "partition 1: qid of row 1 is missing": [(X2, Y2, Q2), (X2, Y2, [1, None])],
-    "partition 1: inconsistent lengths: X has 2 rows but y has 3": [
-        (X2, Y2, Q2),
-        (X2, [0, 1, 2], Q2),
-    ],
-    "partition 0: qid has 1 elements but there are 2 rows": [(X2, Y2, [1]), (X2, Y2, Q2)],
-    "partition 0 has qid of int64 but partition 1 has qid of <U1": [
-        (X2, Y2, Q2),
-        (X2, Y2, np.array(["1", "1"])),
-    ],
-    "partition 1: the block is a tuple of 5 elements": [(X2, Y2, Q2), (X2, Y2, Q2, Y2, Y2)],
+    "partition 1: Input X contains NaN at row 1, column 1": [ONE, (NAN, Y2, Q2)],
+    "partition 1: qid of row 1 is missing": [ONE, (X2, Y2, [1, None])],
+    "partition 1: inconsistent lengths: X has 2 rows but y has 3": [ONE, (X2, [0, 1, 2], Q2)],
+    "partition 0: qid has 1 elements but there are 2 rows": [(X2, Y2, [1]), ONE],
+    "partition 0 has qid of int64 but partition 1 has qid of <U1": [ONE, (X2, Y2, ["1", "1"])],
+    "partition 1: the block is a tuple of 5 elements": [ONE, (*ONE, Y2, Y2)],
     "partition 0: linrank requires y": [(X2, None, Q2)],
-    "sample_weight is zero everywhere": [(X2, Y2, Q2, Y2 * 0), (X2, Y2, Q2 + 1, Y2 * 0)],
-    "partition 0: sample_weight must be >= 0, got -1.0 at row 1": [(X2, Y2, Q2, -Y2)],
+    "sample_weight is zero everywhere": [(*ONE, Y2 * 0), (*OTHER, Y2 * 0)],
+    "partition 0: sample_weight must be >= 0, got -1.0 at row 1": [(*ONE, -Y2)],
     "there are no rows in any of the 2 partitions": [(X2[:0], [], [])] * 2,
-    "none of the 2 queries in 2 partitions has two different labels": [
-        (X2, Y2 * 0, Q2),
-        (X2, Y2 * 0, Q2 + 1),
-    ],
+    "none of the 2 queries in 2 partitions has two different labels": [(X2, Y2 * 0, Q2), OTHER],
+    "none of the 1 queries in 2 partitions": [(X2, Y2 * 0), (X2, Y2 * 0)],
 }
-
-
-@pytest.mark.parametrize("message", BAD_BLOCKS)
-def test_bad_blocks_are_refused_by_partition(client, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        partitions_of([dask.delayed(b) for b in BAD_BLOCKS[message]], client=client)
-
-
-def test_names_must_agree(client):
-    tables = in_blocks(as_table(ranking()), 2)
-    swapped = tables[1][["f1", "f0", *tables[1].columns[2:]]]
-    for other, message in (
-        (swapped, "partition 0 has the column 'f0' at 0 but partition 1 has 'f1' there"),
-        (tables[1].drop(columns="query"), "partition 1: there is no column 'query'; there are f0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            partitions_of(
-                [dask.delayed(tables[0]), dask.delayed(other)], "label", "query", client=client
-            )
-    plain = (tables[1].to_numpy()[:, :4], tables[1]["label"], tables[1]["query"])
-    named = (tables[0].iloc[:, :4], tables[0]["label"], tables[0]["query"])
-    with pytest.raises(ValueError, match="has column names but partition 1 has no column names"):
-        partitions_of([dask.delayed(named), dask.delayed(plain)], client=client)
-
-
-LAZY = as_dask_arrays(ranking(), N_PARTS)
+LAZY, UNKNOWN = as_dask_arrays(ranking(), N_PARTS), as_unknown_chunks(ranking(), 3)
+OTHERS, DELAYED = as_unknown_chunks(ranking(), 2), as_delayed(ranking(), 3)
 BAD_INPUTS = {
+    **{message: (blocks(*several),) for message, several in BAD_BLOCKS.items()},
+    "partition 0 has the column 'f0' at 0 but partition 1 has 'f1' there": (
+        *([dask.delayed(TABLE), dask.delayed(SWAPPED)], "label", "query"),
+    ),
+    "partition 1: there is no column 'query'; there are f0": (
+        *([dask.delayed(TABLE), dask.delayed(NEXT.drop(columns="query"))], "label", "query"),
+    ),
     "X is a numpy.ndarray, which is not distributed": (ranking().X, LAZY.y, LAZY.qid),
     "X is a list, which is not distributed": ([[1.0]], LAZY.y, LAZY.qid),
     "X is an empty list; give at least one delayed block": ([], LAZY.y, LAZY.qid),
@@ -316,41 +217,23 @@ BAD_INPUTS = {
     "qid='query' names a column, but X is an array": (LAZY.X, LAZY.y, "query"),
     "y must be 1-D, one element per row; got shape (61, 4)": (LAZY.X, LAZY.X, LAZY.qid),
     "y must hold one element per row, got int": (LAZY.X, 1, LAZY.qid),
-    "X has 3 partitions but y has 2, and where their rows meet": (
-        unknown_chunks(ranking(), 3).X,
-        unknown_chunks(ranking(), 2).y,
-        LAZY.qid,
-    ),
-    "qid is a ndarray in memory but the number of rows": (
-        unknown_chunks(ranking(), 3).X,
-        LAZY.y,
-        ranking().qid,
-    ),
-    "partition 0: 'query' names a column, but the block is a ndarray": (
-        as_delayed(ranking(), 3).X,
-        as_delayed(ranking(), 3).y,
-        "query",
-    ),
-    "partition 0: the block is a tuple (X, y)": (delayed_tuples(ranking(), 3), LAZY.y, LAZY.qid),
+    "X has 3 partitions but y has 2, and where their rows meet": (UNKNOWN.X, OTHERS.y, LAZY.qid),
+    "qid is a ndarray in memory but the number of rows": (UNKNOWN.X, LAZY.y, ranking().qid),
+    "partition 0: 'query' names a column, but the block is a ndarray": (*DELAYED[:2], "query"),
+    "partition 0: the block is a tuple (X, y)": (as_tuples(ranking(), 3).X, LAZY.y, LAZY.qid),
     "qid is a table; pass one column of it": (LAZY.X, LAZY.y, as_table(ranking())),
+    "qid='topic' is no column of X; there are f0, f1": (
+        *as_dataframe(ranking(), 2)[:2],
+        "topic",
+    ),
 }
 
 
 @pytest.mark.parametrize("message", BAD_INPUTS)
 def test_bad_inputs_are_refused(client, message):
-    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)) as caught:
         partitions_of(*BAD_INPUTS[message], client=client)
-
-
-def test_a_column_that_is_not_there(client):
-    lazy = dataframe(ranking(), 2).X
-    with pytest.raises(ValueError, match="qid='topic' is no column of X; there are f0, f1"):
-        partitions_of(lazy, "label", "topic", client=client)
-
-
-def test_no_pairs_at_all_is_its_own_error(client):
-    with pytest.raises(NoPairsError, match="none of the 1 queries in 2 partitions"):
-        partitions_of([dask.delayed(b) for b in [(X2, Y2 * 0), (X2, Y2 * 0)]], client=client)
+    assert isinstance(caught.value, NoPairsError) == message.startswith("none of")
 
 
 def test_the_client_in_force_is_taken(client):
@@ -379,16 +262,9 @@ def test_tasks_see_the_size_of_a_dataset(client):
 
 def test_nothing_stays_behind(client):
     found = partitions_of(*as_dask_arrays(ranking(shuffled=True), 4), client=client)
-    kept = len(found.futures)
-    settles(lambda: len(client.futures) == kept)
+    assert_forgotten(client, len(found.futures))
     del found
-    settles(lambda: len(client.futures) == 0)
-
-
-def settles(condition):
-    """Wait for what the client does behind our back; the limit on the time of a test is the end."""
-    while not condition():
-        time.sleep(0.01)
+    assert_forgotten(client)
 
 
 def test_a_lost_worker_costs_nothing_but_time(client):

@@ -88,7 +88,10 @@ class _Server:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         if os.geteuid() == 0:
             shutil.chown(folder, "nobody")
-        self._start(folder, *programs)
+        install, serve = self._commands(folder)
+        command, as_user = [programs[0], *install], self._as_user(folder)
+        subprocess.run(command, check=True, capture_output=True, **as_user)
+        self._serve(folder, [programs[1], *serve])
         return folder
 
     def _program(self, name):
@@ -163,16 +166,11 @@ class PostgreSQL(_Server):
     n_columns = 900  # of doubles, that a page has room for
     programs = ("initdb", "postgres", "psql")
 
-    def _start(self, folder, initdb, postgres, _):
+    def _commands(self, folder):
         options = ["--username=linrank", "--auth=trust", "--encoding=UTF8", "--locale=C"]
-        subprocess.run(
-            [initdb, "-D", f"{folder}/data", "--no-sync", *options],
-            check=True,
-            capture_output=True,
-            **self._as_user(folder),
-        )
         settings = ["-c", "listen_addresses=", "-c", "fsync=off", "-k", folder]
-        self._serve(folder, [postgres, "-D", f"{folder}/data", *settings])
+        data = ["-D", f"{folder}/data"]
+        return [*data, "--no-sync", *options], [*data, *settings]
 
     def _client(self, folder):
         quiet = ["-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1"]
@@ -193,18 +191,12 @@ class MariaDB(_Server):
     storage, n_columns = " ENGINE=Aria", 1500
     programs = ("mariadb-install-db", "mariadbd", "mariadb")
 
-    def _start(self, folder, install, mariadbd, _):
-        subprocess.run(
-            [install, "--no-defaults", f"--datadir={folder}/data"],
-            check=True,
-            capture_output=True,
-            **self._as_user(folder),
-        )
+    def _commands(self, folder):
+        common = ["--no-defaults", f"--datadir={folder}/data"]
         settings = ["--skip-networking", "--skip-grant-tables", f"--socket={folder}/socket"]
         settings += ["--character-set-server=utf8mb4", "--local-infile=1"]
         settings += ["--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"]
-        command = [mariadbd, "--no-defaults", f"--datadir={folder}/data", *settings]
-        self._serve(folder, [*command, f"--pid-file={folder}/pid"])
+        return common, [*common, *settings, f"--pid-file={folder}/pid"]
 
     def _client(self, folder):
         quiet = ["--batch", "--raw", "--skip-column-names", "--binary-mode", "--local-infile=1"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from linrank.data.scaling import Scaling
 
 N_ROWS = 100_000
 N_WIDE = 20_000  # rows of more features than a hundred
+
+
+def statistics(low, high):
+    """Statistics of columns that are spread evenly between two ends."""
+    low, high = np.array(low, dtype=float), np.array(high, dtype=float)
+    counts = np.full(len(low), 10, dtype=np.int64)
+    return ColumnStatistics(10.0, 10, (low + high) / 2, (high - low) ** 2 / 12, low, high, counts)
 
 
 @dataclass(frozen=True)
@@ -129,16 +136,3 @@ def random_rows(n_features: int, with_missing: bool, seed: int = 0) -> np.ndarra
 
 def rows_of(kind: Kind) -> np.ndarray:
     return random_rows(kind.n_features, kind.missing != "error")
-
-
-@lru_cache(maxsize=4)
-def terms_of(kind: Kind) -> np.ndarray:
-    """What every feature of every row adds to the score, from the definition of a model."""
-    model, rows = model_of(kind), rows_of(kind)
-    present = model.coef * rows
-    return np.where(np.isnan(rows), model.missing.contributions(model.coef), present)
-
-
-@cache
-def scores_of(kind: Kind) -> np.ndarray:
-    return terms_of(kind).sum(axis=1)

@@ -6,8 +6,7 @@ reads, each product and each sum, at most d + k roundings on the way of any term
 
     |e_i| <= b_i = γ_{d+k} Σ_j |p_ij|,    γ_m = m u / (1 - m u),
 
-with the unit u = 2^-24 in single and 2^-53 in double precision. A shift a_j that the engine
-subtracts before it multiplies adds ``|coef_j a_j|`` to the term. Hence
+with the unit u = 2^-24 in single and 2^-53 in double precision. Hence
 
     s_i - b_i > s_k + b_k   implies   t_i > t_k:
 
@@ -22,16 +21,14 @@ import numpy as np
 
 _UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
 _SMALLEST = {"float32": 2.0**-149, "float64": 2.0**-1074}
-_FURTHER = 8  # roundings of a term beside the sum: weight, value, shift, width, product, default
+_FURTHER = 8  # roundings of a term beside the sum: weight, value, product, default
 
 
-def bounds(terms: np.ndarray, precision: str, shifts: np.ndarray | float = 0.0) -> np.ndarray:
-    """``b_i`` of rows, given the ``p_ij`` and the ``|coef_j a_j|`` of shifts; both sides round."""
-    n_roundings = terms.shape[1] + _FURTHER
-    gamma = sum(
-        n_roundings * u / (1 - n_roundings * u) for u in {_UNIT[precision], _UNIT["float64"]}
-    )
-    return gamma * (np.abs(terms).sum(axis=1) + np.sum(shifts))
+def bounds(terms: np.ndarray, precision: str) -> np.ndarray:
+    """``b_i`` of rows, given the ``p_ij``; both sides round."""
+    m = terms.shape[1] + _FURTHER
+    gamma = sum(m * u / (1 - m * u) for u in {_UNIT[precision], _UNIT["float64"]})
+    return gamma * np.abs(terms).sum(axis=1)
 
 
 def underflow(scores: np.ndarray, computed: np.ndarray, n_terms: int, precision: str) -> float:
@@ -55,6 +52,28 @@ def first_inversion(
     worse = wrong[0]
     better = np.argmax(surely[: last_tied[worse] + 1])
     return int(order[better]), int(order[worse])
+
+
+def terms_of(model, rows: np.ndarray) -> np.ndarray:
+    """The ``p_ij``: what every feature of every row adds, from the definition of a linear model."""
+    added = model.missing.contributions(model.coef)
+    return np.where(np.isnan(rows), added, model.coef * rows.astype(np.float64))
+
+
+def assert_order(model, rows: np.ndarray, computed: np.ndarray, precision: str) -> None:
+    """An engine orders rows as a linear model does, up to the bound of its arithmetic."""
+    computed = np.asarray(computed, dtype=np.float64)
+    assert np.isfinite(computed).all()
+    terms = terms_of(model, rows)
+    scores = terms.sum(axis=1)
+    bound = bounds(terms, precision) + underflow(scores, computed, terms.shape[1], precision)
+    inversion = first_inversion(scores, bound, computed)
+    if inversion is not None:
+        i, k = inversion
+        raise AssertionError(
+            f"row {i} ({scores[i]}±{bound[i]}) ranks above row {k} ({scores[k]}±{bound[k]}), "
+            f"but the engine gives them {computed[i]} and {computed[k]}"
+        )
 
 
 def resolved(scores: np.ndarray, bound: np.ndarray) -> float:

@@ -2,107 +2,174 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
-from exported_models import training_rows
+from sklearn.exceptions import NotFittedError
 
 import linrank
-from linrank import LinearModel
-from linrank.export import TARGETS
+from linrank import KernelModel, LinearModel
+from linrank.export import TARGETS, export
 from linrank.export.targets import options_of, target_name
-
-NAMES = ("bm25", "age", "clicks")
+from linrank.kernels.functions import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::linrank.errors.ExportWarning")
-
-
-@pytest.fixture
-def model() -> LinearModel:
-    return LinearModel([0.5, -1.0, 2.0], NAMES)
+MODEL = LinearModel([0.5, -1.0, 2.0], ["bm25", "age", "clicks"])
+BY_NAME = ("elasticsearch", "opensearch", "solr", "vespa")
+BY_NUMBER = ("ranklib", "liblinear")
 
 
 @pytest.mark.parametrize(
-    ("target", "nearest"),
-    [("elasticsaerch", "elasticsearch"), ("opensarch", "opensearch"), ("slor", "solr")],
+    ("target", "options", "error", "words"),
+    [
+        ("elasticsaerch", {}, ValueError, "'elasticsaerch'; did you mean 'elasticsearch'.*solr"),
+        ("opensarch", {}, ValueError, "'opensarch'; did you mean 'opensearch'"),
+        ("xyz", {}, ValueError, "unknown export target 'xyz'; there are elasticsearch"),
+        ("es", {"feature_map": "nowhere"}, FileNotFoundError, "nowhere"),
+        ("es", {"feature_map": ["x"]}, TypeError, "feature_map must be a mapping .* got list"),
+        ("solr", {"shop": "a"}, TypeError, "solr has no option 'shop'; it has store, collection"),
+        ("ranklib", {"a": 1}, TypeError, "ranklib has no option 'a'; it has none"),
+        ("onnx", {"precision": "half"}, ValueError, "precision must be 'float32' or .* got 'half'"),
+        ("vespa", {"phase": "third"}, ValueError, "phase must be 'first' or 'second', got 'third'"),
+        ("vespa", {"name": "default"}, ValueError, "'default' would inherit from itself"),
+        *(("es", {"name": name}, ValueError, "name must be a text") for name in ("", " ", None, 3)),
+    ],
 )
-def test_an_unknown_target_is_told_the_nearest(model, target, nearest):
-    with pytest.raises(ValueError, match=rf"{target!r}.*did you mean {nearest!r}") as caught:
-        model.export(target)
-    assert all(name in str(caught.value) for name in TARGETS)
+def test_targets_and_options_that_are_none(target, options, error, words):
+    with pytest.raises(error, match=words):
+        MODEL.export(target, **options)
+
+
+def test_targets_have_short_names_and_options():
+    found = [target_name(name) for name in ("ES", "os", "Solr")]
+    assert found == ["elasticsearch", "opensearch", "solr"]
+    assert options_of("solr") == ("store", "collection", "tolerance", "steps")
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_weights_that_are_all_zero_rank_nothing(target):
-    with pytest.raises(ValueError, match="all weights"):
-        LinearModel([0.0, 0.0, 0.0], NAMES).export(target)
+    with pytest.raises(ValueError, match="all weights of the model are 0"):
+        LinearModel([0.0, 0.0, 0.0], MODEL.feature_names).export(target)
 
 
-def test_a_feature_map_that_is_not_there(model, tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        model.export("elasticsearch", feature_map=tmp_path / "nowhere.map")
-
-
-def test_a_feature_map_of_another_type(model):
-    with pytest.raises(TypeError, match="feature_map"):
-        model.export("elasticsearch", feature_map=["x", "y", "z"])
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_an_option_that_the_target_does_not_have(model, target):
-    with pytest.raises(TypeError, match=f"{target}.*'color'"):
-        model.export(target, color="red")
-
-
-@pytest.mark.parametrize("name", ["", " ", None, 3])
-def test_a_name_that_is_none(model, name):
-    with pytest.raises((TypeError, ValueError), match="name"):
-        model.export("elasticsearch", name=name)
-
-
-def test_a_kernel_model_is_no_sum_over_features():
-    rows = training_rows(3, 0)[:20]
-    ranker = linrank.KernelRankSVM(kernel="rbf").fit(rows, np.arange(20) % 3)
-    from linrank.export import export
-
+def test_what_is_no_model_that_can_be_exported():
+    kernel = KernelModel([[0.0], [1.0]], [-1.0, 2.0], Kernel("rbf"))
     with pytest.raises(TypeError, match=r"rbf.*LinearModel"):
-        export(ranker.model_, "elasticsearch")
-
-
-def test_what_is_no_model_at_all():
-    from linrank.export import export
-
+        export(kernel, "elasticsearch")
     with pytest.raises(TypeError, match="LinearModel, got ndarray"):
         export(np.ones(3), "elasticsearch")
-
-
-def test_an_estimator_that_was_not_fitted():
-    from sklearn.exceptions import NotFittedError
-
     with pytest.raises(NotFittedError):
         linrank.RankSVM().export("elasticsearch")
 
 
-def test_nothing_is_saved_where_there_is_no_folder(model, tmp_path):
-    artefact = model.export("elasticsearch")
-    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "nowhere"))):
-        artefact.save(tmp_path / "nowhere" / "model.json")
-    assert not list(tmp_path.iterdir())
+# ---- names --------------------------------------------------------------------------------------
 
 
-def test_targets_and_their_options_by_name(model):
-    assert [target_name(name) for name in ("ES", "os", "Solr")] == [
-        "elasticsearch",
-        "opensearch",
-        "solr",
-    ]
-    assert options_of("solr") == ("store", "collection", "tolerance", "steps")
-    with pytest.raises(TypeError, match="solr has no option 'shop'; it has store, collection"):
-        model.export("solr", shop="a")
-    with pytest.raises(TypeError, match="ranklib has no option 'a'; it has none"):
-        model.export("ranklib", a=1)
-    with pytest.raises(ValueError, match="phase must be 'first' or 'second', got 'third'"):
-        model.export("vespa", phase="third")
-    with pytest.raises(ValueError, match="unknown export target 'xyz'; there are elasticsearch"):
-        model.export("xyz")
+@pytest.mark.parametrize("target", BY_NAME)
+@pytest.mark.parametrize("name", ["", " ", "a\x00b", "a\nb", "a\x7fb", " a", "a\t"])
+def test_names_of_features_that_no_request_carries(target, name):
+    with pytest.raises(ValueError, match="name"):
+        MODEL.export(target, feature_map={"age": name})
+
+
+SHELL = [
+    *("it's", 'a"b', "two words", "$(x)", "`x`", "a;b", "a/b", "../x", "a?b", "{x}", "[1-3]", "*"),
+    *("..", "a\n", "<a>"),
+]
+
+
+@pytest.mark.parametrize("name", SHELL)
+@pytest.mark.parametrize(
+    ("target", "option"),
+    [
+        *((target, "name") for target in BY_NAME),
+        *(("opensearch", "featureset"), ("solr", "store"), ("solr", "collection")),
+        *(("vespa", "schema"), ("vespa", "inherits")),
+    ],
+)
+def test_what_stands_in_a_request_must_not_change_it(target, option, name):
+    with pytest.raises(ValueError, match=f"{target} cannot take the .* name"):
+        MODEL.export(target, **{option: name})
+
+
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("a b", " b"),
+        ("a-b", "-b"),
+        ("größe", "öße"),
+        ("1a", "1a"),
+        ("a(", r"\("),
+        ("a(b", r"\(b"),
+        ("a(b))", r"\)"),
+        ("a(b c)", r"\(b c\)"),
+        ("a(,)", r"\(,\)"),
+        ("a.", r"\."),
+        ('a("{")', r'\("{"\)'),
+        ("a) + (b", r"\) \+ \(b"),
+        ('a("b(" + c + ")")', r"\(0 \+ c \+ 0\)"),
+        ("if", "if"),
+        ("a(in)", r"\(in\)"),
+        ("a(" * 33 + "b" + ")" * 33, r"\(f\)"),
+    ],
+)
+def test_what_is_no_rank_feature_is_refused(name, rest):
+    told = f"vespa cannot take the feature name .* it ends before '{rest}'; a rank feature is"
+    with pytest.raises(ValueError, match=told):
+        MODEL.export("vespa", feature_map={"age": name})
+
+
+def test_profiles_have_names_of_their_own():
+    for name, at in (("1a", "'1' at place 0"), ("a b", "' ' at place 1")):
+        with pytest.raises(ValueError, match=f"vespa cannot take the profile name .*{at}"):
+            MODEL.export("vespa", name=name)
+    text = MODEL.export("vespa", name="a-b_1", inherits="unranked").text
+    assert "rank-profile a-b_1 inherits unranked " in text
+
+
+def test_names_of_a_plugin_have_a_length():
+    MODEL.export("es", feature_map={"age": "x" * 504})
+    with pytest.raises(ValueError, match="it has 505 bytes, at most 504 are stored"):
+        MODEL.export("es", feature_map={"age": "x" * 505})
+
+
+@pytest.mark.parametrize("target", BY_NUMBER)
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("3", "1", "x"), "by numbers from 1, and 'x' is none"),
+        (("0", "1", "2"), "by numbers from 1, and '0' is none"),
+        (("1", "2", "9999999999"), "numbers from 1"),
+        (("9" * 5000, "1", "2"), "numbers from 1"),
+        (("1", "01", "2"), "'1' and '01' are one"),
+        (("3", "2", "0002"), "'2' and '0002' are one"),
+    ],
+)
+def test_numbers_that_are_none_or_two_are_refused(target, names, words):
+    feature_map = dict(zip(MODEL.feature_names, names, strict=True))
+    with pytest.raises(ValueError, match=rf"{target} .*{words}"):
+        MODEL.export(target, feature_map=feature_map)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"bm25": "x", "age": "x"}, "'bm25' and 'age' with one name, 'x'"),
+        ({"bm25": "age"}, "'bm25' and 'age' with one name, 'age'"),
+        ({"bm25": "x", 0: "y"}, "has the feature 'bm25' twice"),
+        ({"agee": "x"}, "'agee', which the model does not know; did you mean 'age'?"),
+        ({"zzzzzz": "x"}, "does not know$"),
+        ({3: "x"}, "has the feature 3; those of the model are 0 to 2"),
+        ({"age": ""}, "gives 'age' the name ''"),
+        ({"age": None}, "gives 'age' the name None"),
+        ({True: "x"}, "has True, which the model does not know"),
+    ],
+)
+def test_what_does_not_map_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        MODEL.export("json", feature_map=given)
+
+
+def test_models_with_one_name_twice_need_a_map():
+    model = LinearModel([1.0, 2.0], ["a", "a"])
+    with pytest.raises(ValueError, match="columns 0 and 1 of the model are both called 'a'"):
+        model.export("json")

@@ -4,54 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from export_cases import statistics
+from exported_models import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
-from linrank import ExportWarning, LinearModel, make_ranking
+from linrank import LinearModel
 from linrank.data.missing import Missing
-from linrank.data.scaling import Scaling
 from linrank.export.form import Form, power_of_two, singles, text
-from papers import RankSVM
 
 NAMES = ["bm25", "age", "clicks"]
 
 
-def test_features_without_weight_are_left_out():
+def test_features_that_count_keep_their_order_and_say_what_a_missing_value_adds():
     form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES))
-    assert form.names == ("bm25", "clicks")
-    assert form.columns.tolist() == [0, 2]
-    assert form.weights.tolist() == [0.5, -2.0]
-    assert form.factor == 1.0
-    assert form.warnings == ()
-
-
-def test_a_feature_that_only_counts_when_missing_stays():
-    missing = Missing("indicator", weights=np.array([0.0, 0.25, 0.0]))
-    form = Form.of(LinearModel([0.5, 0.0, 0.0], NAMES, missing=missing))
-    assert form.names == ("bm25", "age")
-    assert form.extra.tolist() == [0.0, 0.25]
-    assert form.contributions.tolist() == [0.0, 0.25]
-    assert form.defaults[0] == 0.0
-    assert np.isnan(form.defaults[1])
-
-
-def test_defaults_say_what_means_and_indicators_add():
+    assert (form.names, form.columns.tolist()) == (("bm25", "clicks"), [0, 2])
+    assert (form.weights.tolist(), form.factor, form.warnings) == ([0.5, -2.0], 1.0, ())
     mean = Missing("mean", values=np.array([2.0, 3.0, 4.0]))
     form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=mean))
-    assert form.fill.tolist() == [2.0, 4.0]
-    assert form.defaults.tolist() == [2.0, 4.0]
-    indicator = Missing("indicator", weights=np.array([1.5, 0.0, 0.0]))
+    assert form.fill.tolist() == form.defaults.tolist() == [2.0, 4.0]
+    indicator = Missing("indicator", weights=np.array([1.5, 0.25, 0.0]))
     form = Form.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=indicator))
-    assert form.defaults.tolist() == [3.0, 0.0]
-    np.testing.assert_array_equal(form.weights * form.defaults, form.contributions)
-
-
-def test_constant_features_are_scaled_away():
-    scaling = Scaling("standard", np.array([2.0, 0.0, 0.5]))
-    form = Form.of(LinearModel(scaling.fold([1.0, 1.0, 1.0]), NAMES, scaling))
-    assert form.names == ("bm25", "clicks")
+    assert form.names == ("bm25", "age", "clicks")  # the second counts when it is missing
+    assert form.contributions.tolist() == [1.5, 0.25, 0.0]
+    np.testing.assert_array_equal(form.defaults, [3.0, np.nan, 0.0])
 
 
 # ---- magnitudes ---------------------------------------------------------------------------------
@@ -113,11 +89,6 @@ def test_no_factor_lets_a_score_of_training_overflow(exponents, reach):
             assert min(exponents) + np.log2(factor) >= -126
 
 
-def test_precision_is_one_of_two():
-    with pytest.raises(ValueError, match="precision must be 'float32' or 'float64', got 'half'"):
-        Form.of(LinearModel([1.0]), precision="half")
-
-
 # ---- numbers ------------------------------------------------------------------------------------
 
 
@@ -128,28 +99,3 @@ def test_numbers_read_back_as_the_same_bits(value):
     assert np.float32(single) == np.float32(value)
     assert len(repr(single).lstrip("-").split("e")[0].replace(".", "").strip("0")) <= 9
     assert float(text(value)) == value
-
-
-# ---- with estimators ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("missing", ["error", "zero", "mean", "indicator"])
-@pytest.mark.parametrize("scale", ["none", "standard", "minmax"])
-def test_the_form_scores_as_the_model(scale, missing):
-    data = make_ranking(n_queries=12, n_features=4, random_state=1)
-    X = data.X.copy()
-    if missing != "error":
-        X[::3, 1] = np.nan
-    ranker = RankSVM(scale=scale, missing=missing).fit(X, data.y, qid=data.qid)
-    form = Form.of(ranker.model_)
-    rows = X[:, form.columns]
-    added = np.where(np.isnan(rows), form.contributions, rows * form.weights)
-    np.testing.assert_allclose(added.sum(axis=1), ranker.predict(X) * form.factor, rtol=1e-12)
-
-
-def test_estimators_export_too_and_warn_where_they_are_called():
-    data = make_ranking(n_queries=5, n_features=3, random_state=0)
-    ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
-    with pytest.warns(ExportWarning, match="no feature names") as caught:
-        assert ranker.export("solr").text == ranker.model_.export("solr").text
-    assert [warning.filename for warning in caught] == [__file__, __file__]

@@ -3,50 +3,53 @@
 import numpy as np
 import pytest
 from databases import DATABASES
+from exported_models import Kind, model_of, random_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from portable_models import KINDS, NAMES, assert_scores, model_of, rows_of
+from rounding import assert_order
 
 from hypothesis_profiles import examples
 from linrank import LinearModel
-from linrank.data.missing import Missing
-from linrank.data.scaling import Scaling
 from linrank.errors import ExportWarning
 from linrank.export.sql import DIALECTS, literal
 
-N_ROWS = 100_000
+KINDS = {kind: model_of(Kind(missing=kind)) for kind in ("error", "zero", "mean", "indicator")}
+NAMES = KINDS["error"].feature_names
 EVERY_DATABASE = pytest.mark.parametrize("database", DATABASES.values(), ids=list(DATABASES))
-DOUBLE = 2.0**-52  # twice the unit: SQLite reads the last digit of a literal with an error
 
 
 @pytest.fixture(scope="module", params=DATABASES)
 def database(request):
     """Rows, and a function that queries a table of them."""
-    X, chosen = rows_of(N_ROWS, len(NAMES)), DATABASES[request.param]
+    X, chosen = random_rows(len(NAMES), with_missing=True), DATABASES[request.param]
     return X, chosen.table(X, NAMES), chosen.dialect
+
+
+def scores_in(ask, model, dialect):
+    """The scores of the rows of the table, NaN for NULL."""
+    expression = model.export("sql", dialect=dialect).text
+    found = ask(f"SELECT {expression} FROM documents ORDER BY docid")
+    return np.array([score for (score,) in found], dtype=np.float64)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_database_orders_rows_as_the_model_does(database, kind):
     X, ask, dialect = database
-    model = model_of(kind)
-    expression = model.export("sql", dialect=dialect).text
-    found = ask(f"SELECT {expression} FROM documents ORDER BY docid")
-    scores = np.array([score for (score,) in found], dtype=np.float64)
+    model = KINDS[kind]
+    scores = scores_in(ask, model, dialect)
     whole = np.ones(len(X), dtype=bool)
     if kind == "error":  # NULL where the model has no score
         whole = ~np.isnan(X[:, model.coef != 0]).any(axis=1)
         assert np.isnan(scores[~whole]).all()
         X = np.where(model.coef == 0, 0.0, X)
-    assert_scores(scores[whole], model, X[whole], DOUBLE)
+    assert_order(model, X[whole], scores[whole], "float64")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranks_within_queries_are_those_of_the_model(database, kind):
     _, ask, dialect = database
-    model, n = model_of(kind), 2_000
-    options = {"table": "documents", "qid": "qid", "docid": "docid", "dialect": dialect}
-    query = model.export("sql", **options).text
+    n, options = 2_000, {"table": "documents", "qid": "qid", "docid": "docid"}
+    query = KINDS[kind].export("sql", dialect=dialect, **options).text
     found = ask(query.replace(" listed\n", f" listed WHERE docid < {n}\n"))
     docid = np.array([row[0] for row in found])
     qid, score, rank = (np.array([row[j] for row in found]) for j in (1, -2, -1))
@@ -60,22 +63,17 @@ def test_ranks_within_queries_are_those_of_the_model(database, kind):
     assert sorted(docid) == list(range(n))
 
 
-def test_without_a_query_scaling_within_queries_is_warned_about():
-    with pytest.warns(ExportWarning, match="scale='query'"):
-        model_of(scaling=Scaling("query")).export("sql", table="documents", qid="qid")
-
-
 @EVERY_DATABASE
 def test_as_many_features_as_a_table_has_columns(database):
-    names = [f"f{j}" for j in range(database.n_columns)]
-    model, X = model_of("mean", names), rows_of(20, len(names))
-    ask = database.table(X, names)
-    expression = model.export("sql", dialect=database.dialect).text
-    found = ask(f"SELECT {expression} FROM documents ORDER BY docid")
-    assert_scores(np.array(found)[:, 0], model, X, DOUBLE)
+    rng = np.random.default_rng(0)
+    names, X = (
+        [f"f{j}" for j in range(database.n_columns)],
+        rng.normal(size=(20, database.n_columns)),
+    )
+    model, ask = LinearModel(rng.normal(size=len(names)), names), database.table(X, names)
+    assert_order(model, X, scores_in(ask, model, database.dialect), "float64")
     ranked = ask(model.export("sql", table="documents", dialect=database.dialect).text)
-    scores = {row[0]: row[-2] for row in ranked}
-    assert_scores(np.array([scores[i] for i in range(20)]), model, X, DOUBLE)
+    assert_order(model, X, [row[-2] for row in sorted(ranked)], "float64")
 
 
 @EVERY_DATABASE
@@ -124,10 +122,9 @@ def assert_named(database, names):
     X = np.arange(1.0, 1 + 2 * len(names)).reshape(2, -1)
     ask = database.table(X, names)
     query = model.export("sql", table="documents", qid="qid", dialect=database.dialect).text
-    assert_scores(np.array([row[-2] for row in sorted(ask(query))]), model, X, DOUBLE)
-    expression = model.export("sql", dialect=database.dialect).text
-    found = ask(f"SELECT {expression} FROM documents ORDER BY docid")
-    assert_scores(np.array(found)[:, 0], model, X, DOUBLE)
+    ranked = [row[-2] for row in sorted(ask(query))]
+    for scores in (ranked, scores_in(ask, model, database.dialect)):
+        np.testing.assert_allclose(scores, model.predict(X), rtol=1e-14)
 
 
 @EVERY_DATABASE
@@ -149,9 +146,7 @@ def test_weights_near_the_ends_of_all_floats(database, scale):
     """The exported weights are those of the model times a power of two, so that none overflows."""
     model = LinearModel([scale, -3.0 * scale, 1e-3 * scale], ["a", "b", "c"])
     X = np.array([[1e50, 1.0, 1e-50], [1.0, 0.0, 7.0], [-1e-50, 1e50, 2.0]])
-    expression = model.export("sql", dialect=database.dialect).text
-    found = database.table(X, ["a", "b", "c"])(f"SELECT {expression} FROM documents ORDER BY docid")
-    scores = np.array(found)[:, 0]
+    scores = scores_in(database.table(X, ["a", "b", "c"]), model, database.dialect)
     factor = scores[1] / model.predict(X)[1]
     np.testing.assert_allclose(scores, factor * model.predict(X), rtol=1e-14)
 
@@ -236,12 +231,9 @@ def test_options_that_make_no_sense(options, said):
     with pytest.raises(ValueError, match=said):
         LinearModel([1.0], ["BM_score"]).export("sql", **options)
 
-
-@pytest.mark.parametrize("option", ["table", "qid", "docid"])
-def test_an_option_that_is_no_name(option):
-    options = {"table": "t"} | {option: True}
-    with pytest.raises(TypeError, match=f"{option} must be a name, got True"):
-        LinearModel([1.0], ["a"]).export("sql", **options)
+    for option in ("table", "qid", "docid"):
+        with pytest.raises(TypeError, match=f"{option} must be a name, got True"):
+            LinearModel([1.0], ["a"]).export("sql", **{"table": "t", option: True})
 
 
 def test_a_schema_is_quoted_apart_from_its_table():
@@ -250,7 +242,5 @@ def test_a_schema_is_quoted_apart_from_its_table():
 
 
 def test_the_instructions_say_what_null_does():
-    model = LinearModel([1.0], ["a"])
-    assert "refuses missing values" in model.export("sql").instructions
-    filled = LinearModel([1.0], ["a"], missing=Missing("zero"))
-    assert "filled in" in filled.export("sql").instructions
+    assert "refuses missing values" in KINDS["error"].export("sql").instructions
+    assert "filled in" in KINDS["zero"].export("sql").instructions

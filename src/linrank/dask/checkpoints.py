@@ -45,7 +45,7 @@ def _train(method: Method, task: Task) -> Trained:
     parameters.callback = keeper.callback(parameters.callback)
     start = task.start if keeper.w0 is None else keeper.w0
     place.n_before = keeper.n_before
-    with keeper.advising(), place.reached() as data:
+    with keeper.advising(), place.open_data() as data:
         return method.train(replace(task, data=data, parameters=parameters, start=start))
 
 

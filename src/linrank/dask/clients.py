@@ -62,7 +62,7 @@ class Watch:
         self.call(self._look)
         self._first = self._seen
 
-    def joined(self) -> frozenset[str]:
+    def new_workers(self) -> frozenset[str]:
         """Workers that have come since this watch began; they are looked for once a second."""
         if time.monotonic() - self._looked >= _LOOK:
             self.call(self._look)
@@ -74,9 +74,9 @@ class Watch:
             self.call(lambda: self.client.gather(list(futures), asynchronous=True), workers)
         )
 
-    def finished(self, futures: Sequence[Any]) -> None:
+    def wait(self, futures: Sequence[Any]) -> None:
         """Wait until each future is in memory, has failed or is cancelled."""
-        self.call(lambda: _settled(futures))
+        self.call(lambda: _wait_settled(futures))
 
     def call(self, start: Callable[[], Awaitable[Any]], workers: Iterable[str] = ()) -> Any:
         """What a request to the scheduler answers; ``start`` is called on the client's loop.
@@ -174,7 +174,7 @@ async def drop_connections(lost: Iterable[str], dask_worker: Any = None) -> None
         dask_worker.rpc.remove(address)
 
 
-async def _settled(futures: Sequence[Any]) -> None:
+async def _wait_settled(futures: Sequence[Any]) -> None:
     # distributed.wait asks the default client, which need not be that of the futures.
     pause = 0.002
     while any(future.status in ("pending", "lost") for future in futures):
@@ -207,7 +207,7 @@ def release(futures: Iterable[Future]) -> None:
 
 
 @contextmanager
-def released_on_error(futures: Sequence[Future]) -> Iterator[None]:
+def release_on_error(futures: Sequence[Future]) -> Iterator[None]:
     """Release futures where an error or Ctrl-C ends the block.
 
     A failed future holds its exception, whose traceback holds the frames of all that waited for it,
@@ -236,7 +236,7 @@ def results_of(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) 
     """
     try:
         for _ in range(_ATTEMPTS):
-            watch.finished(futures)
+            watch.wait(futures)
             check_made(watch, futures, numbers)
             with suppress(Interrupted):
                 return watch.results(futures)
@@ -285,7 +285,20 @@ def killers(error: Exception) -> str:
     )
 
 
-def delayed(task: Callable[..., Any], number: int, *args: Any) -> Any:
+def map_tasks(
+    client: Client, name: str, work: Callable[..., Any], *lists: Sequence[Any], **common: Any
+) -> list[Future]:
+    """Futures of ``work``, called for each place of the lists, under keys that no other has.
+
+    Dask takes tasks of one ``name`` to last alike.
+    """
+    unique = f"linrank-{name}-{uuid.uuid4().hex}"
+    keys = [f"{unique}-{i}" for i in range(len(lists[0]))]
+    futures: list[Future] = client.map(work, *map(list, lists), key=keys, **common)
+    return futures
+
+
+def delay_task(task: Callable[..., Any], number: int, *args: Any) -> Any:
     """Return ``task(number, *args)`` on a partition, delayed, under a key that no other has."""
     key = f"linrank-{task.__name__.lstrip('_')}-{uuid.uuid4().hex}-{number}"
     return dask.delayed(task, pure=False)(number, *args, dask_key_name=key)

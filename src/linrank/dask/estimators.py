@@ -86,10 +86,6 @@ class ClusterRanker(LinearRanker):
             return super().decision_function(X, qid=qid)
         return predict(self.model_, X, qid=qid)
 
-    def predict(self, X: Any, qid: Any = None) -> Any:
-        """The same scores as :meth:`decision_function`."""
-        return self.decision_function(X, qid=qid)
-
     def rank(self, X: Any, qid: Any = None, k: int | None = None) -> Any:
         """Rank of each row within its query, from 1, of rows in memory.
 
@@ -402,10 +398,7 @@ class RankSVMCV(ClusterRanker, _Searching, search.RankSVMCV):
         as_Cs(self.Cs)
         parse_scoring(self.scoring)
         self._check(query_weight)
-        with (
-            self._place(X, y, qid, sample_weight, keep=True) as place,
-            place.reached() as data,
-        ):
+        with self._place(X, y, qid, sample_weight, keep=True) as place, place.open_data() as data:
             folds = folds_of(self.cv, data, np.empty((data.n_rows, 0)))
             self._search(data, place.columns, folds, query_weight)
         return self
@@ -462,7 +455,7 @@ def ranksvm_path(
     how: dict[str, Any] = {"on_split": on_split, "patience": patience, "n_jobs": n_jobs}
     with (
         partitions_of(X, y, qid, sample_weight, client, gathers=True, keep=True, **how) as place,
-        place.reached() as data,
+        place.open_data() as data,
     ):
         parameters = RankSVMPath(Cs=Cs, n_jobs=n_jobs, **options)
         return certified_path(Task(data, parameters, query_weight=query_weight), callback)

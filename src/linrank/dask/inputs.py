@@ -20,7 +20,7 @@ from dask.delayed import Delayed
 from distributed import Future
 from numpy.typing import NDArray
 
-from linrank.dask.clients import delayed
+from linrank.dask.clients import delay_task
 from linrank.data.dataset import Dataset
 from linrank.data.frames import (
     all_column_names,
@@ -266,7 +266,7 @@ def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Data
             return X
         if isinstance(X, tuple):
             _refuse_twice(f"a tuple {_FORMS}", y, qid, weight)
-            X, y, qid, weight = _unpacked(X)
+            X, y, qid, weight = _unpack_block(X)
         X, (y, qid, weight) = _without_columns(_matrix(X), (y, qid, weight))
         if _n_rows(X) == 0:
             return _empty(X, y, qid, weight)
@@ -295,7 +295,7 @@ def rows_and_ids(block: Any, qid: Any) -> tuple[Any, Any]:
     if isinstance(block, Dataset):
         return block, None
     if isinstance(block, tuple):
-        block, _, qid, _ = _unpacked(block)
+        block, _, qid, _ = _unpack_block(block)
     X, (qid,) = _without_columns(_matrix(block), (qid,))
     return X, qid
 
@@ -307,7 +307,7 @@ def _refuse_twice(what: str, *others: Any) -> None:
         )
 
 
-def _unpacked(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+def _unpack_block(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
     """Return the parts of a block, None for those that it lacks."""
     if not 2 <= len(block) <= 4:
         raise ValueError(f"the block is a tuple of {len(block)} elements; give {_FORMS}")
@@ -370,7 +370,7 @@ def chunks_of(store: Store) -> list[Any]:
     # As bytes, opened inside the task: Dask unpickles arguments on the scheduler too, which need
     # not see the folder, and says nothing of the error where that fails.
     frozen = pickle.dumps(store)
-    return [delayed(_read_chunk, number, frozen) for number in range(store.n_chunks)]
+    return [delay_task(_read_chunk, number, frozen) for number in range(store.n_chunks)]
 
 
 def _read_chunk(number: int, frozen: bytes) -> Dataset:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,19 +14,14 @@ from numpy.typing import NDArray
 from linrank.dask.clients import (
     Watch,
     client_of,
-    delayed,
+    delay_task,
+    map_tasks,
     release,
-    released_on_error,
+    release_on_error,
     results_of,
 )
 from linrank.dask.inputs import blocks_of, chunks_of, dataset_of_block, store_of
-from linrank.dask.repair import (
-    Repair,
-    assign,
-    move,
-    refuse_split,
-    split_queries,
-)
+from linrank.dask.repair import Repair, assign, move, refuse_split, split_queries
 from linrank.dask.rounds import DaskChunks, make_chunk
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
@@ -148,15 +142,9 @@ class Partitions(Parts):
             raise RuntimeError("the partitions were released when a training opened them last")
         keep, futures = self.keep or not is_last, list(self.futures)
         if recipe is not None:
-            name = f"linrank-chunk-{uuid.uuid4().hex}"
-            futures = self.watch.client.map(
-                make_chunk,
-                futures,
-                [None] * len(futures) if self.kept is None else list(self.kept),
-                recipe=recipe,
-                is_shared=keep,
-                key=[f"{name}-{i}" for i in range(len(futures))],
-            )
+            kept = [None] * len(futures) if self.kept is None else list(self.kept)
+            common = {"recipe": recipe, "is_shared": keep}
+            futures = map_tasks(self.watch.client, "chunk", make_chunk, futures, kept, **common)
         numbers = [summary.number for summary in self.summaries]
         chunks = DaskChunks(self.watch, futures, numbers, is_shared=recipe is None)
         if not keep:
@@ -170,7 +158,7 @@ class Partitions(Parts):
             chunks.release()
 
     @contextmanager
-    def reached(self) -> Iterator[Parts]:
+    def open_data(self) -> Iterator[Parts]:
         """The parts, or all rows by gathered scores where queries lie in several of them."""
         if not self.is_split:
             yield self
@@ -232,16 +220,16 @@ def partitions_of(
         lazy = chunks_of(store)
     else:
         blocks = blocks_of(X, y, qid, sample_weight)[1]
-        lazy = [delayed(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
-    found = assembled(watch, lazy, on_split, store)
-    with released_on_error(found.futures):
+        lazy = [delay_task(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
+    found = assemble(watch, lazy, on_split, store)
+    with release_on_error(found.futures):
         _check_learnable(found)
     found.checkpoint, found.resume, found.keep = checkpoint, resume, keep
     found.n_threads = resolve(n_jobs)
     return found
 
 
-def assembled(
+def assemble(
     watch: Watch, lazy: Sequence[Any], on_split: str, store: Store | None = None
 ) -> Partitions:
     """Return what delayed tasks make as partitions of one dataset, their queries whole.
@@ -258,7 +246,7 @@ def assembled(
         What they read.
     """
     futures: list[Future] = watch.client.compute(list(lazy))
-    with released_on_error(futures):
+    with release_on_error(futures):
         every = _summaries(watch, futures, range(len(futures)))
         held = [p for p, summary in enumerate(every) if summary.n_rows > 0]
         if not held:
@@ -268,32 +256,30 @@ def assembled(
         if summaries[0].ids is None:
             numbers = [np.zeros(1, np.int64) for _ in summaries]
             return Partitions(watch, futures, summaries, None, numbers, store=store)
-        ids, numbers = numbered([s.ids for s in summaries])
+        ids, numbers = number_queries([s.ids for s in summaries])
         repair = None
         if len(split := split_queries(numbers)):
             if on_split == "error":
                 refuse_split(ids, numbers, split, held)
             if on_split == "repair":
-                futures, summaries, repair = _repaired(watch, futures, summaries, numbers)
-                numbers = numbered([ids, *(s.ids for s in summaries)])[1][1:]
+                futures, summaries, repair = _repair(watch, futures, summaries, numbers)
+                numbers = number_queries([ids, *(s.ids for s in summaries)])[1][1:]
         return Partitions(watch, futures, summaries, ids, numbers, repair, store)
 
 
 def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Summary]:
-    name = f"linrank-summary-{uuid.uuid4().hex}"
-    keys = [f"{name}-{number}" for number in numbers]
-    lazy = watch.client.map(summary_of, list(numbers), list(futures), key=keys)
-    return results_of(watch, lazy, numbers)
+    found = map_tasks(watch.client, "summary", summary_of, numbers, futures)
+    return results_of(watch, found, numbers)
 
 
-def _repaired(
+def _repair(
     watch: Watch, futures: Sequence[Future], summaries: Sequence[Summary], numbers: Sequence[Array]
 ) -> tuple[list[Future], list[Summary], Repair]:
     """The same rows, moved so that no query is split, and what that took."""
     whole, repair = move(watch.client, futures, assign(numbers, [s.lengths for s in summaries]))
     changed = [p for p, future in enumerate(whole) if future is not futures[p]]
     there = [summaries[p].number for p in changed]
-    with released_on_error(whole):
+    with release_on_error(whole):
         fresh = _summaries(watch, [whole[p] for p in changed], there)
     now = dict(enumerate(summaries)) | dict(zip(changed, fresh, strict=True))
     held = [p for p, summary in now.items() if summary.n_rows > 0]
@@ -354,10 +340,6 @@ class Summary:
     high: float
     weight: float | None
 
-    @property
-    def n_queries(self) -> int:
-        return len(self.lengths)
-
 
 def summary_of(number: int, data: Dataset) -> Summary:
     """Return the summary of partition `number`; it runs where the data are."""
@@ -415,7 +397,7 @@ def _check_names(first: Summary, other: Summary, both: str) -> None:
     )
 
 
-def numbered(parts: Sequence[Any]) -> tuple[Array, list[Array]]:
+def number_queries(parts: Sequence[Any]) -> tuple[Array, list[Array]]:
     """The queries of partitions by first appearance, given the distinct ids of each.
 
     Returns the id of each query and, for every partition, the numbers of its queries in their
@@ -423,7 +405,7 @@ def numbered(parts: Sequence[Any]) -> tuple[Array, list[Array]]:
 
     Examples
     --------
-    >>> numbered([np.array([7, 3]), np.array([3, 9])])[1]
+    >>> number_queries([np.array([7, 3]), np.array([3, 9])])[1]
     [array([0, 1]), array([1, 2])]
     """
     every = join_ids(parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from distributed import Client, Future
 from numpy.typing import NDArray
 
+from linrank.dask.clients import map_tasks
 from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
 
@@ -44,7 +44,7 @@ class Moves:
         """The shares of other partitions than the target."""
         return {route: share for route, share in self.shares.items() if route[0] != route[1]}
 
-    def left(self) -> dict[int, Array]:
+    def departures(self) -> dict[int, Array]:
         """For each source, all queries that leave it, as positions among its queries."""
         gone: dict[int, list[Array]] = {}
         for (source, _), positions in self.leaving.items():
@@ -175,31 +175,27 @@ def move(client: Client, futures: Sequence[Future], moves: Moves) -> tuple[list[
     moves : Moves
         What goes where.
     """
-    token = uuid.uuid4().hex
-    pieces = {
-        (s, t): client.submit(rows_of, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
-        for (s, t), a in moves.leaving.items()
-    }
-    gone, none = moves.left(), np.empty(0, np.int64)
+    routes, gone, none = moves.leaving, moves.departures(), np.empty(0, np.int64)
+    sources = [futures[s] for s, _ in routes]
+    moved = map_tasks(client, "moved", rows_of, sources, [*routes.values()])
+    pieces = dict(zip(routes, moved, strict=True))
+    changed = sorted({p for route in routes for p in route})
+    came = [sorted(route for route in routes if route[1] == p) for p in changed]
+    rejoined = map_tasks(
+        *(client, "whole", _rejoin),
+        [[pieces[s, t] for s, t in own if s < t] for own in came],
+        [futures[p] for p in changed],
+        [gone.get(p, none) for p in changed],
+        [[pieces[s, t] for s, t in own if s > t] for own in came],
+    )
     whole = list(futures)
-    changed = {p for route in pieces for p in route}
-    for p in sorted(changed):
-        came = sorted(s for s, t in pieces if t == p)
-        whole[p] = client.submit(
-            _rejoined,
-            [pieces[s, p] for s in came if s < p],
-            futures[p],
-            gone.get(p, none),
-            [pieces[s, p] for s in came if s > p],
-            key=f"linrank-whole-{token}-{p}",
-        )
-    repair = Repair(len(moves.owner), moves.n_rows, len(changed))
-    if repair.n_queries:
-        _log.info(
-            "%d queries were split over partitions: %d rows moved between %d of %d partitions",
-            *(repair.n_queries, repair.n_rows, repair.n_partitions, len(futures)),
-        )
-    return whole, repair
+    for p, future in zip(changed, rejoined, strict=True):
+        whole[p] = future
+    _log.info(
+        "%d queries were split over partitions: %d rows moved between %d of %d partitions",
+        *(len(moves.owner), moves.n_rows, len(changed), len(futures)),
+    )
+    return whole, Repair(len(moves.owner), moves.n_rows, len(changed))
 
 
 def rows_of(data: Dataset, which: Array) -> Dataset:
@@ -208,7 +204,7 @@ def rows_of(data: Dataset, which: Array) -> Dataset:
     return rows
 
 
-def _rejoined(before: list[Dataset], own: Dataset, gone: Array, after: list[Dataset]) -> Dataset:
+def _rejoin(before: list[Dataset], own: Dataset, gone: Array, after: list[Dataset]) -> Dataset:
     """A partition less the queries that left it, between what came from those around it."""
     kept = [own]
     if len(gone):

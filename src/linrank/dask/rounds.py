@@ -21,7 +21,6 @@ import copy
 import itertools
 import logging
 import signal
-import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -30,7 +29,7 @@ import numpy as np
 from dask.sizeof import sizeof
 from distributed import KilledWorker, get_worker
 
-from linrank.dask.clients import Interrupted, Watch, check_made, killers, release
+from linrank.dask.clients import Interrupted, Watch, check_made, killers, map_tasks, release
 from linrank.data.dataset import Dataset
 from linrank.errors import ClusterError
 from linrank.parts.parts import GROUP, Task, joined, pieces, tree_sum
@@ -76,8 +75,6 @@ class DaskChunks:
         self.numbers = list(range(len(chunks))) if numbers is None else list(numbers)
         self.n_rounds = 0  # that were asked for
         self.n_repeated = 0  # that a lost worker made necessary beyond those
-        self._name = uuid.uuid4().hex
-        self._numbers = itertools.count()  # of submissions: no key is used twice
         self._placement: Placement | None = None
         self._joined: frozenset[str] = frozenset()  # workers that have got their share of them
         self._open: list[Any] = []  # futures of the round that is under way
@@ -95,9 +92,9 @@ class DaskChunks:
         size = self._sizes.get(kind)
         # A small result costs the client less than the task that would add it elsewhere.
         if size is None or (size > _INLINE and size * self.n_chunks > _AT_CLIENT):
-            found = self._repeated(lambda: self._added_there(task, args))
+            found = self._run_round(lambda: self._add_there(task, args))
         else:
-            found = self._repeated(lambda: self._added_here(task, args))
+            found = self._run_round(lambda: self._add_here(task, args))
         self._sizes[kind] = _n_bytes(found)
         return found
 
@@ -111,7 +108,7 @@ class DaskChunks:
         own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
         if len(own) != self.n_chunks:
             raise ValueError(f"{len(own)} arguments for {self.n_chunks} chunks")
-        found: list[Any] = self._repeated(lambda: self._listed(task, args, own))
+        found: list[Any] = self._run_round(lambda: self._list_results(task, args, own))
         return found
 
     def release(self) -> None:
@@ -129,7 +126,7 @@ class DaskChunks:
 
     # ---- rounds ----------------------------------------------------------------------------------
 
-    def _repeated(self, attempt: Callable[[], Any]) -> Any:
+    def _run_round(self, attempt: Callable[[], Any]) -> Any:
         """What a round gives, repeated where it loses a worker."""
         self.n_rounds += 1
         for _ in range(_ATTEMPTS):
@@ -162,26 +159,26 @@ class DaskChunks:
             "workers: most often their memory is too small"
         )
 
-    def _added_here(self, task: Task, args: Sequence[Any]) -> Any:
+    def _add_here(self, task: Task, args: Sequence[Any]) -> Any:
         own: list[tuple[Any, ...]] = [()] * self.n_chunks
-        replies = self._round(task, args, self._placed(), own, adds=True)
+        replies = self._round(task, args, self._place_chunks(), own, adds=True)
         return joined(piece for _, reply in replies for piece in reply)
 
-    def _added_there(self, task: Task, args: Sequence[Any]) -> Any:
+    def _add_there(self, task: Task, args: Sequence[Any]) -> Any:
         """The sum where parts are added on the cluster, in aligned groups, and then the groups."""
-        placement = self._placed()
+        placement = self._place_chunks()
         share = max(map(len, placement.values()))
-        sent = self._sent(args)
-        parts = self._submit(one, task, self.chunks, args=sent, n_neighbors=share)
+        sent = self._send(args)
+        parts = self._submit(run_one, task, self.chunks, args=sent, n_neighbors=share)
         while len(parts) > 1:
             groups = [parts[k : k + GROUP] for k in range(0, len(parts), GROUP)]
             parts = self._submit(add_group, task, groups)
         return self.watch.results(parts, list(placement))[0]
 
-    def _listed(
+    def _list_results(
         self, task: Task, args: Sequence[Any], own: Sequence[tuple[Any, ...] | None]
     ) -> list[Any]:
-        placement = self._placed()
+        placement = self._place_chunks()
         asked = {a: [i for i in held if own[i] is not None] for a, held in placement.items()}
         asked = {address: held for address, held in asked.items() if held}
         results: list[Any] = [None] * self.n_chunks
@@ -195,14 +192,14 @@ class DaskChunks:
     def _round(
         self, task: Task, args: Any, placement: Placement, own: Sequence[Any], adds: bool = False
     ) -> list[tuple[list[int], Any]]:
-        """For each worker the chunks that `here` worked on, and what it returned.
+        """For each worker the chunks that `run_here` worked on, and what it returned.
 
         If a task ran elsewhere than planned, placement is asked anew the next time.
         """
         groups = list(placement.values())
         held = [[self.chunks[i] for i in group] for group in groups]
-        mine = [self._delivered([own[i] for i in group], a) for a, group in placement.items()]
-        futures = self._submit(here, task, held, groups, mine, args=self._sent(args), adds=adds)
+        mine = [self._deliver([own[i] for i in group], a) for a, group in placement.items()]
+        futures = self._submit(run_here, task, held, groups, mine, args=self._send(args), adds=adds)
         replies = self.watch.results(futures, list(placement))
         if [address for address, _ in replies] != list(placement):
             self._placement = None
@@ -213,9 +210,7 @@ class DaskChunks:
     ) -> list[Any]:
         """Futures of ``work``, called once for each place of the lists, in one message."""
         self.watch.check_scheduler()
-        name = f"linrank-{_name_of(task)}-{self._name}-{next(self._numbers)}"
-        keys = [f"{name}-{i}" for i in range(len(lists[0]))]
-        futures: list[Any] = self.client.map(work, *lists, task=task, key=keys, **common)
+        futures = map_tasks(self.client, _name_of(task), work, *lists, task=task, **common)
         self._open += futures
         release(self._spent)
         self._spent.clear()
@@ -223,26 +218,26 @@ class DaskChunks:
 
     # ---- where things are ------------------------------------------------------------------------
 
-    def _placed(self) -> Placement:
+    def _place_chunks(self) -> Placement:
         """Which worker holds which chunks, all of them being in memory."""
-        joined = self.watch.joined()
+        joined = self.watch.new_workers()
         if self._placement is None or joined != self._joined:
-            self._placement = self._found()
+            self._placement = self._find_chunks()
             moves = _relief(self._placement, joined)
             if moves:
                 self._move(moves)
-                self._placement = self._found()
+                self._placement = self._find_chunks()
             self._joined = joined
         return self._placement
 
-    def _found(self) -> Placement:
+    def _find_chunks(self) -> Placement:
         for _ in range(_ATTEMPTS):
-            self.watch.finished(self.chunks)
+            self.watch.wait(self.chunks)
             check_made(self.watch, self.chunks, self.numbers)
             found = self.watch.call(lambda: self.client.who_has(self.chunks))
             holders = [found.get(chunk.key, ()) for chunk in self.chunks]
             if all(holders):
-                return _shared_out(holders)
+                return _share_out(holders)
         raise ClusterError("chunks were lost as soon as they were computed; look at the workers")
 
     def _move(self, moves: Placement) -> None:
@@ -253,18 +248,13 @@ class DaskChunks:
             moving = {a: i for a, i in zip(moves, step, strict=True) if i is not None}
             for address, i in moving.items():
                 old = self.chunks[i]
-                self.chunks[i] = self.client.submit(
-                    moved_chunk,
-                    old,
-                    key=f"linrank-moved-{self._name}-{next(self._numbers)}-{i}",
-                    workers=[address],
-                    allow_other_workers=True,
-                )
+                where = {"workers": [address], "allow_other_workers": True}
+                (self.chunks[i],) = map_tasks(self.client, "moved", copy_chunk, [old], **where)
                 if old not in self._shared:
                     old.release()  # if the new one is lost Dask makes it again from the beginning
-            self.watch.finished([self.chunks[i] for i in moving.values()])
+            self.watch.wait([self.chunks[i] for i in moving.values()])
 
-    def _sent(self, args: Sequence[Any]) -> list[Any]:
+    def _send(self, args: Sequence[Any]) -> list[Any]:
         """The arguments as tasks take them: large ones once on a worker, the others fetch them.
 
         What the round before had as well, as ``w`` is that of many products, is there already.
@@ -277,7 +267,7 @@ class DaskChunks:
                 continue
             known = [pair for pair in before if _is_same(pair[0], value)]
             if not known:  # a copy: solvers may write into theirs
-                known = [(copy.copy(value), self._scattered(value))]
+                known = [(copy.copy(value), self._scatter(value))]
                 self._open.remove(known[0][1])
             self._last.append(known[0])
             sent.append(known[0][1])
@@ -285,14 +275,14 @@ class DaskChunks:
         self._spent += [future for _, future in before if future not in kept]
         return sent
 
-    def _delivered(self, own: Sequence[Any], address: str) -> list[Any]:
+    def _deliver(self, own: Sequence[Any], address: str) -> list[Any]:
         """Arguments of single chunks: large ones on the worker that will need them."""
         return [
-            tuple(self._scattered(a, [address]) if _n_bytes(a) > _INLINE else a for a in mine)
+            tuple(self._scatter(a, [address]) if _n_bytes(a) > _INLINE else a for a in mine)
             for mine in own
         ]
 
-    def _scattered(self, value: Any, workers: Sequence[str] | None = None) -> Any:
+    def _scatter(self, value: Any, workers: Sequence[str] | None = None) -> Any:
         # hash=False: two vectors of the same bits must not share a key that one round releases.
         try:
             future = self.watch.call(
@@ -305,7 +295,7 @@ class DaskChunks:
         return future
 
 
-def _shared_out(holders: Sequence[Sequence[str]]) -> Placement:
+def _share_out(holders: Sequence[Sequence[str]]) -> Placement:
     """Each chunk to one of those that hold it, the one with the fewest so far."""
     placement: Placement = {}
     for i, found in enumerate(holders):
@@ -376,14 +366,14 @@ def make_chunk(data: Dataset, kept: Any, recipe: Recipe, is_shared: bool) -> Chu
     return SharedChunk(chunk.rows, chunk.terms, chunk.sizes)
 
 
-def moved_chunk(chunk: Any) -> Any:
+def copy_chunk(chunk: Any) -> Any:
     """The chunk, where this runs; its rows are a copy, which counts."""
     if isinstance(chunk, SharedChunk):
         return Chunk(chunk.rows, chunk.terms, chunk.sizes)
     return chunk
 
 
-def here(
+def run_here(
     chunks: Sequence[Any], indices: Any, own: Sequence[Any], task: Task, args: Any, adds: bool
 ) -> tuple[str, list[Any]]:
     """Where this ran, and ``task(chunk, *own, *args)`` of each chunk, or sums over runs of them."""
@@ -392,7 +382,7 @@ def here(
     return str(get_worker().address), told
 
 
-def one(chunk: Any, task: Task, args: Sequence[Any], n_neighbors: int) -> Any:
+def run_one(chunk: Any, task: Task, args: Sequence[Any], n_neighbors: int) -> Any:
     """``task(chunk, *args)``, with a share of the threads: that of one of ``n_neighbors``."""
     return task(chunk, *args, n_threads=max(1, _threads() // n_neighbors))
 

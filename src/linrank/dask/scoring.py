@@ -17,7 +17,7 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
-from linrank.dask.clients import Watch, client_of, delayed, results_of
+from linrank.dask.clients import Watch, client_of, delay_task, results_of
 from linrank.dask.inputs import (
     Cut,
     blocks_of,
@@ -29,7 +29,7 @@ from linrank.dask.inputs import (
     store_of,
     vector_blocks,
 )
-from linrank.dask.partitions import assembled, numbered
+from linrank.dask.partitions import assemble, number_queries
 from linrank.dask.repair import assign, join_datasets, rows_of
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_labels, column_names
@@ -47,6 +47,7 @@ from linrank.metrics.evaluate import (
 )
 from linrank.metrics.evaluation import Counts, Evaluation
 from linrank.metrics.measures import ERR, Measure, Metric
+from linrank.models.linear import queries_of
 
 Array = NDArray[Any]
 
@@ -82,7 +83,7 @@ def predict(model: Any, X: Any, qid: Any = None) -> Any:
     if store is None and model.scaling.needs_queries:
         lazy = _query_scores(shared, blocks)
     else:
-        lazy = [delayed(_scores, k, shared, *block) for k, block in enumerate(blocks)]
+        lazy = [delay_task(_scores, k, shared, *block) for k, block in enumerate(blocks)]
     parts = [
         dask.array.from_delayed(one, (n,), np.float64)
         for one, n in zip(lazy, cut.chunks, strict=True)
@@ -112,18 +113,18 @@ def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
     """
     # Rows are not needed to see ids that come beside them.
     seen = [(X if qid is None or isinstance(qid, str) else None, qid) for X, qid in blocks]
-    counts = dask.compute(*(delayed(_counted, k, *pair) for k, pair in enumerate(seen)))
+    counts = dask.compute(*(delay_task(_count_rows, k, *pair) for k, pair in enumerate(seen)))
     held = [k for k, (ids, _) in enumerate(counts) if len(ids)]
-    rows = {k: delayed(_grouped, k, *blocks[k]) for k in held}
+    rows = {k: delay_task(_group_rows, k, *blocks[k]) for k in held}
     pieces: dict[int, dict[int, Array]] = {}  # where queries meet -> who holds some -> which ones
     if held:
-        numbers = numbered([counts[k][0] for k in held])[1]
+        numbers = number_queries([counts[k][0] for k in held])[1]
         moves = assign(numbers, [counts[k][1] for k in held])
         for (p, t), which in moves.shares.items():
             pieces.setdefault(held[t], {})[held[p]] = which
     part = dask.delayed(rows_of, pure=False)
     joint = {
-        t: delayed(_joint, t, model, [part(rows[k], at) for k, at in share.items()])
+        t: delay_task(_score_joint, t, model, [part(rows[k], at) for k, at in share.items()])
         for t, share in pieces.items()
     }
     scores: list[Any] = [dask.delayed(np.empty, pure=False)(0) for _ in blocks]
@@ -131,30 +132,21 @@ def _query_scores(model: Any, blocks: Sequence[tuple[Any, Any]]) -> list[Any]:
         mine = [
             (share[k], list(share).index(k), joint[t]) for t, share in pieces.items() if k in share
         ]
-        scores[k] = delayed(_patched, k, model, rows[k], mine)
+        scores[k] = delay_task(_patch_scores, k, model, rows[k], mine)
     return scores
 
 
-def _counted(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
+def _count_rows(number: int, block: Any, qid: Any) -> tuple[Array, Array]:
     """The ids of a block, each once, and their rows."""
     with in_partition(number):
         if block is not None:
             block, qid = rows_and_ids(block, qid)
-        if isinstance(block, Dataset):
-            queries = block.queries
-        elif qid is None:
-            raise ValueError(
-                "this model scales every feature within its query (scale='query'), so scoring "
-                "needs qid: one query id per row"
-            )
-        else:
-            queries = Queries.of(np.zeros(len(qid)), as_ids(qid, len(qid)), n_jobs=1)
-        if queries.ids is None:
-            return np.zeros(1, np.int64), np.diff(queries.offsets)
-        return queries.ids, np.diff(queries.offsets)
+        queries = queries_of(block, 0 if qid is None else len(qid), qid)
+        ids = np.zeros(1, np.int64) if queries.ids is None else queries.ids
+        return ids, np.diff(queries.offsets)
 
 
-def _grouped(number: int, block: Any, qid: Any) -> Dataset:
+def _group_rows(number: int, block: Any, qid: Any) -> Dataset:
     """The rows of a block with their queries; nobody asks for the labels."""
     with in_partition(number):
         X, qid = rows_and_ids(block, qid)
@@ -165,13 +157,15 @@ def _grouped(number: int, block: Any, qid: Any) -> Dataset:
         return Dataset(rows, np.zeros(rows.shape[0]), ids, None, column_names(X))
 
 
-def _joint(number: int, model: Any, pieces: list[Dataset]) -> list[Array]:
+def _score_joint(number: int, model: Any, pieces: list[Dataset]) -> list[Array]:
     """Scores of the queries that meet here, for each of those who hold some of their rows."""
     scores = model.predict(join_datasets(pieces), n_jobs=1)
     return np.split(scores, np.cumsum([piece.n_rows for piece in pieces])[:-1])
 
 
-def _patched(number: int, model: Any, data: Dataset, shares: list[tuple[Array, int, Any]]) -> Array:
+def _patch_scores(
+    number: int, model: Any, data: Dataset, shares: list[tuple[Array, int, Any]]
+) -> Array:
     """Scores of a partition, those of split queries replaced by what came out where they met."""
     with in_partition(number):
         scores: Array = model.predict(data, n_jobs=1)
@@ -217,10 +211,10 @@ def evaluate(
     watch = Watch(client_of(client), patience)
     vectors = [vector_blocks(v, n, cut) for v, n in ((y, "y"), (scores, "scores"), (qid, "qid"))]
     lazy = [
-        delayed(_judged, number, *block, measures, chosen)
+        delay_task(_label_block, number, *block, measures, chosen)
         for number, block in enumerate(zip(*vectors, strict=True))
     ]
-    with assembled(watch, lazy, "repair") as found:
+    with assemble(watch, lazy, "repair") as found:
         # ERR needs the highest label of all partitions, which none of them knows.
         y_max = max(0.0, *(s.high for s in found.summaries))
         concrete = [
@@ -228,7 +222,7 @@ def evaluate(
             for m in measures
         ]
         futures = [
-            watch.client.submit(_evaluated, s.number, future, concrete, chosen, pure=False)
+            watch.client.submit(_evaluate_block, s.number, future, concrete, chosen, pure=False)
             for s, future in zip(found.summaries, found.futures, strict=True)
         ]
         parts = results_of(watch, futures, [s.number for s in found.summaries])
@@ -261,7 +255,7 @@ def evaluate(
     )
 
 
-def _judged(
+def _label_block(
     number: int, y: Any, scores: Any, qid: Any, measures: list[Measure], chosen: Convention
 ) -> Dataset:
     """Labels and scores of a block, the scores as its only feature: so they move like any rows."""
@@ -276,7 +270,7 @@ def _judged(
         return data
 
 
-def _evaluated(
+def _evaluate_block(
     number: int, data: Dataset, measures: list[Measure], chosen: Convention
 ) -> Evaluation:
     with in_partition(number):

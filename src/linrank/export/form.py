@@ -176,11 +176,7 @@ class Form:
         fill = zeros if missing.values is None else missing.values
         extra = zeros if missing.weights is None else missing.weights
         curves, interactions = getattr(model, "curves", None), getattr(model, "interactions", None)
-        if curves is None:
-            is_used = (model.coef != 0.0) | (extra != 0.0)
-        else:
-            is_used = model.is_used | (interactions is not None)
-        kept = np.arange(model.n_features) if dense else np.flatnonzero(is_used)
+        kept = np.arange(model.n_features) if dense else np.flatnonzero(model.is_used)
         if curves is not None:
             curves = Curves.of((k, *curves[j][1:]) for k, j in enumerate(kept.tolist()))
         base: int | None = model.training.get("index_base")
@@ -294,7 +290,7 @@ def _check_exportable(model: Any) -> None:
     if not hasattr(model, "missing") or not hasattr(model, "scaling"):
         raise TypeError(f"what can be exported is a LinearModel, got {type(model).__name__}")
     if hasattr(model, "curves"):
-        is_empty = not model.is_used.any() and model.interactions is None
+        is_empty = not model.is_used.any()
         what, remedy = "curves of the model are constant", "a larger C or a weaker penalty"
     else:
         is_empty = not model.coef.any()

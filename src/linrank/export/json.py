@@ -66,7 +66,6 @@ def write(form: Form, name: str) -> Artefact:
         Name of the model and of the file.
     """
     own: Any = ({"weight": weight} for weight in form.weights.tolist())
-    interactions = getattr(form, "interactions", None)
     if form.curves is not None:
         own = map(_curve, form.curves)
     features = [
@@ -84,8 +83,8 @@ def write(form: Form, name: str) -> Artefact:
         "missing": form.missing,
         "scaling": form.scale,
     }
-    if interactions is not None:
-        head["interactions"] = _interactions(interactions)
+    if form.interactions is not None:
+        head["interactions"] = _interactions(form.interactions)
     # One feature a line: readable, and a change of one weight is a change of one line.
     lines = ",\n    ".join(json.dumps(feature, ensure_ascii=False) for feature in features)
     opening = json.dumps(head, ensure_ascii=False, indent=2)[:-2]

@@ -79,22 +79,21 @@ def write_plugin(
         Of curves, which are written as steps: how far these may be from a curve, or how many there
         may be in all (default: 1000).
     """
-    found = steps_of(form, tolerance, steps)
+    trees, warnings = steps_of(form, tolerance, steps)
     target, featureset = form.target, name if featureset is None else featureset
     check_feature_names(target, form.names, most_bytes=_MOST_BYTES)
     check_plain_name(target, "model", name)
     check_plain_name(target, "feature set", featureset)
-    kind, warnings = "model/linear", _about_signs(form)
+    kind = "model/linear"
     definition: Any = dict(zip(form.names, singles(form.weights), strict=True))
-    if found is not None:
-        kind, definition = "model/xgboost+json", [_plugin_tree(*step) for step in found[0]]
-        warnings = [*found[1], *warnings]
+    if trees is not None:
+        kind, definition = "model/xgboost+json", [_plugin_tree(*step) for step in trees]
     # The plugin wants the weights as a text that holds JSON, not as an object.
     definition = json.dumps(definition, ensure_ascii=False, allow_nan=False)
     model = {"type": kind, "definition": definition}
     files = {"model.json": _as_json({"model": {"name": name, "model": model}})}
     defaults, told = _default_values(form)
-    warnings += told
+    warnings += [*_about_signs(form), *told]
     if defaults:
         files["defaults.json"] = _as_json(defaults)
         warnings.append(
@@ -202,12 +201,11 @@ def write_solr(
     check_plain_name("solr", "model", name)
     check_plain_name("solr", "feature store", store)
     check_plain_name("solr", "collection", collection)
-    found, warnings = steps_of(form, tolerance, steps), _about_log(form)
+    trees, warnings = steps_of(form, tolerance, steps)
     kind = "LinearModel"
     params: Any = {"weights": dict(zip(form.names, singles(form.weights), strict=True))}
-    if found is not None:
-        kind, params = "MultipleAdditiveTreesModel", {"trees": [_solr_tree(*s) for s in found[0]]}
-        warnings += found[1]
+    if trees is not None:
+        kind, params = "MultipleAdditiveTreesModel", {"trees": [_solr_tree(*s) for s in trees]}
     document = {
         "class": f"{_PACKAGE}.model.{kind}",
         "name": name,
@@ -217,7 +215,7 @@ def write_solr(
     }
     files = {"model.json": _as_json(document)}
     defaults, told = _default_values(form)
-    warnings += [*told, *_about_size(files["model.json"])]
+    warnings += [*_about_log(form), *told, *_about_size(files["model.json"])]
     if defaults:
         files["features.json"] = _as_json(
             [

@@ -49,7 +49,7 @@ def write_ranklib(form: Form, name: str) -> Artefact:
     order = np.argsort(numbers, kind="stable")
     line = " ".join(f"{numbers[k]}:{text(form.weights[k])}" for k in order)
     content = f"{_HEADER}{line}\n"
-    return _numbered_artefact(form, numbers, content, _FOR_RANKLIB)
+    return _make_artefact(form, numbers, content, _FOR_RANKLIB)
 
 
 _LINE = 24  # bytes of a weight
@@ -90,7 +90,7 @@ def write_liblinear(form: Form, name: str) -> Artefact:
         *(f"{text(weight)} " for weight in weights),
     ]
     content = "\n".join(lines) + "\n"
-    return _numbered_artefact(form, numbers, content, _FOR_LIBLINEAR)
+    return _make_artefact(form, numbers, content, _FOR_LIBLINEAR)
 
 
 _MOST = 2**31 - 1  # a Java or C int
@@ -125,7 +125,7 @@ def _feature_numbers(form: Form) -> NDArray[np.int64]:
     return numbers
 
 
-def _numbered_artefact(
+def _make_artefact(
     form: Form, numbers: NDArray[np.int64], content: str, instructions: str
 ) -> Artefact:
     """The file of a program that knows features by numbers and takes 0 for a missing value.

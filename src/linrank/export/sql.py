@@ -163,7 +163,7 @@ def literal(value: float) -> str:
 def _warnings(form: Form, dialect: Dialect) -> tuple[str, ...]:
     """What to say of columns that a database may take for one; an error where it surely does."""
     warnings = []
-    same = _alike(form.names, str.casefold)
+    same = _find_alike(form.names, str.casefold)
     if same is not None:
         told = f"the features {same[0]!r} and {same[1]!r} differ in their capitals only"
         if dialect.folds_case:
@@ -175,7 +175,7 @@ def _warnings(form: Form, dialect: Dialect) -> tuple[str, ...]:
             f"{told}: two columns in PostgreSQL and Oracle, one in SQLite and DuckDB; tell them "
             "apart by feature_map"
         )
-    same = _alike(form.names, lambda name: name.encode()[:_POSTGRESQL])
+    same = _find_alike(form.names, lambda name: name.encode()[:_POSTGRESQL])
     if dialect.longest is None and same is not None:  # PostgreSQL cuts longer ones without a word
         warnings.append(
             f"the features {same[0][:20]!r}... and {same[1][:20]!r}... have their first "
@@ -185,7 +185,7 @@ def _warnings(form: Form, dialect: Dialect) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _alike(names: Iterable[str], key: Callable[[str], Any]) -> tuple[str, str] | None:
+def _find_alike(names: Iterable[str], key: Callable[[str], Any]) -> tuple[str, str] | None:
     """Two names that the key makes the same, if there are any."""
     first: dict[Any, str] = {}
     for name in names:
@@ -240,7 +240,7 @@ def _query(
     carry the alias of their table, since SQLite reads an unknown "name" without one as a text.
     """
     score, rank = (
-        dialect.quote(_added_column(form, name, what), "model") for what in ("score", "rank")
+        dialect.quote(_name_column(form, name, what), "model") for what in ("score", "rank")
     )
     query = "" if qid is None else dialect.quote(qid, "qid")
     partition = f"PARTITION BY scored.{query} " if query else ""
@@ -262,7 +262,7 @@ def _query(
     return "\n".join(lines) + "\n"
 
 
-def _added_column(form: Form, name: str, what: str) -> str:
+def _name_column(form: Form, name: str, what: str) -> str:
     """The name of a column that the query adds."""
     column = f"{name}_{what}"
     if column.casefold() in {feature.casefold() for feature in form.names}:

@@ -17,8 +17,8 @@ Step = tuple[str, float, float]  # feature, where it is, how high
 
 def steps_of(
     form: Form, tolerance: Any = None, n_steps: Any = None
-) -> tuple[list[Step], list[str]] | None:
-    """The curves of a form as steps, and what to say of the difference; None for a linear form.
+) -> tuple[list[Step] | None, list[str]]:
+    """The curves of a form as steps, None for a linear form, and what to say of the difference.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def steps_of(
     if form.curves is None:
         if tolerance is not None or n_steps is not None:
             raise ValueError("tolerance and steps are of curves, and the model is linear")
-        return None
+        return None, []
     if tolerance is not None and n_steps is not None:
         raise ValueError("give tolerance or steps, not both")
     knots = (function[1] for function in form.curves)

@@ -340,9 +340,8 @@ class Ground:
         training = {**known, **result.summary, **sizes}
         columns = self.columns if design is None else None
         model = LinearModel.of_columns(result, columns, self.scaling, training)
-        if design is None:
-            return model.with_statistics(place.statistics)
-        return design.model(model, place.columns, place.statistics)
+        found = model if design is None else design.model(model, place.columns)
+        return found.with_statistics(place.statistics)
 
     def varying(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Whether pairs see each of these columns: a pass over parts, often less over memory."""

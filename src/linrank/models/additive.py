@@ -24,7 +24,7 @@ from linrank.models.linear import (
     Scalar,
     check_scores,
     has_non_finite,
-    shared_fields,
+    score_blocks,
     vector,
 )
 from linrank.system.resources import resolve
@@ -69,13 +69,13 @@ class Interactions:
     def scores(self, rows: DenseRows, n_jobs: int | None = 1) -> NDArray[np.float64]:
         """The sum for each of some filled rows, in double precision whatever their type."""
         kernel, landmarks = Kernel("rbf", self.gamma), DenseRows(self.landmarks)
-        scores, n_threads = np.empty(rows.shape[0]), resolve(n_jobs)
-        for begin in range(0, rows.shape[0], _BLOCK_ROWS):
-            part = slice(begin, begin + _BLOCK_ROWS)
-            block = DenseRows(rows.values[part].astype(np.float64))
+
+        def scores_of(block: DenseRows) -> NDArray[np.float64]:
+            block = DenseRows(block.values.astype(np.float64))
             quantiles = self.quantiles.columns(block, n_jobs)
-            scores[part] = kernel.product(quantiles, landmarks, self.coef, n_threads)
-        return scores
+            return np.asarray(kernel.product(quantiles, landmarks, self.coef, resolve(n_jobs)))
+
+        return score_blocks(rows, _BLOCK_ROWS, scores_of)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,6 +144,11 @@ class AdditiveModel(FeatureModel):
 
     @property
     def is_used(self) -> NDArray[np.bool_]:
+        """Whether each feature has a part in any score: in interactions all have."""
+        return self.has_curve | (self.interactions is not None)
+
+    @property
+    def has_curve(self) -> NDArray[np.bool_]:
         """Whether each curve is other than constant, or missing values count."""
         used = [bool(v.any() and len(t)) or bool(s.any()) for _, t, v, s in self.curves]
         found: NDArray[np.bool_] = np.array(used)
@@ -152,7 +157,7 @@ class AdditiveModel(FeatureModel):
     @property
     def n_nonzero(self) -> int:
         """Number of features that have a part in any score but for interactions."""
-        return int(self.is_used.sum())
+        return int(self.has_curve.sum())
 
     def curve(self, j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The points that ``f_j`` goes through over the range of the feature in training.
@@ -192,7 +197,7 @@ class AdditiveModel(FeatureModel):
         n_jobs : int or None
             Threads; None means all cores.
         """
-        rows = self._known_rows(X)
+        rows = self._restore_missing(X)
         scores = np.empty(rows.shape[0])
         for part, block in dense_blocks(rows):
             found = self._scores(block, n_jobs)
@@ -204,7 +209,7 @@ class AdditiveModel(FeatureModel):
             scores[part] = found
         return check_scores(scores)
 
-    def _known_rows(self, X: Any) -> Rows:
+    def _restore_missing(self, X: Any) -> Rows:
         """The rows of X; in those that were filled in as in training, what indicators tell."""
         if not isinstance(X, Dataset) or X.filling is None:
             return self._raw_rows(X)
@@ -258,7 +263,7 @@ class AdditiveModel(FeatureModel):
         return found
 
     @classmethod
-    def from_contents(cls, contents: dict[str, Any]) -> AdditiveModel:
+    def from_contents(cls, contents: Mapping[str, Any]) -> AdditiveModel:
         """The model of a file; raises ValueError or TypeError for what no model can be."""
 
         def curves(name: str) -> Curves:
@@ -275,7 +280,8 @@ class AdditiveModel(FeatureModel):
             if any(part is None for part in parts):
                 raise ValueError("interactions have landmarks and coefficients")
             interactions = Interactions(curves("quantiles"), *parts, contents["gamma"])
-        model = cls(curves("curves"), interactions=interactions, **shared_fields(contents))
+        fields = cls._shared_fields(contents) | {"interactions": interactions}
+        model = cls(curves("curves"), **fields)
         if model.n_features != contents["n_features"]:
             raise ValueError(f"{model.n_features} curves for {contents['n_features']} features")
         return model

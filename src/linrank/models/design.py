@@ -17,7 +17,7 @@ from linrank.data.missing import Missing
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, without_offsets
 from linrank.errors import check_natural, check_one_of
 from linrank.models.additive import AdditiveModel, Interactions
-from linrank.models.linear import LinearModel, masked_statistics, statistics_and_fingerprint
+from linrank.models.linear import LinearModel
 from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 
@@ -303,13 +303,8 @@ class Design:
         both = columns.values, self.nystroem.columns(rows, n_jobs)
         return DenseRows(np.concatenate(both, axis=1, dtype=rows.dtype))
 
-    def model(
-        self, linear: LinearModel, data: Dataset, statistics: ColumnStatistics | None = None
-    ) -> AdditiveModel:
-        """The model whose columns have the weights of a linear one; ``data`` are the raw rows.
-
-        Of rows that are elsewhere, their ``statistics``.
-        """
+    def model(self, linear: LinearModel, data: Dataset) -> AdditiveModel:
+        """The model whose columns have the weights of a linear one; ``data`` are the raw rows."""
         n_curves, filling = len(self.curves), data.filling
         n_columns = self.n_features if filling is None else filling.n_columns
         whole = list(self.curves.combine(linear.coef[:n_curves], n_columns))
@@ -325,11 +320,4 @@ class Design:
             missing=missing,
             interactions=interactions,
         )
-        is_used = model.is_used if interactions is None else np.ones(self.n_features, dtype=bool)
-        if statistics is not None:
-            return replace(
-                model, statistics=masked_statistics(statistics.of_first(self.n_features), is_used)
-            )
-        statistics, fingerprint = statistics_and_fingerprint(data, is_used)
-        known = {} if fingerprint is None else {"fingerprint": fingerprint}
-        return replace(model, statistics=statistics, training={**model.training, **known})
+        return model.with_training_data(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -23,24 +23,6 @@ from linrank.models.linear import Outcome, Scalar, vector
 from linrank.system.resources import resolve
 
 Array = NDArray[Any]
-
-
-_TILE = 1024  # a block is a whole number of tiles of so many rows
-
-
-def in_blocks(rows: Rows, step: int, scores: Callable[[Rows], Array]) -> Array:
-    """``scores`` of all rows, ``step`` of them at a time."""
-    found = np.empty(rows.shape[0])
-    for begin in range(0, rows.shape[0], step):
-        block = slice(begin, begin + step)
-        found[block] = scores(rows.take(block))
-    return found
-
-
-def rows_of_bytes(rows: Rows, n_bytes: int) -> int:
-    """How many rows have about so many bytes of values: whole tiles, one at least."""
-    of_one = max(1, rows.values.nbytes // max(1, rows.shape[0]))
-    return max(1, n_bytes // of_one // _TILE) * _TILE
 
 
 _NAMES = (*KERNELS, "callable")
@@ -102,6 +84,7 @@ def support_rows(given: Any, n_support: int) -> Rows:
 
 
 _SCALED_BYTES = 1 << 26  # of rows that are scaled at a time, a copy
+_TILE = 1024  # they are a whole number of tiles of so many rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,10 +143,10 @@ class KernelModel(linear_model.SavedModel):
             self._keep(n_train=int(self.n_train))
         if self.support is not None:
             self._keep(support=row_numbers(self.support, n_support, self.n_train))
-        self._keep(rows=self._checked_rows())
+        self._keep(rows=self._check_rows())
         self._check_shared()
 
-    def _checked_rows(self) -> Rows | None:
+    def _check_rows(self) -> Rows | None:
         if self.kernel.name != "precomputed":
             return support_rows(self.rows, self.coef.size)
         if self.rows is not None:
@@ -265,10 +248,10 @@ class KernelModel(linear_model.SavedModel):
             return self._scores(self.scaling.transform(rows, queries, n_jobs=n_jobs), n_threads)
         if self.scaling.factors is None:
             return self._scores(rows, n_threads)
-        return in_blocks(
-            rows,
-            rows_of_bytes(rows, _SCALED_BYTES),
-            lambda block: self._scores(self.scaling.rows(block, n_jobs=n_jobs), n_threads),
+        row_bytes = max(1, rows.values.nbytes // max(1, rows.shape[0]))
+        step = max(1, _SCALED_BYTES // row_bytes // _TILE) * _TILE
+        return linear_model.score_blocks(
+            rows, step, lambda block: self._scores(self.scaling.rows(block), n_threads)
         )
 
     def _check_width(self, n_columns: int) -> None:
@@ -294,13 +277,6 @@ class KernelModel(linear_model.SavedModel):
             "the score of a kernel model is Σ_i coef_i k(x_i, x), no sum over features, so there "
             "is nothing to share out among them; explain a LinearModel (RankSVM), or compare "
             "predict() on rows with a feature changed"
-        )
-
-    def export(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: engines take sums over features."""
-        raise TypeError(
-            "a kernel model is no sum over features, which is all that an engine can compute; "
-            "export a LinearModel (RankSVM)"
         )
 
     @property
@@ -333,10 +309,8 @@ class KernelModel(linear_model.SavedModel):
             rows=_rows_of(contents),
             kernel=Kernel(contents["kernel"], **{name: contents[name] for name in _PARAMETERS}),
             scaling=Scaling(contents["scaling"], contents["factors"]),
-            linrank_version=contents["linrank"],
-            feature_names=contents["feature_names"],
-            training=contents["training"],
             **{name: contents[name] for name in _SAVED},
+            **cls._shared_fields(contents),
         )
         if model.n_features != contents["n_features"]:
             raise ValueError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -16,19 +16,17 @@ from numpy.typing import NDArray
 from linrank import __version__, _core
 from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array, check_names, column_names
-from linrank.data.missing import (
-    Filling,
-    Missing,
-    contributions,
-    scores_with_missing,
-)
+from linrank.data.missing import Filling, Missing, contributions, scores_with_missing
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows, as_rows, check_values
 from linrank.data.scaling import Scaling
+from linrank.models import file as model_file
 from linrank.pairs import chosen_sizes
 from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from linrank.export.artefact import Artefact
     from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
@@ -51,7 +49,7 @@ def vector(name: str, values: Any, size: int | None = None) -> NDArray[np.float6
     return vector
 
 
-def _checked_names(names: Any, n_features: int) -> list[str]:
+def _as_names(names: Any, n_features: int) -> list[str]:
     """Feature names as a list, one for each feature: a frame selects its columns by it."""
     checked = list(names)
     for name in checked:
@@ -65,14 +63,11 @@ def _checked_names(names: Any, n_features: int) -> list[str]:
 
 def _scalar(key: Any, value: Any) -> Scalar:
     """A plain Python value; None for a number that JSON cannot hold."""
-    if value is None or isinstance(value, bool | str):
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, int | str):
         return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value) if math.isfinite(value) else None
     raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
 
 
@@ -164,32 +159,6 @@ def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str
 MAX_FEATURES = 20_000  # beyond, statistics would make up most of the model
 
 
-def statistics_and_fingerprint(
-    data: Dataset, used: NDArray[np.bool_]
-) -> tuple[ColumnStatistics | None, str | None]:
-    """Statistics of the raw features, and the fingerprint; None for what is not to be had."""
-    rows = data.rows
-    if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
-        return None, None  # computed by blocks, or the outline of a store
-    n_features = data.n_raw_features
-    found = rows.scan(data.weight).statistics
-    return masked_statistics(found.of_first(n_features), used), fingerprint(data)
-
-
-def masked_statistics(
-    statistics: ColumnStatistics | None, used: NDArray[np.bool_]
-) -> ColumnStatistics | None:
-    """What a model keeps of statistics: those of the features that it uses, 0 for the others.
-
-    A model of few weights stays a small file so.
-    """
-    if statistics is None or statistics.n_columns > MAX_FEATURES or statistics.weight <= 0.0:
-        return None
-    if not np.isfinite(statistics.variance).all():
-        return None
-    return statistics.masked(used)
-
-
 def fingerprint(data: Dataset) -> str:
     """A checksum of rows, labels, weights and grouping: the same for the same data in any format.
 
@@ -209,6 +178,17 @@ def fingerprint(data: Dataset) -> str:
 
 
 _BLOCK_ROWS = 1 << 14  # of rows with missing values that are scored at a time
+
+
+def score_blocks(
+    rows: Rows, step: int, scores: Callable[[Any], NDArray[Any]]
+) -> NDArray[np.float64]:
+    """``scores`` of all rows, ``step`` of them at a time."""
+    found = np.empty(rows.shape[0])
+    for begin in range(0, rows.shape[0], step):
+        block = slice(begin, begin + step)
+        found[block] = scores(rows.take(block))
+    return found
 
 
 class Outcome(Protocol):
@@ -255,6 +235,12 @@ class SavedModel:
             "feature_names": self.feature_names,
         }
 
+    @classmethod
+    def _shared_fields(cls, contents: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of the constructor that are the same for all kinds of files."""
+        known = {"linrank_version": contents["linrank"]}
+        return known | {name: contents[name] for name in ("feature_names", "training")}
+
     def __repr__(self) -> str:
         """Size and training in a line."""
         history = [f"{key}={self.training[key]!r}" for key in self.shown if key in self.training]
@@ -267,7 +253,7 @@ class SavedModel:
     def _check_shared(self) -> None:
         """Keep names and training as plain values, and check that sizes agree."""
         if self.feature_names is not None:
-            self._keep(feature_names=_checked_names(self.feature_names, self.n_features))
+            self._keep(feature_names=_as_names(self.feature_names, self.n_features))
         training = {str(key): _scalar(key, value) for key, value in self.training.items()}
         self._keep(training=training)
         factors = self.scaling.factors
@@ -287,49 +273,11 @@ class SavedModel:
         Arrays of additive and kernel models, and those of more than a million numbers, are in
         base64. A model with a callable as kernel cannot be saved: a file holds no code.
         """
-        from linrank.models import file as model_file
-
         model_file.write(self.kind, self.contents, path)
 
     def to_json(self) -> bytes:
         """The bytes of the file that `save` would write."""
-        from linrank.models import file as model_file
-
         return model_file.encode(self.kind, self.contents)
-
-
-class FeatureModel(SavedModel):
-    """What linear and additive models share: rows of raw features come in, engines get them."""
-
-    missing: Missing
-    statistics: ColumnStatistics | None
-
-    @property
-    def n_nonzero(self) -> int:
-        """Number of features that have a part in any score."""
-        raise NotImplementedError(f"{type(self).__name__} does not say which features it uses")
-
-    @property
-    def density(self) -> float:
-        """Share of the features that have a part in any score but for interactions."""
-        return self.n_nonzero / self.n_features
-
-    @property
-    def contents(self) -> dict[str, Any]:
-        """The fields of the model file."""
-        shared, known = super().contents | self.missing.contents, self.statistics
-        if known is None:
-            return shared
-        found = {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
-        return shared | found | {"statistics.n_nonzero": known.n_nonzero.astype(np.float64)}
-
-    def _check_shared(self) -> None:
-        super()._check_shared()
-        self.missing.check_size(self.n_features)
-        if self.statistics is not None and self.statistics.n_columns != self.n_features:
-            raise ValueError(
-                f"statistics of {self.statistics.n_columns} columns for {self.n_features} features"
-            )
 
     def export(
         self,
@@ -362,6 +310,71 @@ class FeatureModel(SavedModel):
         from linrank.export.targets import export
 
         return export(self, target, name=name, feature_map=feature_map, **options)
+
+
+class FeatureModel(SavedModel):
+    """What linear and additive models share: rows of raw features come in, engines get them."""
+
+    missing: Missing
+    statistics: ColumnStatistics | None
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Whether each feature has a part in any score."""
+        raise NotImplementedError(f"{type(self).__name__} does not say which features it uses")
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features that have a part in any score but for interactions."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how many features it uses")
+
+    @property
+    def density(self) -> float:
+        """Share of the features that have a part in any score but for interactions."""
+        return self.n_nonzero / self.n_features
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """The fields of the model file."""
+        shared, known = super().contents | self.missing.contents, self.statistics
+        if known is None:
+            return shared
+        found = {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
+        return shared | found | {"statistics.n_nonzero": known.n_nonzero.astype(np.float64)}
+
+    @classmethod
+    def _shared_fields(cls, contents: Mapping[str, Any]) -> dict[str, Any]:
+        known = {"missing": Missing.of_contents(contents), "statistics": _statistics_of(contents)}
+        return super()._shared_fields(contents) | known
+
+    def with_statistics(self, statistics: ColumnStatistics | None) -> Self:
+        """The model with statistics of its training rows, which may be elsewhere.
+
+        They are 0 for features that the model does not use: one of few weights stays a small file.
+        """
+        if statistics is not None:
+            known = statistics.of_first(self.n_features)
+            is_kept = known.n_columns <= MAX_FEATURES and known.weight > 0.0
+            is_kept = is_kept and bool(np.isfinite(known.variance).all())
+            statistics = known.masked(self.is_used) if is_kept else None
+        return replace(self, statistics=statistics)  # type: ignore[type-var]
+
+    def with_training_data(self, data: Dataset) -> Self:
+        """The model with the statistics and the fingerprint of its training data."""
+        rows = data.rows
+        if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
+            return self  # computed by blocks, or the outline of a store
+        training = {**self.training, "fingerprint": fingerprint(data)}
+        model = self.with_statistics(rows.scan(data.weight).statistics)
+        return replace(model, training=training)  # type: ignore[type-var]
+
+    def _check_shared(self) -> None:
+        super()._check_shared()
+        self.missing.check_size(self.n_features)
+        if self.statistics is not None and self.statistics.n_columns != self.n_features:
+            raise ValueError(
+                f"statistics of {self.statistics.n_columns} columns for {self.n_features} features"
+            )
 
     def _own_filling(self, data: Dataset) -> Filling | None:
         """How a data set was filled in, if that is how the model does it."""
@@ -413,7 +426,7 @@ class FeatureModel(SavedModel):
         rows = self._explained_rows(X, qid)
         if pair is None:
             return self._terms(rows)
-        i, j = (rows.take(slice(k, k + 1)) for k in checked_pair(pair, rows.shape[0]))
+        i, j = (rows.take(slice(k, k + 1)) for k in _as_pair(pair, rows.shape[0]))
         difference = self._terms(i) - self._terms(j)
         return (difference if isinstance(difference, np.ndarray) else difference.toarray())[0]
 
@@ -508,10 +521,7 @@ class LinearModel(FeatureModel):
         training = summary_of(result, data, settings)
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
-        model = cls.of_columns(result, data, scaling, training)
-        statistics, fingerprint = statistics_and_fingerprint(data, model.missing.uses(model.coef))
-        known = {} if fingerprint is None else {"fingerprint": fingerprint}
-        return replace(model, statistics=statistics, training={**training, **known})
+        return cls.of_columns(result, data, scaling, training).with_training_data(data)
 
     @classmethod
     def of_columns(
@@ -528,16 +538,15 @@ class LinearModel(FeatureModel):
         coef, missing = Missing.split(scaling.fold(result.w), filling)
         return cls(coef, names, scaling.of_first(coef.size), training, missing=missing)
 
-    def with_statistics(self, statistics: ColumnStatistics | None) -> LinearModel:
-        """The model with statistics of training rows that are elsewhere."""
-        if statistics is not None:
-            statistics = statistics.of_first(self.n_features)
-        return replace(self, statistics=masked_statistics(statistics, self.missing.uses(self.coef)))
-
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
         return int(self.coef.size)
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Whether each feature has a weight, or one where it is missing."""
+        return self.missing.uses(self.coef)
 
     @property
     def n_nonzero(self) -> int:
@@ -554,6 +563,12 @@ class LinearModel(FeatureModel):
     def contents(self) -> dict[str, Any]:
         """The fields of the model file."""
         return super().contents | {"coef": self.coef}
+
+    @classmethod
+    def from_contents(cls, contents: Mapping[str, Any]) -> LinearModel:
+        """The model of a file; raises ValueError or TypeError for what no model can be."""
+        scaling = Scaling(contents["scaling"], contents["factors"])
+        return cls(contents["coef"], scaling=scaling, **cls._shared_fields(contents))
 
     def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.
@@ -633,39 +648,17 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         When the file is damaged, not a linrank model, or of a newer version. Nothing in a model
         file is ever executed.
     """
-    from linrank.models import file as model_file
-
     return model_file.read(path, _from_contents)
 
 
 def _from_contents(contents: dict[str, Any]) -> Model:
-    if contents["kind"] == "kernel":
-        from linrank.models.kernel import KernelModel
-
-        return KernelModel.from_contents(contents)
-    if contents["kind"] == "additive":
-        from linrank.models.additive import AdditiveModel
-
-        return AdditiveModel.from_contents(contents)
-    return LinearModel(
-        contents["coef"],
-        scaling=Scaling(contents["scaling"], contents["factors"]),
-        **shared_fields(contents),
-    )
+    kind = contents["kind"]
+    model = getattr(import_module(f"linrank.models.{kind}"), f"{kind.capitalize()}Model")
+    found: Model = model.from_contents(contents)
+    return found
 
 
-def shared_fields(contents: dict[str, Any]) -> dict[str, Any]:
-    """What the file of a linear or additive model says of names, training and missing values."""
-    return {
-        "feature_names": contents["feature_names"],
-        "training": contents["training"],
-        "linrank_version": contents["linrank"],
-        "missing": Missing.of_contents(contents),
-        "statistics": _statistics_of(contents),
-    }
-
-
-def _statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
+def _statistics_of(contents: Mapping[str, Any]) -> ColumnStatistics | None:
     """The statistics of a file, if it has them."""
     found = {f.name: contents[f"statistics.{f.name}"] for f in fields(ColumnStatistics)}
     absent = [name for name, value in found.items() if value is None]
@@ -684,7 +677,7 @@ def _statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
     return ColumnStatistics(**{**found, "n_nonzero": counts.astype(np.int64)})
 
 
-def checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
+def _as_pair(pair: Any, n_rows: int) -> tuple[int, int]:
     try:
         i, j = map(operator.index, pair)
     except (TypeError, ValueError):
