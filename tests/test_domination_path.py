@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from hypothesis_profiles import examples
-from linrank import ConvergenceWarning, domination_path, make_ranking
+from linrank import ConvergenceWarning, Store, domination_path, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.domination import path as pathwise
 from linrank.domination.coordinate import Descent, descend
@@ -95,6 +95,14 @@ def test_weights_of_rows_and_queries_count():
     for k, alpha in enumerate(found.alphas):
         one = DominationRanker(alpha=alpha, tol=1e-8).fit(data.X, data.y, **arguments)
         assert_allclose(found.objectives[k], one.objective_, rtol=1e-7)
+
+
+@pytest.mark.parametrize("memory_limit", [None, "64GB"])
+def test_a_store_has_the_path_of_its_rows(tmp_path, memory_limit):
+    store = Store.write(tmp_path / "store", DATA.X, DATA.y, qid=DATA.qid, chunk_bytes=1000)
+    options = {"penalty": "l2", "n_alphas": 4, "tol": 1e-7}
+    found = domination_path(store, memory_limit=memory_limit, **options)
+    assert_allclose(found.objectives, path(**options).objectives, rtol=1e-6)
 
 
 def test_the_attributes():

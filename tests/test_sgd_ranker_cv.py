@@ -14,7 +14,7 @@ from linrank.search import sgd as sgd_tuning
 from linrank.search.folds import Fold, deal
 from linrank.search.sgd import tune_sgd
 from linrank.search.tuning import Tuning
-from linrank.stochastic.descent import Rule, course_over
+from linrank.stochastic.descent import Learner, course_over
 from linrank.stochastic.samplers import pair_sampler
 from papers import SGDRanker, SGDRankerCV
 
@@ -75,7 +75,7 @@ def test_folds_of_queries_equal_the_same_by_hand(data):
         sampler = pair_sampler(data.queries, keep=keep)
         valid = data.select(fold.valid)
         for j, alpha in enumerate(ALPHAS):
-            run = course_over(data.rows, sampler, [Rule("pegasos", alpha)], STEPS, seed=0)
+            run = course_over(data.rows, sampler, [Learner("pegasos", alpha)], STEPS, seed=0)
             run.until(STEPS)
             scores = valid.X @ run.weights()[0]
             measure = evaluate(valid.y, scores, qid=valid.qid)["ndcg@10"]

@@ -18,7 +18,7 @@ from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, SumPoint
 from linrank.solvers.result import Callback, History, duality_gap
-from linrank.stochastic.descent import Course, Rule, needs_plan
+from linrank.stochastic.descent import Course, Learner, needs_plan
 from linrank.stochastic.samplers import (
     PLANNED,
     RECORDED,
@@ -315,7 +315,7 @@ class Order:
         watch = Watch(objective, watched, at_zero, self.tol, self.callback)
         run = Course(
             n_features,
-            [Rule(self.algorithm, alpha, self.aggressiveness)],
+            [Learner(self.algorithm, alpha, self.aggressiveness)],
             self.n_steps,
             average=self.average,
             seed=self.seed,
