@@ -40,17 +40,15 @@ def newton_step(
     diagonal : array
         Second derivatives of the loss along them.
     """
-    if len(features) <= _MATRIX:
-        part = _part(point, columns, features)
-        with np.errstate(all="ignore"):
-            d = _by_matrix(point, part)
-        return _lower(point, part, features, d, may_cross=True)
-    if point.penalty == "l1":
+    is_small = len(features) <= _MATRIX
+    may_cross = is_small or point.penalty != "l1"
+    if not may_cross:
         is_moving = point.w[features] != 0.0
         features, diagonal = features[is_moving], diagonal[is_moving]
     part = _part(point, columns, features)
-    d = _by_products(point, part, diagonal)
-    return _lower(point, part, features, d, may_cross=point.penalty != "l1")
+    with np.errstate(all="ignore"):
+        d = _by_matrix(point, part) if is_small else _by_products(point, part, diagonal)
+    return _lower(point, part, features, d, may_cross)
 
 
 def _part(point: PenalizedPoint, columns: _core.Columns, features: Array) -> RiskPoint:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import numbers
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +15,7 @@ from linrank.domination import train
 from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.problem import DominationProblem, PenalizedPoint
 from linrank.domination.train import by_newton
-from linrank.errors import check_natural
+from linrank.errors import check_natural, is_number
 from linrank.ranksvm.path import PathResult, as_grid
 from linrank.solvers.result import Callback, Result, Verdict
 
@@ -89,17 +87,14 @@ def follow(
     state has ``"alpha"`` too, returns True: without the model that it was called for.
     """
     if train.choose_solver(solver, problem.penalty, None) == "coordinate":
-        made = Descent(problem)
-        found = _descents(made, alphas, tol, max_iter or train.SWEEPS, callback)
+        fit = _coordinate_fit(problem, tol, max_iter or train.SWEEPS)
     else:
 
         def fit(alpha: float, **options: Any) -> Result:
             steps = max_iter or train.STEPS
             return by_newton(replace(problem, alpha=alpha), tol=tol, max_iter=steps, **options)
 
-        found = each_from_last(fit, alphas.tolist(), callback)
-    kept = itertools.takewhile(lambda result: result.stopped != "callback", found)
-    return until_wide(kept, max_features)
+    return until_wide(each_from_last(fit, alphas.tolist(), callback), max_features)
 
 
 def until_wide(results: Iterable[Result], max_features: int | None) -> Iterator[Result]:
@@ -110,25 +105,30 @@ def until_wide(results: Iterable[Result], max_features: int | None) -> Iterator[
             return
 
 
-def _descents(
-    descent: Descent, alphas: Array, tol: float, max_iter: int, callback: Callback | None
-) -> Iterator[Result]:
-    is_sparse = descent.problem.penalty == "l1"
-    if is_sparse:  # at 0, the optimum of all alphas from here on
-        descent.problem = replace(descent.problem, alpha=descent.problem.largest_alpha())
-        point = descent.point()
-    for alpha in alphas.tolist():
+def _coordinate_fit(problem: DominationProblem, tol: float, max_iter: int) -> Callable[..., Result]:
+    """``fit(alpha=, w0=, callback=)`` by one descent, which goes on from where it is."""
+    is_sparse = problem.penalty == "l1"
+    # At 0, the optimum of all alphas from the largest on.
+    top = replace(problem, alpha=problem.largest_alpha()) if is_sparse else problem
+    descent = Descent(top)
+    point = descent.point()
+
+    def fit(alpha: float, w0: Array | None, callback: Callback) -> Result:
+        nonlocal point
         log = Log(callback, time.perf_counter())
         log.context = {"alpha": alpha}
-        descent.problem = replace(descent.problem, alpha=alpha)
-        if is_sparse:
-            result, point = _screened(descent, strong_features(point, alpha), tol, max_iter, log)
-            yield result
-        else:
-            yield descend(descent, tol=tol, max_iter=max_iter, log=log)
+        descent.problem = replace(problem, alpha=alpha)
+        if not is_sparse:
+            return descend(descent, tol=tol, max_iter=max_iter, log=log)
+        result, point = _descend_screened(
+            descent, strong_features(point, alpha), tol, max_iter, log
+        )
+        return result
+
+    return fit
 
 
-def _screened(
+def _descend_screened(
     descent: Descent, features: Array, tol: float, max_iter: int, log: Log
 ) -> tuple[Result, PenalizedPoint]:
     """Minimize over ``features``, and those that turn out to be missing among them.
@@ -140,19 +140,18 @@ def _screened(
         n_left = max_iter - (descent.n_sweeps - first)
         found = descend(descent, tol=enough, max_iter=n_left, among=features, log=log)
         point = descent.certified_point()
-        wants_stop = log.record(descent, point, len(features))
         verdict: Verdict = (found.stopped, found.message)
-        if wants_stop:
+        if log.record(descent, point, len(features)):
             verdict = ("callback", "stopped by the callback")
-        if wants_stop or not found.converged or point.gap <= tol * point.value:
-            return log.result(point, descent.n_sweeps - first, verdict), point
-        missing = np.flatnonzero(np.abs(point.derivatives) > point.alpha)
-        n_before, features = len(features), np.union1d(features, missing)
-        if len(features) == n_before:  # the two certificates differ by rounding: go on, not round
-            enough *= 0.5
-            if enough < 1e-2 * tol:
-                verdict = ("precision", "the certified gap has fallen to the rounding of F")
-                return log.result(point, descent.n_sweeps - first, verdict), point
+        elif found.converged and point.gap > tol * point.value:
+            missing = np.flatnonzero(np.abs(point.derivatives) > point.alpha)
+            n_before, features = len(features), np.union1d(features, missing)
+            if len(features) == n_before:  # the certificates differ by rounding: go on, not round
+                enough *= 0.5
+            if enough >= 1e-2 * tol:
+                continue
+            verdict = ("precision", "the certified gap has fallen to the rounding of F")
+        return log.result(point, descent.n_sweeps - first, verdict), point
 
 
 def each_from_last(
@@ -165,10 +164,10 @@ def each_from_last(
     w: Array | None = None
     for alpha in alphas:
 
-        def told(state: dict[str, Any], alpha: float = alpha) -> bool:
+        def watch(state: dict[str, Any], alpha: float = alpha) -> bool:
             return callback is not None and bool(callback({**state, "alpha": alpha}))
 
-        result = fit(alpha=alpha, w0=w, callback=told)
+        result = fit(alpha=alpha, w0=w, callback=watch)
         if result.stopped == "callback":
             return
         yield result
@@ -187,7 +186,7 @@ def check_path(
     check_natural("n_alphas", n_alphas)
     if max_features is not None:
         check_natural("max_features", max_features, ", or None")
-    if eps is not None and not (isinstance(eps, numbers.Real) and 0.0 < eps < 1.0):
+    if eps is not None and not (is_number(eps) and 0.0 < eps < 1.0):
         raise ValueError(f"eps must be a number > 0 and < 1, or None, got {eps!r}")
 
 

@@ -122,21 +122,15 @@ def sample_negatives(layering: Layering, share: float, rng: np.random.Generator)
     is_kept = ~is_lowest
     is_kept[by_query[place < quota[query[by_query]]]] = True
     kept = np.flatnonzero(is_kept)
-    weight = np.ones(len(kept)) if layering.row_weight is None else layering.row_weight[kept].copy()
     ratio = sizes / np.maximum(quota, 1.0)
-    weight[is_lowest[kept]] *= ratio[query[kept[is_lowest[kept]]]]
+    weight = np.where(is_lowest, ratio[query], 1.0)[kept]
     part = replace(
         queries,  # no layer has lost all of its rows
         offsets=np.concatenate([[0], np.cumsum(np.bincount(query[kept], minlength=len(lengths)))]),
         order=kept if queries.order is None else queries.order[kept],
         levels=np.ascontiguousarray(queries.levels[kept]),
     )
-    return replace(
-        layering,
-        queries=part,
-        shift=None if layering.shift is None else layering.shift[kept],
-        row_weight=weight,
-    )
+    return layering.on(part, kept, weight)
 
 
 # ---- the l2 penalty, by the Newton method that RankSVM uses -------------------------------------
@@ -313,8 +307,9 @@ def train(
         What is minimized, as `make_problem` takes it.
     """
     checked = {name: asked[name] for name in _CHECKED if name in asked}
-    how = {"solver": solver, "feature_induction": feature_induction}
-    check_parameters(**how, tol=tol, max_iter=max_iter, **checked)  # type: ignore[arg-type]
+    check_parameters(
+        solver=solver, feature_induction=feature_induction, tol=tol, max_iter=max_iter, **checked
+    )
     log = Log(callback, time.perf_counter())
     problem = make_problem(data, **asked)
     tol = TOLERANCE if tol is None else tol

@@ -276,7 +276,7 @@ class Order:
         planned = [PLANNED] if needs_plan([self.algorithm], self.w0) else []
         return planned + ([RECORDED] if is_sampled else [])
 
-    def carried_out(
+    def descend(
         self,
         n_features: int,
         visits: Iterable[tuple[int, Rows, PairSampler]],
@@ -285,7 +285,7 @@ class Order:
         alpha: float,
         n_pairs: int,
     ) -> DescentResult:
-        """The outcome of the descent.
+        """Take the steps of all visits.
 
         Parameters
         ----------
@@ -384,7 +384,7 @@ def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any)
     if order.record == "exact":
         exact = ExactObjective.of(data.rows, sampler, alpha, resolve(order.n_jobs))
     visits = [(order.n_steps, data.rows, sampler)]
-    return order.carried_out(data.n_features, visits, drawn, exact, alpha, sampler.n_pairs)
+    return order.descend(data.n_features, visits, drawn, exact, alpha, sampler.n_pairs)
 
 
 def regularization(
