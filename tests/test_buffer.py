@@ -269,7 +269,6 @@ ONE, INDEX = integers([1]), _core.StreamIndex(4, 4)
             lambda: Buffer(9, sampling="rejection"),
             "sampling must be one of pairs, query, roc.*'rej",
         ),
-        (lambda: Buffer(1000, rows_per_level=0), "rows_per_level must be >= 1, got 0"),
         (lambda: INDEX.add(ONE, np.array([np.nan]), ONE), "a label is NaN"),
         (lambda: INDEX.add(ONE, np.zeros(2), ONE), "labels has length 2, expected 1"),
         (

@@ -39,6 +39,11 @@ def listed(case, pairs):
     return {(i, j): C * c[query[i]] * u[i] * u[j] for i, j in case.pairs() if c[query[i]] > 0}
 
 
+def per_row(rectangles, values, first, k):
+    """What the core knows of the rows, or columns, of block k."""
+    return np.asarray(values)[first[k] : first[k + 1]]
+
+
 class Case:
     """Rectangles, random buffers, and the same numbers as dictionaries by pair."""
 
@@ -58,7 +63,7 @@ class Case:
     def entries(self, values):
         """``(k, i, j, value, is_pair)`` of all entries, i and j by row."""
         for k in range(self.at.n_blocks):
-            n_pairs = self.at.n_pairs(k)
+            n_pairs = per_row(self.at, self.at.core.n_pairs, self.at.core.first_row, k)
             for r, i in enumerate(self.at.rows(k)):
                 for c, j in enumerate(self.at.columns(k)):
                     yield k, i, j, self.at.block_of(values, k)[r, c], c < n_pairs[r]
@@ -71,13 +76,19 @@ def test_every_pair_has_its_entry(case, seed):
     this = Case(case, seed)
     found = {(i, j) for _, i, j, _, is_pair in this.entries(this.buffer()) if is_pair}
     assert found == set(this.upper)
+    core = this.at.core
     for k in range(this.at.n_blocks):
-        bounds = this.at.bounds(k)
-        for r, i in enumerate(this.at.rows(k)):
-            for c, j in enumerate(this.at.columns(k)):
-                assert_allclose(bounds[r, c], this.upper.get((i, j), 0.0), rtol=1e-14)
-        is_pair = np.arange(bounds.shape[1]) < this.at.n_pairs(k)[:, np.newaxis]
-        assert_allclose(this.at.mean_bounds()[k], bounds[is_pair].mean(), rtol=1e-12)
+        upper = per_row(this.at, core.row_bound, core.first_row, k)
+        lower = per_row(this.at, core.column_bound, core.first_column, k)
+        own = [
+            (upper[r] * lower[c], this.upper[i, j])
+            for r, i in enumerate(this.at.rows(k))
+            for c, j in enumerate(this.at.columns(k))
+            if (i, j) in this.upper
+        ]
+        found, expected = zip(*own, strict=True)
+        assert_allclose(found, expected, rtol=1e-14)
+        assert_allclose(this.at.mean_bounds()[k], np.mean(expected), rtol=1e-12)
 
 
 @given(scored_queries(max_rows=14), st.integers(0, 10**6))

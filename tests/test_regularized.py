@@ -27,17 +27,13 @@ CASES = [(1.0, 0.1, 1.0), (0.3, 1.0, 0.5), (0.5, 5.0, 3.0), (0.05, 0.02, 0.1)]
 
 def alpha_of(result, pairs):
     """The dual variables in the order of the explicit pairs; entries that are no pairs are 0."""
-    found = {}
+    A = np.zeros((result.duals.pairs.queries.n_rows,) * 2)
     for k in range(result.duals.n_blocks):
-        block = result.duals.block(k)
-        columns = result.duals.columns(k)
-        for r, i in enumerate(result.duals.rows(k)):
-            n = result.duals.n_pairs(k)[r]
-            found.update({(i, j): block[r, c] for c, j in enumerate(columns[:n])})
-            assert not block[r, n:].any()
-    return np.array(
-        [found.get((i, j), 0.0) for i, j in zip(pairs.winner, pairs.loser, strict=True)]
-    )
+        A[np.ix_(result.duals.rows(k), result.duals.columns(k))] = result.duals.block(k)
+    alpha = A[pairs.winner, pairs.loser].copy()
+    A[pairs.winner, pairs.loser] = 0.0
+    assert not A.any()
+    return alpha
 
 
 def check_consistent(result, plain):

@@ -387,8 +387,7 @@ def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
     """From the α that leaves no weight down to where the penalty hardly matters."""
     from linrank.methods.domination import alphas_of
 
-    of_all = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
-    asked = DominationPath(penalty=penalty, **of_all)
+    asked = DominationPath(penalty=penalty, scale=trial.scale, random_state=trial.seed, n_jobs=1)
     return [float(alpha) for alpha in alphas_of(Ground.of(Task(trial.train, asked)))]
 
 

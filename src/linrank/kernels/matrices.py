@@ -37,8 +37,8 @@ def check_kernel_matrix(
 
     Parameters
     ----------
-    Q : array of shape (n, n), or KernelMatrix
-        Of an object with ``n`` and ``product`` alone only the definiteness is checked.
+    Q : array of shape (n, n), or BlockedMatrix
+        Of the latter only the definiteness is checked.
     n_threads : int
         Of the products.
     what, remedy : str
@@ -59,19 +59,14 @@ def check_kernel_matrix(
     eigenvalue: what is refused is indefinite for certain, what passes may have negative
     eigenvalues that are small or isolated within the positive ones.
     """
-    if hasattr(Q, "product"):
-        lowest, largest = lowest_values(Q.n, Q.product)
+    if not isinstance(Q, BlockedMatrix):
+        square = _as_square(Q, what)
+        _check_symmetric(square, what)
+        Q = StoredMatrix(square, n_threads)
+    if isinstance(Q, StoredMatrix) and Q.n <= _EXACT:
+        lowest, largest = _ends(np.linalg.eigvalsh(Q.values))
     else:
-        Q = _as_square(Q, what)
-        _check_symmetric(Q, what)
-        if len(Q) <= _EXACT:
-            values = np.linalg.eigvalsh(Q)
-            lowest, largest = float(values[0]), float(np.abs(values).max(initial=0.0))
-        else:
-            Q = by_rows(Q)
-            lowest, largest = lowest_values(
-                len(Q), lambda v: _core.symmetric_product(Q, v, n_threads)
-            )
+        lowest, largest = lowest_values(Q.n, Q.product)
     if lowest < -TOLERANCE * largest:
         remedy = remedy or f"add {-lowest:.3g} to its diagonal"
         raise ValueError(
@@ -108,8 +103,12 @@ def lowest_values(n: int, product: Callable[[Array], Array]) -> tuple[float, flo
         basis[k + 1] = image / size
     band = np.diag(diagonal[:n_steps])
     band += np.diag(beside[: n_steps - 1], 1) + np.diag(beside[: n_steps - 1], -1)
-    values = np.linalg.eigvalsh(band)
-    return float(values[0]), float(np.abs(values).max(initial=0.0))
+    return _ends(np.linalg.eigvalsh(band))
+
+
+def _ends(values: Array) -> tuple[float, float]:
+    """The lowest of ascending eigenvalues, and the largest in size."""
+    return float(values[0]), float(np.abs(values).max())
 
 
 def _as_square(Q: Any, what: str) -> Array:
@@ -152,11 +151,6 @@ def _check_symmetric(Q: Array, what: str) -> None:
         )
 
 
-def by_rows(Q: Array) -> Array:
-    """Q, or a copy, with unit stride within its rows."""
-    return Q if Q.strides[1] == Q.itemsize and Q.strides[0] > 0 else np.ascontiguousarray(Q)
-
-
 class StoredMatrix:
     """Q in memory.
 
@@ -170,7 +164,9 @@ class StoredMatrix:
     """
 
     def __init__(self, values: Array, n_threads: int = 1) -> None:
-        self.values = by_rows(np.asarray(values, dtype=np.float64))
+        Q = np.asarray(values, dtype=np.float64)
+        has_unit_stride = Q.strides[1] == Q.itemsize and Q.strides[0] > 0
+        self.values = Q if has_unit_stride else np.ascontiguousarray(Q)
         self.n_threads = n_threads
 
     @property
@@ -286,7 +282,7 @@ def kernel_matrix(
     """
     limit = allowed(memory_limit)
     if kernel.name == "precomputed":
-        return _precomputed(kernel, rows, limit, n_threads)
+        return _precomputed_matrix(kernel, rows, limit, n_threads)
     n = rows.shape[0]
     # A stored product takes a quarter of the time of computing the entries again for 12 columns,
     # and less for more: Q is stored whenever it fits.
@@ -315,7 +311,9 @@ def kernel_matrix(
     return blocked
 
 
-def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) -> StoredMatrix:
+def _precomputed_matrix(
+    kernel: Kernel, rows: Rows, limit: int | None, n_threads: int
+) -> StoredMatrix:
     """The user's own matrix, in place where it is dense and float64."""
     n = rows.shape[0]
     in_place = not isinstance(rows, CsrRows) and rows.dtype == np.float64

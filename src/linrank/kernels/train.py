@@ -79,7 +79,7 @@ class JointLoss(ScoreLoss):
 
     def at(self, z: Array, near: JointPoint | None = None) -> JointPoint:
         near = near or JointPoint(self, [None] * len(self.losses))
-        return JointPoint(self, [loss.at(_gathered(loss, z), at) for loss, at in self._each(near)])
+        return JointPoint(self, [loss.at(_gather(loss, z), at) for loss, at in self._each(near)])
 
     def _each(self, point: JointPoint) -> Iterator[tuple[ScoreLoss, Any]]:
         """Each loss with its own point."""
@@ -89,7 +89,7 @@ class JointLoss(ScoreLoss):
         if len(self.losses) == 1 and self.losses[0].order is None:  # a sweep for each landmark
             return self.losses[0].curvature(point.points[0], v)
         each = self._each(point)
-        return self.by_row(loss.curvature(part, _gathered(loss, v)) for loss, part in each)
+        return self.by_row(loss.curvature(part, _gather(loss, v)) for loss, part in each)
 
     def primal(self, point: JointPoint) -> float:
         return float(sum(loss.primal(part) for loss, part in self._each(point)))
@@ -217,7 +217,7 @@ class KernelRiskPoint(RiskPoint):
         return self.risk.function(curved), v[1]
 
 
-def _gathered(loss: ScoreLoss, by_row: Array) -> Array:
+def _gather(loss: ScoreLoss, by_row: Array) -> Array:
     return by_row if loss.order is None else by_row[loss.order]
 
 

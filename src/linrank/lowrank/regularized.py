@@ -22,7 +22,7 @@ import numpy as np
 from linrank._core import dot
 from linrank.choices import QUERY_NORMALIZATIONS
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, without_offsets
+from linrank.data.rows import Array, Rows, without_offsets
 from linrank.errors import check_numbers, check_one_of, check_positive, is_number
 from linrank.lowrank.proximal import Leading, ProximalProblem, leading
 from linrank.lowrank.rectangles import Rectangles, check_memory
@@ -109,6 +109,7 @@ class Iterate:
     is_solved: bool
 
 
+@dataclass(eq=False)
 class Splitting:
     """The iteration, and the buffers it works on.
 
@@ -124,24 +125,24 @@ class Splitting:
         Threads of passes over α, and of decompositions.
     """
 
-    def __init__(
-        self,
-        rows: Any,
-        rectangles: Rectangles,
-        gamma: float,
-        lam: float,
-        scale: Array | None,
-        n_threads: int,
-        n_jobs: int,
-    ) -> None:
-        self.rectangles, self.gamma, self.lam = rectangles, gamma, lam
-        self.n_threads, self.n_jobs = n_threads, n_jobs
+    rows: Rows
+    rectangles: Rectangles
+    gamma: float
+    lam: float
+    scale: Array | None
+    n_threads: int
+    n_jobs: int
+
+    def __post_init__(self) -> None:
+        rows, rectangles = self.rows, self.rectangles
         self.alpha, self.best, self.a, self.y = (np.zeros(rectangles.n_entries) for _ in range(4))
         # With ρ = 2λ the first iteration is the one of alternating minimization, which is good
         # enough where λCω is small; where it is large, steps of 1/2λ would crawl over the box.
         with np.errstate(over="ignore", divide="ignore"):  # of bounds that are next to nothing
-            self.rho = np.minimum(2.0 * lam, _STEP / rectangles.mean_bounds())
-        self.problem = ProximalProblem(rows, rectangles, self.y, self.rho, scale, n_threads)
+            self.rho = np.minimum(2.0 * self.lam, _STEP / rectangles.mean_bounds())
+        self.problem = ProximalProblem(
+            rows, rectangles, self.y, self.rho, self.scale, self.n_threads
+        )
         shapes = np.array(rectangles.shapes, dtype=np.float64)
         self._prices = shapes.prod(axis=1) * shapes.min(axis=1)  # of a decomposition
         self._w = np.zeros(rows.shape[1])

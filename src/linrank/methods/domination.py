@@ -155,8 +155,8 @@ def follow(
     else:  # parts have looked which columns vary while they read the rows
         where = (ground.place, _recipe(ground), ground.scaling)
         results, n_pairs = train_path_parts(*where, alphas.tolist(), progress=progress, **options)
-    found = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
-    return found, n_pairs
+    path = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
+    return path, n_pairs
 
 
 def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:

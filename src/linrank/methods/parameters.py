@@ -644,7 +644,7 @@ class GridOfAlpha:
 class DominationPath(GridOfAlpha, DominationPathTraining):
     """Parameters of `linrank.domination_path`."""
 
-    scale: str = of.PAPERS["scale"]
+    scale: str = "none"
 
 
 @dataclass(eq=False, repr=False)

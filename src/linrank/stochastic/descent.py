@@ -123,8 +123,8 @@ class Descent:
 
     def step(self, rows: Rows, winners: Any, losers: Any, n_threads: int = 1) -> None:
         """Take a step on each pair of rows (winner, loser), in order."""
-        pairs = (np.ascontiguousarray(part, dtype=np.int64) for part in (winners, losers))
-        self._core.step(rows.core, *pairs, n_threads)
+        i, j = (np.ascontiguousarray(part, dtype=np.int64) for part in (winners, losers))
+        self._core.step(rows.core, i, j, n_threads)
 
     def weights(self) -> Array:
         """The weights of all models, of shape (n_models, n_features); averaged if iterates are."""

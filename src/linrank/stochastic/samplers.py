@@ -152,7 +152,8 @@ def _query_level(pairs: Pairs) -> PairSampler:
         raise NoPairsError("every query of two levels has weight zero; check query_weight")
     k = queries.n_levels.astype(np.float64)
     c = np.divide(2.0 * usable / usable.sum(), k * (k - 1.0), out=np.zeros_like(k), where=k > 1)
-    weighted = Pairs(queries, 1.0 / _rows_of_level(queries), c)
+    level = layer_numbers(queries)
+    weighted = Pairs(queries, 1.0 / np.bincount(level)[level], c)  # 1/rows of the level
     build = partial(_core.query_level_sampler, *_arrays(queries), usable)
     return PairSampler(build, "query-level", weighted, 1.0, _count(weighted), float(usable.sum()))
 
@@ -213,13 +214,6 @@ def _count(pairs: Pairs) -> int:
         return pairs.n_pairs
     p = pairs.queries.pairs_per_query[pairs.query_weight > 0]
     return (int((p >> 32).sum()) << 32) + int((p & 0xFFFFFFFF).sum())
-
-
-def _rows_of_level(queries: Queries) -> Array:
-    """Rows of the query in the level of each position."""
-    cell = layer_numbers(queries)
-    rows: Array = np.bincount(cell)[cell]
-    return rows
 
 
 def _rows_of(queries: Queries, kept: Array) -> Array:

@@ -145,8 +145,8 @@ class StreamTrainer:
         """Steps taken so far."""
         return self.descent.n_steps
 
-    def feed(self, rows: Any, labels: Any, qid: Any = None) -> int:
-        """Learn from some rows; return the number of steps taken.
+    def feed(self, rows: Any, labels: Any, qid: Any = None) -> None:
+        """Learn from some rows.
 
         Parameters
         ----------
@@ -159,17 +159,15 @@ class StreamTrainer:
         """
         matrix = as_rows(rows, n_jobs=1)
         numbers = numbers_of_ids(qid, matrix.shape[0])
-        return self.feed_checked(_as_single(matrix), as_labels(labels, matrix.shape[0]), numbers)
+        self.feed_checked(_as_single(matrix), as_labels(labels, matrix.shape[0]), numbers)
 
-    def feed_checked(self, rows: Rows, labels: Array, ids: Array) -> int:
+    def feed_checked(self, rows: Rows, labels: Array, ids: Array) -> None:
         """The same for rows of float32, float64 labels and int64 ids that are known to be sound."""
-        before = self.n_steps
         if rows.shape[1] > self.descent.n_features:
             self.descent.grow(rows.shape[1])
         for part in self.buffer.parts(rows, _BATCH_ROWS):
             whole = part.stop - part.start == rows.shape[0]
             self._learn(rows if whole else rows.take(part), labels[part], ids[part])
-        return self.n_steps - before
 
     def _learn(self, rows: Rows, labels: Array, ids: Array) -> None:
         counts = self.counts
