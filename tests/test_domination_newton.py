@@ -11,11 +11,15 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.domination.layering import Layering
 from linrank.domination.problem import DominationLoss, DominationProblem
-from linrank.domination.train import RidgeProblem, by_newton, sample_layering
+from linrank.domination.train import minimize_ridge
 
 
 def ridge(rows, layering, alpha, scale=None):
     return DominationProblem(rows, layering, "l2", alpha, scale)
+
+
+def by_newton(problem, **options):
+    return minimize_ridge(problem, alpha=problem.alpha, **options)
 
 
 def problem_of(seed=0, n=120, n_features=6):
@@ -95,14 +99,16 @@ def test_a_sample_stands_for_the_whole():
     table = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [3.0, 1.0, 0.0]])
     for margin in (table, 0.7):
         layering = Layering.of(data, margin=margin, query_weight=np.linspace(1.0, 2.0, 5))
-        part = sample_layering(layering, 3000, seed=1)
+        part = layering.sample(3000, seed=1)
         assert (part.queries.n_queries, part.queries.n_rows < 4000) == (5, True)
         z = rng.normal(size=n)
         estimate = DominationLoss(part).at(z[part.queries.order]).value
         assert_allclose(estimate, DominationLoss(layering).at(z).value, rtol=0.05)
-        sampled = RidgeProblem(data.rows, layering, 1.0).sample(3000).objective().at(np.zeros(3))
-        at_zero = RidgeProblem(data.rows, layering, 1.0).objective().at(np.zeros(3))
-        assert_allclose(sampled.value, at_zero.value, rtol=1e-12)
+        problem = ridge(data.rows, layering, 0.5)
+        sampled, whole = (
+            one.objective().at(np.zeros(3)) for one in (problem.sample(3000), problem)
+        )
+        assert_allclose(sampled.value, whole.value, rtol=1e-12)
 
 
 def test_many_rows_begin_with_a_sample_and_end_at_the_same_optimum():

@@ -16,6 +16,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import Array
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
+from linrank.ranksvm.train import sample_queries
 from linrank.system.resources import PickledFields, cached_property
 
 _LARGEST = 1e250
@@ -258,6 +259,14 @@ class Layering(PickledFields):
             c = c[query[sample.offsets[:-1]]]
         shift = None if self.shift is None else self.shift[positions]
         return Layering(sample, shift, row_weight, c, self.table, grades)
+
+    def sample(self, n_rows: int, seed: int) -> Layering:
+        """The layering on about ``n_rows`` rows: whole queries, and some rows of long ones.
+
+        Weights make up for the rows left out of a query, inside the sums over lower layers as
+        outside.
+        """
+        return self.on(*sample_queries(self.queries, n_rows, seed))
 
     @property
     def n_pairs(self) -> int:

@@ -14,7 +14,6 @@ from linrank.data.rows import Array
 from linrank.domination import train
 from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.problem import DominationProblem, PenalizedPoint
-from linrank.domination.train import by_newton
 from linrank.errors import check_natural, is_number
 from linrank.ranksvm.path import PathResult, as_grid
 from linrank.solvers.result import Callback, Result, Verdict
@@ -91,8 +90,8 @@ def follow(
     else:
 
         def fit(alpha: float, **options: Any) -> Result:
-            steps = max_iter or train.STEPS
-            return by_newton(replace(problem, alpha=alpha), tol=tol, max_iter=steps, **options)
+            part, steps = replace(problem, alpha=alpha), max_iter or train.STEPS
+            return train.minimize_ridge(part, alpha=alpha, tol=tol, max_iter=steps, **options)
 
     return until_wide(each_from_last(fit, alphas.tolist(), callback), max_features)
 

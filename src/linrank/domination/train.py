@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linrank.choices import DOMINATION, DOMINATION_SOLVERS, PENALTIES
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, Rows, without_offsets
+from linrank.data.rows import Array, without_offsets
 from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.layering import Layering, describe_margin
-from linrank.domination.problem import DominationLoss, DominationProblem
+from linrank.domination.problem import DominationProblem
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
-from linrank.objective import Ridge, Risk, Sum
-from linrank.ranksvm.train import Plannable, plan, sample_queries
+from linrank.ranksvm.train import Plannable, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import resolve, useful_threads
@@ -135,85 +134,14 @@ def sample_negatives(layering: Layering, share: float, rng: np.random.Generator)
 
 # ---- the l2 penalty, by the Newton method that RankSVM uses -------------------------------------
 
-SAMPLE_SEED = 20100501  # of the preconditioner only: the optimum does not depend on it
 # What is measured in units of the objective or of its gradient.
 _UNITS = ("value", "objective", "gap", "decrement", "gradient_norm", "kkt_residual")
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeProblem:
-    """``½‖w‖² + C·L(X D w)`` and smaller copies of it: `linrank.ranksvm.train.Plannable`."""
-
-    rows: Rows
-    layering: Layering
-    C: float
-    scale: Array | None = None
-    n_threads: int = 1
-    loss: str = "domination"
-
-    @property
-    def n_rows(self) -> int:
-        return self.layering.queries.n_rows
-
-    @property
-    def longest_query(self) -> int:
-        """Rows of the longest query."""
-        return int(np.diff(self.layering.queries.offsets).max())
-
-    @property
-    def capacity(self) -> int:
-        """Rows that a sample may have."""
-        return self.n_rows
-
-    @property
-    def largest_matrix(self) -> int:
-        """Features up to which the whole Hessian may be formed."""
-        return self.rows.shape[1]
-
-    def objective(self, epsilon: float = 1.0) -> Sum:
-        """The objective; nothing is smoothed, whatever ``epsilon``."""
-        loss = DominationLoss(self.layering, self.n_threads)
-        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
-
-    def sharpening(self, tol: float) -> None:
-        """Nothing is smoothed."""
-
-    def sample(self, n_rows: int) -> RidgeProblem:
-        """The same problem on about ``n_rows`` rows, its loss at 0 scaled up to the whole."""
-        layering = sample_layering(self.layering, n_rows, SAMPLE_SEED)
-        part, whole = (
-            DominationLoss(some).at(np.zeros(some.queries.n_rows)).value
-            for some in (layering, self.layering)
-        )
-        factor = whole / part if part > 0.0 else 1.0
-        return replace(self, layering=layering, C=factor * self.C, n_threads=1)
-
-
-def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
-    """The layering on about ``n_rows`` rows: whole queries, and some rows of long ones.
-
-    Weights make up for the rows left out of a query, inside the sums over lower layers as outside.
-    """
-    whole = layering.queries
-    queries, positions, row_weight = sample_queries(whole, n_rows, seed)
-    return layering.on(queries, positions, row_weight)
-
-
-def by_newton(problem: DominationProblem, **options: Any) -> Result:
-    """Minimize ``F(w) = L(X D w) + alpha‖w‖²``, the penalty being l2.
-
-    Options as in `minimize_ridge`.
-    """
-    p, C = problem, 1.0 / (2.0 * problem.alpha)
-    return minimize_ridge(
-        RidgeProblem(p.rows, p.layering, C, p.scale, p.n_threads), p.alpha, **options
-    )
-
-
 def minimize_ridge(
     problem: Plannable,
-    alpha: float,
     *,
+    alpha: float,
     w0: Array | None = None,
     tol: float = 1e-6,
     max_iter: int = 100,
@@ -314,7 +242,10 @@ def train(
     problem = make_problem(data, **asked)
     tol = TOLERANCE if tol is None else tol
     if choose_solver(solver, problem.penalty, feature_induction) == "newton":
-        return by_newton(problem, w0=w0, tol=tol, max_iter=max_iter or STEPS, callback=callback)
+        steps = max_iter or STEPS
+        return minimize_ridge(
+            problem, alpha=problem.alpha, w0=w0, tol=tol, max_iter=steps, callback=callback
+        )
     descent, n_sweeps = Descent(problem, w0), max_iter or SWEEPS
     if feature_induction is not None:
         return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)

@@ -221,7 +221,7 @@ _TRIALS = 6
 _ROUNDING = 1e-14
 
 
-def settled(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array | None:
+def settle_coefficients(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array | None:
     """A β as good as that of this point, 0 where no pair is violated and of sum 0 in each query.
 
     At the optimum, ``β = -C∇L(s)`` has both properties, but away from it that β is useless: what is

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from linrank.choices import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.choices import LOSSES
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, dot
 from linrank.errors import check_numbers
 from linrank.kernels.functions import Kernel
-from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, settled
+from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, settle_coefficients
 from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.objective import Ridge, RiskPoint, Sum
@@ -260,18 +260,15 @@ def train_kernel(
     kernel: Kernel,
     C: float = 1.0,
     loss: str = LOSSES[0],
-    pairs: str = PAIRS[0],
-    pair_weighting: str = PAIR_WEIGHTINGS[0],
     tol: float | None = None,
     max_iter: int | None = None,
     memory_limit: int | float | str | None = None,
     matrix: KernelMatrix | None = None,
     beta0: Array | None = None,
     settle: bool = True,
-    query_normalization: str | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
-    **choosing: Any,
+    **weighing: Any,
 ) -> KernelResult:
     """Minimize ``f(β) = ½β'Qβ + C Σ ω_ij l(1 - s_i + s_j)`` with ``s = Qβ``, ``Q = K(X, X)``.
 
@@ -282,7 +279,7 @@ def train_kernel(
         ``kernel.name == "precomputed"``, the rows are those of Q.
     kernel : Kernel
         k; positive semidefinite.
-    C, loss, pairs, pair_weighting, query_normalization
+    C, loss
         As of `linrank.ranksvm.train.train`.
     tol : float, optional
         Stop when the certified bound of ``f - f*`` is at most ``tol·f``; if None 1e-4, of the hinge
@@ -302,9 +299,9 @@ def train_kernel(
         Threads; None for all cores.
     callback : callable, optional
         Called with the state of each iterate, ``w`` being β; stops by returning True.
-    **choosing
-        Which pairs and what they weigh beyond that, as of `Problem.of`: n_closest,
-        n_random, seed, query_weight, preferences.
+    **weighing
+        Which pairs and what they weigh, as of `Problem.of`: pairs, pair_weighting,
+        query_normalization, n_closest, n_random, seed, query_weight, preferences.
 
     Returns
     -------
@@ -313,18 +310,9 @@ def train_kernel(
         query (over all rows, with preferences across queries).
     """
     check_numbers(C, tol, max_iter)
-    check_choices(loss, pairs, pair_weighting, SOLVERS[0], query_normalization)
+    check_choices(loss, **weighing)
     started = time.perf_counter()
-    problem = Problem.of(
-        data,
-        C,
-        loss=loss,
-        pairs=pairs,
-        pair_weighting=pair_weighting,
-        query_normalization=query_normalization,
-        n_jobs=n_jobs,
-        **choosing,
-    )
+    problem = Problem.of(data, C, loss=loss, n_jobs=n_jobs, **weighing)
     n_threads = resolve(n_jobs)
     limit = None if memory_limit is None else allowed(memory_limit)
     most = _most_landmarks(data.n_rows, limit)
@@ -386,7 +374,7 @@ class _Training:
         objective = self.objective(epsilon or 1.0)
         point = objective.at(as_function(found.w[0], self.matrix))
         if settle and found.converged:
-            beta = settled(point, self.preconditioner, self.tol)
+            beta = settle_coefficients(point, self.preconditioner, self.tol)
             end = point if beta is None else objective.at(as_function(beta, self.matrix))
             # Settling knows the values by sums as well; the rounding of Qβ may undo its promise.
             if end.primal <= (1.0 + _WORSE * self.tol) * point.primal:

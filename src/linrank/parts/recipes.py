@@ -21,13 +21,8 @@ from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Rows, join_offsets, without_offsets
 from linrank.data.scaling import Scaling
 from linrank.domination.layering import Layering, is_by_row, is_table
-from linrank.domination.problem import DominationLoss
-from linrank.domination.train import (
-    SAMPLE_SEED,
-    RidgeProblem,
-    check_parameters,
-    choose_solver,
-)
+from linrank.domination.problem import SAMPLE_SEED, DominationLoss, DominationProblem
+from linrank.domination.train import check_parameters, choose_solver
 from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss
 from linrank.losses.swaps import Swaps
@@ -399,8 +394,8 @@ class DominationRecipe(Recipe):
 
     def _problem(
         self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
-    ) -> RidgeProblem:
-        return RidgeProblem(rows, layering, C, scale, n)
+    ) -> DominationProblem:
+        return DominationProblem(rows, layering, "l2", 1.0 / (2.0 * C), scale, n)
 
 
 def _joined(parts: list[Any], *names: str) -> dict[str, Any]:
