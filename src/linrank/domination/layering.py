@@ -251,8 +251,7 @@ class Layering(PickledFields):
             row_weight = row_weight * self.row_weight[positions]
         grades = None
         if self.grades is not None:
-            grades = np.zeros(int(sample.n_levels.sum()), dtype=np.int32)
-            grades[layer_numbers(sample)] = self.grades[layer_numbers(whole)[positions]]
+            grades = _grades(sample, self.grades[layer_numbers(whole)[positions]])
         c = self.query_weight
         if c is not None:
             query = np.searchsorted(whole.offsets, positions, side="right") - 1
@@ -340,7 +339,8 @@ class Layering(PickledFields):
         if is_table(margin):
             distinct, grade = np.unique(layer, return_inverse=True)
             table = margin_table(margin, distinct)
-            return cls(queries, None, row_weight, c, table, _grades(queries, grade.reshape(-1)))
+            grades = _grades(queries, queries.gather(grade.reshape(-1)))
+            return cls(queries, None, row_weight, c, table, grades)
         return cls(queries, margin_shift(margin, data.labels, queries), row_weight, c)
 
 
@@ -407,9 +407,9 @@ def _query_weight(weight: Array | None, queries: Queries, pooled: bool) -> Array
 
 
 def _grades(queries: Queries, grade: Array) -> Array:
-    """The layer, counted over all queries, of each layer of each query; `grade` is by row."""
+    """The layer, counted over all queries, of each layer of each query, from those of positions."""
     grades = np.empty(int(queries.n_levels.sum(dtype=np.int64)), dtype=np.int32)
-    grades[layer_numbers(queries)] = queries.gather(grade)
+    grades[layer_numbers(queries)] = grade
     return grades
 
 

@@ -37,8 +37,8 @@ def check_kernel_matrix(
 
     Parameters
     ----------
-    Q : array of shape (n, n), or BlockedMatrix
-        Of the latter only the definiteness is checked.
+    Q : array of shape (n, n), or KernelMatrix
+        Of one that is computed for every product only the definiteness is checked.
     n_threads : int
         Of the products.
     what, remedy : str
@@ -59,10 +59,10 @@ def check_kernel_matrix(
     eigenvalue: what is refused is indefinite for certain, what passes may have negative
     eigenvalues that are small or isolated within the positive ones.
     """
-    if not isinstance(Q, BlockedMatrix):
-        square = _as_square(Q, what)
-        _check_symmetric(square, what)
-        Q = StoredMatrix(square, n_threads)
+    if not isinstance(Q, KernelMatrix):
+        Q = StoredMatrix(_as_square(Q, what), n_threads)
+    if isinstance(Q, StoredMatrix):
+        _check_symmetric(Q.values, what)
     if isinstance(Q, StoredMatrix) and Q.n <= _EXACT:
         lowest, largest = _ends(np.linalg.eigvalsh(Q.values))
     else:
@@ -287,10 +287,27 @@ def kernel_matrix(
     # A stored product takes a quarter of the time of computing the entries again for 12 columns,
     # and less for more: Q is stored whenever it fits.
     if limit is None or stored_bytes(kernel, n) + beside <= limit:
-        stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
-        if may_be_indefinite(kernel):
-            _check(kernel, stored.values, n_threads)
-        return stored
+        matrix: KernelMatrix = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
+    else:
+        block_bytes = _block_bytes(kernel, rows, memory_limit, limit, beside, n_threads)
+        matrix = BlockedMatrix(kernel, rows, n_threads, block_bytes)
+    if may_be_indefinite(kernel):
+        # tanh t = t - t³/3 + ...: the cube takes off what nothing makes up for, unless the rows are
+        # linearly independent or γ is so small that rounding hides it.
+        remedy = {
+            "sigmoid": "tanh rarely has any: use a smaller gamma, or kernel='rbf'",
+            "poly": "use coef0 >= 0",
+        }.get(kernel.name, "use another kernel")
+        what = f"the matrix of {kernel.describe()}"
+        check_kernel_matrix(matrix, n_threads, what=what, remedy=remedy)
+    return matrix
+
+
+def _block_bytes(
+    kernel: Kernel, rows: Rows, memory_limit: Any, limit: int, beside: int, n_threads: int
+) -> int:
+    """What a block of a matrix may take that is too large; MemoryError where its tiles are too."""
+    n = rows.shape[0]
     needed = beside + BlockedMatrix.bytes_needed(rows, n_threads)
     if may_be_indefinite(kernel):
         needed += 8 * n * (LANCZOS_STEPS + 4)
@@ -305,10 +322,7 @@ def kernel_matrix(
             min(tiles, full),
             "train on fewer numbers with approximation='nystroem'",
         )
-    blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
-    if may_be_indefinite(kernel):
-        _check(kernel, blocked, n_threads)
-    return blocked
+    return min(1 << 24, (limit - needed) // block)
 
 
 def _precomputed_matrix(
@@ -339,13 +353,3 @@ def may_be_indefinite(kernel: Kernel) -> bool:
     if kernel.name == "poly":
         return kernel.coef0 < 0
     return kernel.name in ("callable", "sigmoid")
-
-
-def _check(kernel: Kernel, Q: Array | BlockedMatrix, n_threads: int) -> None:
-    # tanh t = t - t³/3 + ...: the cube takes off what nothing makes up for, unless the rows are
-    # linearly independent or γ is so small that rounding hides it.
-    remedy = {
-        "sigmoid": "tanh rarely has any: use a smaller gamma, or kernel='rbf'",
-        "poly": "use coef0 >= 0",
-    }.get(kernel.name, "use another kernel")
-    check_kernel_matrix(Q, n_threads, what=f"the matrix of {kernel.describe()}", remedy=remedy)

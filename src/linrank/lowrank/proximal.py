@@ -201,21 +201,25 @@ def leading(M: Array, threshold: float) -> Leading:
     """The singular values above ``threshold``; LinAlgError if the iteration does not converge."""
     is_left = M.shape[0] <= M.shape[1]
     largest = float(np.abs(M).max(initial=0.0))
-    if largest > 0.0 and not 1e-140 < largest < 1e140:  # squares would leave the range of doubles
-        return _by_svd(M, threshold, is_left)
-    norm = float(np.linalg.norm(M))
+    # Squares of others leave the range of doubles.
+    has_squares = largest == 0.0 or 1e-140 < largest < 1e140
+    norm = float(np.linalg.norm(M)) if has_squares else np.inf
     if norm <= threshold:  # no singular value exceeds the Frobenius norm
         return Leading(np.zeros(0), np.zeros((min(M.shape), 0)), is_left)
-    if threshold < _TINY * norm:
-        return _by_svd(M, threshold, is_left)
-    gram = M @ M.T if is_left else M.T @ M
-    try:
-        squares, vectors = _eigenpairs(gram, threshold)
-    except np.linalg.LinAlgError:
-        return _by_svd(M, threshold, is_left)
-    values = np.sqrt(np.maximum(squares, 0.0))
-    kept = values > threshold
-    return Leading(values[kept], np.ascontiguousarray(vectors[:, kept]), is_left)
+    if threshold >= _TINY * norm:
+        try:
+            squares, vectors = _eigenpairs(M @ M.T if is_left else M.T @ M, threshold)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            values = np.sqrt(np.maximum(squares, 0.0))
+            kept = values > threshold
+            return Leading(values[kept], np.ascontiguousarray(vectors[:, kept]), is_left)
+    # The decomposition of M itself: its small singular values are exact too.
+    left, values, right = np.linalg.svd(M, full_matrices=False)
+    rank = int(np.count_nonzero(values > threshold))
+    vectors = left[:, :rank] if is_left else right[:rank].T
+    return Leading(values[:rank], np.ascontiguousarray(vectors), is_left)
 
 
 def svt(M: Array, threshold: float) -> Array:
@@ -239,11 +243,3 @@ def _eigenpairs(gram: Array, threshold: float) -> tuple[Array, Array]:
         gram, subset_by_value=interval, driver="evr", overwrite_a=True, check_finite=False
     )
     return squares, vectors
-
-
-def _by_svd(M: Array, threshold: float, is_left: bool) -> Leading:
-    """The same by the decomposition of M itself, whose small singular values are exact too."""
-    left, values, right = np.linalg.svd(M, full_matrices=False)
-    rank = int(np.count_nonzero(values > threshold))
-    vectors = left[:, :rank] if is_left else right[:rank].T
-    return Leading(values[:rank], np.ascontiguousarray(vectors), is_left)

@@ -157,8 +157,8 @@ class Splitting:
         bound = -lowest - self.rounding(self._w, lowest)
         return Iterate(np.zeros_like(self._w), 0.0, bound, float(np.sqrt(residual)), True)
 
-    def start(self, goal: float) -> Iterate:
-        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``.
+    def start(self, goal: float) -> tuple[Iterate, float]:
+        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``; as `step`.
 
         Where λ is so large that rounding would lift singular values of that Z above γ, for which
         there is no bound, A and Z are those of any other step.
@@ -168,8 +168,8 @@ class Splitting:
         squares = np.asarray(self.rectangles.core.squared_norms(self.y, self.n_threads))
         is_steep = self.lam * float(squares.sum()) > _STEEP * float(self.alpha.sum())
         rule = Shrinkage.of if is_steep else Shrinkage.to_prices
-        penalty, _ = self._shrink(squares, rule(self.gamma, self.lam, self.rho))
-        return self._iterate(point, penalty, is_solved)
+        penalty, change = self._shrink(squares, rule(self.gamma, self.lam, self.rho))
+        return self._iterate(point, penalty, is_solved), change
 
     def step(self, goal: float) -> tuple[Iterate, float]:
         """One iteration, and ``Σ ρ‖A - A before‖²``."""
@@ -426,7 +426,14 @@ def train_regularized(
     limit = None if memory_limit is None else allowed(memory_limit)
     log = _Log(callback, time.perf_counter())
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
-    _check_range(float(C) * pairs.total_weight(), float(lam))
+    bounds = float(C) * pairs.total_weight()
+    penalty = float(lam) * bounds * bounds
+    if not penalty * penalty < np.inf:
+        raise ValueError(
+            f"the bounds of the dual variables, C times the weights of the pairs, sum to "
+            f"{bounds:.3g}: with lam={lam:g} the penalty leaves the range of double precision; use "
+            "a smaller C or lam, or smaller weights"
+        )
     check_memory(pairs, limit)
     rectangles = Rectangles(pairs, float(C))
     n_jobs = resolve(n_jobs)
@@ -440,9 +447,7 @@ def train_regularized(
         n_jobs=n_jobs,
     )
     tol = TOLERANCE if tol is None else tol
-    max_iter = ITERATIONS if max_iter is None else max_iter
-    verdict = _descend(splitting, log, tol, max_iter)
-    return _result(splitting, log, verdict)
+    return _result(splitting, log, _descend(splitting, log, tol, max_iter or ITERATIONS))
 
 
 def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verdict:
@@ -452,11 +457,7 @@ def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verd
     n_stuck = 0
     while True:
         goal = max(0.01 * tol * abs(log.least), 1e-3 * log.gap)
-        change = 0.0
-        if log.n_iter == 0:
-            iterate = splitting.start(goal)
-        else:
-            iterate, change = splitting.step(goal)
+        iterate, change = (splitting.step if log.n_iter else splitting.start)(goal)
         is_better = iterate.objective < log.least
         wants_stop = log.record(iterate)
         if is_better or wants_stop:  # who stops here wants this iterate
@@ -524,14 +525,3 @@ class _Log(History):
             "kkt_residual": iterate.residual,
         }
         return self.append(lambda: iterate.w, entry)
-
-
-def _check_range(total: float, lam: float) -> None:
-    """Refuse bounds ``Σ Cω = total`` whose penalty, squared on the way, leaves the doubles."""
-    penalty = lam * total * total
-    if not penalty * penalty < np.inf:
-        raise ValueError(
-            f"the bounds of the dual variables, C times the weights of the pairs, sum to "
-            f"{total:.3g}: with lam={lam:g} the penalty leaves the range of double precision; use "
-            "a smaller C or lam, or smaller weights"
-        )

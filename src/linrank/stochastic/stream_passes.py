@@ -289,7 +289,14 @@ class Stream:
         state = checkpoint.load(path)
         if state.get("kind") != "stream":
             raise CheckpointError(f"{path}: is a checkpoint, but not of a stream")
-        self._check_options(path, state["options"])
+        before = state["options"]
+        for name in dict.fromkeys([*self.options, *before]):
+            then, now = before.get(name), self.options.get(name)
+            if then != now:
+                raise CheckpointError(
+                    f"{path}: was written with {name} {then}, now it is {now}; give the same "
+                    "options, or delete the checkpoint to start anew"
+                )
         try:
             self.trainer.restore(state["trainer"])
             for name in _COLUMNS:
@@ -303,15 +310,6 @@ class Stream:
                 f"{path}: has learned from {begun} passes, more than the {self.passes} now asked "
                 "for; give more passes, or delete the checkpoint to start anew"
             )
-
-    def _check_options(self, path: str, before: Mapping[str, Any]) -> None:
-        for name in dict.fromkeys([*self.options, *before]):
-            then, now = before.get(name), self.options.get(name)
-            if then != now:
-                raise CheckpointError(
-                    f"{path}: was written with {name} {then}, now it is {now}; give the same "
-                    "options, or delete the checkpoint to start anew"
-                )
 
 
 def _checksum(text: bytes, before: int = 0) -> int:
