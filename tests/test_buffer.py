@@ -265,16 +265,10 @@ ONE, INDEX = integers([1]), _core.StreamIndex(4, 4)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: Buffer(9, sampling="rejection"),
-            "sampling must be one of pairs, query, roc.*'rej",
-        ),
+        (lambda: Buffer(9, "rejection"), "sampling must be one of pairs, query, roc.*'rej"),
         (lambda: INDEX.add(ONE, np.array([np.nan]), ONE), "a label is NaN"),
         (lambda: INDEX.add(ONE, np.zeros(2), ONE), "labels has length 2, expected 1"),
-        (
-            lambda: INDEX.add(ONE, np.zeros(1), -ONE),
-            r"must lie in \[0, 2\^31\), got -1",
-        ),
+        (lambda: INDEX.add(ONE, np.zeros(1), -ONE), r"must lie in \[0, 2\^31\), got -1"),
         (lambda: _core.StreamIndex(0, 1), "must be >= 1"),
         (
             lambda: _core.StreamIndex.restore(4, 4, ONE, np.zeros(1), ONE, integers([1, 2]), 0),

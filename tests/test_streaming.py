@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse
 
 import linrank
-import papers
 from linrank.errors import CheckpointError, DataFormatError, NoPairsError
 from linrank.stochastic import checkpoint, streaming
 from linrank.stochastic.descent import Learner
@@ -32,42 +31,19 @@ def ranking(n_queries=40, seed=0):
 # ---- feeding ------------------------------------------------------------------------------------
 
 
-def test_a_stream_learns_what_a_fit_in_memory_learns():
-    """Queries that come in pieces and in any order: pairs go across batches."""
-    whole, rng = ranking(600), np.random.default_rng(0)
-    data, test = (
-        whole.select(np.flatnonzero(part)) for part in (whole.qid % 3 > 0, whole.qid % 3 == 0)
-    )
-    order = rng.permutation(data.n_rows)
-    model = trainer(average="weighted", steps_per_row=20, memory=2_000_000)
-    for part in np.array_split(order, 60):
+@pytest.mark.parametrize("size", [1, 3, 50, 10_000])
+def test_steps_are_those_of_the_rows(size):
+    data, model = ranking(10), trainer(steps_per_row=0.7)
+    for begin in range(0, data.n_rows, size):
+        part = slice(begin, begin + size)
         model.feed(data.X[part], data.y[part], data.qid[part])
-    exact = papers.RankSVM(loss="hinge").fit(data.X, data.y, qid=data.qid)
-    accuracy = {
-        name: linrank.evaluate(test.y, test.X @ w, qid=test.qid, metrics=["pairwise_accuracy"])
-        for name, w in (("stream", model.weights()[0]), ("exact", exact.coef_))
-    }
-    stream, best = (accuracy[k]["pairwise_accuracy"] for k in ("stream", "exact"))
-    assert stream > best - 0.01
-    assert model.counts.pairs == data.queries.n_pairs
-
-
-def test_steps_are_those_of_the_rows():
-    data = ranking(10)
-    for size in (1, 3, 50, 10_000):
-        model = trainer(steps_per_row=0.7)
-        for begin in range(0, data.n_rows, size):
-            part = slice(begin, begin + size)
-            model.feed(data.X[part], data.y[part], data.qid[part])
-        assert model.counts.rows == data.n_rows
-        assert model.n_steps <= 0.7 * data.n_rows
-        if size >= data.n_rows:
-            assert model.n_steps == int(0.7 * data.n_rows)
-        if size == 1:
-            # no step for the first row of a query, none for a batch without a pair
-            assert model.counts.idle_batches >= 10
-            assert model.n_steps < 0.7 * (data.n_rows - 10)
-        assert model.counts.pairs == data.queries.n_pairs
+    counts = model.counts
+    assert (counts.rows, counts.pairs) == (data.n_rows, data.queries.n_pairs)
+    # None for a batch without a pair, as are the first rows of queries that come one by one.
+    most = 0.7 * (data.n_rows - (10 if size == 1 else 0))
+    assert model.n_steps <= most
+    assert model.n_steps == int(most) or size < data.n_rows
+    assert counts.idle_batches >= 10 or size > 1
 
 
 def test_large_batches_are_cut(monkeypatch):
@@ -105,53 +81,47 @@ def test_a_pickled_trainer_goes_on():
         assert one.counts == other.counts
 
 
-def test_what_is_no_food():
-    data = ranking()
-    with pytest.raises(ValueError, match="contains NaN at row 0, column 0"):
-        trainer().feed([[np.nan, 1.0]], [1], [1])
-    with pytest.raises(ValueError, match="y contains NaN at row 0"):
-        trainer().feed([[1.0]], [np.nan], [1])
-    with pytest.raises(ValueError, match=r"value of 1e\+300; a stream is kept as float32"):
-        trainer().feed([[1e300]], [1], [1])
-    with pytest.raises(ValueError, match="qid has 2 elements but there are"):
-        trainer().feed(data.X, data.y, [1, 2])
-    for value in (0.0, np.inf):
-        with pytest.raises(ValueError, match="steps_per_row must be"):
-            trainer(steps_per_row=value)
+@pytest.mark.parametrize(
+    ("fed", "message"),
+    [
+        (([[np.nan, 1.0]], [1], [1]), "contains NaN at row 0, column 0"),
+        (([[1.0]], [np.nan], [1]), "y contains NaN at row 0"),
+        (([[1e300]], [1], [1]), r"value of 1e\+300; a stream is kept as float32"),
+        (([[1.0]], [1], [1, 2]), "qid has 2 elements but there are"),
+    ],
+)
+def test_what_is_no_food(fed, message):
+    with pytest.raises(ValueError, match=message):
+        trainer().feed(*fed)
+    with pytest.raises(ValueError, match="steps_per_row must be"):
+        trainer(steps_per_row=np.inf)
 
 
 # ---- nothing to learn from ----------------------------------------------------------------------
 
 
-def test_the_reason_is_given_when_nothing_can_be_compared():
-    x = np.ones((100, 1))
-    model = trainer()
-    with pytest.raises(NoPairsError, match="the stream: no two rows could be compared: it has no"):
-        model.check_pairs()
-    model.feed(x, np.full(100, 3.0), np.zeros(100, int))
-    with pytest.raises(NoPairsError, match=r"data.txt: .*all 100 labels are 3"):
+HUNDRED, ZEROS, TENS = np.arange(100), np.zeros(100, int), np.repeat(np.arange(10), 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "fed", "reason"),
+    [
+        ({}, [], "data.txt: no two rows could be compared: it has no rows"),
+        ({}, [ZEROS + 3, ZEROS], "all 100 labels are 3"),
+        ({}, [HUNDRED, HUNDRED], "no query id comes twice in 100 rows; check that qid"),
+        ({"memory": 5000}, [HUNDRED, HUNDRED], "hardly ever comes again within .* more memory"),
+        ({}, [TENS, TENS], "rows of one query have one label each, in 10 queries"),
+        ({"sampling": "roc"}, [HUNDRED + 1], "labels are from 1 to 100, all on one side of 0"),
+        ({"steps_per_row": 0.001}, [HUNDRED], r"100 rows make no step at steps_per_row=0\.001"),
+    ],
+)
+def test_the_reason_is_given_when_nothing_can_be_compared(options, fed, reason):
+    model = trainer(**options)
+    if fed:
+        model.feed(np.ones((100, 1)), *fed)
+    with pytest.raises(NoPairsError, match=reason):
         model.check_pairs("data.txt")
-    model = trainer()
-    model.feed(x, np.arange(100), np.arange(100))
-    with pytest.raises(NoPairsError, match="no query id comes twice in 100 rows; check that qid"):
-        model.check_pairs()
-    model = trainer(memory=5000)
-    model.feed(x, np.arange(100), np.arange(100))
-    with pytest.raises(NoPairsError, match=r"hardly ever comes again within the .* more memory"):
-        model.check_pairs()
-    model = trainer()
-    model.feed(x, np.repeat(np.arange(10), 10), np.repeat(np.arange(10), 10))
-    with pytest.raises(NoPairsError, match="rows of one query have one label each, in 10 queries"):
-        model.check_pairs()
-    model = trainer(sampling="roc")
-    model.feed(x, np.arange(1, 101))
-    with pytest.raises(NoPairsError, match="labels are from 1 to 100, all on one side of 0"):
-        model.check_pairs()
     assert model.n_steps == 0
-    model = trainer(steps_per_row=0.001)
-    model.feed(x, np.arange(100))
-    with pytest.raises(NoPairsError, match=r"100 rows make no step at steps_per_row=0\.001"):
-        model.check_pairs()
 
 
 def test_doubt_when_most_batches_are_idle():
