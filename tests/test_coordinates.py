@@ -88,38 +88,6 @@ def test_the_bounds_hold_everywhere(problem, t):
         assert rise <= min(0.5 * bound[r] * t * t, local) + allowance
 
 
-@examples(60)
-@given(
-    problems(),
-    st.sampled_from(PENALTIES),
-    st.sampled_from(("local", "range", "paper")),
-    st.sampled_from([0.01, 0.3, 5.0]),
-    st.booleans(),
-)
-def test_every_sweep_lowers_the_objective_as_promised(
-    problem, penalty, curvature, alpha, is_sparse
-):
-    layering, X, scale, w = problem
-    state = made(layering, sparse.csr_array(X) if is_sparse else X, scale)
-    state.restart(w)
-    Xd = by_position(layering, X) * (1.0 if scale is None else scale)
-
-    def objective():
-        paid = {"l1": np.abs(w).sum(), "l2": w @ w, "none": 0.0}[penalty]
-        return definition(Xd @ w, layering)["value"] + alpha * paid
-
-    before = objective()
-    for _ in range(4):
-        decrease, _ = state.sweep(w, np.arange(len(w)), penalty, alpha, curvature)
-        after = objective()
-        assert before - after >= decrease - 1e-9 * max(1.0, abs(before))
-        before = after
-    # Rows of queries with one layer are not looked at.
-    is_in = np.repeat(layering.queries.n_levels > 1, np.diff(layering.queries.offsets))
-    z = (Xd @ w)[is_in]
-    assert_allclose(state.scores()[is_in], z, atol=1e-9 * max(1.0, np.abs(z).max(initial=0.0)))
-
-
 @given(
     st.floats(-50, 50),
     st.floats(1e-3, 10),

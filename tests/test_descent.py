@@ -133,21 +133,6 @@ def test_a_romma_step_solves_its_problem():
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
-@pytest.mark.parametrize("algorithm", ["pa", "romma"])
-def test_sparse_rows_that_are_equal_leave_the_weights_alone(algorithm, n_models):
-    """‖x‖² must be exactly 0 for them: a step divides by it."""
-    for seed in range(20):
-        X = np.random.default_rng(seed).standard_normal((4, 23))
-        X[1] = X[0]
-        found = []
-        for rows in (as_rows(csr_array(X)), as_rows(X)):
-            descent = Descent(23, [Learner(algorithm, aggressiveness=1e9)] * n_models)
-            descent.step(rows, [2, 0, 1], [3, 1, 0])
-            found.append(descent.weights())
-        assert_allclose(*found, rtol=1e-12)
-
-
-@pytest.mark.parametrize("n_models", [1, 3])
 @pytest.mark.parametrize("average", ["uniform", "weighted"])
 def test_romma_averages_keep_their_digits_where_little_is_left_of_the_weights(average, n_models):
     """Of w = x/‖x‖² little is left by a pair on the sphere with the diameter x."""

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 
 import reference
 from linrank.data.queries import Queries
@@ -88,24 +87,6 @@ def test_value_and_derivatives_are_the_definition(case):
     assert_allclose(product, truth["hessian"] @ v, rtol=1e-10, atol=1e-12)
 
 
-@given(case=layerings(), dtype=st.sampled_from([np.float32, np.float64]), n=st.integers(1, 20))
-def test_explicit_hessians_are_the_definition(case, dtype, n):
-    z, layering = case
-    rng = np.random.default_rng(n)
-    x = (rng.normal(size=(len(z), n)) * (rng.random((len(z), n)) < 0.6)).astype(dtype)
-    loss, order = DominationLoss(layering), layering.queries.order
-    point = loss.at(z)
-    by_position = x if order is None else x[order]
-    truth = by_position.T.astype(np.float64) @ definition(z, layering)["hessian"] @ by_position
-    tolerance = (1e-5 if dtype == np.float32 else 1e-12) * max(1.0, np.abs(truth).max())
-    for rows in (as_rows(x), as_rows(sparse.csr_array(x))):
-        matrix = loss.hessian_matrix(rows, point)
-        assert_allclose(matrix, truth, rtol=0.0, atol=tolerance)
-        assert (matrix == matrix.T).all()
-        diagonal = loss.hessian_diagonal(rows, point)
-        assert_allclose(diagonal, np.diag(truth), rtol=0.0, atol=1e-11 * max(1.0, point.value))
-
-
 def test_the_diagonal_of_many_layers_is_no_less_than_nothing_and_finite():
     rng = np.random.default_rng(0)
     layering, x = layers(rng.permutation(200)), rng.normal(size=(200, 3)) + 1e3
@@ -128,23 +109,6 @@ def test_an_offset_of_the_rows_costs_the_explicit_hessian_no_digits():
 
 
 # ---- the dual ---------------------------------------------------------------------------------
-
-
-@given(case=layerings(), t=st.floats(0.0, 1.0), seed=st.integers(0, 1000))
-def test_the_entropy_dual_bounds_the_loss_and_touches_it_at_one(case, t, seed):
-    z, layering = case
-    loss = DominationLoss(layering)
-    point = loss.at(z)
-    bound = loss.entropy_dual(point, t)
-    tolerance = 1e-12 * (1.0 + point.value + abs(point.slope))
-    assert bound >= t * (point.value - point.slope) - tolerance  # concave, and 0 at t = 0
-    at_one = loss.entropy_dual(point, 1.0)
-    assert abs(at_one - (point.value - point.slope)) <= tolerance
-    assert abs(loss.entropy_dual(point, 1.0 - 1e-14) - at_one) <= 1e2 * tolerance
-    rng = np.random.default_rng(seed)
-    for scale in (0.1, 1.0, 10.0):
-        other = z + scale * rng.normal(size=len(z))
-        assert loss.at(other).value >= bound + t * (point.gradient @ other) - 1e2 * tolerance
 
 
 @given(case=layerings(), t=st.floats(0.01, 0.99))

@@ -79,15 +79,6 @@ def test_columns_give_the_same_certificate(penalty):
     assert by_columns.subgradient[among].all()
 
 
-def test_products_of_columns_that_are_not_there():
-    columns = make_problem(DATA, penalty="l1", alpha=2.0).columns()
-    r = np.zeros(DATA.n_rows)
-    with pytest.raises(ValueError, match="features names one that does not exist"):
-        columns.products(np.array([DATA.n_features]), r, 1)
-    with pytest.raises(ValueError, match="r has"):
-        columns.products(np.array([0]), r[1:], 1)
-
-
 def test_no_feature_may_move():
     point = make_problem(DATA, penalty="l1", alpha=2.0, n_jobs=1).at(
         np.zeros(DATA.n_features), among=np.empty(0, dtype=np.int64)

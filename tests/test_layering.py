@@ -152,21 +152,12 @@ def test_a_table_is_over_the_layers_of_all_queries():
     assert_array_equal(layering.table, np.tril(np.nan_to_num(table), -1))
 
 
-@pytest.mark.parametrize(
-    ("margin", "expected"),
-    [
-        (None, None),
-        (2.0, "2"),
-        ("log", "log"),
-        (("linear", 200), "linear:200,0"),
-        (("log", 1, 2.7), "log:1,2.7"),
-        (np.log, "function"),
-        (np.zeros(6), "rows"),
-        ([[0, 0], [1, 0]], "table"),
-    ],
-)
-def test_margins_in_a_word(margin, expected):
-    assert describe_margin(margin) == expected
+def test_margins_in_a_word():
+    words = {None: None, 2.0: "2", "log": "log", ("linear", 200): "linear:200,0"}
+    words |= {("log", 1, 2.7): "log:1,2.7", np.log: "function"}
+    assert {margin: describe_margin(margin) for margin in words} == words
+    assert describe_margin(np.zeros(6)) == "rows"
+    assert describe_margin([[0, 0], [1, 0]]) == "table"
 
 
 # ---- errors -------------------------------------------------------------------------------------
