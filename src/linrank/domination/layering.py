@@ -27,18 +27,8 @@ _FORMS = (
 )
 
 
-def is_table(margin: Any) -> bool:
-    """Whether a margin is one for each pair of layers, not one for each row."""
-    return _form(margin) == "table"
-
-
-def is_by_row(margin: Any) -> bool:
-    """Whether a margin is one for each row."""
-    return _form(margin) == "rows"
-
-
-def _form(margin: Any) -> str | None:
-    """Which of `_FORMS` a margin has: "named", "function", "number", "rows", "table" or None."""
+def margin_form(margin: Any) -> str | None:
+    """What a margin is: "named", "function", "number", "table" over layers, "rows" or None."""
     if margin is None or callable(margin):
         return None if margin is None else "function"
     head = margin[0] if isinstance(margin, tuple | list) and margin else margin
@@ -57,7 +47,7 @@ def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:
     queries : Queries
         Its levels are the layers.
     """
-    form = _form(margin)
+    form = margin_form(margin)
     if form is None:
         return None
     if form == "named":
@@ -106,7 +96,7 @@ def margin_table(margin: Any, layers: Array) -> Array:
 
 def describe_margin(margin: Any) -> str | None:
     """A margin in a word, for the summary of a model: ``1``, ``log:1,2.7``, ``table``, ..."""
-    form = _form(margin)
+    form = margin_form(margin)
     if form == "named":
         name, k1, k2 = _named(margin)
         return name if (k1, k2) == (1.0, 0.0) else f"{name}:{k1:g},{k2:g}"
@@ -336,7 +326,7 @@ class Layering(PickledFields):
                 "every row that has others to dominate, or all those others, have weight zero; "
                 "check sample_weight and query_weight"
             )
-        if is_table(margin):
+        if margin_form(margin) == "table":
             distinct, grade = np.unique(layer, return_inverse=True)
             table = margin_table(margin, distinct)
             grades = _grades(queries, queries.gather(grade.reshape(-1)))
@@ -350,9 +340,10 @@ def margin_of_part(margin: Any, layers: Any, data: Dataset, rows: Array) -> Any:
     Margins by row are those of the rows; of a table the layers are kept that the part has. All
     other forms know nothing of other rows.
     """
-    if is_by_row(margin):
+    form = margin_form(margin)
+    if form == "rows":
         return np.asarray(margin)[rows]
-    if not is_table(margin):
+    if form != "table":
         return margin
     counts = np.ones(data.n_rows, dtype=bool) if data.weight is None else data.weight > 0
     layer, rows = _layer_values(layers, data.labels), rows[counts[rows]]

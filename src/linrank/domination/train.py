@@ -194,11 +194,6 @@ def minimize_ridge(
 TOLERANCE = 1e-4  # of the certified gap, relative to F
 SWEEPS = 1000  # of coordinate descent
 STEPS = 100  # of Newton's method
-# Options of `train` that say what is minimized, not how.
-_PROBLEM = (
-    *("penalty", "alpha", "layers", "margin", "pooled", "negative_sampling"),
-    *("scale", "query_weight", "seed", "n_jobs"),
-)
 _CHECKED = ("penalty", "alpha", "negative_sampling")
 
 
@@ -292,13 +287,12 @@ def make_problem(
     return DominationProblem(rows, made, penalty, float(alpha), scale, n_threads)
 
 
-def certified(result: Result, data: Dataset, **options: Any) -> Result:
+def certify(result: Result, problem: DominationProblem) -> Result:
     """The result with the gap and the residual at its ``w``, all features counted.
 
     What a history says of an iterate of feature induction is of the features that had entered by
-    then. ``options`` are those that `train` was called with.
+    then.
     """
-    given = {name: options[name] for name in _PROBLEM if name in options}
-    point = make_problem(data, **given).at(result.w)
+    point = problem.at(result.w)
     residual = point.kkt_residual
     return replace(result, gap=point.gap, gradient_norm=residual, kkt_residual=residual)

@@ -26,7 +26,7 @@ from linrank.domination.path import follow as follow_path
 from linrank.domination.problem import DominationProblem
 from linrank.domination.train import (
     TOLERANCE,
-    certified,
+    certify,
     check_parameters,
     describe_parameters,
     make_problem,
@@ -77,14 +77,14 @@ def train(task: Task) -> Trained:
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
     asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": ground.n_threads}
-    seed, scaled = seed_of(p.random_state), ground.scaled
+    seed = seed_of(p.random_state)
     asked |= {"seed": seed, "scale": ground.scaling.factors}
-    result = solve(scaled, **options, **asked, **watched)
+    result = solve(ground.scaled, **options, **asked, **watched)
 
     def best(last: Any) -> Any:
         found = ground.monitor.best(last)
         is_other = found is not last and p.feature_induction is not None
-        return certified(found, scaled, **options, **asked) if is_other else found
+        return certify(found, _problem(ground, alpha=p.alpha)) if is_other else found
 
     settings = describe_parameters(ground.columns, seed=seed, **options)
     return _shown(ground.conclude(result, settings, best=best), result)
@@ -93,12 +93,13 @@ def train(task: Task) -> Trained:
 _SOLVING = ("solver", "tol", "max_iter")  # how a problem is solved; all else says what it is
 
 
-def _problem(ground: Ground) -> DominationProblem:
-    """What all alphas of a path share."""
+def _problem(ground: Ground, alpha: float = 1.0) -> DominationProblem:
+    """What is minimized; all but alpha is the same along a path."""
     p = ground.task.parameters
     check_parameters(**values_of(p, ("penalty", "negative_sampling", *_SOLVING)))
     return make_problem(
         ground.scaled,
+        alpha=alpha,
         **values_of(p, tuple(name for name in DOMINATION_PATH if name not in _SOLVING)),
         scale=ground.scaling.factors,
         query_weight=ground.query_weight,

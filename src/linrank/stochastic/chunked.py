@@ -101,19 +101,6 @@ def visits(n_steps: int, masses: Array, passes: int, seed: int) -> Iterator[Visi
 # ---- chunks and their pairs ---------------------------------------------------------------------
 
 
-def chunk_sampler(
-    queries: Queries, weight: Array | None, sampling: str, query_weight: Array | None
-) -> PairSampler | None:
-    """The sampler of one chunk; None if it has no pair to draw."""
-    for factors in (weight, query_weight):
-        if factors is not None and not factors.any():
-            return None
-    try:
-        return pair_sampler(queries, sampling, row_weight=weight, query_weight=query_weight)
-    except NoPairsError:
-        return None
-
-
 def walk_chunks(reader: Reader, chunks: Iterable[int]) -> Iterator[tuple[int, Rows, PairSampler]]:
     """Chunks with their samplers, each there until the next is asked for."""
     walk = reader.walk(chunks)
@@ -214,8 +201,14 @@ def descend_chunks(
         )
 
     def sampler_of(i: int, queries: Queries, weight: Array | None) -> PairSampler | None:
+        """The sampler of chunk i; None if it has no pair to draw."""
         c = None if query_weight is None else query_weight[source.chunks[i].queries]
-        return chunk_sampler(queries, weight, order.sampling, c)
+        if any(factors is not None and not factors.any() for factors in (weight, c)):
+            return None
+        try:
+            return pair_sampler(queries, order.sampling, row_weight=weight, query_weight=c)
+        except NoPairsError:
+            return None
 
     def read(i: int, buffer: Any) -> tuple[Rows, PairSampler]:
         """Chunk i, its rows in the buffer unless they are scaled."""

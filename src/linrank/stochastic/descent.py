@@ -131,12 +131,9 @@ class Descent:
         return np.array([self._core.weights(m) for m in range(len(self.learners))])
 
     def iterate(self, model: int) -> Array:
-        """The latest weights of a model, whether or not iterates are averaged."""
+        """The latest weights of a model without a λ, whether or not iterates are averaged."""
         scalars, v, _ = self._core.kept(model)
-        learner, a, t = self.learners[model], scalars[2], scalars[3]
-        if not learner.shrinks:
-            return np.asarray(a * v)
-        return np.asarray(a / (learner.alpha * t) * v) if t > 0 else np.zeros_like(v)
+        return np.asarray(scalars[2] * v)
 
     def mean_losses(self) -> Array:
         """The mean loss that the steps of each model have met, every pair before its update.

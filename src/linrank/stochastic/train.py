@@ -80,31 +80,29 @@ class ExactObjective:
         return self.alpha * float(whole.primal), self.alpha * duality_gap(whole)
 
 
-class SampledObjective:
+# (objective of weights, certified bound on what it is above the minimum, or nan)
+Objective = Callable[[Array], tuple[float, float]]
+
+
+def sampled_objective(drawn: DrawnPairs, alpha: float, *, logistic: bool = False) -> Objective:
     """The same with the mean loss of some pairs, drawn once, in place of that of all pairs.
 
     The pairs stay the same, so that two values differ by the weights and not by the draw. With
-    ``logistic=True`` the loss is ``log(1 + exp(-w·x_ij))``.
+    ``logistic=True`` the loss is ``log(1 + exp(-w·x_ij))``. A sample certifies nothing.
     """
+    pairs = np.stack([drawn.winners, drawn.losers])
+    order, places = np.unique(pairs, return_inverse=True)
+    winners, losers = places.reshape(pairs.shape)
 
-    def __init__(self, drawn: DrawnPairs, alpha: float, *, logistic: bool = False) -> None:
-        self._order, places = np.unique(
-            np.concatenate([drawn.winners, drawn.losers]), return_inverse=True
-        )
-        n = len(drawn.winners)
-        self._winners, self._losers = places[:n], places[n:]
-        self._rows, self._alpha, self._logistic = drawn.rows, alpha, logistic
+    def objective(w: Array) -> tuple[float, float]:
+        scores = _core.scores(drawn.rows.core, w, order, 1)
+        margins = scores[winners] - scores[losers]
+        losses = np.logaddexp(0, -margins) if logistic else np.maximum(0, 1 - margins)
+        return 0.5 * alpha * float(w @ w) + float(losses.mean()), math.nan
 
-    def __call__(self, w: Array) -> tuple[float, float]:
-        """(objective, nan): a sample certifies nothing."""
-        scores = _core.scores(self._rows.core, w, self._order, 1)
-        margins = scores[self._winners] - scores[self._losers]
-        losses = np.logaddexp(0, -margins) if self._logistic else np.maximum(0, 1 - margins)
-        return 0.5 * self._alpha * float(w @ w) + float(losses.mean()), math.nan
+    return objective
 
 
-# (objective of weights, certified bound on what it is above the minimum, or nan)
-Objective = Callable[[Array], tuple[float, float]]
 _PATIENCE = 2  # milestones without progress that `tol` takes for the end
 
 
@@ -305,12 +303,12 @@ class Order:
         logistic = self.algorithm == "logistic"
         objective = exact
         if RECORDED in drawn:
-            objective = SampledObjective(drawn[RECORDED], alpha, logistic=logistic)
+            objective = sampled_objective(drawn[RECORDED], alpha, logistic=logistic)
         watched, held_out = objective, self.validation
         if held_out is not None and self.tol is not None:
             sampler = pair_sampler(held_out.queries, self.sampling, labels=held_out.labels)
             pairs = DrawnPairs.of(held_out.rows, sampler, RECORDED, self.seed)
-            watched = SampledObjective(pairs, alpha, logistic=logistic)
+            watched = sampled_objective(pairs, alpha, logistic=logistic)
         at_zero = math.log(2) if logistic else 1.0
         watch = Watch(objective, watched, at_zero, self.tol, self.callback)
         run = Course(
