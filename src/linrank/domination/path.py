@@ -173,16 +173,15 @@ def each_from_last(
         w = result.w
 
 
-def check_path(
-    *, penalty: str, n_alphas: int, eps: float | None, max_features: int | None = None
-) -> None:
-    """Raise ValueError for what no path can be made of."""
-    if penalty == "none":
+def check_path(parameters: Any) -> None:
+    """Raise ValueError for parameters, as of a search, that no path can be made of."""
+    max_features, eps = parameters.max_features, parameters.eps
+    if parameters.penalty == "none":
         raise ValueError(
             "penalty='none' has no alpha to follow a path of; use 'l1' or 'l2', or a single "
             "DominationRanker"
         )
-    check_natural("n_alphas", n_alphas)
+    check_natural("n_alphas", parameters.n_alphas)
     if max_features is not None:
         check_natural("max_features", max_features, ", or None")
     if eps is not None and not (is_number(eps) and 0.0 < eps < 1.0):

@@ -96,18 +96,11 @@ class DominationProblem:
         return self.rows.shape[1]
 
     @property
-    def largest_matrix(self) -> int:
-        """Features up to which the whole Hessian may be formed."""
-        return self.n_features
-
-    @property
     def n_rows(self) -> int:
         return self.layering.queries.n_rows
 
-    @property
-    def capacity(self) -> int:
-        """Rows that a sample may have."""
-        return self.n_rows
+    largest_matrix = n_features  # up to which the whole Hessian may be formed
+    capacity = n_rows  # of a sample
 
     @property
     def longest_query(self) -> int:

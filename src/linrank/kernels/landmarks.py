@@ -166,11 +166,8 @@ class OnLandmarks(Preconditioner):
             for k in range(first, len(G), self.n_threads):
                 curved[k] = part.risk.loss.curvature(part.loss, G[k])
 
-        if self.n_threads == 1:
-            sweep(0)
-        else:
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                deque(pool.map(sweep, range(self.n_threads)), maxlen=0)
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            deque(pool.map(sweep, range(self.n_threads)), maxlen=0)
         H: Array = part.risk.C * (G @ curved.T)
         H[np.diag_indices_from(H)] += 1.0
         return H

@@ -233,8 +233,7 @@ def svt(M: Array, threshold: float) -> Array:
 def _eigenpairs(gram: Array, threshold: float) -> tuple[Array, Array]:
     """Eigenpairs that hold all above ``threshold²``: those alone where the matrix is large."""
     if len(gram) < _LARGE:
-        squares, vectors = np.linalg.eigh(gram)
-        return squares, vectors
+        return np.linalg.eigh(gram)
     from scipy.linalg import eigh
 
     # A little below the threshold, so that rounding of the interval leaves nothing out.

@@ -190,7 +190,7 @@ DOMINATION_PATH = PathSearch(
     domination.recipe_of,
     domination.alphas_of,
     domination.follow,
-    lambda p: check_path(**values_of(p, ("penalty", "n_alphas", "eps", "max_features"))),
+    check_path,
     _settings_of_domination,
     lambda model, tuning, p: {
         "n_nonzero": model.n_nonzero,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from types import SimpleNamespace
 from typing import Any
 
@@ -107,12 +108,9 @@ _PATIENCE = 2  # milestones without progress that `tol` takes for the end
 
 
 def milestones(n_steps: int) -> Iterator[int]:
-    """100, 178, 316, 562, 1000, ...: four a decade, the last step last."""
-    k, step = 0, 100
-    while step < n_steps:
-        yield step
-        k += 1
-        step = round(100 * 10 ** (k / 4))
+    """100, 178, 316, 562, 1000, ...: four per decade, the last step last."""
+    steps = (round(100 * 10 ** (k / 4)) for k in count())
+    yield from takewhile(lambda step: step < n_steps, steps)
     yield n_steps
 
 
