@@ -350,6 +350,4 @@ def stored_bytes(kernel: Kernel, n: int) -> int:
 
 
 def may_be_indefinite(kernel: Kernel) -> bool:
-    if kernel.name == "poly":
-        return kernel.coef0 < 0
-    return kernel.name in ("callable", "sigmoid")
+    return kernel.name in ("callable", "sigmoid") or (kernel.name == "poly" and kernel.coef0 < 0)

@@ -59,7 +59,7 @@ class JointLoss(ScoreLoss):
 
     def __init__(self, losses: Sequence[ScoreLoss], n_rows: int) -> None:
         super().__init__(None, n_rows, losses[0].n_threads)
-        self.losses = losses
+        self.losses, self.has_kink = losses, losses[0].has_kink
 
     @property
     def mean_weight(self) -> float:
@@ -69,17 +69,13 @@ class JointLoss(ScoreLoss):
     def total_weight(self) -> float:
         return float(sum(loss.total_weight for loss in self.losses))
 
-    @property
-    def has_kink(self) -> bool:  # type: ignore[override]
-        return self.losses[0].has_kink
-
     def errors(self, point: JointPoint, z: Array | None) -> Errors:
         found = [astuple(loss.errors(part, None)) for loss, part in self._each(point)]
         return Errors(*np.sum(found, axis=0).tolist())
 
     def at(self, z: Array, near: JointPoint | None = None) -> JointPoint:
         near = near or JointPoint(self, [None] * len(self.losses))
-        return JointPoint(self, [loss.at(_gather(loss, z), at) for loss, at in self._each(near)])
+        return JointPoint(self, [loss.at(z[_rows_of(loss)], at) for loss, at in self._each(near)])
 
     def _each(self, point: JointPoint) -> Iterator[tuple[ScoreLoss, Any]]:
         """Each loss with its own point."""
@@ -89,7 +85,7 @@ class JointLoss(ScoreLoss):
         if len(self.losses) == 1 and self.losses[0].order is None:  # a sweep for each landmark
             return self.losses[0].curvature(point.points[0], v)
         each = self._each(point)
-        return self.by_row(loss.curvature(part, _gather(loss, v)) for loss, part in each)
+        return self.by_row(loss.curvature(part, v[_rows_of(loss)]) for loss, part in each)
 
     def primal(self, point: JointPoint) -> float:
         return float(sum(loss.primal(part) for loss, part in self._each(point)))
@@ -102,10 +98,7 @@ class JointLoss(ScoreLoss):
         """The sum of vectors that each loss gave by its positions."""
         total = np.zeros(self.n_positions)
         for loss, part in zip(self.losses, parts, strict=True):
-            if loss.order is None:
-                total += part
-            else:
-                total[loss.order] += part  # no row has two positions
+            total[_rows_of(loss)] += part  # no row has two positions
         return total
 
 
@@ -217,8 +210,9 @@ class KernelRiskPoint(RiskPoint):
         return self.risk.function(curved), v[1]
 
 
-def _gather(loss: ScoreLoss, by_row: Array) -> Array:
-    return by_row if loss.order is None else by_row[loss.order]
+def _rows_of(loss: ScoreLoss) -> Array | slice:
+    """The rows of its positions."""
+    return slice(None) if loss.order is None else loss.order
 
 
 # ---- training ------------------------------------------------------------------------------------

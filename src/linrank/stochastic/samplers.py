@@ -178,7 +178,10 @@ def _roc(queries: Queries, labels: Any, u: Array | None, kept: Array | None) -> 
     if labels is None:
         raise ValueError("sampling='roc' compares labels > 0 with the rest; pass labels, by row")
     positive = as_labels(labels, queries.n_rows) > 0
-    rows = None if kept is None else _rows_of(queries, kept)
+    rows = None
+    if kept is not None:  # of the queries that take part, in the order of the matrix
+        rows = np.flatnonzero(np.repeat(kept, np.diff(queries.offsets)))
+        rows = rows if queries.order is None else np.sort(queries.order[rows])
     levels = (positive if rows is None else positive[rows]).astype(np.int32)
     n_positive, n_rows = int(levels.sum()), len(levels)
     if n_positive in (0, n_rows):
@@ -214,12 +217,6 @@ def _count(pairs: Pairs) -> int:
         return pairs.n_pairs
     p = pairs.queries.pairs_per_query[pairs.query_weight > 0]
     return (int((p >> 32).sum()) << 32) + int((p & 0xFFFFFFFF).sum())
-
-
-def _rows_of(queries: Queries, kept: Array) -> Array:
-    """The rows of the queries that take part, in the order of the matrix."""
-    rows = np.flatnonzero(np.repeat(kept, np.diff(queries.offsets)))
-    return rows if queries.order is None else np.sort(queries.order[rows])
 
 
 # ---- errors -------------------------------------------------------------------------------------
