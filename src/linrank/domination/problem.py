@@ -211,8 +211,7 @@ class PenalizedPoint:
         if self.penalty == "none":
             return g
         if self.penalty == "l2":
-            ridge: Array = g + 2.0 * self.alpha * w
-            return ridge
+            return np.asarray(g + 2.0 * self.alpha * w)
         at_zero = np.sign(g) * np.maximum(np.abs(g) - self.alpha, 0.0)
         return np.where(w != 0.0, g + self.alpha * np.sign(w), at_zero)
 

@@ -103,13 +103,11 @@ class NystroemMap:
 
     def gradient(self, block: Rows, r: Array) -> Array:
         """``Σ r_i z(x_i)`` over a block of rows."""
-        by_landmark: Array = self.inverse @ self.kernel.product(self.rows, block, r)
-        return by_landmark
+        return np.asarray(self.inverse @ self.kernel.product(self.rows, block, r))
 
     def coef(self, w: Array) -> Array:
         """``c = T⁻ᵀw``."""
-        coef: Array = w @ self.inverse
-        return coef
+        return np.asarray(w @ self.inverse)
 
 
 T = TypeVar("T")

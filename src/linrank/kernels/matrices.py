@@ -181,8 +181,7 @@ class StoredMatrix:
         """``Q v``, each pair of entries read once; the same bits for any number of threads."""
         n_threads = useful_threads(4 * self.values.size, self.n_threads)
         v = np.ascontiguousarray(v, dtype=np.float64)
-        product: Array = _core.symmetric_product(self.values, v, n_threads)
-        return product
+        return np.asarray(_core.symmetric_product(self.values, v, n_threads))
 
     def columns(self, index: Array) -> Array:
         return np.ascontiguousarray(self.values[index].T)

@@ -134,8 +134,7 @@ class KernelRisk:
     @cached_property
     def roots(self) -> Array:
         """``√Q_ii``: no entry of Q is above ``√(Q_ii Q_jj)``."""
-        roots: Array = np.sqrt(np.maximum(self.matrix.diagonal, 0.0))
-        return roots
+        return np.asarray(np.sqrt(np.maximum(self.matrix.diagonal, 0.0)))
 
     @property
     def rounding(self) -> float:
@@ -161,8 +160,7 @@ class KernelRiskPoint(RiskPoint):
 
     @cached_property
     def gradient(self) -> Array:
-        function: Array = self.risk.function(self.loss.gradient)
-        return function
+        return np.asarray(self.risk.function(self.loss.gradient))
 
     @property
     def rounding(self) -> float:
@@ -202,8 +200,7 @@ class KernelRiskPoint(RiskPoint):
         return float(dot(self.gradient, self.gradient) + rounding + added)
 
     def image(self, v: Array) -> Array:
-        values: Array = v[1]
-        return values
+        return np.asarray(v[1])
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         curved = self.risk.loss.curvature(self.loss, v[1])

@@ -193,8 +193,7 @@ class Leading:
         """``Σ_k gains_k u_k v_kᵀ``, M being the matrix decomposed: ``Q diag(gains/σ) Qᵀ M``."""
         Q = self.vectors
         scaled = Q * (gains / self.values)
-        product: Array = scaled @ (Q.T @ M) if self.is_left else (M @ scaled) @ Q.T
-        return product
+        return np.asarray(scaled @ (Q.T @ M) if self.is_left else (M @ scaled) @ Q.T)
 
 
 def leading(M: Array, threshold: float) -> Leading:

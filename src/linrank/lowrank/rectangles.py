@@ -45,8 +45,7 @@ class Rectangles(PickledFields):
     @cached_property
     def query(self) -> Array:
         """The query of each block, as `Queries` numbers them: those whose pairs have a weight."""
-        chosen: Array = np.flatnonzero((self.pairs.queries.n_levels > 1) & (self._weight > 0.0))
-        return chosen
+        return np.flatnonzero((self.pairs.queries.n_levels > 1) & (self._weight > 0.0))
 
     @cached_property
     def core(self) -> _core.Rectangles:
@@ -84,8 +83,7 @@ class Rectangles(PickledFields):
 
     def block_of(self, values: Array, k: int) -> Array:
         """Block ``k`` of a buffer, a view."""
-        view: Array = values[self.offsets[k] : self.offsets[k + 1]].reshape(self.shapes[k])
-        return view
+        return np.asarray(values[self.offsets[k] : self.offsets[k + 1]].reshape(self.shapes[k]))
 
     def block(self, k: int) -> Array:
         """Block ``k`` of ``values``, a view."""
@@ -102,8 +100,7 @@ class Rectangles(PickledFields):
     def mean_bounds(self) -> Array:
         """The mean of ``C ω_ij`` over the pairs of each block."""
         n_pairs = self.pairs.queries.pairs_per_query
-        mean: Array = self.C * self._weight[self.query] / n_pairs[self.query]
-        return mean
+        return np.asarray(self.C * self._weight[self.query] / n_pairs[self.query])
 
     def name(self, k: int) -> str:
         """The query of block ``k`` in words."""
