@@ -43,16 +43,11 @@ def assert_same(state, expected):
 
 
 def test_what_is_saved_is_loaded(tmp_path):
-    path = tmp_path / "c"
-    checkpoint.save(path, STATE)
-    assert_same(checkpoint.load(path), STATE)
-    assert os.listdir(tmp_path) == ["c"]
-
-
-def test_a_model_file_travels_with_it(tmp_path):
+    """And a model file travels with it."""
     model = linrank.LinearModel(np.array([1.0, -2.0]))
     checkpoint.save(tmp_path / "c", STATE, model.to_json())
     assert_same(checkpoint.load(tmp_path / "c"), STATE)
+    assert os.listdir(tmp_path) == ["c"]
     with zipfile.ZipFile(tmp_path / "c") as archive:
         archive.extract("model.json", tmp_path)
     assert linrank.load_model(tmp_path / "model.json").coef.tolist() == [1.0, -2.0]
@@ -83,7 +78,7 @@ def test_no_changed_byte_changes_what_is_read(tmp_path):
     path = tmp_path / "c"
     checkpoint.save(path, STATE)
     whole, rng, n_refused = path.read_bytes(), np.random.default_rng(0), 0
-    places = range(0, len(whole), 3)
+    places = range(0, len(whole), 7)
     for place in places:
         changed = bytearray(whole)
         changed[place] ^= 1 << int(rng.integers(8))
@@ -93,18 +88,6 @@ def test_no_changed_byte_changes_what_is_read(tmp_path):
         except CheckpointError:
             n_refused += 1
     assert n_refused > 0.6 * len(places)
-
-
-def test_foreign_and_newer_files_are_told_apart(tmp_path):
-    path = tmp_path / "c"
-    path.write_bytes(b"1 qid:1 1:0.5\n" * 100)
-    with pytest.raises(CheckpointError, match="is no checkpoint of linrank; name another file"):
-        checkpoint.load(path)
-    path.write_bytes(forged({"version": 9, "state": {}}))
-    with pytest.raises(CheckpointError, match=r"format 9, this linrank reads 1; go on with the"):
-        checkpoint.load(path)
-    with pytest.raises(FileNotFoundError):
-        checkpoint.load(tmp_path / "nowhere")
 
 
 def forged(document, array=b"", compression=zipfile.ZIP_STORED):
@@ -117,11 +100,29 @@ def forged(document, array=b"", compression=zipfile.ZIP_STORED):
     return content.getvalue()
 
 
-@pytest.mark.parametrize("text", [b"{", b"[]", b"{}", b"[" * 100_000, b"\xff\xfe", b"3"])
-def test_values_that_make_no_sense(tmp_path, text):
+EMPTY = {"version": 1, "state": {}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1 qid:1 1:0.5\n" * 100, "is no checkpoint of linrank; name another file"),
+        (forged({"version": 9, "state": {}}), "format 9, this linrank reads 1; go on with the"),
+        # A few bytes could stand for as much memory as they like.
+        (forged(EMPTY, compression=zipfile.ZIP_DEFLATED), "a member is compressed"),
+        *(
+            (forged(text), "truncated or damaged")
+            for text in (b"{", b"[]", b"{}", b"[" * 100_000, b"\xff\xfe", b"3")
+        ),
+    ],
+    ids=range(9),
+)
+def test_foreign_newer_and_senseless_files_are_told_apart(tmp_path, content, message):
     path = tmp_path / "c"
-    path.write_bytes(forged(text))
-    with pytest.raises(CheckpointError, match="truncated or damaged"):
+    with pytest.raises(FileNotFoundError):
+        checkpoint.load(path)
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=message):
         checkpoint.load(path)
 
 
@@ -137,14 +138,6 @@ def test_arrays_that_lie(tmp_path, descr, shape):
     path.write_bytes(forged({"version": 1, "state": {"a": {"array": 0}}}, header.getvalue()))
     with pytest.raises(ValueError, match=r"0\.npy is no array of"):
         np.asarray(checkpoint.load(path)["a"])
-
-
-def test_compressed_archives_are_refused(tmp_path):
-    """A few bytes could stand for as much memory as they like."""
-    path = tmp_path / "c"
-    path.write_bytes(forged({"version": 1, "state": {}}, compression=zipfile.ZIP_DEFLATED))
-    with pytest.raises(CheckpointError, match="a member is compressed"):
-        checkpoint.load(path)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -133,16 +133,14 @@ def test_a_chunk_is_read_while_another_is_stepped_on():
 
 def test_nothing_is_left_running_when_a_callback_stops_or_fails():
     parts = split(problem(), 3, 4, 7, 10)
-    least = least_limit(parts, **OPTIONS)
+    options = OPTIONS | {"memory_limit": 2 * least_limit(parts, **OPTIONS)}
 
     def fail(state):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        descend_chunks(Stored(parts), **OPTIONS, memory_limit=2 * least, callback=fail)
-    result = descend_chunks(
-        Stored(parts), **OPTIONS, memory_limit=2 * least, callback=lambda s: True
-    )
+        descend_chunks(Stored(parts), callback=fail, **options)
+    result = descend_chunks(Stored(parts), callback=lambda state: True, **options)
     assert (result.stopped, result.n_steps) == ("callback", 100)
     assert not [t for t in threading.enumerate() if t.name.startswith("linrank-read")]
 
@@ -167,22 +165,14 @@ def test_a_fault_of_reading_is_told_where_it_is_waited_for():
 def test_the_recorded_objective_is_that_of_the_whole(sampling):
     data = problem(n_queries=9, weights=sampling in ("pairs", "query"))
     c = None if sampling == "rejection" else np.arange(data.queries.n_queries) % 3 + 0.5
-    options = {
-        "sampling": sampling,
-        "query_weight": c,
-        "record": "exact",
-        "C": 0.02,
-        "n_steps": 400,
-    }
-    ours = descend_chunks(Parts(split(data, 1, 4, 6)), **options)
-    plain = descend(data, **options)
+    options = {"sampling": sampling, "query_weight": c, "record": "exact", "C": 0.02}
+    ours, plain = (
+        run(given, n_steps=400, **options)
+        for run, given in ((descend_chunks, Parts(split(data, 1, 4, 6))), (descend, data))
+    )
     assert ours.alpha == pytest.approx(plain.alpha, rel=1e-12)
     assert ours.n_pairs == plain.n_pairs
-    whole = descend(data, **options | {"n_steps": 1, "record": None})
-    assert whole.n_pairs == ours.n_pairs
-    sampler = pair_sampler(
-        data.queries, sampling, row_weight=data.weight, query_weight=c, labels=data.labels
-    )
+    sampler = pair_sampler(data.queries, sampling, row_weight=data.weight, query_weight=c)
     value, gap = ExactObjective.of(data.rows, sampler, ours.alpha, 1)(ours.w)
     assert_allclose([ours.objective, ours.gap], [value, gap], rtol=1e-9)
     assert gap > 0
@@ -211,27 +201,22 @@ def test_real_data_in_chunks_end_near_those_in_memory(average, margin):
 
 def test_chunks_without_pairs_are_never_read():
     data = problem()
-    offsets = data.queries.offsets
-    labels = data.labels.copy()
-    labels[offsets[3] : offsets[4]] = 1.0
-    source = Stored(split(replace(data, labels=labels), 3, 4, 7))
-    weight = np.ones(data.queries.n_queries)
+    labels, weight = data.labels.copy(), np.ones(data.queries.n_queries)
+    labels[data.queries.offsets[3] : data.queries.offsets[4]] = 1.0
     weight[4:7] = 0.0
+    data = replace(data, labels=labels)
+    source = Stored(split(data, 3, 4, 7))
     result = descend_chunks(source, **OPTIONS, query_weight=weight, memory_limit=None)
     assert source.n_read == 2
-    plain = descend(replace(data, labels=labels), **OPTIONS, query_weight=weight)
-    assert result.n_pairs == plain.n_pairs
+    assert result.n_pairs == descend(data, **OPTIONS, query_weight=weight).n_pairs
 
 
-def test_no_pairs_at_all_is_an_error():
+def test_what_chunks_cannot_give_is_an_error():
     data = problem()
     flat = replace(data, labels=np.zeros(data.n_rows))
     with pytest.raises(NoPairsError, match=r"none of the 3 chunks \(300 rows\) has a pair"):
         descend_chunks(Parts(split(flat, 3, 4)), **OPTIONS)
     with pytest.raises(NoPairsError, match="none of the 1 chunks"):
         descend_chunks(Parts([data]), **OPTIONS, query_weight=np.zeros(data.queries.n_queries))
-
-
-def test_pairs_across_chunks_are_refused():
     with pytest.raises(ValueError, match=r"sampling='roc' compares rows of all queries"):
-        descend_chunks(Parts([problem()]), sampling="roc")
+        descend_chunks(Parts([data]), sampling="roc")

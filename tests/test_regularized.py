@@ -1,8 +1,10 @@
-"""train_regularized against explicit pairs, generic solvers and its own limits."""
+"""The regularized dual: rectangles of dual variables, the optimum, its limits, the estimator."""
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -13,31 +15,31 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs, box_quadratic_program
 from hypothesis_profiles import examples
+from linrank import ConvergenceWarning, evaluate, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
 from linrank.lowrank import proximal, regularized
+from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.regularized import train_regularized
+from linrank.pairs import Pairs, choose_pairs
 from linrank.ranksvm.train import train
+from papers import RegularizedRankSVM
 from plain_regularized import PlainRegularized
 from small_data import small
-from strategies import datasets
+from strategies import datasets, scored_queries
 
 CASES = [(1.0, 0.1, 1.0), (0.3, 1.0, 0.5), (0.5, 5.0, 3.0), (0.05, 0.02, 0.1)]
 
 
 def alpha_of(result, pairs):
     """The dual variables in the order of the explicit pairs; entries that are no pairs are 0."""
-    found = {}
+    A = np.zeros((result.duals.pairs.queries.n_rows,) * 2)
     for k in range(result.duals.n_blocks):
-        block = result.duals.block(k)
-        columns = result.duals.columns(k)
-        for r, i in enumerate(result.duals.rows(k)):
-            n = result.duals.n_pairs(k)[r]
-            found.update({(i, j): block[r, c] for c, j in enumerate(columns[:n])})
-            assert not block[r, n:].any()
-    return np.array(
-        [found.get((i, j), 0.0) for i, j in zip(pairs.winner, pairs.loser, strict=True)]
-    )
+        A[np.ix_(result.duals.rows(k), result.duals.columns(k))] = result.duals.block(k)
+    alpha = A[pairs.winner, pairs.loser].copy()
+    A[pairs.winner, pairs.loser] = 0.0
+    assert not A.any()
+    return alpha
 
 
 def check_consistent(result, plain):
@@ -175,16 +177,6 @@ def test_a_weight_of_two_is_not_the_row_twice():
     assert copies.value + copies.gap < heavy.value - heavy.gap
 
 
-def test_normalized_queries_are_weighted_ones():
-    data = small(9, n_levels=3)
-    weight = 1.0 / np.maximum(data.queries.pairs_per_query, 1)
-    options = {"gamma": 0.01, "lam": 0.3, "C": 5.0, "tol": 1e-7}
-    one = train_regularized(data, query_normalization="pairs", **options)
-    other = train_regularized(data, query_weight=weight, **options)
-    assert one.converged
-    assert_allclose(one.value, other.value, rtol=1e-12)
-
-
 def test_same_bits_on_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(regularized, "_WORTHWHILE", 0.0)  # threads even for small blocks
     data = small(11, n_levels=3)
@@ -205,22 +197,17 @@ def test_more_features_than_a_matrix_is_worth(monkeypatch):
 # ---- stopping, errors ---------------------------------------------------------------------------
 
 
-def test_stops_after_max_iter_with_a_valid_gap():
+def test_stops_after_max_iter_with_the_iterate_that_is_kept():
     data = small(13, n_levels=4)
-    best = train_regularized(data, gamma=1.0, lam=10.0, C=10.0, tol=1e-7)
-    few = train_regularized(data, gamma=1.0, lam=10.0, C=10.0, tol=1e-7, max_iter=2)
-    assert (few.n_iter, few.stopped, few.converged) == (2, "max_iter", False)
-    assert "raise max_iter or tol" in few.message
-    assert few.gap >= few.value - best.value > 0.0
-
-
-def test_what_is_told_belongs_to_the_iterate_that_is_kept():
-    data = small(13, n_levels=4)
-    options = {"gamma": 1.0, "lam": 10.0, "C": 10.0, "tol": 1e-12}
+    options = {"gamma": 1.0, "lam": 10.0, "C": 10.0}
+    best = train_regularized(data, tol=1e-7, **options).value
     is_last = set()
     for n in range(2, 12):
-        result = train_regularized(data, max_iter=n, **options)
+        result = train_regularized(data, max_iter=n, tol=1e-12, **options)
         objectives = result.history["objective"]
+        assert (result.n_iter, result.stopped, result.converged) == (n, "max_iter", False)
+        assert "raise max_iter or tol" in result.message
+        assert result.gap >= result.value - best > 0.0
         assert result.kept == int(np.argmin(objectives))
         assert result.kkt_residual == result.history["kkt_residual"][result.kept]
         assert result.value <= objectives[result.kept] + 1e-9 * abs(result.value)
@@ -229,32 +216,19 @@ def test_what_is_told_belongs_to_the_iterate_that_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "error", "message"),
     [
-        ({"gamma": -1.0}, "gamma must be a finite number >= 0, got -1.0"),
-        ({"gamma": float("nan")}, "gamma must be a finite number >= 0, got nan"),
-        ({"lam": 0.0}, "lam must be a finite number > 0, got 0.0"),
-        ({"lam": "x"}, "lam must be a finite number > 0, got 'x'"),
-        ({"C": 0.0}, "C must be a finite number > 0"),
-        ({"tol": -1.0}, "tol must be"),
-        ({"max_iter": 0}, "max_iter must be"),
-        ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
-        (
-            {"memory_limit": 0},
-            "memory_limit must be a finite number > 0, got 0; it is a number of bytes",
-        ),
+        ({"gamma": -1.0}, ValueError, "gamma must be a finite number >= 0, got -1.0"),
+        ({"gamma": np.nan}, ValueError, "gamma must be a finite number >= 0, got nan"),
+        ({"lam": 0.0}, ValueError, "lam must be a finite number > 0, got 0.0"),
+        ({"lam": "x"}, ValueError, "lam must be a finite number > 0, got 'x'"),
+        ({"memory_limit": 0}, ValueError, "memory_limit must be .* got 0; it is a number of bytes"),
+        ({"memory_limit": 1000}, MemoryError, r"1.0 kB, is too small: .* pairs .* or use Factor"),
     ],
 )
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
         train_regularized(small(), **options)
-
-
-def test_more_pairs_than_memory():
-    with pytest.raises(
-        MemoryError, match=r"memory_limit=1000, 1.0 kB, is too small: .* pairs .* or use Factorized"
-    ):
-        train_regularized(small(), memory_limit=1000)
 
 
 def test_a_decomposition_that_fails_names_its_query(monkeypatch):
@@ -273,3 +247,174 @@ def test_features_beyond_double_precision():
         warnings.simplefilter("ignore", RuntimeWarning)
         with pytest.raises(ValueError, match=r"divide|overflow"):
             train_regularized(data)
+
+
+# ---- rectangles --------------------------------------------------------------------------------
+
+
+@given(scored_queries(max_rows=14), st.integers(0, 10**6))
+@examples(60)
+def test_sums_of_the_certificate(case, seed):
+    """Over all entries, and over the pairs ``{(i, j): Cω}`` of queries that weigh something."""
+    rng, queries = np.random.default_rng(seed), case.queries
+    u = rng.integers(1, 4, queries.n_rows) / 2
+    c = rng.integers(0, 3, queries.n_queries) / 2
+    by_row = queries.scatter(np.repeat(c, np.diff(queries.offsets)))
+    at = Rectangles(Pairs(queries, queries.gather(u), c), 0.7)
+    assume(at.n_blocks > 0)
+    upper = {(i, j): 0.7 * by_row[i] * u[i] * u[j] for i, j in case.pairs() if by_row[i] > 0}
+    alpha, a, y = (rng.normal(size=at.n_entries) for _ in range(3))
+    rho = rng.uniform(0.2, 3.0, at.n_blocks)
+    found = np.array([np.asarray(s) for s in at.core.sums(case.z, alpha, a, y, rho, 1)])
+    expected, n_pairs = np.zeros_like(found), 0
+    for k in range(at.n_blocks):
+        blocks = (at.block_of(values, k) for values in (alpha, a, y))
+        places = [(i, j) for i in at.rows(k) for j in at.columns(k)]
+        for place, x, b, d in zip(places, *(block.flat for block in blocks), strict=True):
+            Z = rho[k] * (b - d)
+            expected[1:4, k] += (x - b) ** 2, Z * (x - b), Z * Z
+            if place in upper:
+                i, j = place
+                g = case.scores[i] - case.scores[j] - 1.0 + Z
+                moved = x - min(max(x - g, 0.0), upper[place])
+                expected[[0, 4, 5], k] += x, upper[place] * max(0.0, -g), moved**2
+        bounds = [upper[place] for place in places if place in upper]
+        n_pairs += len(bounds)
+        assert_allclose(at.mean_bounds()[k], np.mean(bounds), rtol=1e-12)
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    assert n_pairs == len(upper)
+
+
+def test_sweeps_give_the_same_bits_on_any_number_of_threads():
+    data = small(1)
+    at = Rectangles(choose_pairs(data), 1.0)
+    rng = np.random.default_rng(0)
+    z, v = rng.normal(size=(2, data.n_rows))
+    alpha, a, y = (rng.normal(size=at.n_entries) for _ in range(3))
+    rho = rng.uniform(0.5, 2.0, at.n_blocks)
+    for one, many in zip(
+        *(
+            [
+                *at.core.loss(z, y, rho, n),
+                at.core.curvature(z, y, rho, v, n),
+                at.core.coefficients(alpha, n),
+                at.core.relax(alpha, a, y.copy(), 1.5, n),
+                *at.core.sums(z, alpha, a, y, rho, n),
+            ]
+            for n in (1, 3)
+        ),
+        strict=True,
+    ):
+        assert_array_equal(np.asarray(one), np.asarray(many))
+
+
+def test_the_core_checks_what_it_is_given():
+    data = small()
+    at = Rectangles(choose_pairs(data), 1.0)
+    core, z, y, rho = at.core, np.zeros(data.n_rows), np.zeros(at.n_entries), np.ones(at.n_blocks)
+    for call, message in (
+        (lambda: core.loss(z, y[:-1], rho, 1), "y has length"),
+        (lambda: core.curvature(z[:-1], y, rho, z, 1), "z has length"),
+        (lambda: core.point(z, y, 0.0 * rho, y.copy(), 1), "rho must be finite and > 0"),
+        (lambda: core.settle(at.n_blocks, None, 1.0, 1.0, 1.0, 1.0, y, y), "no such rectangle"),
+        (lambda: replace(at, C=-1.0).core, "C must be finite and > 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_memory_is_refused_before_it_is_taken():
+    """Two hundred million rows in two levels would make 10¹⁶ pairs; only counts are looked at."""
+    data = small()
+    pairs = choose_pairs(data)
+    n_bytes = 32 * Rectangles(pairs, 1.0).n_entries
+    check_memory(pairs, n_bytes)
+    check_memory(pairs, None)
+    with pytest.raises(MemoryError, match=rf"{pairs.n_pairs:,} pairs .* FactorizedRankSVM"):
+        check_memory(pairs, n_bytes - 1)
+    rows = np.arange(600_000) % 2
+    long = choose_pairs(Dataset.of(np.zeros((600_000, 1), dtype=np.float32), rows))
+    with pytest.raises(MemoryError, match=r"2\.9 TB but .* available"):
+        check_memory(long, None)
+
+
+# ---- the estimator -----------------------------------------------------------------------------
+
+DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, random_state=3)
+
+
+def fit(gamma=1.0, lam=0.1, C=1.0, weight=None, **params):
+    ranker = RegularizedRankSVM(gamma, lam, C, **params)
+    return ranker.fit(DATA.X, DATA.y, qid=DATA.qid, sample_weight=weight)
+
+
+def check_duals(ranker, data):
+    """``coef_`` is ``Σ α_ij (x_i - x_j)``."""
+    w = np.zeros(data.n_features)
+    for k in range(ranker.duals_.n_blocks):
+        block = ranker.duals_.block(k)
+        w += block.sum(1) @ data.X[ranker.duals_.rows(k)]
+        w -= block.sum(0) @ data.X[ranker.duals_.columns(k)]
+    assert_allclose(ranker.coef_, w, atol=1e-6)
+
+
+def test_attributes_belong_together():
+    ranker = fit(keep_duals=True)
+    assert ranker.duality_gap_ <= 1e-4 * abs(ranker.objective_)
+    assert len(ranker.ranks_) == ranker.n_queries_ == 15
+    check_duals(ranker, DATA)
+    ranker.set_params(keep_duals=False).fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert not hasattr(ranker, "duals_")
+
+
+def test_early_stopping_keeps_the_last_iterate_where_that_is_best():
+    """Not the one of the least objective, which is what a fit without validation data keeps."""
+    rows, other = small(5, n_levels=3), small(55, n_levels=3)
+    stopping = {"early_stopping": True, "n_iter_no_change": 9, "keep_duals": True}
+    ranker = RegularizedRankSVM(1.0, 10.0, 10.0, max_iter=4, tol=1e-12, **stopping)
+    with pytest.warns(ConvergenceWarning):
+        ranker.fit(rows.X, rows.y, qid=rows.qid, eval_set=(other.X, other.y), eval_qid=other.qid)
+    assert ranker.best_iteration_ == 4 > np.argmin(ranker.history_["objective"])
+    found = evaluate(other.y, ranker.predict(other.X), qid=other.qid, metrics=["ndcg@10"])
+    assert_allclose(found["ndcg@10"], ranker.history_["val_ndcg@10"][4], rtol=1e-12)
+    check_duals(ranker, rows)
+
+
+def test_a_second_fit_writes_the_same_file(tmp_path):
+    """Nothing is random."""
+    ranker = fit(scale="minmax")
+    for name, each in (("model", ranker), ("again", fit(scale="minmax"))):
+        each.save(tmp_path / name)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    told, ranks = ranker.model_.training, ranker.ranks_[DATA.queries.n_levels > 1]
+    assert (told["method"], told["gamma"], told["lam"], told["C"]) == ("regularized", 1.0, 0.1, 1.0)
+    assert (told["mean_rank"], told["largest_rank"]) == (ranks.mean(), ranks.max())
+    assert "seed" not in told
+
+
+@pytest.mark.parametrize("copied", [lambda it: pickle.loads(pickle.dumps(it)), deepcopy])
+def test_kept_duals_can_be_copied(copied):
+    ranker = fit(0.1, keep_duals=True, weight=np.linspace(0.0, 2.0, DATA.n_rows))
+    check_duals(copied(ranker), DATA)
+    check_duals(ranker, DATA)
+
+
+@pytest.mark.parametrize(
+    "params", [{"C": 5e-324}, {"C": 1e-300}, {"gamma": 1e300}, {"gamma": 1e300, "lam": 10.0}]
+)
+def test_the_ends_of_the_range(params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker = fit(**params)
+    assert ranker.converged_
+    assert not ranker.ranks_.any()
+    if "C" not in params:  # no singular value reaches γ/2λ: λ‖α‖² is the penalty, whatever γ is
+        assert_array_equal(ranker.coef_, fit(1e6, params.get("lam", 0.1)).coef_)
+
+
+@pytest.mark.parametrize("params", [{"C": 1e300}, {"lam": 1e300}])
+def test_numbers_out_of_range_are_told(params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"sum to .* use a smaller C or lam, or smaller weigh"):
+            fit(**params)

@@ -74,9 +74,3 @@ def test_without_levels_to_speak_of_any_rows_are_drawn():
     sample, _, weight = sample_queries(queries, 300, seed=0)
     assert sample.n_rows == 300
     assert_allclose(weight, 10)
-
-
-def test_the_same_seed_gives_the_same_sample():
-    queries = queries_of([300, 500, 40], 3)
-    first, second = sample_queries(queries, 200, seed=5), sample_queries(queries, 200, seed=5)
-    assert (first[1] == second[1]).all()

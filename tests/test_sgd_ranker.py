@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from linrank import ConvergenceWarning, NoPairsError, load_model, make_ranking
+from linrank import ConvergenceWarning, NoPairsError, make_ranking
 from linrank.data.scaling import Scaling
 from papers import RankSVM, SGDRanker
 
@@ -43,48 +41,18 @@ def objective(coef, data, alpha, loss=lambda z: np.maximum(0.0, 1.0 - z)):
 # ---- the objective ------------------------------------------------------------------------------
 
 
-def test_weights_make_the_objective_of_the_weighted_pairs(data):
-    rng = np.random.default_rng(0)
-    u, c = rng.integers(0, 4, data.n_rows) / 2, rng.uniform(0.2, 3.0, 30)
-    params = {"alpha": 1e-2, "n_steps": 100_000, "average": True, "random_state": 0}
-    ranker = SGDRanker(record="exact", **params).fit(
-        data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c[data.qid]
-    )
-    i, j = np.nonzero((data.qid[:, None] == data.qid) & (data.y[:, None] > data.y))
-    omega = c[data.qid[i]] * u[i] * u[j]
-    X, w = np.asarray(data.X), ranker.coef_
-    slack = np.maximum(0.0, 1.0 - (X[i] - X[j]) @ w)
-    assert_allclose(ranker.objective_, 5e-3 * w @ w + omega @ slack / omega.sum(), rtol=1e-9)
-    best = RankSVM(1 / (1e-2 * omega.sum()), loss="hinge").fit(
-        data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c[data.qid]
-    )
-    assert ranker.objective_ <= 1.02 * 1e-2 * best.objective_
-
-
 # ---- what a fit records -------------------------------------------------------------------------
 
 
-def test_the_model_knows_how_it_was_made_and_survives_a_file(data, tmp_path):
+def test_the_model_knows_how_it_was_made(data):
     ranker = fit(data, record="exact", scale="standard")
-    ranker.save(tmp_path / "m.json")
-    loaded = load_model(tmp_path / "m.json")
-    assert dict(loaded.training) == dict(ranker.model_.training)
     known = {
-        "algorithm": "pegasos",
-        "alpha": 1e-2,
-        "n_steps": STEPS,
-        "sampling": "pairs",
-        "average": None,
-        "seed": 0,
-        "objective": ranker.objective_,
-        "n_pairs": ranker.n_pairs_,
-        "n_queries": 30,
+        **{"algorithm": "pegasos", "alpha": 1e-2, "n_steps": STEPS, "sampling": "pairs"},
+        **{"average": None, "seed": 0, "objective": ranker.objective_},
+        **{"n_pairs": ranker.n_pairs_, "n_queries": 30},
     }
-    assert {key: loaded.training[key] for key in known} == known
-    assert "pegasos" in repr(loaded)
-    scores = ranker.predict(data.X)
-    assert_array_equal(loaded.predict(data.X), scores)
-    assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(data.X), scores)
+    assert {key: ranker.model_.training[key] for key in known} == known
+    assert "pegasos" in repr(ranker.model_)
     assert fit(data).model_.training["objective"] is None
 
 
@@ -143,17 +111,6 @@ def test_partial_fit_learns_what_fit_learns(data):
     assert 0 <= ranker.score(data.X, data.y, qid=data.qid) <= 1
 
 
-def test_the_same_stream_gives_the_same_bits_even_through_a_pickle(data):
-    order = np.arange(data.n_rows)
-    a, b = (stream(data, order) for _ in range(2))
-    assert_array_equal(a.coef_, b.coef_)
-    half = stream(data, order[:100], n_parts=5)
-    other = pickle.loads(pickle.dumps(half))
-    for ranker in (half, other):
-        ranker.partial_fit(data.X[100:], data.y[100:], qid=data.qid[100:])
-    assert_array_equal(half.coef_, other.coef_)
-
-
 def test_partial_fit_goes_on_from_fit_and_fit_begins_anew(data):
     ranker = fit(data, n_steps=50_000)
     first = ranker.coef_
@@ -164,14 +121,15 @@ def test_partial_fit_goes_on_from_fit_and_fit_begins_anew(data):
     assert ranker.n_steps_ == 50_000
 
 
-def test_a_first_batch_that_is_interrupted_leaves_no_trace(data, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError])
+def test_a_first_batch_that_is_not_learnt_leaves_no_trace(data, monkeypatch, fault):
+    def fail(*_):
+        raise fault
 
-    ranker = SGDRanker(random_state=0)
+    ranker = SGDRanker(random_state=0, buffer_mb=np.int64(3))
     with monkeypatch.context() as patch:
-        patch.setattr("linrank.stochastic.streaming.StreamTrainer.feed", interrupt)
-        with pytest.raises(KeyboardInterrupt):
+        patch.setattr("linrank.stochastic.streaming.StreamTrainer.feed", fail)
+        with pytest.raises(fault):
             ranker.partial_fit(data.X[:, :2], data.y, qid=data.qid)
     ranker.partial_fit(data.X, data.y, qid=data.qid)
     assert ranker.n_features_in_ == data.n_features
@@ -190,11 +148,8 @@ def test_partial_fit_does_not_go_on_from_rows_scaled_by_query(data):
         ({"scale": "standard"}, "partial_fit cannot use scale='standard'"),
         ({"algorithm": "hybrid"}, "partial_fit cannot use algorithm='hybrid'"),
         ({"alpha": -1.0}, "alpha must be a finite number > 0, got -1.0"),
-        ({"algorithm": "adam"}, "algorithm must be"),
         ({"sampling": "all"}, "sampling"),
-        ({"buffer_mb": 0}, "buffer_mb must be a finite number > 0, got 0"),
         ({"buffer_mb": np.inf}, "buffer_mb must be a finite number > 0, got inf"),
-        ({"steps_per_row": 0}, "steps_per_row must be a finite number > 0, got 0"),
         ({"steps_per_row": "4"}, "steps_per_row must be a finite number > 0, got '4'"),
     ],
 )
@@ -216,14 +171,6 @@ def test_what_changes_within_a_stream_is_told(data):
         with pytest.raises(ValueError, match=told):
             ranker.partial_fit(data.X, data.y, qid=data.qid)
         ranker.set_params(**{name: before})
-
-
-def test_refused_rows_leave_no_trace_in_a_stream_that_has_not_begun(data):
-    ranker = SGDRanker(buffer_mb=np.int64(3), random_state=0)
-    with pytest.raises(ValueError, match="NaN at row 0"):
-        ranker.partial_fit([[np.nan, 1.0]], [1], qid=[1])
-    ranker.partial_fit(data.X, data.y, qid=data.qid)
-    assert ranker.n_features_in_ == data.X.shape[1]
 
 
 def test_a_batch_without_names_does_not_take_them_from_the_model(data):
@@ -255,25 +202,9 @@ def test_qid_reaches_partial_fit_by_routing():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": 0.0}, "alpha must be a finite number > 0, got 0.0"),
-        ({"alpha": -1.0}, "alpha must be a finite number > 0, got -1.0"),
-        ({"alpha": float("nan")}, "alpha must be a finite number > 0, got nan"),
         ({"alpha": "small"}, "alpha must be a finite number > 0, got 'small'"),
-        ({"alpha": None, "C": 0}, "C must be a finite number > 0, got 0"),
         ({"C": 1.0}, "give alpha or C, not both: got alpha=0.01 and C=1.0"),
-        ({"n_steps": 0}, "n_steps must be an integer >= 1, got 0"),
-        ({"n_steps": 1e5}, "n_steps must be an integer >= 1, got 100000.0"),
-        ({"algorithm": "adam"}, "algorithm must be 'pegasos', .*, got 'adam'"),
-        ({"sampling": "all"}, "sampling must be 'pairs', .* got 'all'"),
         ({"average": "median"}, "average must be False, True or one of .*, got 'median'"),
-        ({"record": "always"}, "record must be None, 'exact' or 'sampled', got 'always'"),
-        ({"algorithm": "logistic", "record": "exact"}, "use record='sampled'"),
-        ({"aggressiveness": -1.0, "algorithm": "pa"}, "aggressiveness must be .* got -1.0"),
-        ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
-        ({"scale": "unit"}, "scale must be 'none', "),
-        ({"scoring": "ndgc"}, "ndgc"),
-        ({"early_stopping": True}, "needs validation data"),
-        ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1, got 0"),
     ],
 )
 def test_wrong_parameters_are_told(data, params, message):

@@ -11,10 +11,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
 from linrank.search import sgd as sgd_tuning
-from linrank.search.folds import Fold, deal
+from linrank.search.folds import deal
 from linrank.search.sgd import tune_sgd
 from linrank.search.tuning import Tuning
-from linrank.stochastic.descent import Rule, course_over
+from linrank.stochastic.descent import Learner, course_over
 from linrank.stochastic.samplers import pair_sampler
 from papers import SGDRanker, SGDRankerCV
 
@@ -75,7 +75,7 @@ def test_folds_of_queries_equal_the_same_by_hand(data):
         sampler = pair_sampler(data.queries, keep=keep)
         valid = data.select(fold.valid)
         for j, alpha in enumerate(ALPHAS):
-            run = course_over(data.rows, sampler, [Rule("pegasos", alpha)], STEPS, seed=0)
+            run = course_over(data.rows, sampler, [Learner("pegasos", alpha)], STEPS, seed=0)
             run.until(STEPS)
             scores = valid.X @ run.weights()[0]
             measure = evaluate(valid.y, scores, qid=valid.qid)["ndcg@10"]
@@ -159,23 +159,20 @@ def test_what_a_fit_records(data):
 
 
 @pytest.mark.parametrize(
-    ("params", "error", "message"),
+    ("params", "message"),
     [
-        ({"alphas": [1.0, 0.0]}, ValueError, r"alphas\[1\] is 0; all must be finite and > 0"),
-        ({"alphas": [np.nan]}, ValueError, r"alphas\[0\] is nan; all must be finite and > 0"),
-        ({"alphas": []}, ValueError, "non-empty list of numbers"),
-        ({"alphas": "all"}, ValueError, "alphas must be 'auto' or numbers"),
-        ({"algorithms": "adam"}, ValueError, "algorithms must be some of .*, got 'adam'"),
-        ({"algorithms": ()}, ValueError, "at least one"),
-        ({"algorithms": ("pa", "pa")}, ValueError, "must be different"),
-        ({"n_steps": 0}, ValueError, "n_steps must be an integer >= 1, got 0"),
-        ({"n_steps": 2.5}, ValueError, "n_steps must be an integer >= 1, got 2.5"),
-        ({"sampling": "all"}, ValueError, "sampling must be 'pairs'"),
-        ({"average": "median"}, ValueError, "average must be"),
+        ({"alphas": [1.0, 0.0]}, r"alphas\[1\] is 0; all must be finite and > 0"),
+        ({"alphas": []}, "non-empty list of numbers"),
+        ({"alphas": "all"}, "alphas must be 'auto' or numbers"),
+        ({"algorithms": "adam"}, "algorithms must be some of .*, got 'adam'"),
+        ({"algorithms": ()}, "at least one"),
+        ({"algorithms": ("pa", "pa")}, "must be different"),
+        ({"n_steps": 2.5}, "n_steps must be an integer >= 1, got 2.5"),
+        ({"sampling": "all"}, "sampling must be 'pairs'"),
     ],
 )
-def test_wrong_parameters_are_told(data, params, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_parameters_are_told(data, params, message):
+    with pytest.raises(ValueError, match=message):
         fit(data, **params)
 
 
@@ -191,8 +188,3 @@ def test_a_fault_in_one_fold_ends_the_others(data, monkeypatch):
     monkeypatch.setattr(sgd_tuning._Part, "of", faulty)
     with pytest.raises(KeyboardInterrupt):
         tune_sgd(data, folds, ("pegasos",), np.array([0.1]), n_steps=10**12, n_jobs=2)
-
-
-def test_a_fold_on_all_rows_needs_no_mask(data, held_out):
-    found = tune_sgd(data, [Fold(None, held_out)], ("pegasos",), np.array([0.1]), n_steps=100)
-    assert found.scores.shape == (1, 1, 1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from linrank.stochastic.chunked import shared_out, visits
+from linrank.stochastic.chunked import share_out, visits
 from linrank.system.reading import Plan, Reader
 
 WEIGHTS = st.lists(
@@ -22,7 +22,7 @@ SHIFTS = st.floats(0, 1, exclude_max=True)
 @given(st.integers(0, 10**12), WEIGHTS, SHIFTS)
 def test_shares_sum_up_and_are_rounded_proportions(n, weights, shift):
     weights = np.array(weights, dtype=float)
-    counts = shared_out(n, weights, shift)
+    counts = share_out(n, weights, shift)
     assert counts.sum() == n
     assert (counts >= 0).all()
     assert (counts[weights == 0] == 0).all()
@@ -35,7 +35,7 @@ def test_shares_are_right_on_average(n):
     """Over shifts at equal distances; a share that were always rounded down would be off."""
     weights = np.array([3.0, 1.0, 0.5, 0.0, 2.2])
     shifts = (np.arange(10_000) + 0.5) / 10_000
-    mean = np.mean([shared_out(n, weights, u) for u in shifts], axis=0)
+    mean = np.mean([share_out(n, weights, u) for u in shifts], axis=0)
     assert_allclose(mean, n * weights / weights.sum(), atol=2e-3)
 
 

@@ -28,7 +28,6 @@ from linrank.displays import SupportDistributionDisplay as SupportDistributionDi
 from linrank.displays import WeightsDisplay as WeightsDisplay
 from linrank.displays import themed_svg as themed_svg
 from linrank.domination.path import DominationPathResult as DominationPathResult
-from linrank.domination.path import domination_path as domination_path
 from linrank.duals.analysis import RankProfile as RankProfile
 from linrank.duals.analysis import SupportDistribution as SupportDistribution
 from linrank.duals.analysis import rank_profile as rank_profile
@@ -81,6 +80,7 @@ from linrank.judging.compare import compare as compare
 from linrank.judging.compare import compare_evaluations as compare_evaluations
 from linrank.judging.contest import Contest as Contest
 from linrank.judging.contest import compare_methods as compare_methods
+from linrank.methods.search import domination_path as domination_path
 from linrank.methods.search import ranksvm_path as ranksvm_path
 from linrank.metrics import ConcordanceResult as ConcordanceResult
 from linrank.metrics import concordance_index as concordance_index

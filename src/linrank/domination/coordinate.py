@@ -40,17 +40,15 @@ def newton_step(
     diagonal : array
         Second derivatives of the loss along them.
     """
-    if len(features) <= _MATRIX:
-        part = _part(point, columns, features)
-        with np.errstate(all="ignore"):
-            d = _by_matrix(point, part)
-        return _lower(point, part, features, d, may_cross=True)
-    if point.penalty == "l1":
+    is_small = len(features) <= _MATRIX
+    may_cross = is_small or point.penalty != "l1"
+    if not may_cross:
         is_moving = point.w[features] != 0.0
         features, diagonal = features[is_moving], diagonal[is_moving]
     part = _part(point, columns, features)
-    d = _by_products(point, part, diagonal)
-    return _lower(point, part, features, d, may_cross=point.penalty != "l1")
+    with np.errstate(all="ignore"):
+        d = _by_matrix(point, part) if is_small else _by_products(point, part, diagonal)
+    return _lower(point, part, features, d, may_cross)
 
 
 def _part(point: PenalizedPoint, columns: _core.Columns, features: Array) -> RiskPoint:
@@ -334,10 +332,11 @@ def descend(
             working = features[is_in]
         n_left = max_iter - (descent.n_sweeps - first)
         is_vain = patience.is_over(point.gap, decrease <= point.rounding)
-        if _verdict(point, tol, False, decrease, n_left, is_vain) is not None:
+        if _verdict(point, tol, decrease, n_left, is_vain) is not None:
             point = descent.certified_point(among)
-        wants_stop = log.record(descent, point, len(working))
-        verdict = _verdict(point, tol, wants_stop, decrease, n_left, is_vain)
+        verdict = _verdict(point, tol, decrease, n_left, is_vain)
+        if log.record(descent, point, len(working)):
+            verdict = ("callback", "stopped by the callback")
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
         if not descent.is_plain and descent.n_sweeps > first:
@@ -357,16 +356,9 @@ def _sweeps(descent: Descent, features: Array, n: int, enough: float) -> None:
 
 
 def _verdict(
-    point: PenalizedPoint,
-    tol: float,
-    wants_stop: bool,
-    decrease: float,
-    n_left: int,
-    is_vain: bool,
+    point: PenalizedPoint, tol: float, decrease: float, n_left: int, is_vain: bool
 ) -> Verdict | None:
     """Why to stop before another sweep; None to go on."""
-    if wants_stop:
-        return "callback", "stopped by the callback"
     limit, is_free = tol * point.value, point.penalty == "none"
     if point.gap <= limit:
         return "tolerance", f"certified F - F* <= {tol:g}·F"

@@ -124,7 +124,7 @@ def induce(
         if is_settled and not len(entering):
             n_features = descent.problem.n_features
             message = f"all {n_features} features have entered"
-            if (n_left := n_features - len(chosen)) > 0:
+            if n_left := n_features - len(chosen):
                 message = f"none of the {n_left} features outside promises to lower F by more than "
                 message += f"{tol:g}·F"
             verdict: Verdict = ("tolerance", message)

@@ -16,6 +16,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import Array
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs, layer_numbers, no_pairs_message
+from linrank.ranksvm.train import sample_queries
 from linrank.system.resources import PickledFields, cached_property
 
 _LARGEST = 1e250
@@ -26,18 +27,8 @@ _FORMS = (
 )
 
 
-def is_table(margin: Any) -> bool:
-    """Whether a margin is one for each pair of layers, not one for each row."""
-    return _form(margin) == "table"
-
-
-def is_by_row(margin: Any) -> bool:
-    """Whether a margin is one for each row."""
-    return _form(margin) == "rows"
-
-
-def _form(margin: Any) -> str | None:
-    """Which of `_FORMS` a margin has: "named", "function", "number", "rows", "table" or None."""
+def margin_form(margin: Any) -> str | None:
+    """What a margin is: "named", "function", "number", "table" over layers, "rows" or None."""
     if margin is None or callable(margin):
         return None if margin is None else "function"
     head = margin[0] if isinstance(margin, tuple | list) and margin else margin
@@ -56,7 +47,7 @@ def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:
     queries : Queries
         Its levels are the layers.
     """
-    form = _form(margin)
+    form = margin_form(margin)
     if form is None:
         return None
     if form == "named":
@@ -105,7 +96,7 @@ def margin_table(margin: Any, layers: Array) -> Array:
 
 def describe_margin(margin: Any) -> str | None:
     """A margin in a word, for the summary of a model: ``1``, ``log:1,2.7``, ``table``, ..."""
-    form = _form(margin)
+    form = margin_form(margin)
     if form == "named":
         name, k1, k2 = _named(margin)
         return name if (k1, k2) == (1.0, 0.0) else f"{name}:{k1:g},{k2:g}"
@@ -250,14 +241,21 @@ class Layering(PickledFields):
             row_weight = row_weight * self.row_weight[positions]
         grades = None
         if self.grades is not None:
-            grades = np.zeros(int(sample.n_levels.sum()), dtype=np.int32)
-            grades[layer_numbers(sample)] = self.grades[layer_numbers(whole)[positions]]
+            grades = _grades(sample, self.grades[layer_numbers(whole)[positions]])
         c = self.query_weight
         if c is not None:
             query = np.searchsorted(whole.offsets, positions, side="right") - 1
             c = c[query[sample.offsets[:-1]]]
         shift = None if self.shift is None else self.shift[positions]
         return Layering(sample, shift, row_weight, c, self.table, grades)
+
+    def sample(self, n_rows: int, seed: int) -> Layering:
+        """The layering on about ``n_rows`` rows: whole queries, and some rows of long ones.
+
+        Weights make up for the rows left out of a query, inside the sums over lower layers as
+        outside.
+        """
+        return self.on(*sample_queries(self.queries, n_rows, seed))
 
     @property
     def n_pairs(self) -> int:
@@ -328,10 +326,11 @@ class Layering(PickledFields):
                 "every row that has others to dominate, or all those others, have weight zero; "
                 "check sample_weight and query_weight"
             )
-        if is_table(margin):
+        if margin_form(margin) == "table":
             distinct, grade = np.unique(layer, return_inverse=True)
             table = margin_table(margin, distinct)
-            return cls(queries, None, row_weight, c, table, _grades(queries, grade.reshape(-1)))
+            grades = _grades(queries, queries.gather(grade.reshape(-1)))
+            return cls(queries, None, row_weight, c, table, grades)
         return cls(queries, margin_shift(margin, data.labels, queries), row_weight, c)
 
 
@@ -341,9 +340,10 @@ def margin_of_part(margin: Any, layers: Any, data: Dataset, rows: Array) -> Any:
     Margins by row are those of the rows; of a table the layers are kept that the part has. All
     other forms know nothing of other rows.
     """
-    if is_by_row(margin):
+    form = margin_form(margin)
+    if form == "rows":
         return np.asarray(margin)[rows]
-    if not is_table(margin):
+    if form != "table":
         return margin
     counts = np.ones(data.n_rows, dtype=bool) if data.weight is None else data.weight > 0
     layer, rows = _layer_values(layers, data.labels), rows[counts[rows]]
@@ -398,9 +398,9 @@ def _query_weight(weight: Array | None, queries: Queries, pooled: bool) -> Array
 
 
 def _grades(queries: Queries, grade: Array) -> Array:
-    """The layer, counted over all queries, of each layer of each query; `grade` is by row."""
+    """The layer, counted over all queries, of each layer of each query, from those of positions."""
     grades = np.empty(int(queries.n_levels.sum(dtype=np.int64)), dtype=np.int32)
-    grades[layer_numbers(queries)] = queries.gather(grade)
+    grades[layer_numbers(queries)] = grade
     return grades
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from linrank import _core
 from linrank.data.rows import Array, Rows
 from linrank.domination.layering import Layering
 from linrank.losses.base import CoreLoss, Dual, Errors
-from linrank.objective import Risk, RiskPoint
+from linrank.objective import Ridge, Risk, RiskPoint, Sum
 from linrank.system.resources import cached_property
 
 _UNIT = 2.0**-53  # of rounding
+SAMPLE_SEED = 20100501  # of the preconditioner only: the optimum does not depend on it
 
 
 class DominationLoss(CoreLoss):
@@ -76,7 +77,11 @@ class DominationLoss(CoreLoss):
 
 @dataclass(frozen=True, eq=False)
 class DominationProblem:
-    """``F(w) = L(XDw) + alpha·pen(w)``, pen = ``‖w‖₁``, ``‖w‖²`` or 0, L the domination loss."""
+    """``F(w) = L(XDw) + alpha·pen(w)``, pen = ``‖w‖₁``, ``‖w‖²`` or 0, L the domination loss.
+
+    With ``‖w‖²`` it is ``2 alpha`` times the `objective` ``½‖w‖² + C·L(XDw)`` that Newton's method
+    minimizes: a `linrank.ranksvm.train.Plannable`.
+    """
 
     rows: Rows
     layering: Layering
@@ -84,10 +89,40 @@ class DominationProblem:
     alpha: float
     scale: Array | None = None
     n_threads: int = 1
+    loss: ClassVar[str] = "domination"
 
     @property
     def n_features(self) -> int:
         return self.rows.shape[1]
+
+    @property
+    def n_rows(self) -> int:
+        return self.layering.queries.n_rows
+
+    largest_matrix = n_features  # up to which the whole Hessian may be formed
+    capacity = n_rows  # of a sample
+
+    @property
+    def longest_query(self) -> int:
+        """Rows of the longest query."""
+        return int(np.diff(self.layering.queries.offsets).max())
+
+    def objective(self, epsilon: float = 1.0) -> Sum:
+        """``½‖w‖² + L(XDw)/(2 alpha)``; nothing is smoothed, whatever ``epsilon``."""
+        return Sum(Ridge(), replace(self.risk, C=1.0 / (2.0 * self.alpha)))
+
+    def sharpening(self, tol: float) -> None:
+        """Nothing is smoothed."""
+
+    def sample(self, n_rows: int) -> DominationProblem:
+        """The same problem on about ``n_rows`` rows, its loss at 0 scaled up to the whole."""
+        layering = self.layering.sample(n_rows, SAMPLE_SEED)
+        part, whole = (
+            DominationLoss(some).at(np.zeros(some.queries.n_rows)).value
+            for some in (layering, self.layering)
+        )
+        share = part / whole if part > 0.0 else 1.0
+        return replace(self, layering=layering, alpha=share * self.alpha, n_threads=1)
 
     @cached_property
     def risk(self) -> Risk:
@@ -176,8 +211,7 @@ class PenalizedPoint:
         if self.penalty == "none":
             return g
         if self.penalty == "l2":
-            ridge: Array = g + 2.0 * self.alpha * w
-            return ridge
+            return np.asarray(g + 2.0 * self.alpha * w)
         at_zero = np.sign(g) * np.maximum(np.abs(g) - self.alpha, 0.0)
         return np.where(w != 0.0, g + self.alpha * np.sign(w), at_zero)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linrank.choices import DOMINATION, DOMINATION_SOLVERS, PENALTIES
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, Rows, without_offsets
+from linrank.data.rows import Array, without_offsets
 from linrank.domination.coordinate import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.layering import Layering, describe_margin
-from linrank.domination.problem import DominationLoss, DominationProblem
+from linrank.domination.problem import DominationProblem
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
-from linrank.objective import Ridge, Risk, Sum
-from linrank.ranksvm.train import Plannable, plan, sample_queries
+from linrank.ranksvm.train import Plannable, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 from linrank.system.resources import resolve, useful_threads
@@ -122,104 +121,27 @@ def sample_negatives(layering: Layering, share: float, rng: np.random.Generator)
     is_kept = ~is_lowest
     is_kept[by_query[place < quota[query[by_query]]]] = True
     kept = np.flatnonzero(is_kept)
-    weight = np.ones(len(kept)) if layering.row_weight is None else layering.row_weight[kept].copy()
     ratio = sizes / np.maximum(quota, 1.0)
-    weight[is_lowest[kept]] *= ratio[query[kept[is_lowest[kept]]]]
+    weight = np.where(is_lowest, ratio[query], 1.0)[kept]
     part = replace(
         queries,  # no layer has lost all of its rows
         offsets=np.concatenate([[0], np.cumsum(np.bincount(query[kept], minlength=len(lengths)))]),
         order=kept if queries.order is None else queries.order[kept],
         levels=np.ascontiguousarray(queries.levels[kept]),
     )
-    return replace(
-        layering,
-        queries=part,
-        shift=None if layering.shift is None else layering.shift[kept],
-        row_weight=weight,
-    )
+    return layering.on(part, kept, weight)
 
 
 # ---- the l2 penalty, by the Newton method that RankSVM uses -------------------------------------
 
-SAMPLE_SEED = 20100501  # of the preconditioner only: the optimum does not depend on it
 # What is measured in units of the objective or of its gradient.
 _UNITS = ("value", "objective", "gap", "decrement", "gradient_norm", "kkt_residual")
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeProblem:
-    """``½‖w‖² + C·L(X D w)`` and smaller copies of it: `linrank.ranksvm.train.Plannable`."""
-
-    rows: Rows
-    layering: Layering
-    C: float
-    scale: Array | None = None
-    n_threads: int = 1
-    loss: str = "domination"
-
-    @property
-    def n_rows(self) -> int:
-        return self.layering.queries.n_rows
-
-    @property
-    def longest_query(self) -> int:
-        """Rows of the longest query."""
-        return int(np.diff(self.layering.queries.offsets).max())
-
-    @property
-    def capacity(self) -> int:
-        """Rows that a sample may have."""
-        return self.n_rows
-
-    @property
-    def largest_matrix(self) -> int:
-        """Features up to which the whole Hessian may be formed."""
-        return self.rows.shape[1]
-
-    def objective(self, epsilon: float = 1.0) -> Sum:
-        """The objective; nothing is smoothed, whatever ``epsilon``."""
-        loss = DominationLoss(self.layering, self.n_threads)
-        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
-
-    def sharpening(self, tol: float) -> None:
-        """Nothing is smoothed."""
-
-    def sample(self, n_rows: int) -> RidgeProblem:
-        """The same problem on about ``n_rows`` rows, its loss at 0 scaled up to the whole."""
-        layering = sample_layering(self.layering, n_rows, SAMPLE_SEED)
-        part, whole = (
-            DominationLoss(some).at(np.zeros(some.queries.n_rows)).value
-            for some in (layering, self.layering)
-        )
-        factor = whole / part if part > 0.0 else 1.0
-        return replace(self, layering=layering, C=factor * self.C, n_threads=1)
-
-
-def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
-    """The layering on about ``n_rows`` rows: whole queries, and some rows of long ones.
-
-    Weights make up for the rows left out of a query, inside the sums over lower layers as outside.
-    """
-    whole = layering.queries
-    queries, positions, row_weight = sample_queries(whole, n_rows, seed)
-    return layering.on(queries, positions, row_weight)
-
-
-def by_newton(problem: DominationProblem, **options: Any) -> Result:
-    """Minimize ``F(w) = L(X D w) + alpha‖w‖²``, the penalty being l2.
-
-    Options as in `minimize_ridge`.
-    """
-    p, C = problem, 1.0 / (2.0 * problem.alpha)
-    return minimize_ridge(
-        RidgeProblem(p.rows, p.layering, C, p.scale, p.n_threads), p.alpha, **options
-    )
-
-
 def minimize_ridge(
     problem: Plannable,
-    alpha: float,
     *,
+    alpha: float,
     w0: Array | None = None,
     tol: float = 1e-6,
     max_iter: int = 100,
@@ -272,11 +194,6 @@ def minimize_ridge(
 TOLERANCE = 1e-4  # of the certified gap, relative to F
 SWEEPS = 1000  # of coordinate descent
 STEPS = 100  # of Newton's method
-# Options of `train` that say what is minimized, not how.
-_PROBLEM = (
-    *("penalty", "alpha", "layers", "margin", "pooled", "negative_sampling"),
-    *("scale", "query_weight", "seed", "n_jobs"),
-)
 _CHECKED = ("penalty", "alpha", "negative_sampling")
 
 
@@ -313,13 +230,17 @@ def train(
         What is minimized, as `make_problem` takes it.
     """
     checked = {name: asked[name] for name in _CHECKED if name in asked}
-    how = {"solver": solver, "feature_induction": feature_induction}
-    check_parameters(**how, tol=tol, max_iter=max_iter, **checked)  # type: ignore[arg-type]
+    check_parameters(
+        solver=solver, feature_induction=feature_induction, tol=tol, max_iter=max_iter, **checked
+    )
     log = Log(callback, time.perf_counter())
     problem = make_problem(data, **asked)
     tol = TOLERANCE if tol is None else tol
     if choose_solver(solver, problem.penalty, feature_induction) == "newton":
-        return by_newton(problem, w0=w0, tol=tol, max_iter=max_iter or STEPS, callback=callback)
+        steps = max_iter or STEPS
+        return minimize_ridge(
+            problem, alpha=problem.alpha, w0=w0, tol=tol, max_iter=steps, callback=callback
+        )
     descent, n_sweeps = Descent(problem, w0), max_iter or SWEEPS
     if feature_induction is not None:
         return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
@@ -366,13 +287,12 @@ def make_problem(
     return DominationProblem(rows, made, penalty, float(alpha), scale, n_threads)
 
 
-def certified(result: Result, data: Dataset, **options: Any) -> Result:
+def certify(result: Result, problem: DominationProblem) -> Result:
     """The result with the gap and the residual at its ``w``, all features counted.
 
     What a history says of an iterate of feature induction is of the features that had entered by
-    then. ``options`` are those that `train` was called with.
+    then.
     """
-    given = {name: options[name] for name in _PROBLEM if name in options}
-    point = make_problem(data, **given).at(result.w)
+    point = problem.at(result.w)
     residual = point.kkt_residual
     return replace(result, gap=point.gap, gradient_norm=residual, kkt_residual=residual)

@@ -20,7 +20,7 @@ from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
 from linrank.data.scaling import Scaling
-from linrank.domination.layering import is_by_row
+from linrank.domination.layering import margin_form
 from linrank.errors import is_number
 from linrank.estimators.base import LinearRanker
 from linrank.methods.ground import settled_scale
@@ -286,7 +286,7 @@ class Trainer:
             rows, labels = rows.take(index), labels[index]
             weight = _weights(is_above[index], len(is_above))
             margin: Any = getattr(ranker, "margin", None)
-            if is_by_row(margin) and len(margin) == len(is_above):
+            if margin_form(margin) == "rows" and len(margin) == len(is_above):
                 ranker.margin = np.asarray(margin)[index]
             if getattr(ranker, "sampling", None) == "query-level":
                 weight = None  # it draws a row of a level, whatever the size of the level

@@ -30,8 +30,9 @@ from linrank.data.scaling import Scaling
 from linrank.errors import did_you_mean
 from linrank.judging.inspect import best_feature, signed_measure, unit_model
 from linrank.methods.base import METHODS, Later, Task
-from linrank.methods.ground import settle, settled_scale
+from linrank.methods.ground import Ground, settle, settled_scale
 from linrank.methods.kernel import kernel_unit
+from linrank.methods.parameters import DominationPath
 from linrank.methods.ranksvm import unit_in_memory
 from linrank.metrics import Convention, convention
 from linrank.models.kernel import KernelModel
@@ -374,11 +375,12 @@ def weights_per_query(trial: Trial, **_: Any) -> list[float]:
 
 def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
     """From the α that leaves no weight down to where the penalty hardly matters."""
-    from linrank.domination.path import PathProblem, geometric_alphas
+    from linrank.methods.domination import alphas_of
 
-    settings: Any = {"scale": scale_of(trial), "seed": trial.seed, "n_jobs": 1}
-    path = PathProblem.of(trial.train, penalty=penalty, **settings)
-    return list(map(float, geometric_alphas(path.problem, 50, None)))
+    asked = DominationPath(
+        penalty=penalty, scale=scale_of(trial), random_state=trial.seed, n_jobs=1
+    )
+    return [float(alpha) for alpha in alphas_of(Ground.of(Task(trial.train, asked)))]
 
 
 def usual_gammas(trial: Trial, **_: Any) -> list[float]:

@@ -7,7 +7,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -103,13 +103,11 @@ class NystroemMap:
 
     def gradient(self, block: Rows, r: Array) -> Array:
         """``Σ r_i z(x_i)`` over a block of rows."""
-        by_landmark: Array = self.inverse @ self.kernel.product(self.rows, block, r)
-        return by_landmark
+        return np.asarray(self.inverse @ self.kernel.product(self.rows, block, r))
 
     def coef(self, w: Array) -> Array:
         """``c = T⁻ᵀw``."""
-        coef: Array = w @ self.inverse
-        return coef
+        return np.asarray(w @ self.inverse)
 
 
 T = TypeVar("T")
@@ -118,6 +116,7 @@ BLOCK = 1024  # rows of a block
 _ROUNDING = 1e-10  # of the features themselves, relative to the length of a row
 
 
+@dataclass(eq=False)
 class MappedRows(StreamedRows):
     """``Z``, row i of which is ``z(x_i)``.
 
@@ -138,45 +137,30 @@ class MappedRows(StreamedRows):
         Blocks that may be computed at a time, however many threads there are.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        features: NystroemMap,
-        capacity: int,
-        *,
-        block: int = BLOCK,
-        n_blocks: int | None = None,
-    ) -> None:
-        self.rows = rows
-        self.features = features
-        self._capacity = capacity
-        self._block = block
-        self._n_blocks = n_blocks
-        self._extents: Extents | None = None
+    rows: Rows
+    features: NystroemMap
+    capacity: int = 0
+    block: int = BLOCK
+    n_blocks: int | None = None
+    _extents: Extents | None = field(default=None, init=False)
 
     @property
     def shape(self) -> tuple[int, int]:
         return (self.rows.shape[0], self.features.n_components)
-
-    @property
-    def capacity(self) -> int:
-        return self._capacity
 
     def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
         found = self._by_block(lambda rows, _: self.features.scores(rows, w), order, n_threads)
         return np.concatenate(list(found))
 
     def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
-        total = np.zeros(self.shape[1])
-        for part in self._by_block(
+        parts = self._by_block(
             lambda rows, at: self.features.gradient(rows, r[at]), order, n_threads
-        ):
-            total += part
-        return total
+        )
+        return functools.reduce(operator.iadd, parts, np.zeros(self.shape[1]))
 
     def extents(self, n_threads: int = 1) -> Extents:
         if self._extents is None:
-            rounding = _ROUNDING + 2.0**-53 * (self._block + self.shape[1])
+            rounding = _ROUNDING + 2.0**-53 * (self.block + self.shape[1])
 
             def measure(rows: Rows, _: slice) -> Extents:
                 values = np.empty((rows.shape[0], self.shape[1]), dtype=np.float32)
@@ -204,17 +188,17 @@ class MappedRows(StreamedRows):
     ) -> Iterator[T]:
         """``work(rows, positions)`` of each block of positions, in order."""
         n = self.shape[0] if order is None else len(order)
-        slices = [slice(i, min(i + self._block, n)) for i in range(0, n, self._block)]
+        slices = [slice(i, min(i + self.block, n)) for i in range(0, n, self.block)]
 
-        def block(at: slice) -> T:
+        def work_on(at: slice) -> T:
             return work(self.rows.take(at if order is None else order[at]), at)
 
-        n_threads = min(n_threads, len(slices), self._n_blocks or n_threads)
+        n_threads = min(n_threads, len(slices), self.n_blocks or n_threads)
         if n_threads < 2:
-            yield from map(block, slices)
+            yield from map(work_on, slices)
             return
         with ThreadPoolExecutor(n_threads) as pool:
-            yield from pool.map(block, slices)
+            yield from pool.map(work_on, slices)
 
 
 _UNKNOWN = 4 << 30  # bytes to take where nobody knows how many are free

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from linrank import _core
-from linrank.choices import KERNEL_PARAMETERS, KERNELS
+from linrank.choices import KERNEL_PARAMETERS, KERNELS, WITH_GAMMA
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, DenseRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
-from linrank.system.resources import cached_property, useful_threads
-
-_BLOCK = 1 << 21  # values that the variance looks at together
+from linrank.system.resources import PickledFields, cached_property, useful_threads
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(PickledFields):
     """``k(a, b)``, symmetric and positive semidefinite.
 
     Attributes
@@ -94,14 +92,20 @@ class Kernel:
         """
         if callable(kernel):
             return cls("callable", function=kernel)
-        _check_name(kernel)
+        if not isinstance(kernel, str) or kernel not in KERNELS:
+            raise ValueError(
+                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, "
+                f"got {kernel!r}{did_you_mean(str(kernel).lower(), KERNELS)}"
+            )
         check_natural("degree", degree)
         if not (is_number(coef0) and np.isfinite(coef0)):
             raise ValueError(f"coef0 must be a finite number, got {coef0!r}")
-        if kernel in ("linear", "precomputed"):
-            _check_gamma(gamma)
-            return cls(kernel, 1.0, int(degree), float(coef0))
-        return cls(kernel, _resolved(gamma, rows, weight), int(degree), float(coef0))
+        if isinstance(gamma, str):
+            check_one_of("gamma", gamma, ("scale", "auto"))
+        else:
+            check_positive("gamma", gamma, "; or use 'scale' or 'auto'")
+        width = _gamma(gamma, rows, weight) if kernel in WITH_GAMMA else 1.0
+        return cls(kernel, width, int(degree), float(coef0))
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -120,7 +124,7 @@ class Kernel:
         if self.name == "precomputed":
             return _wide(A)
         if self.core is None:
-            return self._called(A, B)
+            return self._call(A, B)
         flat: Array = _core.kernel_matrix(
             self.core, A.core, B.core, _threads(A.shape[0] * B.shape[0], A, n_threads)
         )
@@ -156,14 +160,14 @@ class Kernel:
         if self.core is None:
             # A call is dear and so are entries: squares of 32 rows, of which the diagonal is kept.
             blocks = [A.take(slice(i, i + 32)) for i in range(0, A.shape[0], 32)]
-            return np.concatenate([self._called(one, one).diagonal() for one in blocks])
+            return np.concatenate([self._call(one, one).diagonal() for one in blocks])
         found: Array = _core.kernel_diagonal(
             self.core, A.core, _threads(16 * A.shape[0], A, n_threads)
         )
         self._check_finite(found, A, A)
         return found
 
-    def _called(self, A: Rows, B: Rows) -> Array:
+    def _call(self, A: Rows, B: Rows) -> Array:
         assert self.function is not None
         found = self.function(A.to_user(), B.to_user())
         name = getattr(self.function, "__name__", type(self.function).__name__)
@@ -203,35 +207,14 @@ class Kernel:
         remedy = f"{smaller}scale the columns (scale='standard')"
         raise ValueError(f"{self.describe()} overflows on these rows; {remedy}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Without `core`, which cannot be copied.
-        return Kernel, (self.name, self.gamma, self.degree, self.coef0, self.function)
-
     def describe(self) -> str:
         """The kernel in words, as in ``rbf (gamma=0.5)``."""
         settings = ", ".join(f"{name}={value:.6g}" for name, value in self.parameters.items())
         return f"kernel {self.name!r}" + (f" ({settings})" if settings else "")
 
 
-def _check_name(kernel: Any) -> None:
-    if not isinstance(kernel, str) or kernel not in KERNELS:
-        hint = did_you_mean(kernel.lower(), KERNELS) if isinstance(kernel, str) else ""
-        raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, "
-            f"got {kernel!r}{hint}"
-        )
-
-
-def _check_gamma(gamma: Any) -> None:
-    if isinstance(gamma, str):
-        check_one_of("gamma", gamma, ("scale", "auto"))
-    else:
-        check_positive("gamma", gamma, "; or use 'scale' or 'auto'")
-
-
-def _resolved(gamma: Any, rows: Rows | None, weight: Array | None) -> float:
+def _gamma(gamma: Any, rows: Rows | None, weight: Array | None) -> float:
     """γ as a number."""
-    _check_gamma(gamma)
     if not isinstance(gamma, str):
         return float(gamma)
     if rows is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,14 +40,11 @@ class Landmarks:
         G: column i has those of row i in an orthonormal basis of the span of the landmarks.
     back : float64 array (m, m)
         T⁻ᵀ: from coordinates to coefficients of the landmarks.
-    rest : float
-        ``trace(Q - G'G)``, relative to ``trace(Q)``.
     """
 
     rows: Array
     coordinates: Array
     back: Array
-    rest: float
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -79,7 +76,7 @@ class Landmarks:
         rng = np.random.default_rng(seed)
         n, m = matrix.n, min(m, matrix.n)
         left = matrix.diagonal.copy()
-        smallest, total = least * max(float(left.max()), 0.0), float(left.sum())
+        smallest = least * max(float(left.max()), 0.0)
         left[left <= smallest] = 0.0
         G, rows = np.empty((m, n)), np.empty(m, dtype=np.int64)
         k = 0
@@ -98,8 +95,7 @@ class Landmarks:
             left[drawn] = 0.0  # taken, or no news beside those taken
             k += size
         G, rows = G[:k], rows[:k]
-        rest = float(np.maximum(left, 0.0).sum()) / total if total > 0 else 0.0
-        return cls(rows, G, np.triu(np.linalg.inv(np.tril(G[:, rows].T)).T), rest)
+        return cls(rows, G, np.triu(np.linalg.inv(np.tril(G[:, rows].T)).T))
 
 
 def _draw(left: Array, size: int, rng: np.random.Generator) -> Array:
@@ -132,6 +128,7 @@ def _independent(block: Array, smallest: float) -> tuple[Array, Array]:
 _HARMLESS = 0.05  # share of the slope that a step may lose by being written down anew
 
 
+@dataclass(eq=False)
 class OnLandmarks(Preconditioner):
     """``M`` = ``∇²f`` on the span of the landmarks, at an earlier iterate, and 1 beside it.
 
@@ -151,12 +148,10 @@ class OnLandmarks(Preconditioner):
     """
 
     memory = 0
-
-    def __init__(self, landmarks: Landmarks, patience: int, n_threads: int = 1) -> None:
-        self.landmarks = landmarks
-        self._patience = patience
-        self._n_threads = n_threads
-        self._inverse: Solve | None = None
+    landmarks: Landmarks
+    patience: int
+    n_threads: int = 1
+    _inverse: Solve | None = field(default=None, init=False)
 
     def matrix(self, point: Any, n_last: int) -> Array:
         """H at the point: a sweep for each landmark, and one product of matrices.
@@ -168,24 +163,21 @@ class OnLandmarks(Preconditioner):
         curved = np.empty_like(G)
 
         def sweep(first: int) -> None:
-            for k in range(first, len(G), self._n_threads):
+            for k in range(first, len(G), self.n_threads):
                 curved[k] = part.risk.loss.curvature(part.loss, G[k])
 
-        if self._n_threads == 1:
-            sweep(0)
-        else:
-            with ThreadPoolExecutor(self._n_threads) as pool:
-                deque(pool.map(sweep, range(self._n_threads)), maxlen=0)
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            deque(pool.map(sweep, range(self.n_threads)), maxlen=0)
         H: Array = part.risk.C * (G @ curved.T)
         H[np.diag_indices_from(H)] += 1.0
         return H
 
     def at(self, point: Any, n_last: int) -> Solve:
-        self.is_exact = self._inverse is None or n_last > self._patience
+        self.is_exact = self._inverse is None or n_last > self.patience
         if self.is_exact:
             self._inverse = by_cholesky(self.matrix(point, n_last))
         # A fresh H is as good as it gets; an aged one is better taken again than waited for.
-        self.limit = 500 if self.is_exact else 2 * self._patience + 12
+        self.limit = 500 if self.is_exact else 2 * self.patience + 12
         return self._on_span
 
     def _on_span(self, r: Array) -> Array:
@@ -226,7 +218,7 @@ _TRIALS = 6
 _ROUNDING = 1e-14
 
 
-def settled(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array | None:
+def settle_coefficients(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array | None:
     """A β as good as that of this point, 0 where no pair is violated and of sum 0 in each query.
 
     At the optimum, ``β = -C∇L(s)`` has both properties, but away from it that β is useless: what is

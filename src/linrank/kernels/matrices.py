@@ -38,7 +38,7 @@ def check_kernel_matrix(
     Parameters
     ----------
     Q : array of shape (n, n), or KernelMatrix
-        Of an object with ``n`` and ``product`` alone only the definiteness is checked.
+        Of one that is computed for every product only the definiteness is checked.
     n_threads : int
         Of the products.
     what, remedy : str
@@ -59,19 +59,14 @@ def check_kernel_matrix(
     eigenvalue: what is refused is indefinite for certain, what passes may have negative
     eigenvalues that are small or isolated within the positive ones.
     """
-    if hasattr(Q, "product"):
-        lowest, largest = lowest_values(Q.n, Q.product)
+    if not isinstance(Q, KernelMatrix):
+        Q = StoredMatrix(_as_square(Q, what), n_threads)
+    if isinstance(Q, StoredMatrix):
+        _check_symmetric(Q.values, what)
+    if isinstance(Q, StoredMatrix) and Q.n <= _EXACT:
+        lowest, largest = _ends(np.linalg.eigvalsh(Q.values))
     else:
-        Q = _as_square(Q, what)
-        _check_symmetric(Q, what)
-        if len(Q) <= _EXACT:
-            values = np.linalg.eigvalsh(Q)
-            lowest, largest = float(values[0]), float(np.abs(values).max(initial=0.0))
-        else:
-            Q = by_rows(Q)
-            lowest, largest = lowest_values(
-                len(Q), lambda v: _core.symmetric_product(Q, v, n_threads)
-            )
+        lowest, largest = lowest_values(Q.n, Q.product)
     if lowest < -TOLERANCE * largest:
         remedy = remedy or f"add {-lowest:.3g} to its diagonal"
         raise ValueError(
@@ -108,8 +103,12 @@ def lowest_values(n: int, product: Callable[[Array], Array]) -> tuple[float, flo
         basis[k + 1] = image / size
     band = np.diag(diagonal[:n_steps])
     band += np.diag(beside[: n_steps - 1], 1) + np.diag(beside[: n_steps - 1], -1)
-    values = np.linalg.eigvalsh(band)
-    return float(values[0]), float(np.abs(values).max(initial=0.0))
+    return _ends(np.linalg.eigvalsh(band))
+
+
+def _ends(values: Array) -> tuple[float, float]:
+    """The lowest of ascending eigenvalues, and the largest in size."""
+    return float(values[0]), float(np.abs(values).max())
 
 
 def _as_square(Q: Any, what: str) -> Array:
@@ -152,11 +151,6 @@ def _check_symmetric(Q: Array, what: str) -> None:
         )
 
 
-def by_rows(Q: Array) -> Array:
-    """Q, or a copy, with unit stride within its rows."""
-    return Q if Q.strides[1] == Q.itemsize and Q.strides[0] > 0 else np.ascontiguousarray(Q)
-
-
 class StoredMatrix:
     """Q in memory.
 
@@ -170,7 +164,9 @@ class StoredMatrix:
     """
 
     def __init__(self, values: Array, n_threads: int = 1) -> None:
-        self.values = by_rows(np.asarray(values, dtype=np.float64))
+        Q = np.asarray(values, dtype=np.float64)
+        has_unit_stride = Q.strides[1] == Q.itemsize and Q.strides[0] > 0
+        self.values = Q if has_unit_stride else np.ascontiguousarray(Q)
         self.n_threads = n_threads
 
     @property
@@ -185,8 +181,7 @@ class StoredMatrix:
         """``Q v``, each pair of entries read once; the same bits for any number of threads."""
         n_threads = useful_threads(4 * self.values.size, self.n_threads)
         v = np.ascontiguousarray(v, dtype=np.float64)
-        product: Array = _core.symmetric_product(self.values, v, n_threads)
-        return product
+        return np.asarray(_core.symmetric_product(self.values, v, n_threads))
 
     def columns(self, index: Array) -> Array:
         return np.ascontiguousarray(self.values[index].T)
@@ -286,15 +281,32 @@ def kernel_matrix(
     """
     limit = allowed(memory_limit)
     if kernel.name == "precomputed":
-        return _precomputed(kernel, rows, limit, n_threads)
+        return _precomputed_matrix(kernel, rows, limit, n_threads)
     n = rows.shape[0]
     # A stored product takes a quarter of the time of computing the entries again for 12 columns,
     # and less for more: Q is stored whenever it fits.
     if limit is None or stored_bytes(kernel, n) + beside <= limit:
-        stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
-        if may_be_indefinite(kernel):
-            _check(kernel, stored.values, n_threads)
-        return stored
+        matrix: KernelMatrix = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
+    else:
+        block_bytes = _block_bytes(kernel, rows, memory_limit, limit, beside, n_threads)
+        matrix = BlockedMatrix(kernel, rows, n_threads, block_bytes)
+    if may_be_indefinite(kernel):
+        # tanh t = t - t³/3 + ...: the cube takes off what nothing makes up for, unless the rows are
+        # linearly independent or γ is so small that rounding hides it.
+        remedy = {
+            "sigmoid": "tanh rarely has any: use a smaller gamma, or kernel='rbf'",
+            "poly": "use coef0 >= 0",
+        }.get(kernel.name, "use another kernel")
+        what = f"the matrix of {kernel.describe()}"
+        check_kernel_matrix(matrix, n_threads, what=what, remedy=remedy)
+    return matrix
+
+
+def _block_bytes(
+    kernel: Kernel, rows: Rows, memory_limit: Any, limit: int, beside: int, n_threads: int
+) -> int:
+    """What a block of a matrix may take that is too large; MemoryError where its tiles are too."""
+    n = rows.shape[0]
     needed = beside + BlockedMatrix.bytes_needed(rows, n_threads)
     if may_be_indefinite(kernel):
         needed += 8 * n * (LANCZOS_STEPS + 4)
@@ -309,13 +321,12 @@ def kernel_matrix(
             min(tiles, full),
             "train on fewer numbers with approximation='nystroem'",
         )
-    blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
-    if may_be_indefinite(kernel):
-        _check(kernel, blocked, n_threads)
-    return blocked
+    return min(1 << 24, (limit - needed) // block)
 
 
-def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) -> StoredMatrix:
+def _precomputed_matrix(
+    kernel: Kernel, rows: Rows, limit: int | None, n_threads: int
+) -> StoredMatrix:
     """The user's own matrix, in place where it is dense and float64."""
     n = rows.shape[0]
     in_place = not isinstance(rows, CsrRows) and rows.dtype == np.float64
@@ -338,16 +349,4 @@ def stored_bytes(kernel: Kernel, n: int) -> int:
 
 
 def may_be_indefinite(kernel: Kernel) -> bool:
-    if kernel.name == "poly":
-        return kernel.coef0 < 0
-    return kernel.name in ("callable", "sigmoid")
-
-
-def _check(kernel: Kernel, Q: Array | BlockedMatrix, n_threads: int) -> None:
-    # tanh t = t - t³/3 + ...: the cube takes off what nothing makes up for, unless the rows are
-    # linearly independent or γ is so small that rounding hides it.
-    remedy = {
-        "sigmoid": "tanh rarely has any: use a smaller gamma, or kernel='rbf'",
-        "poly": "use coef0 >= 0",
-    }.get(kernel.name, "use another kernel")
-    check_kernel_matrix(Q, n_threads, what=f"the matrix of {kernel.describe()}", remedy=remedy)
+    return kernel.name in ("callable", "sigmoid") or (kernel.name == "poly" and kernel.coef0 < 0)

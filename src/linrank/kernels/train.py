@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from linrank.choices import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.choices import LOSSES
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Array, dot
 from linrank.errors import check_numbers
 from linrank.kernels.functions import Kernel
-from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, settled
+from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, settle_coefficients
 from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.objective import Ridge, RiskPoint, Sum
@@ -59,7 +59,7 @@ class JointLoss(ScoreLoss):
 
     def __init__(self, losses: Sequence[ScoreLoss], n_rows: int) -> None:
         super().__init__(None, n_rows, losses[0].n_threads)
-        self.losses = losses
+        self.losses, self.has_kink = losses, losses[0].has_kink
 
     @property
     def mean_weight(self) -> float:
@@ -69,17 +69,13 @@ class JointLoss(ScoreLoss):
     def total_weight(self) -> float:
         return float(sum(loss.total_weight for loss in self.losses))
 
-    @property
-    def has_kink(self) -> bool:  # type: ignore[override]
-        return self.losses[0].has_kink
-
     def errors(self, point: JointPoint, z: Array | None) -> Errors:
         found = [astuple(loss.errors(part, None)) for loss, part in self._each(point)]
         return Errors(*np.sum(found, axis=0).tolist())
 
     def at(self, z: Array, near: JointPoint | None = None) -> JointPoint:
         near = near or JointPoint(self, [None] * len(self.losses))
-        return JointPoint(self, [loss.at(_gathered(loss, z), at) for loss, at in self._each(near)])
+        return JointPoint(self, [loss.at(z[_rows_of(loss)], at) for loss, at in self._each(near)])
 
     def _each(self, point: JointPoint) -> Iterator[tuple[ScoreLoss, Any]]:
         """Each loss with its own point."""
@@ -89,7 +85,7 @@ class JointLoss(ScoreLoss):
         if len(self.losses) == 1 and self.losses[0].order is None:  # a sweep for each landmark
             return self.losses[0].curvature(point.points[0], v)
         each = self._each(point)
-        return self.by_row(loss.curvature(part, _gathered(loss, v)) for loss, part in each)
+        return self.by_row(loss.curvature(part, v[_rows_of(loss)]) for loss, part in each)
 
     def primal(self, point: JointPoint) -> float:
         return float(sum(loss.primal(part) for loss, part in self._each(point)))
@@ -102,10 +98,7 @@ class JointLoss(ScoreLoss):
         """The sum of vectors that each loss gave by its positions."""
         total = np.zeros(self.n_positions)
         for loss, part in zip(self.losses, parts, strict=True):
-            if loss.order is None:
-                total += part
-            else:
-                total[loss.order] += part  # no row has two positions
+            total[_rows_of(loss)] += part  # no row has two positions
         return total
 
 
@@ -141,8 +134,7 @@ class KernelRisk:
     @cached_property
     def roots(self) -> Array:
         """``√Q_ii``: no entry of Q is above ``√(Q_ii Q_jj)``."""
-        roots: Array = np.sqrt(np.maximum(self.matrix.diagonal, 0.0))
-        return roots
+        return np.asarray(np.sqrt(np.maximum(self.matrix.diagonal, 0.0)))
 
     @property
     def rounding(self) -> float:
@@ -168,8 +160,7 @@ class KernelRiskPoint(RiskPoint):
 
     @cached_property
     def gradient(self) -> Array:
-        function: Array = self.risk.function(self.loss.gradient)
-        return function
+        return np.asarray(self.risk.function(self.loss.gradient))
 
     @property
     def rounding(self) -> float:
@@ -209,16 +200,16 @@ class KernelRiskPoint(RiskPoint):
         return float(dot(self.gradient, self.gradient) + rounding + added)
 
     def image(self, v: Array) -> Array:
-        values: Array = v[1]
-        return values
+        return np.asarray(v[1])
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         curved = self.risk.loss.curvature(self.loss, v[1])
         return self.risk.function(curved), v[1]
 
 
-def _gathered(loss: ScoreLoss, by_row: Array) -> Array:
-    return by_row if loss.order is None else by_row[loss.order]
+def _rows_of(loss: ScoreLoss) -> Array | slice:
+    """The rows of its positions."""
+    return slice(None) if loss.order is None else loss.order
 
 
 # ---- training ------------------------------------------------------------------------------------
@@ -260,18 +251,15 @@ def train_kernel(
     kernel: Kernel,
     C: float = 1.0,
     loss: str = LOSSES[0],
-    pairs: str = PAIRS[0],
-    pair_weighting: str = PAIR_WEIGHTINGS[0],
     tol: float | None = None,
     max_iter: int | None = None,
     memory_limit: int | float | str | None = None,
     matrix: KernelMatrix | None = None,
     beta0: Array | None = None,
     settle: bool = True,
-    query_normalization: str | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
-    **choosing: Any,
+    **weighing: Any,
 ) -> KernelResult:
     """Minimize ``f(β) = ½β'Qβ + C Σ ω_ij l(1 - s_i + s_j)`` with ``s = Qβ``, ``Q = K(X, X)``.
 
@@ -282,7 +270,7 @@ def train_kernel(
         ``kernel.name == "precomputed"``, the rows are those of Q.
     kernel : Kernel
         k; positive semidefinite.
-    C, loss, pairs, pair_weighting, query_normalization
+    C, loss
         As of `linrank.ranksvm.train.train`.
     tol : float, optional
         Stop when the certified bound of ``f - f*`` is at most ``tol·f``; if None 1e-4, of the hinge
@@ -302,9 +290,9 @@ def train_kernel(
         Threads; None for all cores.
     callback : callable, optional
         Called with the state of each iterate, ``w`` being β; stops by returning True.
-    **choosing
-        Which pairs and what they weigh beyond that, as of `Problem.of`: n_closest,
-        n_random, seed, query_weight, preferences.
+    **weighing
+        Which pairs and what they weigh, as of `Problem.of`: pairs, pair_weighting,
+        query_normalization, n_closest, n_random, seed, query_weight, preferences.
 
     Returns
     -------
@@ -313,18 +301,9 @@ def train_kernel(
         query (over all rows, with preferences across queries).
     """
     check_numbers(C, tol, max_iter)
-    check_choices(loss, pairs, pair_weighting, SOLVERS[0], query_normalization)
+    check_choices(loss, **weighing)
     started = time.perf_counter()
-    problem = Problem.of(
-        data,
-        C,
-        loss=loss,
-        pairs=pairs,
-        pair_weighting=pair_weighting,
-        query_normalization=query_normalization,
-        n_jobs=n_jobs,
-        **choosing,
-    )
+    problem = Problem.of(data, C, loss=loss, n_jobs=n_jobs, **weighing)
     n_threads = resolve(n_jobs)
     limit = None if memory_limit is None else allowed(memory_limit)
     most = _most_landmarks(data.n_rows, limit)
@@ -386,7 +365,7 @@ class _Training:
         objective = self.objective(epsilon or 1.0)
         point = objective.at(as_function(found.w[0], self.matrix))
         if settle and found.converged:
-            beta = settled(point, self.preconditioner, self.tol)
+            beta = settle_coefficients(point, self.preconditioner, self.tol)
             end = point if beta is None else objective.at(as_function(beta, self.matrix))
             # Settling knows the values by sums as well; the rounding of Qβ may undo its promise.
             if end.primal <= (1.0 + _WORSE * self.tol) * point.primal:

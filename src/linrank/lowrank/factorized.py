@@ -149,8 +149,7 @@ def train_factorized(
         descent.shrink()
     log = _Log(descent, callback, started)
     tol = TOLERANCE if tol is None else tol
-    max_iter = EPOCHS if max_iter is None else max_iter
-    stopped, message = _descend(descent, log, tol, max_iter, n_threads)
+    stopped, message = _descend(descent, log, tol, max_iter or EPOCHS, n_threads)
     w = descent.weights()
     risk = Risk(rows, Hinge(pairs, n_threads), float(C), scale)
     point = Sum(Ridge(), risk).at(w)
@@ -233,7 +232,13 @@ def _descend(
             return "callback", "stopped by the callback"
         if _rests(descent, log, tol, n_threads):
             return "tolerance", f"an epoch lowers the objective by less than {tol:g} of it"
-    return "max_iter", _unfinished(log, max_iter)
+    fall, of = log.fall(_WINDOW), f"max_iter={max_iter}"
+    if not math.isfinite(fall):
+        return "max_iter", (f"{of} is too few epochs to tell whether the objective rests; raise it")
+    return "max_iter", (
+        f"an epoch still lowers the objective by {fall / abs(log.objective):.1e} of it after "
+        f"{of} epochs; raise max_iter or tol"
+    )
 
 
 def _rests(descent: _core.FactorDescent, log: _Log, tol: float, n_threads: int) -> bool:
@@ -245,19 +250,6 @@ def _rests(descent: _core.FactorDescent, log: _Log, tol: float, n_threads: int) 
     if value > 0.0 or log.fall(_WINDOW) > tol * abs(value):
         return False
     return descent.linear_decrease(n_threads) <= _STATIONARY * tol * abs(value)
-
-
-def _unfinished(log: _Log, max_iter: int) -> str:
-    """What to say of a descent that `max_iter` has ended."""
-    fall = log.fall(_WINDOW)
-    if not math.isfinite(fall):
-        return (
-            f"max_iter={max_iter} is too few epochs to tell whether the objective rests; raise it"
-        )
-    return (
-        f"an epoch still lowers the objective by {fall / abs(log.objective):.1e} of it after "
-        f"max_iter={max_iter} epochs; raise max_iter or tol"
-    )
 
 
 def _at_rest(value: float, last: float) -> Verdict:

@@ -193,29 +193,32 @@ class Leading:
         """``Σ_k gains_k u_k v_kᵀ``, M being the matrix decomposed: ``Q diag(gains/σ) Qᵀ M``."""
         Q = self.vectors
         scaled = Q * (gains / self.values)
-        product: Array = scaled @ (Q.T @ M) if self.is_left else (M @ scaled) @ Q.T
-        return product
+        return np.asarray(scaled @ (Q.T @ M) if self.is_left else (M @ scaled) @ Q.T)
 
 
 def leading(M: Array, threshold: float) -> Leading:
     """The singular values above ``threshold``; LinAlgError if the iteration does not converge."""
     is_left = M.shape[0] <= M.shape[1]
     largest = float(np.abs(M).max(initial=0.0))
-    if largest > 0.0 and not 1e-140 < largest < 1e140:  # squares would leave the range of doubles
-        return _by_svd(M, threshold, is_left)
-    norm = float(np.linalg.norm(M))
+    # Squares of others leave the range of doubles.
+    has_squares = largest == 0.0 or 1e-140 < largest < 1e140
+    norm = float(np.linalg.norm(M)) if has_squares else np.inf
     if norm <= threshold:  # no singular value exceeds the Frobenius norm
         return Leading(np.zeros(0), np.zeros((min(M.shape), 0)), is_left)
-    if threshold < _TINY * norm:
-        return _by_svd(M, threshold, is_left)
-    gram = M @ M.T if is_left else M.T @ M
-    try:
-        squares, vectors = _eigenpairs(gram, threshold)
-    except np.linalg.LinAlgError:
-        return _by_svd(M, threshold, is_left)
-    values = np.sqrt(np.maximum(squares, 0.0))
-    kept = values > threshold
-    return Leading(values[kept], np.ascontiguousarray(vectors[:, kept]), is_left)
+    if threshold >= _TINY * norm:
+        try:
+            squares, vectors = _eigenpairs(M @ M.T if is_left else M.T @ M, threshold)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            values = np.sqrt(np.maximum(squares, 0.0))
+            kept = values > threshold
+            return Leading(values[kept], np.ascontiguousarray(vectors[:, kept]), is_left)
+    # The decomposition of M itself: its small singular values are exact too.
+    left, values, right = np.linalg.svd(M, full_matrices=False)
+    rank = int(np.count_nonzero(values > threshold))
+    vectors = left[:, :rank] if is_left else right[:rank].T
+    return Leading(values[:rank], np.ascontiguousarray(vectors), is_left)
 
 
 def svt(M: Array, threshold: float) -> Array:
@@ -229,8 +232,7 @@ def svt(M: Array, threshold: float) -> Array:
 def _eigenpairs(gram: Array, threshold: float) -> tuple[Array, Array]:
     """Eigenpairs that hold all above ``threshold²``: those alone where the matrix is large."""
     if len(gram) < _LARGE:
-        squares, vectors = np.linalg.eigh(gram)
-        return squares, vectors
+        return np.linalg.eigh(gram)
     from scipy.linalg import eigh
 
     # A little below the threshold, so that rounding of the interval leaves nothing out.
@@ -239,11 +241,3 @@ def _eigenpairs(gram: Array, threshold: float) -> tuple[Array, Array]:
         gram, subset_by_value=interval, driver="evr", overwrite_a=True, check_finite=False
     )
     return squares, vectors
-
-
-def _by_svd(M: Array, threshold: float, is_left: bool) -> Leading:
-    """The same by the decomposition of M itself, whose small singular values are exact too."""
-    left, values, right = np.linalg.svd(M, full_matrices=False)
-    rank = int(np.count_nonzero(values > threshold))
-    vectors = left[:, :rank] if is_left else right[:rank].T
-    return Leading(values[:rank], np.ascontiguousarray(vectors), is_left)

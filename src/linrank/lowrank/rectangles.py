@@ -37,13 +37,15 @@ class Rectangles(PickledFields):
     values: Array = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @cached_property
+    def _weight(self) -> Array:
+        """What the pairs of each query weigh."""
+        weight, c = self.pairs.weight_by_query(), self.pairs.query_weight
+        return weight if c is None else weight * c
+
+    @cached_property
     def query(self) -> Array:
         """The query of each block, as `Queries` numbers them: those whose pairs have a weight."""
-        weight = self.pairs.weight_by_query()
-        if self.pairs.query_weight is not None:
-            weight = weight * self.pairs.query_weight
-        chosen: Array = np.flatnonzero((self.pairs.queries.n_levels > 1) & (weight > 0.0))
-        return chosen
+        return np.flatnonzero((self.pairs.queries.n_levels > 1) & (self._weight > 0.0))
 
     @cached_property
     def core(self) -> _core.Rectangles:
@@ -81,8 +83,7 @@ class Rectangles(PickledFields):
 
     def block_of(self, values: Array, k: int) -> Array:
         """Block ``k`` of a buffer, a view."""
-        view: Array = values[self.offsets[k] : self.offsets[k + 1]].reshape(self.shapes[k])
-        return view
+        return np.asarray(values[self.offsets[k] : self.offsets[k + 1]].reshape(self.shapes[k]))
 
     def block(self, k: int) -> Array:
         """Block ``k`` of ``values``, a view."""
@@ -96,28 +97,10 @@ class Rectangles(PickledFields):
         """The rows of the data that the columns of block ``k`` stand for."""
         return self._by_row(np.asarray(self.core.lower), self.core.first_column, k)
 
-    def n_pairs(self, k: int) -> Array:
-        """Pairs of each row of block ``k``: so many columns, from the first on."""
-        first = self.core.first_row
-        return np.asarray(self.core.n_pairs)[first[k] : first[k + 1]]
-
-    def bounds(self, k: int) -> Array:
-        """``C ω_ij`` of block ``k``; 0 where there is no pair."""
-        rows, columns = self.core.first_row, self.core.first_column
-        upper = np.asarray(self.core.row_bound)[rows[k] : rows[k + 1]]
-        lower = np.asarray(self.core.column_bound)[columns[k] : columns[k + 1]]
-        is_pair = np.arange(len(lower)) < self.n_pairs(k)[:, np.newaxis]
-        bound: Array = np.where(is_pair, np.outer(upper, lower), 0.0)
-        return bound
-
     def mean_bounds(self) -> Array:
         """The mean of ``C ω_ij`` over the pairs of each block."""
-        weight = self.pairs.weight_by_query()
-        if self.pairs.query_weight is not None:
-            weight = weight * self.pairs.query_weight
         n_pairs = self.pairs.queries.pairs_per_query
-        mean: Array = self.C * weight[self.query] / n_pairs[self.query]
-        return mean
+        return np.asarray(self.C * self._weight[self.query] / n_pairs[self.query])
 
     def name(self, k: int) -> str:
         """The query of block ``k`` in words."""
@@ -152,12 +135,9 @@ def check_memory(pairs: Pairs, limit: int | None) -> None:
 
 
 def _count_entries(pairs: Pairs) -> int:
-    """Entries of all rectangles, exact: rows above the lowest level × rows below the highest."""
+    """Entries of all rectangles: rows above the lowest level × rows below the highest."""
     queries = pairs.queries
-    sizes = np.diff(queries.offsets)
-    first = np.repeat(np.arange(queries.n_queries), sizes)
-    lowest = np.bincount(first[queries.levels == 0], minlength=queries.n_queries)
-    highest = queries.levels == np.repeat(queries.n_levels - 1, sizes)
-    n_highest = np.bincount(first[highest], minlength=queries.n_queries)
-    counts = zip((sizes - lowest).tolist(), (sizes - n_highest).tolist(), strict=True)
-    return sum(above * below for above, below in counts)
+    query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    sides = (queries.levels > 0, queries.levels < queries.n_levels[query] - 1)
+    above, below = (np.bincount(query[side], minlength=queries.n_queries) for side in sides)
+    return int(above @ below)

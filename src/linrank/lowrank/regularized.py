@@ -22,7 +22,7 @@ import numpy as np
 from linrank._core import dot
 from linrank.choices import QUERY_NORMALIZATIONS
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Array, without_offsets
+from linrank.data.rows import Array, Rows, without_offsets
 from linrank.errors import check_numbers, check_one_of, check_positive, is_number
 from linrank.lowrank.proximal import Leading, ProximalProblem, leading
 from linrank.lowrank.rectangles import Rectangles, check_memory
@@ -109,6 +109,7 @@ class Iterate:
     is_solved: bool
 
 
+@dataclass(eq=False)
 class Splitting:
     """The iteration, and the buffers it works on.
 
@@ -124,24 +125,24 @@ class Splitting:
         Threads of passes over α, and of decompositions.
     """
 
-    def __init__(
-        self,
-        rows: Any,
-        rectangles: Rectangles,
-        gamma: float,
-        lam: float,
-        scale: Array | None,
-        n_threads: int,
-        n_jobs: int,
-    ) -> None:
-        self.rectangles, self.gamma, self.lam = rectangles, gamma, lam
-        self.n_threads, self.n_jobs = n_threads, n_jobs
+    rows: Rows
+    rectangles: Rectangles
+    gamma: float
+    lam: float
+    scale: Array | None
+    n_threads: int
+    n_jobs: int
+
+    def __post_init__(self) -> None:
+        rows, rectangles = self.rows, self.rectangles
         self.alpha, self.best, self.a, self.y = (np.zeros(rectangles.n_entries) for _ in range(4))
         # With ρ = 2λ the first iteration is the one of alternating minimization, which is good
         # enough where λCω is small; where it is large, steps of 1/2λ would crawl over the box.
         with np.errstate(over="ignore", divide="ignore"):  # of bounds that are next to nothing
-            self.rho = np.minimum(2.0 * lam, _STEP / rectangles.mean_bounds())
-        self.problem = ProximalProblem(rows, rectangles, self.y, self.rho, scale, n_threads)
+            self.rho = np.minimum(2.0 * self.lam, _STEP / rectangles.mean_bounds())
+        self.problem = ProximalProblem(
+            rows, rectangles, self.y, self.rho, self.scale, self.n_threads
+        )
         shapes = np.array(rectangles.shapes, dtype=np.float64)
         self._prices = shapes.prod(axis=1) * shapes.min(axis=1)  # of a decomposition
         self._w = np.zeros(rows.shape[1])
@@ -156,8 +157,8 @@ class Splitting:
         bound = -lowest - self.rounding(self._w, lowest)
         return Iterate(np.zeros_like(self._w), 0.0, bound, float(np.sqrt(residual)), True)
 
-    def start(self, goal: float) -> Iterate:
-        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``.
+    def start(self, goal: float) -> tuple[Iterate, float]:
+        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``; as `step`.
 
         Where λ is so large that rounding would lift singular values of that Z above γ, for which
         there is no bound, A and Z are those of any other step.
@@ -167,8 +168,8 @@ class Splitting:
         squares = np.asarray(self.rectangles.core.squared_norms(self.y, self.n_threads))
         is_steep = self.lam * float(squares.sum()) > _STEEP * float(self.alpha.sum())
         rule = Shrinkage.of if is_steep else Shrinkage.to_prices
-        penalty, _ = self._shrink(squares, rule(self.gamma, self.lam, self.rho))
-        return self._iterate(point, penalty, is_solved)
+        penalty, change = self._shrink(squares, rule(self.gamma, self.lam, self.rho))
+        return self._iterate(point, penalty, is_solved), change
 
     def step(self, goal: float) -> tuple[Iterate, float]:
         """One iteration, and ``Σ ρ‖A - A before‖²``."""
@@ -425,7 +426,14 @@ def train_regularized(
     limit = None if memory_limit is None else allowed(memory_limit)
     log = _Log(callback, time.perf_counter())
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
-    _check_range(float(C) * pairs.total_weight(), float(lam))
+    bounds = float(C) * pairs.total_weight()
+    penalty = float(lam) * bounds * bounds
+    if not penalty * penalty < np.inf:
+        raise ValueError(
+            f"the bounds of the dual variables, C times the weights of the pairs, sum to "
+            f"{bounds:.3g}: with lam={lam:g} the penalty leaves the range of double precision; use "
+            "a smaller C or lam, or smaller weights"
+        )
     check_memory(pairs, limit)
     rectangles = Rectangles(pairs, float(C))
     n_jobs = resolve(n_jobs)
@@ -439,9 +447,7 @@ def train_regularized(
         n_jobs=n_jobs,
     )
     tol = TOLERANCE if tol is None else tol
-    max_iter = ITERATIONS if max_iter is None else max_iter
-    verdict = _descend(splitting, log, tol, max_iter)
-    return _result(splitting, log, verdict)
+    return _result(splitting, log, _descend(splitting, log, tol, max_iter or ITERATIONS))
 
 
 def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verdict:
@@ -451,11 +457,7 @@ def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verd
     n_stuck = 0
     while True:
         goal = max(0.01 * tol * abs(log.least), 1e-3 * log.gap)
-        change = 0.0
-        if log.n_iter == 0:
-            iterate = splitting.start(goal)
-        else:
-            iterate, change = splitting.step(goal)
+        iterate, change = (splitting.step if log.n_iter else splitting.start)(goal)
         is_better = iterate.objective < log.least
         wants_stop = log.record(iterate)
         if is_better or wants_stop:  # who stops here wants this iterate
@@ -523,14 +525,3 @@ class _Log(History):
             "kkt_residual": iterate.residual,
         }
         return self.append(lambda: iterate.w, entry)
-
-
-def _check_range(total: float, lam: float) -> None:
-    """Refuse bounds ``Σ Cω = total`` whose penalty, squared on the way, leaves the doubles."""
-    penalty = lam * total * total
-    if not penalty * penalty < np.inf:
-        raise ValueError(
-            f"the bounds of the dual variables, C times the weights of the pairs, sum to "
-            f"{total:.3g}: with lam={lam:g} the penalty leaves the range of double precision; use "
-            "a smaller C or lam, or smaller weights"
-        )

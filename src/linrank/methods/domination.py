@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,16 +13,24 @@ from numpy.typing import NDArray
 
 from linrank.choices import DOMINATION, DOMINATION_PATH
 from linrank.data.dataset import Dataset
+from linrank.data.queries import varying_columns
 from linrank.domination.induction import InductionResult
 from linrank.domination.layering import margin_of_part
 from linrank.domination.path import (
     DominationPathResult,
-    PathProblem,
     alphas_by_slopes,
     as_alphas,
     geometric_alphas,
 )
-from linrank.domination.train import certified, describe_parameters
+from linrank.domination.path import follow as follow_path
+from linrank.domination.problem import DominationProblem
+from linrank.domination.train import (
+    TOLERANCE,
+    certify,
+    check_parameters,
+    describe_parameters,
+    make_problem,
+)
 from linrank.domination.train import train as solve
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.ground import (
@@ -36,8 +45,9 @@ from linrank.methods.ground import (
 from linrank.parts.recipes import DominationRecipe, domination_recipe
 from linrank.parts.risk import Totals, evaluate
 from linrank.parts.train import train_parts, train_path_parts
-from linrank.ranksvm.path import PathResult
-from linrank.system.resources import count
+from linrank.ranksvm.path import PathResult, reporting
+from linrank.solvers.result import Callback, Result
+from linrank.system.resources import check_fits, count
 from linrank.system.seeds import seed_of
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
@@ -67,25 +77,31 @@ def train(task: Task) -> Trained:
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
     asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": ground.n_threads}
-    seed, scaled = seed_of(p.random_state), ground.scaled
+    seed = seed_of(p.random_state)
     asked |= {"seed": seed, "scale": ground.scaling.factors}
-    result = solve(scaled, **options, **asked, **watched)
+    result = solve(ground.scaled, **options, **asked, **watched)
 
     def best(last: Any) -> Any:
         found = ground.monitor.best(last)
         is_other = found is not last and p.feature_induction is not None
-        return certified(found, scaled, **options, **asked) if is_other else found
+        return certify(found, _problem(ground, alpha=p.alpha)) if is_other else found
 
     settings = describe_parameters(ground.columns, seed=seed, **options)
     return _shown(ground.conclude(result, settings, best=best), result)
 
 
-def _path_problem(ground: Ground) -> PathProblem:
+_SOLVING = ("solver", "tol", "max_iter")  # how a problem is solved; all else says what it is
+
+
+def _problem(ground: Ground, alpha: float = 1.0) -> DominationProblem:
+    """What is minimized; all but alpha is the same along a path."""
     p = ground.task.parameters
-    return PathProblem.of_scaled(
+    check_parameters(**values_of(p, ("penalty", "negative_sampling", *_SOLVING)))
+    return make_problem(
         ground.scaled,
-        ground.scaling,
-        **values_of(p, DOMINATION_PATH),
+        alpha=alpha,
+        **values_of(p, tuple(name for name in DOMINATION_PATH if name not in _SOLVING)),
+        scale=ground.scaling.factors,
         query_weight=ground.query_weight,
         seed=seed_of(p.random_state),
         n_jobs=ground.n_threads,
@@ -102,7 +118,7 @@ def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np
     """The grid "auto"."""
     scaling = ground.scaling
     if ground.place.dataset is not None:
-        return geometric_alphas(_path_problem(ground).problem, n_alphas, eps)
+        return geometric_alphas(_problem(ground), n_alphas, eps)
     with ground.place.opened(replace(_recipe(ground), by_query=scaling.needs_queries)) as chunks:
         at_zero = np.zeros(ground.columns.n_features)
         start: Totals = chunks.total(evaluate, at_zero, 1.0, False, True)
@@ -113,22 +129,35 @@ def _auto_alphas(ground: Ground, n_alphas: int, eps: float | None) -> NDArray[np
 
 
 def follow(
-    ground: Ground, alphas: NDArray[np.float64], **watched: Any
+    ground: Ground,
+    alphas: NDArray[np.float64],
+    *,
+    progress: Callable[[Result], None] | None = None,
+    callback: Callback | None = None,
 ) -> tuple[PathResult, int | None]:
     """The models of descending alpha, each from the last; the number of pairs where a pass told it.
 
-    ``watched`` are ``progress`` and ``callback``.
+    ``progress`` is called with each result.
     """
-    p = ground.task.parameters
+    p, n_features = ground.task.parameters, ground.columns.n_features
+    options = {**values_of(p, ("max_features", "tol", "max_iter")), "callback": callback}
+    n_pairs, varies = None, np.ones(n_features, dtype=bool)
     if ground.place.dataset is not None:
-        path = _path_problem(ground).solve(alphas, max_features=p.max_features, **watched)
-        return path, None
-    watched |= values_of(p, ("max_features", "tol", "max_iter"))
-    where = (ground.place, _recipe(ground), ground.scaling)
-    results, n_pairs = train_path_parts(*where, alphas.tolist(), **watched)
-    varies = np.ones(ground.columns.n_features, dtype=bool)  # the others have their weights already
-    found = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
-    return found, n_pairs
+        check_fits(
+            len(alphas) * n_features * 8,
+            f"a path of {len(alphas)} models of {n_features} features",
+            "use fewer alphas, or max_features with a larger eps",
+        )
+        problem = _problem(ground)
+        options["tol"] = TOLERANCE if p.tol is None else p.tol
+        found = follow_path(problem, alphas, solver=p.solver, **options)
+        results = list(reporting(found, progress))
+        varies = varying_columns(problem.rows, problem.layering.queries)
+    else:  # parts have looked which columns vary while they read the rows
+        where = (ground.place, _recipe(ground), ground.scaling)
+        results, n_pairs = train_path_parts(*where, alphas.tolist(), progress=progress, **options)
+    path = DominationPathResult.of(alphas, results, ground.scaling, varies, parameter="alpha")
+    return path, n_pairs
 
 
 def parameters_of_part(parameters: Any, data: Dataset, rows: NDArray[Any]) -> Any:

@@ -347,8 +347,8 @@ class PublishedParameters(Filled, Watched):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DominationTraining(Shaped):
-    """What one model and a search over alpha have in common."""
+class DominationPathTraining(Rows):
+    """What a path over alpha, a search along it and one model have in common."""
 
     margin: Any = declare(
         None,
@@ -373,6 +373,11 @@ class DominationTraining(Shaped):
     memory_limit: float | str | None = memory(
         "--penalty l2: train in passes over a store, taking SIZE at most, as 2GB"
     )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DominationTraining(DominationPathTraining, Shaped):
+    """What one model and a search over alpha have in common."""
 
 
 @dataclass(eq=False, repr=False)
@@ -609,8 +614,8 @@ class RankSVMSearch(RankSVMTraining, Choosing):
 
 
 @dataclass(eq=False, repr=False)
-class DominationSearch(DominationTraining, Choosing):
-    """Parameters of `linrank.DominationRankerCV`."""
+class GridOfAlpha:
+    """The values of alpha of a path."""
 
     penalty: str = choose(of.PENALTIES[:2], "α‖w‖₁ or α‖w‖²")
     alphas: Any = grid("values of α")
@@ -633,6 +638,18 @@ class DominationSearch(DominationTraining, Choosing):
     max_features: int | None = declare(
         None, "end the path with the first model of more than N weights", "count", metavar="N"
     )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DominationPath(GridOfAlpha, DominationPathTraining):
+    """Parameters of `linrank.domination_path`."""
+
+    scale: str = "none"
+
+
+@dataclass(eq=False, repr=False)
+class DominationSearch(GridOfAlpha, DominationTraining, Choosing):
+    """Parameters of `linrank.DominationRankerCV`."""
 
 
 @dataclass(eq=False, repr=False)

@@ -21,7 +21,7 @@ from linrank.methods import domination, ranksvm
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
 from linrank.methods.ground import Ground, optimum_attributes, settle
 from linrank.methods.kernel import kernel_unit
-from linrank.methods.parameters import RankSVMPath, defaults_of, takes
+from linrank.methods.parameters import DominationPath, RankSVMPath, defaults_of, takes
 from linrank.methods.sgd import average_of
 from linrank.metrics import parse
 from linrank.parts.validation import measure_parts
@@ -86,6 +86,8 @@ class PathSearch:
         From the `Ground` of all rows to the values.
     follow : callable
         From a `Ground` and values to a `PathResult` and a number of pairs.
+    check : callable
+        Refuses parameters that no path can be made of, before the first pass.
     settings_of : callable
         From the `Ground` and the chosen value to what the model is to know.
     show : callable
@@ -100,6 +102,7 @@ class PathSearch:
     recipe_of: Callable[..., Any]
     grid_of: Callable[[Ground], Array]
     follow: Callable[..., tuple[PathResult, int | None]]
+    check: Callable[[Any], Any]
     settings_of: Callable[[Ground, float], dict[str, Any]]
     show: Callable[[Any, Tuning, Any], dict[str, Any]]
     parameters_of_part: Callable[[Any, Dataset, Array], Any] = lambda parameters, *_: parameters
@@ -135,6 +138,7 @@ class PathSearch:
 
     def run(self, task: Task, folds: Any, judging: dict[str, Any]) -> Found:
         """A path per fold, the choice among its values, and a path on all data."""
+        self.check(task.parameters)
         ground = Ground.of(task, self.recipe_of)
         p = ground.task.parameters
         asked = Judging(**_asked(p, judging))
@@ -177,6 +181,7 @@ RANKSVM_PATH = PathSearch(
     ranksvm.recipe_of,
     _grid_of_C,
     ranksvm.follow,
+    lambda p: as_Cs(p.Cs),
     _settings_of_ranksvm,
     lambda model, tuning, p: ranksvm.settings_shown(tuning.best_params, p),
 )
@@ -185,6 +190,7 @@ DOMINATION_PATH = PathSearch(
     domination.recipe_of,
     domination.alphas_of,
     domination.follow,
+    check_path,
     _settings_of_domination,
     lambda model, tuning, p: {
         "n_nonzero": model.n_nonzero,
@@ -208,13 +214,11 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
     **judging
         ``convention`` and ``progress``, as `linrank.search.tuning.Judging` has them.
     """
-    as_Cs(task.parameters.Cs)  # a fault is told before the first pass
     return RANKSVM_PATH.run(task, folds, judging)
 
 
 def search_domination(task: Task, folds: Any, **judging: Any) -> Found:
     """A path over alpha per fold, and one on all data; as `search_ranksvm`."""
-    check_path(**values_of(task.parameters, ("penalty", "n_alphas", "eps", "max_features")))
     return DOMINATION_PATH.run(task, folds, judging)
 
 
@@ -281,18 +285,95 @@ def ranksvm_path(
     >>> path.coefs.shape, bool((path.gaps <= 1e-4 * path.objectives).all())
     ((3, 3), True)
     """
-    own = {"qid": qid, "group": group, "sample_weight": sample_weight}
-    asked, data = RankSVMPath(**parameters), X
+    data = {"X": X, "y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+    return certified_path(_path_task(RankSVMPath(**parameters), query_weight, **data), callback)
+
+
+@takes(DominationPath)
+def domination_path(
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    group: Any = None,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    callback: Callback | None = None,
+    **parameters: Any,
+) -> PathResult:
+    """Fit ``DominationRanker`` for many alphas, from the largest down, each certified to ``tol``.
+
+    Each model starts from that of the alpha before. With l1, the strong rule says which features
+    can get a weight at all: only these are looked at on the way, and the certificate of every
+    model is that of all features.
+
+    Parameters
+    ----------
+    X, y, qid, group, sample_weight, query_weight
+        The data, as in :meth:`linrank.DominationRanker.fit`; a :class:`linrank.Store` stands for
+        all but query_weight.
+    alphas : "auto" or array of float
+        Weights of the penalty, > 0; sorted, and each used once. ``"auto"``: `n_alphas` values,
+        equal factors apart, down to `eps` times the largest; this is ``‖∇L(0)‖_∞`` for l1, at and
+        above which all weights are 0, and for l2 the alpha at which weights of 0 are certified to
+        be within 1 % of the minimum.
+    n_alphas : int, default=50
+        Number of them if "auto".
+    eps : float or None, default=None
+        Smallest alpha relative to the largest if "auto": 1e-3 if None, with l2 1e-6.
+    max_features : int or None, default=None
+        End the path with the first model that has more coefficients than this.
+    penalty : {"l1", "l2"}, default="l1"
+        As in :class:`linrank.DominationRanker`; without a penalty there is no path.
+    margin, layers, pooled, solver, negative_sampling
+        As in :class:`linrank.DominationRanker`.
+    tol : float or None, default=None
+        Largest certified gap of each model, relative to its objective; 1e-4 if None.
+    max_iter : int or None, default=None
+        Sweeps at most for each alpha, or Newton steps; 1000 or 100 if None.
+    scale : {"none", "auto", "standard", "minmax", "query"}, default="none"
+        Feature scaling, folded into ``coefs``.
+    random_state : int, None, RandomState or Generator, default=None
+        Of `negative_sampling`.
+    memory_limit : int, float, str or None, default=None
+        As in :class:`linrank.DominationRanker`, for a store and the l2 penalty.
+    n_jobs : int or None, default=None
+        Threads; None or -1 means all cores. The result does not depend on it.
+    callback : callable or None
+        Called with the state of each iterate, ``"alpha"`` included; returning True ends the path
+        with the alphas that are done.
+
+    Returns
+    -------
+    DominationPathResult
+
+    Examples
+    --------
+    >>> from linrank import domination_path, make_ranking
+    >>> data = make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> path = domination_path(data.X, data.y, data.qid, n_alphas=10)
+    >>> path.coefs.shape, int(path.n_nonzero[0]), bool(path.converged.all())
+    ((10, 5), 0, True)
+    """
+    data = {"X": X, "y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+    task = _path_task(DominationPath(**parameters), query_weight, **data)
+    return certified_path(task, callback, DOMINATION_PATH)
+
+
+def _path_task(asked: Any, query_weight: Any, X: Any, y: Any, **own: Any) -> Task:
+    """The task of a path over rows in memory, or over a store within a limit."""
     if not is_limited(X, y, asked.memory_limit, **own):
-        data = X.dataset() if isinstance(X, Store) else Dataset.of(X, y, **own, n_jobs=asked.n_jobs)
-    return certified_path(Task(data, asked, query_weight=query_weight), callback)
+        X = X.dataset() if isinstance(X, Store) else Dataset.of(X, y, **own, n_jobs=asked.n_jobs)
+    return Task(X, asked, query_weight=query_weight)
 
 
-def certified_path(task: Task, callback: Callback | None = None) -> PathResult:
-    """The path over C of a task wherever its rows are; a warning where a gap is too wide."""
-    as_Cs(task.parameters.Cs)
-    ground = Ground.of(task, ranksvm.recipe_of)
-    path, _ = ranksvm.follow(ground, _grid_of_C(ground), callback=callback)
+def certified_path(
+    task: Task, callback: Callback | None = None, search: PathSearch = RANKSVM_PATH
+) -> PathResult:
+    """The path of a task wherever its rows are; a warning where a gap is too wide."""
+    search.check(task.parameters)
+    ground = Ground.of(task, search.recipe_of)
+    path, _ = search.follow(ground, search.grid_of(ground), callback=callback)
     warn_unless_certified(path)
     return path
 

@@ -20,14 +20,9 @@ from linrank.data.dataset import Dataset, join_optional, join_rows
 from linrank.data.queries import Queries, part_query_weights
 from linrank.data.rows import Rows, join_offsets, without_offsets
 from linrank.data.scaling import Scaling
-from linrank.domination.layering import Layering, is_by_row, is_table
-from linrank.domination.problem import DominationLoss
-from linrank.domination.train import (
-    SAMPLE_SEED,
-    RidgeProblem,
-    check_parameters,
-    choose_solver,
-)
+from linrank.domination.layering import Layering, margin_form
+from linrank.domination.problem import SAMPLE_SEED, DominationLoss, DominationProblem
+from linrank.domination.train import check_parameters, choose_solver
 from linrank.errors import NoPairsError, check_natural
 from linrank.losses.base import ScoreLoss
 from linrank.losses.swaps import Swaps
@@ -399,8 +394,8 @@ class DominationRecipe(Recipe):
 
     def _problem(
         self, rows: Rows, layering: Layering, C: float, scale: Array | None, box: Any, n: int
-    ) -> RidgeProblem:
-        return RidgeProblem(rows, layering, C, scale, n)
+    ) -> DominationProblem:
+        return DominationProblem(rows, layering, "l2", 1.0 / (2.0 * C), scale, n)
 
 
 def _joined(parts: list[Any], *names: str) -> dict[str, Any]:
@@ -478,7 +473,7 @@ def domination_recipe(
             f"pooled=True makes one query of all rows, and {where} is cut by queries; use "
             "pooled=False"
         )
-    if is_table(margin) or is_by_row(margin):
+    if margin_form(margin) in ("rows", "table"):
         raise ValueError(
             f"a margin by table or by row speaks of all rows together and cannot be had from "
             f"{where}; give a number, 'linear', 'log' or a function of the labels"

@@ -177,7 +177,7 @@ def train_chunks(
         result = by_newton(problem, w0, tol=tol, started=started, **solving)
         return replace(problem.conclude(result), C=problem.C), problem
     problem = replace(problem, C=1.0 / (2.0 * alpha))
-    found = minimize_ridge(problem, alpha, w0=w0, tol=1e-4 if tol is None else tol, **solving)
+    found = minimize_ridge(problem, alpha=alpha, w0=w0, tol=1e-4 if tol is None else tol, **solving)
     return problem.conclude(found), problem
 
 

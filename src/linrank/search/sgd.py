@@ -15,7 +15,7 @@ from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, affordable_folds, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
-from linrank.stochastic.descent import Rule, course_over
+from linrank.stochastic.descent import Learner, course_over
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 
 Array = NDArray[Any]
@@ -82,7 +82,9 @@ def tune_sgd(
     **judging
         As `Judging` takes it.
     """
-    rules = [Rule(name, alpha, aggressiveness) for name in algorithms for alpha in alphas.tolist()]
+    rules = [
+        Learner(name, alpha, aggressiveness) for name in algorithms for alpha in alphas.tolist()
+    ]
     copies = data.qid is None or scale != "none"
     most = affordable_folds(data) if copies else len(folds)
     grid = {"algorithm": algorithms, "alpha": alphas}

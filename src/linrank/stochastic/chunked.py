@@ -52,7 +52,7 @@ def passes_for(n_steps: int, n_rows: int) -> int:
     return max(1, math.ceil(n_steps / (_STEPS_PER_ROW * n_rows)))
 
 
-def shared_out(n: int, weights: Array, shift: float) -> Array:
+def share_out(n: int, weights: Array, shift: float) -> Array:
     """n things by weight: each share rounded up or down, and right on average over the shift.
 
     Share k is the number of integers in ``(n W_{k-1} + u, n W_k + u]``, with the running sums W of
@@ -61,7 +61,7 @@ def shared_out(n: int, weights: Array, shift: float) -> Array:
 
     Examples
     --------
-    >>> shared_out(10, np.array([1.0, 0.0, 2.0]), 0.4)
+    >>> share_out(10, np.array([1.0, 0.0, 2.0]), 0.4)
     array([3, 0, 7])
     """
     sums = np.cumsum(weights, dtype=np.float64)
@@ -93,7 +93,7 @@ def visits(n_steps: int, masses: Array, passes: int, seed: int) -> Iterator[Visi
         raw = stream.random_raw(len(masses) + 1)
         order = np.argsort(raw[1:], kind="stable")
         shift = float(raw[0] >> np.uint64(11)) * 2.0**-53
-        for chunk, count in zip(order, shared_out(n, masses[order], shift), strict=True):
+        for chunk, count in zip(order, share_out(n, masses[order], shift), strict=True):
             if count:
                 yield Visit(int(chunk), int(count))
 
@@ -101,20 +101,7 @@ def visits(n_steps: int, masses: Array, passes: int, seed: int) -> Iterator[Visi
 # ---- chunks and their pairs ---------------------------------------------------------------------
 
 
-def chunk_sampler(
-    queries: Queries, weight: Array | None, sampling: str, query_weight: Array | None
-) -> PairSampler | None:
-    """The sampler of one chunk; None if it has no pair to draw."""
-    for factors in (weight, query_weight):
-        if factors is not None and not factors.any():
-            return None
-    try:
-        return pair_sampler(queries, sampling, row_weight=weight, query_weight=query_weight)
-    except NoPairsError:
-        return None
-
-
-def walked(reader: Reader, chunks: Iterable[int]) -> Iterator[tuple[int, Rows, PairSampler]]:
+def walk_chunks(reader: Reader, chunks: Iterable[int]) -> Iterator[tuple[int, Rows, PairSampler]]:
     """Chunks with their samplers, each there until the next is asked for."""
     walk = reader.walk(chunks)
     try:
@@ -126,7 +113,7 @@ def walked(reader: Reader, chunks: Iterable[int]) -> Iterator[tuple[int, Rows, P
         walk.close()
 
 
-def drawn_from_chunks(
+def draw_from_chunks(
     reader: Reader, masses: Array, draws: Sequence[Draw], seed: int
 ) -> dict[Draw, DrawnPairs]:
     """The pairs of each draw, from all chunks by their masses, with copies of their rows.
@@ -138,28 +125,27 @@ def drawn_from_chunks(
         return {}
     streams = [_core.Random(draw.seed(seed)) for draw in draws]
     # The half is as good as any shift: which chunk has one pair more than its share moves nothing.
-    counts = [shared_out(draw.n_pairs, masses, 0.5) for draw in draws]
+    counts = [share_out(draw.n_pairs, masses, 0.5) for draw in draws]
     found: list[list[tuple[Rows, Array]]] = [[] for _ in draws]
-    for i, rows, sampler in walked(reader, np.flatnonzero(masses).tolist()):
+    for i, rows, sampler in walk_chunks(reader, np.flatnonzero(masses).tolist()):
         for parts, count, stream in zip(found, counts, streams, strict=True):
             if n := int(count[i]):
                 pairs = np.concatenate(sampler.core.draw(stream, n))
                 drawn, places = np.unique(pairs, return_inverse=True)
                 parts.append((rows.take(drawn), places.reshape(2, n)))
-    return {draw: _joined(parts) for draw, parts in zip(draws, found, strict=True)}
+    return {draw: _join(parts) for draw, parts in zip(draws, found, strict=True)}
 
 
-def _joined(parts: list[tuple[Rows, Array]]) -> DrawnPairs:
+def _join(parts: list[tuple[Rows, Array]]) -> DrawnPairs:
     heads = np.cumsum([0, *(rows.shape[0] for rows, _ in parts)])
     places = [pairs + head for (_, pairs), head in zip(parts, heads[:-1], strict=True)]
     winners, losers = np.concatenate(places, axis=1)
     return DrawnPairs(join_rows([rows for rows, _ in parts]), winners, losers)
 
 
-Samplers = Callable[[int, Queries, Array | None], PairSampler | None]
-
-
-def _census(source: Store, sampler_of: Samplers) -> tuple[Array, Array, int]:
+def _census(
+    source: Store, sampler_of: Callable[[int, Queries, Array | None], PairSampler | None]
+) -> tuple[Array, Array, int]:
     """The masses and numbers of levels of all chunks, and their pairs, without the features."""
     n_pairs = 0
     masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
@@ -215,8 +201,14 @@ def descend_chunks(
         )
 
     def sampler_of(i: int, queries: Queries, weight: Array | None) -> PairSampler | None:
+        """The sampler of chunk i; None if it has no pair to draw."""
         c = None if query_weight is None else query_weight[source.chunks[i].queries]
-        return chunk_sampler(queries, weight, order.sampling, c)
+        if any(factors is not None and not factors.any() for factors in (weight, c)):
+            return None
+        try:
+            return pair_sampler(queries, order.sampling, row_weight=weight, query_weight=c)
+        except NoPairsError:
+            return None
 
     def read(i: int, buffer: Any) -> tuple[Rows, PairSampler]:
         """Chunk i, its rows in the buffer unless they are scaled."""
@@ -242,16 +234,16 @@ def descend_chunks(
 
         def parts() -> Iterator[tuple[float, Rows, PairSampler]]:
             """In the mean over all pairs that of a chunk counts by its share of the mass."""
-            for i, rows, sampler in walked(reader, np.flatnonzero(masses).tolist()):
+            for i, rows, sampler in walk_chunks(reader, np.flatnonzero(masses).tolist()):
                 yield float(masses[i] / total / sampler.total_weight / alpha), rows, sampler
 
-        drawn = drawn_from_chunks(reader, masses, order.draws, order.seed)
+        drawn = draw_from_chunks(reader, masses, order.draws, order.seed)
         exact = train.ExactObjective(parts, alpha, resolve(order.n_jobs)) if is_exact else None
         n_passes = passes_for(order.n_steps, source.n_rows) if passes is None else int(passes)
         course, ahead = tee(visits(order.n_steps, masses, n_passes, order.seed))
-        chunks = walked(reader, (visit.chunk for visit in ahead))
+        chunks = walk_chunks(reader, (visit.chunk for visit in ahead))
         walk = ((visit.n_steps, *one[1:]) for visit, one in zip(course, chunks, strict=True))
-        return order.carried_out(source.n_features, walk, drawn, exact, alpha, n_pairs)
+        return order.descend(source.n_features, walk, drawn, exact, alpha, n_pairs)
 
 
 # Beside the features: label, level, weight and id of a row, and the tables of a sampler while they

@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linrank import _core
-from linrank.choices import AVERAGES
+from linrank.choices import ALGORITHMS, AVERAGES
 from linrank.data.rows import Array, Rows
 from linrank.errors import check_one_of, check_positive
 from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler
@@ -38,8 +38,8 @@ class Learner:
 
     Attributes
     ----------
-    algorithm : {"sgd-svm", "pegasos", "pa", "romma", "logistic"}
-        See the module.
+    algorithm : {"pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"}
+        See the module; ``"hybrid"`` is for a `Course`, which plans when it changes its rule.
     alpha : float
         λ > 0, the weight of ``½‖w‖²`` beside the mean loss; ``pa`` and ``romma`` have none.
     aggressiveness : float
@@ -54,7 +54,7 @@ class Learner:
     first_step: float = 0.0
 
     def __post_init__(self) -> None:
-        check_one_of("algorithm", self.algorithm, tuple(RULES))
+        check_one_of("algorithm", self.algorithm, ALGORITHMS)
         for name in ("alpha", "aggressiveness"):
             check_positive(name, getattr(self, name))
         if not (self.first_step >= 0 and math.isfinite(self.first_step)):
@@ -123,24 +123,17 @@ class Descent:
 
     def step(self, rows: Rows, winners: Any, losers: Any, n_threads: int = 1) -> None:
         """Take a step on each pair of rows (winner, loser), in order."""
-        self._core.step(
-            rows.core,
-            np.ascontiguousarray(winners, dtype=np.int64),
-            np.ascontiguousarray(losers, dtype=np.int64),
-            n_threads,
-        )
+        i, j = (np.ascontiguousarray(part, dtype=np.int64) for part in (winners, losers))
+        self._core.step(rows.core, i, j, n_threads)
 
     def weights(self) -> Array:
         """The weights of all models, of shape (n_models, n_features); averaged if iterates are."""
         return np.array([self._core.weights(m) for m in range(len(self.learners))])
 
     def iterate(self, model: int) -> Array:
-        """The latest weights of a model, whether or not iterates are averaged."""
+        """The latest weights of a model without a λ, whether or not iterates are averaged."""
         scalars, v, _ = self._core.kept(model)
-        learner, a, t = self.learners[model], scalars[2], scalars[3]
-        if not learner.shrinks:
-            return np.asarray(a * v)
-        return np.asarray(a / (learner.alpha * t) * v) if t > 0 else np.zeros_like(v)
+        return np.asarray(scalars[2] * v)
 
     def mean_losses(self) -> Array:
         """The mean loss that the steps of each model have met, every pair before its update.
@@ -261,15 +254,6 @@ def switch_plan(mean_square: float, alpha: float, n_steps: int) -> tuple[int, fl
 _CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How one model is to learn: an algorithm of `linrank.choices.ALGORITHMS` and its numbers."""
-
-    algorithm: str
-    alpha: float
-    aggressiveness: float = 1.0
-
-
 class Course(Descent):
     """One or several models that learn from the same pairs; ``hybrid`` changes its rule on time.
 
@@ -283,8 +267,8 @@ class Course(Descent):
     ----------
     n_features : int
         Length of the weights.
-    rules : sequence of Rule
-        One for each model.
+    rules : sequence of Learner
+        One for each model, without a first step: that is planned where `w0` is given.
     n_steps : int
         Steps that will be taken, which ``hybrid`` plans for.
     average, seed
@@ -301,7 +285,7 @@ class Course(Descent):
     def __init__(
         self,
         n_features: int,
-        rules: Sequence[Rule],
+        rules: Sequence[Learner],
         n_steps: int,
         *,
         average: str | None = None,
@@ -313,13 +297,13 @@ class Course(Descent):
         learners, self._switches = [], []
         for model, rule in enumerate(rules):
             n_first, first_step, eager = switch_plan(square, rule.alpha, n_steps)
+            planned_rule = replace(rule, first_step=first_step)
             if rule.algorithm == "hybrid":
-                then = Learner("pegasos", rule.alpha, rule.aggressiveness, first_step)
-                self._switches.append((n_first, model, then))
-                learners.append(Learner("pa", rule.alpha, eager))
-            else:
-                begin = 0.0 if w0 is None else first_step
-                learners.append(Learner(rule.algorithm, rule.alpha, rule.aggressiveness, begin))
+                self._switches.append((n_first, model, replace(planned_rule, algorithm="pegasos")))
+                rule = replace(rule, algorithm="pa", aggressiveness=eager)
+            elif w0 is not None:
+                rule = planned_rule
+            learners.append(rule)
         self._switches.sort(key=lambda switch: switch[:2])
         super().__init__(n_features, learners, average, seed)
         for model, learner in enumerate(learners if w0 is not None else ()):
@@ -357,7 +341,7 @@ class Course(Descent):
 
 
 def course_over(
-    rows: Rows, sampler: PairSampler, rules: Sequence[Rule], n_steps: int, **options: Any
+    rows: Rows, sampler: PairSampler, rules: Sequence[Learner], n_steps: int, **options: Any
 ) -> Course:
     """The course of models over the pairs of data in memory, from w = 0; options as in `Course`."""
     planned = None
@@ -373,7 +357,7 @@ def needs_plan(algorithms: Sequence[str], w0: Array | None) -> bool:
     return w0 is not None or "hybrid" in algorithms
 
 
-def _finite_square(planned: DrawnPairs, rules: Sequence[Rule]) -> float:
+def _finite_square(planned: DrawnPairs, rules: Sequence[Learner]) -> float:
     """The mean of ``‖x_i - x_j‖²``, if plans can be made with it."""
     square = planned.mean_square()
     if not math.isfinite(square / min(rule.alpha for rule in rules)):

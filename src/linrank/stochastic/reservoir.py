@@ -164,8 +164,7 @@ class CsrArena:
 Arena = DenseArena | CsrArena
 
 
-ROWS_PER_LEVEL = 256
-ROWS_PER_QUERY = 4096
+_BOUNDS = (256, 4096)  # rows of a level of a query, and of a query
 _INDEX = ("ids", "labels", "sizes", "recency", "n_forgotten")  # the state of `StreamIndex`
 
 
@@ -191,9 +190,9 @@ class Buffer:
     Every pair (i above j) of the stream belongs to the batch in which the later of its rows
     arrives; if nothing was forgotten in between, every pair belongs to exactly one batch.
 
-    What is remembered: of each label of each query the youngest ``rows_per_level`` rows, so that
-    a few relevant rows outlive a flood of others; of each query the youngest ``rows_per_query``;
-    and when the memory is used up, the queries that were seen least recently are forgotten.
+    What is remembered: of each label of each query the youngest 256 rows, so that a few relevant
+    rows outlive a flood of others; of each query the youngest 4096; and when the memory is used up,
+    the queries that were seen least recently are forgotten.
 
     Parameters
     ----------
@@ -202,29 +201,16 @@ class Buffer:
     sampling : {"pairs", "query", "roc"}
         How `NewPairs` are drawn: every pair alike; every query of the batch alike and its pairs
         alike; or as "pairs" with all rows in one query and the labels > 0 above the others.
-    rows_per_level, rows_per_query : int
-        See above.
     """
 
-    def __init__(
-        self,
-        memory: int,
-        *,
-        sampling: str = "pairs",
-        rows_per_level: int = ROWS_PER_LEVEL,
-        rows_per_query: int = ROWS_PER_QUERY,
-    ) -> None:
+    def __init__(self, memory: int, sampling: str = "pairs") -> None:
         if sampling not in STREAM_SAMPLINGS:
             raise ValueError(
                 f"sampling must be one of {', '.join(STREAM_SAMPLINGS)} for a stream, "
                 f"got {sampling!r}; the others need all data in memory"
             )
-        for name, value in (("rows_per_level", rows_per_level), ("rows_per_query", rows_per_query)):
-            if value < 1:
-                raise ValueError(f"{name} must be >= 1, got {value}")
         self.memory, self.sampling = int(memory), sampling
-        self.bounds = (int(rows_per_level), int(rows_per_query))
-        self._index = _core.StreamIndex(*self.bounds)
+        self._index = _core.StreamIndex(*_BOUNDS)
         self._arena: Arena | None = None
         self.n_new_queries = 0
 
@@ -339,7 +325,7 @@ class Buffer:
         """Begin anew; rows that are not remembered any more do not count as forgotten."""
         none, labels = np.empty(0, np.int64), np.empty(0)
         self._index = _core.StreamIndex.restore(
-            *self.bounds, none, labels, none, none, self.n_forgotten
+            *_BOUNDS, none, labels, none, none, self.n_forgotten
         )
         if self._arena is not None:
             self._arena.keep(none)
@@ -369,7 +355,7 @@ class Buffer:
         *arrays, n_forgotten = (state["index"][name] for name in _INDEX)
         ids, labels, sizes, recency = map(np.ascontiguousarray, arrays)
         self._index = _core.StreamIndex.restore(
-            *self.bounds, ids, labels, sizes, recency, int(n_forgotten)
+            *_BOUNDS, ids, labels, sizes, recency, int(n_forgotten)
         )
         kind = DenseArena if state["storage"] == "dense" else CsrArena
         n_columns, per_row = int(state["n_columns"]), int(state["per_row"])
@@ -386,12 +372,7 @@ class Buffer:
         self._arena = arena
         self.n_new_queries = int(state["n_new_queries"])
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"options": (self.memory, self.sampling, self.bounds), "state": self.state()}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Buffer, (self.memory, self.sampling), self.state()
 
-    def __setstate__(self, pickled: Mapping[str, Any]) -> None:
-        memory, sampling, (level, query) = pickled["options"]
-        self.__init__(  # type: ignore[misc]
-            memory, sampling=sampling, rows_per_level=level, rows_per_query=query
-        )
-        self.restore(pickled["state"])
+    __setstate__ = restore

@@ -118,7 +118,7 @@ def pair_sampler(
         return _rejection(pairs, kept)
     if sampling == "query-level":
         return _query_level(pairs)
-    weighted = _normalized(pairs) if sampling == "query" else pairs
+    weighted = _normalize(pairs) if sampling == "query" else pairs
     return _by_level(weighted, sampling, _count(pairs))
 
 
@@ -137,7 +137,7 @@ def _by_level(pairs: Pairs, sampling: str, n_pairs: int) -> PairSampler:
     return PairSampler(build, sampling, pairs, total, n_pairs, total)
 
 
-def _normalized(pairs: Pairs) -> Pairs:
+def _normalize(pairs: Pairs) -> Pairs:
     """Every query weighs c_q, whatever the number and weight of its pairs."""
     total = pairs.weight_by_query()
     c = np.divide(_c(pairs), total, out=np.zeros_like(total), where=total > 0)
@@ -152,7 +152,8 @@ def _query_level(pairs: Pairs) -> PairSampler:
         raise NoPairsError("every query of two levels has weight zero; check query_weight")
     k = queries.n_levels.astype(np.float64)
     c = np.divide(2.0 * usable / usable.sum(), k * (k - 1.0), out=np.zeros_like(k), where=k > 1)
-    weighted = Pairs(queries, 1.0 / _rows_of_level(queries), c)
+    level = layer_numbers(queries)
+    weighted = Pairs(queries, 1.0 / np.bincount(level)[level], c)  # 1/rows of the level
     build = partial(_core.query_level_sampler, *_arrays(queries), usable)
     return PairSampler(build, "query-level", weighted, 1.0, _count(weighted), float(usable.sum()))
 
@@ -177,7 +178,10 @@ def _roc(queries: Queries, labels: Any, u: Array | None, kept: Array | None) -> 
     if labels is None:
         raise ValueError("sampling='roc' compares labels > 0 with the rest; pass labels, by row")
     positive = as_labels(labels, queries.n_rows) > 0
-    rows = None if kept is None else _rows_of(queries, kept)
+    rows = None
+    if kept is not None:  # of the queries that take part, in the order of the matrix
+        rows = np.flatnonzero(np.repeat(kept, np.diff(queries.offsets)))
+        rows = rows if queries.order is None else np.sort(queries.order[rows])
     levels = (positive if rows is None else positive[rows]).astype(np.int32)
     n_positive, n_rows = int(levels.sum()), len(levels)
     if n_positive in (0, n_rows):
@@ -213,19 +217,6 @@ def _count(pairs: Pairs) -> int:
         return pairs.n_pairs
     p = pairs.queries.pairs_per_query[pairs.query_weight > 0]
     return (int((p >> 32).sum()) << 32) + int((p & 0xFFFFFFFF).sum())
-
-
-def _rows_of_level(queries: Queries) -> Array:
-    """Rows of the query in the level of each position."""
-    cell = layer_numbers(queries)
-    rows: Array = np.bincount(cell)[cell]
-    return rows
-
-
-def _rows_of(queries: Queries, kept: Array) -> Array:
-    """The rows of the queries that take part, in the order of the matrix."""
-    rows = np.flatnonzero(np.repeat(kept, np.diff(queries.offsets)))
-    return rows if queries.order is None else np.sort(queries.order[rows])
 
 
 # ---- errors -------------------------------------------------------------------------------------
@@ -290,20 +281,11 @@ def _squares(rows: Rows, winners: Array, losers: Array) -> Array:
     if isinstance(rows, DenseRows):
         x = rows.values[winners].astype(np.float64) - rows.values[losers]
         return np.asarray((x * x).sum(axis=1))
-    above, below = rows.take(winners), rows.take(losers)
-    pairs = [np.repeat(np.arange(len(winners)), np.diff(part.offsets)) for part in (above, below)]
-    cells = [
-        pair * rows.n_columns + part.columns
-        for pair, part in zip(pairs, (above, below), strict=True)
-    ]
-    a, b = above.values.astype(np.float64), below.values.astype(np.float64)
-    # Where both rows have an entry in a column, it is their difference that is squared. Cells
-    # increase with the pair and, within it, with the column.
-    place = np.searchsorted(cells[0], cells[1])
-    shared = np.append(cells[0], -1)[place] == cells[1]
-    a[place[shared]] -= b[shared]
-    b[shared] = 0.0
-    squares: Array = np.bincount(
-        np.concatenate(pairs), weights=np.concatenate([a * a, b * b]), minlength=len(winners)
-    )
+    both = rows.take(np.concatenate([winners, losers]))
+    n, sizes = len(winners), np.diff(both.offsets)
+    cells = np.repeat(np.tile(np.arange(n), 2), sizes) * rows.n_columns + both.columns
+    values = both.values * np.repeat([1.0, -1.0], [sizes[:n].sum(), sizes[n:].sum()])
+    cell, place = np.unique(cells, return_inverse=True)  # one for each pair and column
+    difference = np.bincount(place, weights=values, minlength=len(cell))
+    squares: Array = np.bincount(cell // rows.n_columns, difference * difference, minlength=n)
     return squares

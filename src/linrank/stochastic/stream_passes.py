@@ -112,8 +112,6 @@ class Stream:
     block_size: int = BLOCK_SIZE
 
     def __post_init__(self) -> None:
-        if self.passes < 1:
-            raise ValueError(f"passes must be >= 1, got {self.passes}")
         if self.passes > 1 and (self.source == "-" or hasattr(self.source, "read")):
             raise ValueError(
                 f"{self.passes} passes need a file that can be opened again; "
@@ -164,12 +162,12 @@ class Stream:
         What a run had read before its checkpoint is read again, compared and passed over.
         """
         if self.is_finished:  # its first batch tells it from that of other data: all that is read
-            text, _ = next(self._read(), (b"", 0))
+            text, _ = next(self._batches(), (b"", 0))
             self._check_same([len(text), _checksum(text)] == self._place.head, len(text))
         while not self.is_finished:
             yield from self._pass()
 
-    def _read(self) -> Iterator[tuple[bytes, int]]:
+    def _batches(self) -> Iterator[tuple[bytes, int]]:
         text = open_blocks(self.source, self.block_size, longest_line=self.longest_line)
         self._survey.begin(text.name)
         self._parser, self.size = self._reading.parser(), text.size
@@ -182,7 +180,7 @@ class Stream:
             self.trainer.buffer.clear()
         seen, running = 0, 0
         try:
-            for text, n_read in self._read():
+            for text, n_read in self._batches():
                 seen += len(text)
                 if seen - len(text) >= learned:
                     yield text, n_read
@@ -262,18 +260,15 @@ class Stream:
         if self.storage == "dense" and not has_new_columns:
             return read_rows([piece], n_rows, replace(shape, is_dense=True), 1)
         rows: Any = read_rows([piece], n_rows, shape, 1)
-        values, columns, offsets = rows.values, rows.columns, rows.offsets
-        kept = values != 0  # zeros that were written down take room and change nothing
+        kept = rows.values != 0  # zeros that were written down take room and change nothing
         if not kept.all():
-            offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
-            values, columns = values[kept], columns[kept]
+            offsets = np.concatenate([[0], np.cumsum(kept)])[rows.offsets]
+            rows = CsrRows(rows.values[kept], rows.columns[kept], offsets, width)
         # What was dense stays so until it takes twice the memory of CSR.
         slack = {None: 1, "dense": 2, "csr": 0}[self.storage]
-        if n_rows * width * 4 > slack * len(values) * 8:
-            self.storage = "csr"
-            return CsrRows(values, columns, offsets, width)
-        self.storage = "dense"
-        return as_dense(CsrRows(values, columns, offsets, width))
+        is_dense = n_rows * width * 4 <= slack * len(rows.values) * 8
+        self.storage = "dense" if is_dense else "csr"
+        return as_dense(rows) if is_dense else rows
 
     # ---- checkpoints ----------------------------------------------------------------------------
 
@@ -294,7 +289,14 @@ class Stream:
         state = checkpoint.load(path)
         if state.get("kind") != "stream":
             raise CheckpointError(f"{path}: is a checkpoint, but not of a stream")
-        self._check_options(path, state["options"])
+        before = state["options"]
+        for name in dict.fromkeys([*self.options, *before]):
+            then, now = before.get(name), self.options.get(name)
+            if then != now:
+                raise CheckpointError(
+                    f"{path}: was written with {name} {then}, now it is {now}; give the same "
+                    "options, or delete the checkpoint to start anew"
+                )
         try:
             self.trainer.restore(state["trainer"])
             for name in _COLUMNS:
@@ -308,15 +310,6 @@ class Stream:
                 f"{path}: has learned from {begun} passes, more than the {self.passes} now asked "
                 "for; give more passes, or delete the checkpoint to start anew"
             )
-
-    def _check_options(self, path: str, before: Mapping[str, Any]) -> None:
-        for name in dict.fromkeys([*self.options, *before]):
-            then, now = before.get(name), self.options.get(name)
-            if then != now:
-                raise CheckpointError(
-                    f"{path}: was written with {name} {then}, now it is {now}; give the same "
-                    "options, or delete the checkpoint to start anew"
-                )
 
 
 def _checksum(text: bytes, before: int = 0) -> int:

@@ -6,22 +6,20 @@ import hashlib
 import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linrank.data.frames import as_labels
 from linrank.data.queries import as_ids
-from linrank.data.rows import Array, CsrRows, DenseRows, Rows, as_rows
+from linrank.data.rows import Array, Rows, as_rows
 from linrank.errors import NoPairsError
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.reservoir import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
+from linrank.stochastic.reservoir import Buffer
 
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
-BATCH_ROWS = 8192
-BUFFER_MEMORY = 64_000_000
-STEPS_PER_ROW = 4.0
+_BATCH_ROWS = 8192  # larger batches are cut
 _MANY_BATCHES = 16  # after which their share without a pair says something
 
 
@@ -119,14 +117,10 @@ class StreamTrainer:
         One for each model; all see the same pairs.
     average, seed
         As in `Descent`.
-    sampling, rows_per_level, rows_per_query
+    sampling, memory
         As in `Buffer`.
-    memory : int
-        Bytes of the buffer.
     steps_per_row : float
         Steps for each row, > 0; a batch without a pair gets none.
-    batch_rows : int
-        Larger batches are cut into parts of so many rows.
     """
 
     def __init__(
@@ -136,21 +130,14 @@ class StreamTrainer:
         average: str | None = None,
         seed: int = 0,
         sampling: str = "pairs",
-        memory: int = BUFFER_MEMORY,
-        steps_per_row: float = STEPS_PER_ROW,
-        rows_per_level: int = ROWS_PER_LEVEL,
-        rows_per_query: int = ROWS_PER_QUERY,
-        batch_rows: int = BATCH_ROWS,
+        memory: int = 64_000_000,
+        steps_per_row: float = 4.0,
     ) -> None:
         if not (steps_per_row > 0 and math.isfinite(steps_per_row)):
             raise ValueError(f"steps_per_row must be finite and > 0, got {steps_per_row}")
-        if batch_rows < 1:
-            raise ValueError(f"batch_rows must be >= 1, got {batch_rows}")
-        self.steps_per_row, self.batch_rows = float(steps_per_row), int(batch_rows)
+        self.steps_per_row = float(steps_per_row)
         self.descent = Descent(0, learners, average, seed)
-        self.buffer = Buffer(
-            memory, sampling=sampling, rows_per_level=rows_per_level, rows_per_query=rows_per_query
-        )
+        self.buffer = Buffer(memory, sampling)
         self.counts = Counts()
 
     @property
@@ -158,8 +145,8 @@ class StreamTrainer:
         """Steps taken so far."""
         return self.descent.n_steps
 
-    def feed(self, rows: Any, labels: Any, qid: Any = None) -> int:
-        """Learn from some rows; return the number of steps taken.
+    def feed(self, rows: Any, labels: Any, qid: Any = None) -> None:
+        """Learn from some rows.
 
         Parameters
         ----------
@@ -172,17 +159,15 @@ class StreamTrainer:
         """
         matrix = as_rows(rows, n_jobs=1)
         numbers = numbers_of_ids(qid, matrix.shape[0])
-        return self.feed_checked(_single(matrix), as_labels(labels, matrix.shape[0]), numbers)
+        self.feed_checked(_as_single(matrix), as_labels(labels, matrix.shape[0]), numbers)
 
-    def feed_checked(self, rows: Rows, labels: Array, ids: Array) -> int:
+    def feed_checked(self, rows: Rows, labels: Array, ids: Array) -> None:
         """The same for rows of float32, float64 labels and int64 ids that are known to be sound."""
-        before = self.n_steps
         if rows.shape[1] > self.descent.n_features:
             self.descent.grow(rows.shape[1])
-        for part in self.buffer.parts(rows, self.batch_rows):
+        for part in self.buffer.parts(rows, _BATCH_ROWS):
             whole = part.stop - part.start == rows.shape[0]
             self._learn(rows if whole else rows.take(part), labels[part], ids[part])
-        return self.n_steps - before
 
     def _learn(self, rows: Rows, labels: Array, ids: Array) -> None:
         counts = self.counts
@@ -264,9 +249,9 @@ class StreamTrainer:
         self.counts = Counts(**state["counts"])
 
 
-def _single(rows: Rows) -> Rows:
-    """Rows as float32 with 32-bit columns."""
-    if rows.dtype == np.float32 and (isinstance(rows, DenseRows) or rows.columns.dtype == np.int32):
+def _as_single(rows: Rows) -> Rows:
+    """Rows as float32."""
+    if rows.dtype == np.float32:
         return rows
     with np.errstate(over="ignore"):
         values = rows.values.astype(np.float32)
@@ -275,8 +260,4 @@ def _single(rows: Rows) -> Rows:
             f"X has a value of {np.abs(rows.values).max():g}; a stream is kept as float32, which "
             f"ends at {np.finfo(np.float32).max:g}: scale the feature"
         )
-    if isinstance(rows, DenseRows):
-        return DenseRows(values)
-    if rows.n_columns > np.iinfo(np.int32).max:
-        raise ValueError(f"X has {rows.n_columns} columns; a stream has at most 2147483647")
-    return CsrRows(values, rows.columns.astype(np.int32), rows.offsets, rows.n_columns)
+    return replace(rows, values=values)

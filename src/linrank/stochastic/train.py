@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from linrank.errors import check_natural, check_one_of, check_positive
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, SumPoint
 from linrank.solvers.result import Callback, History, duality_gap
-from linrank.stochastic.descent import Course, Rule, needs_plan
+from linrank.stochastic.descent import Course, Learner, needs_plan
 from linrank.stochastic.samplers import (
     PLANNED,
     RECORDED,
@@ -80,41 +81,36 @@ class ExactObjective:
         return self.alpha * float(whole.primal), self.alpha * duality_gap(whole)
 
 
-class SampledObjective:
+# (objective of weights, certified bound on what it is above the minimum, or nan)
+Objective = Callable[[Array], tuple[float, float]]
+
+
+def sampled_objective(drawn: DrawnPairs, alpha: float, *, logistic: bool = False) -> Objective:
     """The same with the mean loss of some pairs, drawn once, in place of that of all pairs.
 
     The pairs stay the same, so that two values differ by the weights and not by the draw. With
-    ``logistic=True`` the loss is ``log(1 + exp(-w·x_ij))``.
+    ``logistic=True`` the loss is ``log(1 + exp(-w·x_ij))``. A sample certifies nothing.
     """
+    pairs = np.stack([drawn.winners, drawn.losers])
+    order, places = np.unique(pairs, return_inverse=True)
+    winners, losers = places.reshape(pairs.shape)
 
-    def __init__(self, drawn: DrawnPairs, alpha: float, *, logistic: bool = False) -> None:
-        self._order, places = np.unique(
-            np.concatenate([drawn.winners, drawn.losers]), return_inverse=True
-        )
-        n = len(drawn.winners)
-        self._winners, self._losers = places[:n], places[n:]
-        self._rows, self._alpha, self._logistic = drawn.rows, alpha, logistic
+    def objective(w: Array) -> tuple[float, float]:
+        scores = _core.scores(drawn.rows.core, w, order, 1)
+        margins = scores[winners] - scores[losers]
+        losses = np.logaddexp(0, -margins) if logistic else np.maximum(0, 1 - margins)
+        return 0.5 * alpha * float(w @ w) + float(losses.mean()), math.nan
 
-    def __call__(self, w: Array) -> tuple[float, float]:
-        """(objective, nan): a sample certifies nothing."""
-        scores = _core.scores(self._rows.core, w, self._order, 1)
-        margins = scores[self._winners] - scores[self._losers]
-        losses = np.logaddexp(0, -margins) if self._logistic else np.maximum(0, 1 - margins)
-        return 0.5 * self._alpha * float(w @ w) + float(losses.mean()), math.nan
+    return objective
 
 
-# (objective of weights, certified bound on what it is above the minimum, or nan)
-Objective = Callable[[Array], tuple[float, float]]
 _PATIENCE = 2  # milestones without progress that `tol` takes for the end
 
 
 def milestones(n_steps: int) -> Iterator[int]:
-    """100, 178, 316, 562, 1000, ...: four a decade, the last step last."""
-    k, step = 0, 100
-    while step < n_steps:
-        yield step
-        k += 1
-        step = round(100 * 10 ** (k / 4))
+    """100, 178, 316, 562, 1000, ...: four per decade, the last step last."""
+    steps = (round(100 * 10 ** (k / 4)) for k in count())
+    yield from takewhile(lambda step: step < n_steps, steps)
     yield n_steps
 
 
@@ -276,7 +272,7 @@ class Order:
         planned = [PLANNED] if needs_plan([self.algorithm], self.w0) else []
         return planned + ([RECORDED] if is_sampled else [])
 
-    def carried_out(
+    def descend(
         self,
         n_features: int,
         visits: Iterable[tuple[int, Rows, PairSampler]],
@@ -285,7 +281,7 @@ class Order:
         alpha: float,
         n_pairs: int,
     ) -> DescentResult:
-        """The outcome of the descent.
+        """Take the steps of all visits.
 
         Parameters
         ----------
@@ -305,17 +301,17 @@ class Order:
         logistic = self.algorithm == "logistic"
         objective = exact
         if RECORDED in drawn:
-            objective = SampledObjective(drawn[RECORDED], alpha, logistic=logistic)
+            objective = sampled_objective(drawn[RECORDED], alpha, logistic=logistic)
         watched, held_out = objective, self.validation
         if held_out is not None and self.tol is not None:
             sampler = pair_sampler(held_out.queries, self.sampling, labels=held_out.labels)
             pairs = DrawnPairs.of(held_out.rows, sampler, RECORDED, self.seed)
-            watched = SampledObjective(pairs, alpha, logistic=logistic)
+            watched = sampled_objective(pairs, alpha, logistic=logistic)
         at_zero = math.log(2) if logistic else 1.0
         watch = Watch(objective, watched, at_zero, self.tol, self.callback)
         run = Course(
             n_features,
-            [Rule(self.algorithm, alpha, self.aggressiveness)],
+            [Learner(self.algorithm, alpha, self.aggressiveness)],
             self.n_steps,
             average=self.average,
             seed=self.seed,
@@ -384,7 +380,7 @@ def descend(data: Dataset, *, query_weight: Array | None = None, **options: Any)
     if order.record == "exact":
         exact = ExactObjective.of(data.rows, sampler, alpha, resolve(order.n_jobs))
     visits = [(order.n_steps, data.rows, sampler)]
-    return order.carried_out(data.n_features, visits, drawn, exact, alpha, sampler.n_pairs)
+    return order.descend(data.n_features, visits, drawn, exact, alpha, sampler.n_pairs)
 
 
 def regularization(
