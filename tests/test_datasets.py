@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.data.rows import CsrRows, as_rows
 from linrank.data.synthetic import make_ranking
 from linrank.metrics import evaluate
+from peaks import peak_of
 
 
 def within_query(data):
@@ -16,27 +17,24 @@ def within_query(data):
     return X - np.repeat(sums / np.diff(queries.offsets)[:, None], np.diff(queries.offsets), axis=0)
 
 
-def test_defaults():
-    data = make_ranking(random_state=0)
-    assert data.queries.n_queries == 100
-    assert data.n_features == 20
-    assert isinstance(data.rows, DenseRows)
-    assert data.rows.dtype == np.float32
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("density", [1.0, 0.5])
+def test_defaults(density, dtype):
+    data = make_ranking(dtype=dtype, density=density, random_state=0)
+    assert (data.queries.n_queries, data.n_features) == (100, 20)
+    assert (data.rows.is_sparse, data.rows.dtype) == (density < 1, dtype)
     assert data.queries.order is None
     assert set(data.y.tolist()) == {0, 1, 2, 3, 4}
     as_rows(data.X)  # finite, in place
 
 
 def test_seed_decides():
-    a, b, c = (make_ranking(5, random_state=seed) for seed in (1, 1, 2))
+    rng = np.random.default_rng(0)
+    a, b, c, d, e = (make_ranking(5, 3, random_state=seed) for seed in (1, 1, 2, rng, rng))
     np.testing.assert_array_equal(a.X, b.X)
     np.testing.assert_array_equal(a.y, b.y)
-    assert a.X.shape != c.X.shape or (a.X != c.X).any()
-
-
-def test_generator_goes_on():
-    rng = np.random.default_rng(0)
-    assert (make_ranking(2, 3, random_state=rng).X != make_ranking(2, 3, random_state=rng).X).any()
+    assert (a.X != c.X).any()
+    assert (d.X != e.X).any()  # a generator goes on
 
 
 def test_sizes():
@@ -106,8 +104,8 @@ def least_squares_accuracy(noise, seed):
 
 @pytest.mark.parametrize(("noise", "expected"), [(0, 0.93), (0.5, 0.87), (1, 0.78), (2, 0.67)])
 def test_noise_sets_how_many_pairs_can_be_learnt(noise, expected):
-    measured = np.median([least_squares_accuracy(noise, seed) for seed in range(10)])
-    np.testing.assert_allclose(measured, expected, atol=0.03)
+    measured = np.median([least_squares_accuracy(noise, seed) for seed in range(5)])
+    np.testing.assert_allclose(measured, expected, atol=0.04)
 
 
 @pytest.mark.parametrize(
@@ -127,18 +125,10 @@ def test_sparse_density_and_zipf_columns(n_features, density):
 
 
 def test_sparse_memory_is_that_of_the_result():
-    import tracemalloc
-
-    tracemalloc.start()
-    data = make_ranking(1, 200_000, 100_000, 2, density=4e-4, random_state=0)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1.5 * data.rows.nbytes + 60e6
-
-
-def test_float64():
-    assert make_ranking(3, dtype="float64").rows.dtype == np.float64
-    assert make_ranking(3, dtype="float64", density=0.5).rows.dtype == np.float64
+    found = []
+    options = {"density": 4e-4, "random_state": 0}
+    peak = peak_of(lambda: found.append(make_ranking(1, 200_000, 100_000, 2, **options)))
+    assert peak < 1.5 * found[0].rows.nbytes + 60e6
 
 
 @pytest.mark.parametrize(

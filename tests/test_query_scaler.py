@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -34,6 +33,10 @@ def expected_to_fail(_):
 @parametrize_with_checks([QueryScaler(KINDS[0])], expected_failed_checks=expected_to_fail)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
+
+
+def test_a_constant_feature_is_zero_although_its_mean_rounds():
+    assert not QueryScaler("standard").fit_transform(np.full((3, 1), 0.1)).any()
 
 
 @pytest.mark.slow
@@ -71,11 +74,6 @@ def test_the_formulas(rows, kind, dtype):
     out = QueryScaler(kind).fit_transform(X, qid=qid)
     assert out.dtype == dtype
     assert_allclose(out, by_formula(X, qid, kind), rtol=1e-6, atol=1e-7)
-
-
-def test_a_constant_feature_is_zero_although_its_mean_rounds():
-    X = np.full((3, 1), 0.1)
-    assert_array_equal(QueryScaler("standard").fit_transform(X), np.zeros((3, 1)))
 
 
 @pytest.fixture(scope="module")
@@ -119,14 +117,6 @@ def test_one_qid_reaches_the_scaler_in_a_search(data, routing):
     assert by_kind[2] != by_kind[0]
 
 
-def test_a_pointwise_model_after_it(data, routing):
-    X = data.X.astype(np.float64)
-    model = make_pipeline(QueryScaler("standard"), Ridge()).fit(X, data.y, qid=data.qid)
-    by_hand = by_formula(X, data.qid.tolist(), "standard")
-    expected = Ridge().fit(by_hand, data.y).predict(by_hand)
-    assert_allclose(model.predict(X, qid=data.qid), expected)
-
-
 def test_sparse_rows_stay_sparse():
     X = sparse.random_array((12, 4), density=0.4, format="csr", rng=np.random.default_rng(0))
     qid = np.repeat([3, 1, 2], 4)
@@ -137,15 +127,14 @@ def test_sparse_rows_stay_sparse():
         QueryScaler("minmax").fit(X, qid=qid)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_frames_in_and_out(library, make):
+def test_frames_in_and_out(make):
     if make is pl.DataFrame:  # older scikit-learn reads no names from current polars
         pytest.importorskip("sklearn", minversion="1.9")
     frame = make({"bm25": np.float32([1, 3, 10, 30]), "age": np.float32([0, 0, 2, 8])})
-    scaler = QueryScaler().set_output(transform=library)
+    scaler = QueryScaler().set_output(transform=make.__module__.partition(".")[0])
     out = scaler.fit_transform(frame, qid=["a", "a", "b", "b"])
-    assert type(out).__module__.startswith(library)
+    assert type(out) is make
     assert list(out.columns) == scaler.get_feature_names_out().tolist() == ["bm25", "age"]
     assert_array_equal(out.to_numpy(), np.float32([[0, 0], [1, 0], [0, 0], [1, 1]]))
     assert out["bm25"].to_numpy().dtype == np.float32
