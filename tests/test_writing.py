@@ -86,20 +86,13 @@ def test_comments_stay_as_they_are(tmp_path):
         (["a", ""], "the query id of row 1 is ''"),
         (["a#", "b"], "the query id of row 0 is 'a#'"),
         (["a\n", "b"], r"the query id of row 0 is 'a\\n'"),
+        ([1, "1"], "query ids are of type int, str"),
     ],
 )
 def test_ids_that_text_cannot_hold_are_refused(tmp_path, qid, message):
     data = Dataset.of([[1.0], [2.0]], [0, 1], qid=qid)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         write(data, tmp_path / "data.txt", "svmlight")
-    assert os.listdir(tmp_path) == []
-
-
-def test_ids_of_two_types_are_refused(tmp_path):
-    data = Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, "1"])
-    for name in ("svmlight", "parquet"):
-        with pytest.raises(TypeError, match="query ids are of type int, str"):
-            write(data, tmp_path / "data", name)
     assert os.listdir(tmp_path) == []
 
 
@@ -143,15 +136,11 @@ def test_tables_have_a_column_for_everything(tmp_path, name):
     assert table.schema.field("bm25").type == pa.float32()
     found = np.column_stack([table.column(n).to_numpy() for n in data.feature_names])
     assert found.astype(np.float32).tobytes() == data.X.tobytes()
-
-
-def test_integer_ids_stay_integers_and_features_get_numbers(tmp_path):
-    data = replace(Dataset.of(np.eye(2), [0, 1], qid=[2**60, 5]), index_base=1)
-    write(data, tmp_path / "data.parquet", "parquet")
-    table = read_table(tmp_path / "data.parquet", "parquet")
+    numbered = replace(Dataset.of(np.eye(2), [0, 1], qid=[2**60, 5]), index_base=1)
+    write(numbered, tmp_path / "data", name, overwrite=True)
+    table = read_table(tmp_path / "data", name)
     assert table.column_names == ["label", "qid", "f1", "f2"]
     assert table.column("qid").to_pylist() == [2**60, 5]
-    assert table.schema.field("f1").type == pa.float64()
 
 
 def test_missing_values_are_null_in_tables_and_refused_in_text(tmp_path):
@@ -201,13 +190,12 @@ def test_parts_and_blocks_make_one_file(tmp_path, monkeypatch):
 
 
 def test_parts_must_be_alike(tmp_path):
-    first = Dataset.of([[1.0, 2.0]], [0], qid=[1])
-    other = Dataset.of([[1.0, 2.0]], [0], qid=["a"])
+    first, other = (Dataset.of([[1.0, 2.0]], [0], qid=[q]) for q in (1, "a"))
     with pytest.raises(ValueError, match="id_type is object, but int64 in the parts before"):
         write([first, other], tmp_path / "data.csv", "csv")
-    assert os.listdir(tmp_path) == []
     with pytest.raises(ValueError, match="no rows"):
         write([], tmp_path / "data.csv", "csv")
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -235,15 +223,6 @@ def test_nothing_half_written_stays(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             write(parts(), tmp_path / "data", name)
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
-@pytest.mark.parametrize("name", ["svmlight", "csv", "parquet", "arrow"])
-def test_a_full_disk_is_told_by_the_name_of_the_file(name):
-    data = Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, 1])
-    with pytest.raises(OSError, match="No space left on device while the file") as caught:
-        write(data, "/dev/full", name)
-    assert caught.value.filename == "/dev/full"
 
 
 def test_files_that_are_there(tmp_path):
@@ -293,27 +272,22 @@ def test_judgments(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "to", "found"),
+    ("paths", "to", "found"),
     [
-        ("a.parquet", None, "parquet"),
-        ("a.PQ", None, "parquet"),
+        ("a.parquet a.PQ", None, "parquet"),
         ("a.feather", None, "arrow"),
-        ("a.csv.gz", None, "csv"),
+        ("a.csv.gz a.csv.zst", None, "csv"),
         ("a.tab", None, "tsv"),
         ("a.txt", None, "svmlight"),
         ("a.qrels", None, "qrels"),
-        ("folder", None, "store"),
-        ("a.store", None, "store"),
-        ("folder.jsonl/", None, "store"),
-        ("letor4.0", None, "store"),
-        ("a.csv.zst", None, "csv"),
+        ("folder a.store folder.jsonl/ letor4.0", None, "store"),
         ("a.jsonl", "store", "store"),
         ("a", "LETOR", "svmlight"),
         ("-", "csv", "csv"),
     ],
 )
-def test_formats(path, to, found):
-    assert target_format(path, to) == found
+def test_formats(paths, to, found):
+    assert {target_format(path, to) for path in paths.split()} == {found}
 
 
 def test_formats_that_there_are_not():
