@@ -173,6 +173,7 @@ def test_query_ids_are_numbers_or_hashes_of_their_text():
     assert (ids[0], ids[2], ids[3]) == (7, 7, -3)
     assert len(set(ids.tolist())) == 4
     assert number_of_token(b"a") == ids[1] != number_of_token(b"9223372036854775808")
+    assert as_arrays(read(io.BytesIO(b"1 1:1\n0 1:2\n")))[2].tolist() == [0, 0]
 
 
 def test_ids_of_arrays():
@@ -213,6 +214,8 @@ def test_faults_name_their_line(block_size):
         **options,
     )
     fail(good + b"1:2 qid:1 1:1\n", r"has a weight, 'label:weight'; a stream takes none", **options)
+    fail(b"", "empty")
+    fail(b"# nothing\n", "no line with data")
 
 
 def test_a_line_without_end_is_refused_in_bounded_memory():
@@ -226,18 +229,9 @@ def test_a_line_without_end_is_refused_in_bounded_memory():
     )
 
 
-@pytest.mark.parametrize(("text", "match"), [(b"", "empty"), (b"# nothing\n", "no line with data")])
-def test_nothing_to_read(text, match):
-    fail(text, match)
-
-
 def test_damaged_data_come_behind_the_rows_before():
     text = gzip.compress(text_of(2000))[:-3000]
     stream = Stream(io.BytesIO(text), Recorder(), batch_bytes=300, block_size=500)
     with pytest.raises(DataFormatError, match="gzip data end too early; the file is truncated"):
         learn(stream)
     assert len(as_arrays(stream)[1]) > 100
-
-
-def test_no_query_ids_is_one_query():
-    assert as_arrays(read(io.BytesIO(b"1 1:1\n0 1:2\n")))[2].tolist() == [0, 0]

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from linrank import _core
-from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.data.rows import CsrRows, as_rows
 
 
 def some_matrix(dtype="float32", shape=(7, 4)):
@@ -21,15 +21,8 @@ def some_matrix(dtype="float32", shape=(7, 4)):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_c_ordered_arrays_are_not_copied(dtype):
     X = some_matrix(dtype)
-    for view in (
-        X,
-        X[::2],
-        X[:, 1:3],
-        X[2:5, :1],
-        X[:1],
-        X[::-1][::-1],
-        np.broadcast_to(X[0], X.shape),
-    ):
+    views = (X, X[::2], X[:, 1:3], X[2:5, :1], X[:1], X[::-1][::-1], np.broadcast_to(X[0], X.shape))
+    for view in views:
         rows = as_rows(view)
         assert np.shares_memory(rows.to_user(), X)
         assert rows.dtype == dtype
@@ -184,31 +177,3 @@ def test_sparse_pandas_columns_become_csr():
 def test_descriptions():
     assert as_rows(some_matrix()).describe() == "dense float32, 7 × 4"
     assert as_rows(sparse.csr_array(np.eye(5))).describe() == "CSR float64, 5 × 5, 20 % non-zero"
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_first_non_finite_is_the_first_in_row_order(n_threads, value, dtype):
-    rng = np.random.default_rng(0)
-    X = np.ones((30_000, 43), dtype)
-    X[0, 0], X[1, 1] = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
-    assert _core.first_non_finite(DenseRows(X).core, n_threads) is None
-    for _ in range(5):
-        places = np.sort(rng.integers(0, X.size, 3))
-        Y = X.copy()
-        Y.flat[places] = value
-        expected = divmod(int(places[0]), 43)
-        assert _core.first_non_finite(DenseRows(Y).core, n_threads) == expected
-        assert _core.first_non_finite(as_csr(Y).core, n_threads) == expected
-
-
-def as_csr(X):
-    csr = sparse.csr_array(X)
-    return CsrRows(csr.data, csr.indices, csr.indptr.astype(np.int64), X.shape[1])
-
-
-def test_padding_beyond_the_columns_is_not_looked_at():
-    X = np.full((5, 8), np.nan, np.float32)
-    X[:, :6] = 1
-    assert as_rows(X[:, :6]).shape == (5, 6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from linrank import _core
-from linrank.data.dataset import Dataset, join_datasets
+from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
 from linrank.data.words import Comments
 from linrank.io.store import grouping
@@ -64,20 +64,6 @@ def test_a_merge_is_a_stable_sort(rows, n_runs, most):
         assert 100 * data.n_rows <= most or len(which) == 1
 
 
-@given(rows=ROWS, data=st.data())
-def test_cutting_taking_and_joining(rows, data):
-    whole = data_of_rows(rows)
-    begin = data.draw(st.integers(0, len(rows)))
-    order = data.draw(st.permutations(range(len(rows))))
-    parts = [whole.select(slice(0, begin)), whole.select(slice(begin, None))]
-    assert rows_of(join_datasets(parts)) == rows
-    assert rows_of(whole.select(np.array(order, np.int64))) == [rows[i] for i in order]
-    # A cut looks at a part of the array; what is taken from it is right all the same.
-    reverse = np.arange(len(rows) - begin)[::-1]
-    if begin < len(rows):
-        assert rows_of(parts[1].select(reverse)) == rows[begin:][::-1]
-
-
 def test_gather_spans_checks_what_it_is_given():
     source, to = np.arange(8, dtype=np.uint8), np.empty(2, np.uint8)
     offsets, order = np.array([0, 1, 4]), np.array([0])
@@ -106,25 +92,17 @@ def test_work_in_the_background_is_in_order_and_its_faults_are_raised():
         background.wait()
         assert seen == list(range(20))
 
-    def fail():
-        raise OSError("no room")
-
-    def fail_later():
+    def work(fault):
         with Background() as background:
-            background.submit(fail)
+            background.submit(lambda: (_ for _ in ()).throw(OSError("no room")))
+            if fault:
+                raise fault
             background.wait()
 
     with pytest.raises(OSError, match="no room"):
-        fail_later()
-
-    def interrupt():
-        with Background() as background:
-            background.submit(lambda: seen.append("first"))
-            background.submit(fail)
-            raise KeyboardInterrupt
-
+        work(None)
     with pytest.raises(KeyboardInterrupt):  # not what went wrong behind it
-        interrupt()
+        work(KeyboardInterrupt())
 
 
 def test_an_impatient_interrupt_still_waits_for_the_thread(monkeypatch):
