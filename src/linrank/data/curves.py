@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import SPARE, UNIT, CsrRows, DenseRows, Extents, StreamedRows
+from linrank.data.rows import SPARE, UNIT, Array, CsrRows, DenseRows, Extents, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.system.resources import cached_property, resolve
 
 if TYPE_CHECKING:
     from linrank.data.rows import ColumnStatistics, Rows
 
-Array = NDArray[Any]
 Function = tuple[int, Array, Array, Array]  # feature, knots, and value and slope of every piece
 
 MAX_KNOTS = 200

@@ -8,18 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import COLUMN_NAMES, MISSING
 from linrank.data import frames
 from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
-from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values, join_offsets
-from linrank.data.words import Comments, Words
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows, as_rows, check_values, join_offsets
+from linrank.data.words import Comments, Words, naming_documents
 from linrank.errors import DataWarning, check_one_of, warn
 from linrank.system.resources import cached_property, check_fits, resolve
-
-Array = NDArray[Any]
 
 # As tables spell them, in any case. In a matrix of features `group`, `query`, `y` or `target` may
 # well be one: these are known by their values.
@@ -152,6 +149,13 @@ def as_dense(rows: Rows) -> DenseRows:
     values = np.zeros(rows.shape, rows.dtype)
     values[np.repeat(np.arange(n_rows), np.diff(rows.offsets)), rows.columns] = rows.values
     return DenseRows(values)
+
+
+def as_stored(rows: Rows, storage: str) -> Rows:
+    """The rows as ``"dense"`` or ``"csr"``; ``"auto"``: as they are."""
+    if storage == "auto":
+        return rows
+    return as_dense(rows) if storage == "dense" else as_sparse(rows)
 
 
 def join_ids(parts: Sequence[Array]) -> Array:
@@ -401,6 +405,16 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
         weight=join_optional([part.weight for part in parts]),
         comments=_join_comments(parts),
     )
+
+
+def named_comments(data: Dataset, first_row: int, where: str) -> Comments:
+    """The comments of a text as they were; documents of a table as LETOR files name them.
+
+    ``first_row`` is the number of the first row, and ``where`` the place they are for, in messages.
+    """
+    if isinstance(data.comments, Comments):
+        return data.comments
+    return naming_documents(data.docids or (), first_row, where)
 
 
 def _join_comments(parts: Sequence[Dataset]) -> Comments | None:

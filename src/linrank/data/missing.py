@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.choices import MISSING
-from linrank.data.rows import CsrRows, DenseRows, first_place, row_blocks
+from linrank.data.rows import Array, CsrRows, DenseRows, first_place, row_blocks
 from linrank.errors import check_one_of
 from linrank.system.resources import check_fits
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
 
-Array = NDArray[Any]
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 

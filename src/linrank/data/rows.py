@@ -20,6 +20,8 @@ from linrank.system.resources import cached_property, check_fits, resolve
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Array = frames.Array
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
@@ -138,8 +140,6 @@ class ColumnStatistics:
             self.n_nonzero + other.n_nonzero,
         )
 
-
-Array = NDArray[Any]
 
 _OWN = "_linrank_indices"  # attribute of a matrix whose indices are those of rows, while they are
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time

@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_runs
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows
 from linrank.data.words import Words
 
-Array = NDArray[Any]
 Cells = Callable[[int], tuple[Array, Array]]
 _BLOCK_VALUES = 1 << 20  # values made at a time: the working memory beside the result
 _BERNOULLI_DENSITY = 0.05  # above this, testing every cell is cheaper than merging draws

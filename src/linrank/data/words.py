@@ -9,11 +9,9 @@ from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.rows import join_offsets, take_spans
+from linrank.data.rows import Array, join_offsets, take_spans
 
-Array = NDArray[Any]
 _Words = TypeVar("_Words", bound="Words")
 
 

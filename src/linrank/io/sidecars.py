@@ -12,17 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.frames import as_weights
+from linrank.data.frames import Array, as_weights
 from linrank.data.preferences import Preferences
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
 from linrank.io.formats import COMPRESSIONS
 from linrank.system.durable import naming
 
-Array = NDArray[Any]
 ENDINGS = (".query", ".group", ".weight", ".position")
 _LARGEST = 2.0**40  # rows of a query: more fit nowhere, and their sum stays an integer
 _IGNORE = "remove one, or ignore the files beside the data with sidecars=False"

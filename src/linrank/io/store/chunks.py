@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
 from linrank.io.store.manifest import MAX_BYTES, STATISTICS, Manifest, Unit, decode
@@ -34,7 +34,6 @@ from linrank.system.durable import naming
 from linrank.system.json_text import Invalid
 from linrank.system.resources import describe_bytes
 
-Array = NDArray[Any]
 AGAIN = "copy the store again from where it is whole, or write it anew from its source"
 # O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
 _FLAGS = os.O_RDONLY | sum(

@@ -16,12 +16,11 @@ from itertools import chain
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, join_datasets
 from linrank.data.queries import query_runs
-from linrank.data.rows import DenseRows
+from linrank.data.rows import Array, DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LongLineError, Part, Progress, name_of, open_blocks
 from linrank.io.store.store import Store
@@ -44,7 +43,6 @@ from linrank.io.svmlight import (
 from linrank.system.durable import REMOVED, naming
 from linrank.system.resources import describe_bytes, parse_bytes
 
-Array = NDArray[Any]
 DEFAULT_LIMIT = 1 << 30
 LEAST_LIMIT = 64 << 20
 _BLOCK, _BATCH = 1 << 20, 8 << 20  # beyond these, more memory is no faster

@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import MISSING
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID, Queries, query_runs
-from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
 from linrank.io.store.chunks import (
@@ -32,8 +31,6 @@ from linrank.io.store.manifest import MANIFEST
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
 from linrank.system.durable import FULL_DISK, recover
 from linrank.system.resources import available, cached_property, describe_bytes, resolve
-
-Array = NDArray[Any]
 
 
 class Store:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.dataset import Dataset, join_datasets, join_ids
-from linrank.data.frames import as_array, as_labels, as_part_weights, check_names
+from linrank.data.dataset import Dataset, join_datasets, join_ids, named_comments
+from linrank.data.frames import Array, as_array, as_labels, as_part_weights, check_names
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
-from linrank.data.words import Comments, Words, naming_documents
+from linrank.data.words import Comments, Words
 from linrank.io.store.chunks import checksum
 from linrank.io.store.manifest import FILES, MANIFEST, STATISTICS, Layout, Manifest, Unit
 from linrank.system.durable import (
@@ -33,7 +32,6 @@ from linrank.system.resources import resolve
 if TYPE_CHECKING:
     from linrank.io.store.store import Store
 
-Array = NDArray[Any]
 CHUNK_BYTES = 64 << 20
 
 
@@ -365,9 +363,9 @@ def _as_ids(ids: Any) -> Array:
 
 def with_stored_comments(data: Dataset, first_row: int) -> Dataset:
     """The data with comments as a store has them: documents of a table as LETOR files name them."""
-    if data.comments is None or isinstance(data.comments, Comments):
+    if data.comments is None:
         return data
-    return replace(data, comments=naming_documents(data.docids or (), first_row, "a store"))
+    return replace(data, comments=named_comments(data, first_row, "a store"))
 
 
 # ---- the folder that a store is written into, beside its place, until it is whole ---------------
