@@ -637,21 +637,15 @@ def check_values(
 ) -> None:
     """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
     place = _core.first_non_finite(rows.core, resolve(n_jobs))
-    if place is not None and missing:
-        place = first_place(rows, np.isinf)
-    if place is None:
+    infinity = None if place is None else first_place(rows, np.isinf)
+    if place is None or (missing and infinity is None):
         return
-    row, column = place
-    if isinstance(rows, DenseRows):
-        value = rows.values[row, column]
-    else:
-        entries = slice(rows.offsets[row], rows.offsets[row + 1])
-        value = rows.values[entries][rows.columns[entries] == column][0]
-    what = "NaN" if np.isnan(value) else "infinity (inf)"
-    name = f" ({names[column]!r})" if names else ""
-    remedy = "drop such rows or fill them in"
-    if np.isnan(value):
+    what, remedy = "infinity (inf)", "drop such rows or fill them in"
+    if place != infinity and not missing:
+        what = "NaN"
         remedy += ", or say what missing values mean: missing='zero', 'mean' or 'indicator'"
+    row, column = infinity if missing and infinity is not None else place
+    name = f" ({names[column]!r})" if names else ""
     raise ValueError(
         f"Input X contains {what} at row {row}, column {column}{name}; "
         f"linrank needs finite values: {remedy}"
