@@ -1,7 +1,8 @@
-"""The scan of columns against NumPy, for every storage, weight and number of threads."""
+"""Columns: the scan against NumPy, for every storage, weight and number of threads; scaling."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise, product
 
@@ -17,6 +18,7 @@ from linrank import _core
 from linrank.data.rows import ColumnStatistics, DenseRows, Scan, as_rows
 from linrank.data.scaling import Scaling
 from linrank.models.linear import fingerprint
+from linrank.ranksvm.train import train
 from strategies import datasets
 
 MAKES = {
@@ -260,3 +262,102 @@ def test_the_first_value_that_is_not_finite_is_named(make, dtype, value, name):
                 ValueError, match=f"contains {name}.* at row {row}, column {column}"
             ):
                 linrank.Dataset.of(MAKES[make](X), y, n_jobs=n_jobs)
+
+
+def by_query(X, qid):
+    """The definition: every row over the range of its query, constant features 0."""
+    out = np.zeros_like(X)
+    for q in np.unique(qid):
+        block = X[qid == q]
+        width = block.max(axis=0) - block.min(axis=0)
+        out[qid == q] = np.divide(block, width, out=np.zeros_like(block), where=width > 0)
+    return out
+
+
+@given(datasets(), st.data())
+def test_rows_of_weight_zero_are_absent_and_weight_two_counts_twice(data, draw):
+    n = data.n_rows
+    u = np.array(draw.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), dtype=np.float64)
+    u[0] = 1.0
+    repeated = data.rows.take(np.repeat(np.arange(n), u.astype(int)))
+    for kind in ("standard", "minmax"):
+        weighted = Scaling.fit(kind, data.rows, weight=u).factors
+        assert_allclose(weighted, Scaling.fit(kind, repeated).factors, rtol=1e-9)
+
+
+def test_factors_are_those_of_scikit_learn():
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+    X = np.random.default_rng(0).lognormal(size=(200, 7))
+    X[:, 3], is_varying = 2.5, np.arange(7) != 3
+    for kind, factors in (
+        ("standard", 1 / StandardScaler().fit(X).scale_),
+        ("minmax", MinMaxScaler().fit(X).scale_),
+    ):
+        found = Scaling.fit(kind, as_rows(X)).factors
+        assert_allclose(found, np.where(is_varying, factors, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_folded_equals_transformed(kind, make):
+    """Training with factors equals training on columns multiplied by them."""
+    from linrank import make_ranking
+
+    data = make_ranking(n_queries=20, n_features=6, dtype="float64", random_state=4)
+    data = replace(data, rows=as_rows(make(data.X)))
+    scaling = Scaling.fit(kind, data.rows)
+    folded = train(data, scale=scaling.factors, tol=1e-10)
+    transformed = train(replace(data, rows=as_rows(dense(data.X) * scaling.factors)), tol=1e-10)
+    assert_allclose(folded.value, transformed.value, rtol=1e-9)
+    assert_allclose(folded.w, transformed.w, rtol=1e-5, atol=1e-7)
+    scores = dense(data.X) @ scaling.fold(folded.w)
+    assert_allclose(scores, dense(data.X) * scaling.factors @ folded.w)
+
+
+@given(datasets(), st.sampled_from(["none", "standard", "minmax", "query"]))
+def test_scaled_rows_equal_the_definition(data, kind):
+    scaling, before = Scaling.fit(kind, data.rows), dense(data.X).copy()
+    scaled = scaling.rows(data.rows, data.queries)
+    expected = by_query(before, data.qid) if kind == "query" else before
+    if scaling.factors is not None:
+        expected = before * scaling.factors
+    assert_allclose(dense(scaled.to_user()), expected, rtol=1e-6)
+    assert scaled.dtype == data.rows.dtype
+    assert (scaled is data.rows) == (kind == "none")
+    assert type(scaled) is type(data.rows)
+    assert_array_equal(dense(data.X), before)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_what_cannot_be_scaled_is_an_error(make):
+    rows = as_rows(make(np.array([[1.0, 0.0], [2.0, 1e38]], dtype=np.float32)))
+    factors = np.array([1.0, 100.0])
+    with pytest.raises(ValueError, match=r"at row 1, column 1 by 100, .* too large for float32"):
+        Scaling("standard", factors).rows(rows)
+    with pytest.raises(ValueError, match="3 scaling factors for 2 features"):
+        Scaling("minmax", np.ones(3)).rows(rows)
+    with pytest.raises(ValueError, match="within a query: give the queries"):
+        Scaling("query").rows(rows)
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax"])
+@pytest.mark.parametrize("column", [[-1.7e308, 1.7e308], [0.0, 5e-324]])
+def test_a_range_beyond_double_is_an_error(kind, column):
+    X = np.column_stack([[1.0, 2.0], column])
+    with pytest.raises(ValueError, match=r"feature 1 ranges from .* rescale it"):
+        Scaling.fit(kind, as_rows(X))
+
+
+@pytest.mark.parametrize(
+    ("kind", "factors", "message"),
+    [
+        ("robust", None, "must be 'none', 'standard', 'minmax' or 'query', got 'robust'"),
+        ("standard", None, "needs factors"),
+        ("query", np.ones(2), "takes no factors"),
+        *(("minmax", np.array([1.0, d]), "finite and >= 0") for d in (-1.0, np.nan)),
+    ],
+)
+def test_a_wrong_scaling_is_an_error(kind, factors, message):
+    with pytest.raises(ValueError, match=message):
+        Scaling(kind, factors)

@@ -113,7 +113,8 @@ class Replay(OneWay):
         self, raw: Any, name: str, whole_line: bool = False, is_owned: bool = False
     ) -> None:
         self.raw, self.name, self.n_read, self.is_owned = raw, name, 0, is_owned
-        self.head, more = b"", True
+        self.head = b""
+        more: Any = b"?"
         while more and len(self.head) < HEAD and not (whole_line and b"\n" in self.head):
             with naming(name):
                 more = raw.read(HEAD - len(self.head)) or b""

@@ -462,7 +462,8 @@ def _write_svmlight(blocks: Blocks, file: IO[bytes], n_threads: int, name: str) 
 
 
 def _svmlight_text(data: Dataset, first_row: int, n_threads: int) -> Array:
-    ids = comments = (None, None)
+    ids: tuple[Any, Any] = (None, None)
+    comments: tuple[Any, Any] = (None, None)
     if data.qid is not None:
         words = _id_words(data.qid, first_row)
         ids = words.text, words.offsets
