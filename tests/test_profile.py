@@ -70,22 +70,20 @@ def test_agreement_finds_the_label_and_its_reverse(sparse):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(sparse, monkeypatch):
+@pytest.mark.parametrize(("n_rows", "most"), [(2, 40), (100, 1000 * 40)])
+def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(
+    sparse, n_rows, most, monkeypatch
+):
     """Of two rows there is one pair; of more, no more are compared than there is time for."""
-    compared = []
-    blocks = profile_module._blocks
+    compared, blocks = [], profile_module._blocks
+    count = lambda n, width: compared.append(n * width) or blocks(n, width)  # noqa: E731
     monkeypatch.setattr(profile_module, "WORK", 20_000)
-    monkeypatch.setattr(
-        profile_module, "_blocks", lambda n, width: compared.append(n * width) or blocks(n, width)
-    )
-    rng = np.random.default_rng(5)
-    for n_rows, most in ((2, 40), (100, 1000 * 40)):
-        X, y = rng.normal(size=(n_rows, 20)), np.arange(n_rows) % 2
-        X[:, 3] = y + 1.0
-        share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y)).agreement()
-        assert (share[3], n_pairs) == (1.0, min(1000, n_rows**2 // 4))
-        assert sum(compared) <= most
-        compared.clear()
+    monkeypatch.setattr(profile_module, "_blocks", count)
+    X, y = np.random.default_rng(5).normal(size=(n_rows, 20)), np.arange(n_rows) % 2
+    X[:, 3] = y + 1.0
+    share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y)).agreement()
+    assert (share[3], n_pairs) == (1.0, min(1000, n_rows**2 // 4))
+    assert sum(compared) <= most
 
 
 def _codes(X, y, qid=None) -> set[str]:

@@ -40,10 +40,11 @@ def test_equals_definition(case):
 
 @given(scored_queries(max_rows=30))
 def test_scatter_undoes_gather(case):
-    queries = case.queries
+    queries, one = case.queries, Queries.of(case.labels)
     np.testing.assert_array_equal(queries.scatter(queries.gather(case.scores)), case.scores)
     if queries.order is None:
         assert queries.gather(case.scores) is case.scores
+    assert (one.ids, one.order, one.n_queries) == (None, None, 1)  # without ids
 
 
 @given(scored_queries(max_rows=30))
@@ -85,13 +86,6 @@ def test_group_equals_qid(case):
     np.testing.assert_array_equal(a.levels, b.levels)
     assert b.order is None
     assert b.ids.tolist() == list(range(len(sizes)))
-
-
-def test_without_ids_all_rows_are_one_query():
-    queries = Queries.of([3.5, -1, 3.5])
-    assert queries.offsets.tolist() == [0, 3]
-    assert queries.levels.tolist() == [1, 0, 1]
-    assert (queries.ids, queries.order, queries.n_pairs) == (None, None, 2)
 
 
 def test_mixed_ids_stay_apart():
