@@ -397,13 +397,17 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     """
     if len(parts) == 1:
         return parts[0]
+    comments = None
+    if any(part.comments is not None for part in parts):
+        each = (part.comments or Comments.of([""] * part.n_rows) for part in parts)
+        comments = Comments.joined(list(each))
     return replace(
         parts[0],
         rows=join_rows([part.rows for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         qid=join_optional([part.qid for part in parts]),
         weight=join_optional([part.weight for part in parts]),
-        comments=_join_comments(parts),
+        comments=comments,
     )
 
 
@@ -415,10 +419,3 @@ def named_comments(data: Dataset, first_row: int, where: str) -> Comments:
     if isinstance(data.comments, Comments):
         return data.comments
     return naming_documents(data.docids or (), first_row, where)
-
-
-def _join_comments(parts: Sequence[Dataset]) -> Comments | None:
-    if all(part.comments is None for part in parts):
-        return None
-    given = ((part.n_rows, part.comments) for part in parts)
-    return Comments.joined([Comments.of([""] * n) if own is None else own for n, own in given])

@@ -145,7 +145,13 @@ class Files:
         try:
             for name, size in sizes.items():
                 self._plain[name] = open_regular(self.path(name))
-                self._check_size(name, size)
+                found = os.fstat(self._plain[name]).st_size
+                if found != size:
+                    what = "truncated" if found < size else "too long"
+                    raise DataFormatError(
+                        f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; "
+                        f"{AGAIN}"
+                    )
         except BaseException:
             self.close()
             raise
@@ -153,14 +159,6 @@ class Files:
     def path(self, name: str) -> str:
         """Where a file is."""
         return os.path.join(self._folder, name)
-
-    def _check_size(self, name: str, size: int) -> None:
-        found = os.fstat(self._plain[name]).st_size
-        if found != size:
-            what = "truncated" if found < size else "too long"
-            raise DataFormatError(
-                f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; {AGAIN}"
-            )
 
     def read_all(self, sizes: Mapping[str, int], n_threads: int) -> dict[str, Array]:
         """Whole files in memory that cannot be written to."""

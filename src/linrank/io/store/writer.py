@@ -166,7 +166,9 @@ class StoreWriter:
         first, n_queries = 0, len(offsets) - 1
         if ids is not None and len(ids) != n_queries:
             raise ValueError(f"there are {n_queries} queries but {len(ids)} ids")
-        self._widen(data.n_features)
+        if data.n_features > self._layout.n_features:  # of CSR: rows so far are 0 in the new ones
+            self._statistics = self._statistics.widened(data.n_features)
+            self._layout = replace(self._layout, n_features=data.n_features)
         self._n_queries += n_queries
         if self._layout.ids is None and self._n_queries > 1:
             raise ValueError("a store without ids has one query; give ids to have more")
@@ -193,11 +195,8 @@ class StoreWriter:
         if ids[0] is not None:
             whole_ids = join_ids(ids)
             self._ids.append(whole_ids if whole_ids.dtype.kind == "i" else _as_words(whole_ids))
-        whole = join_datasets(parts)
+        data = join_datasets(parts)
         del parts  # no longer needed once they are one
-        self._write_chunk(whole)
-
-    def _write_chunk(self, data: Dataset) -> None:
         offsets, rows = query_offsets(data), data.rows
         levels, n_levels = _core.rank_levels(data.labels, offsets, None, self._n_threads)
         self._n_pairs += sum(_core.count_pairs(levels, offsets, n_levels).tolist())
@@ -246,12 +245,6 @@ class StoreWriter:
     def _count(self, unit: Unit, n: int) -> None:
         self._counts[unit].append(n)
         self._totals[unit] += n
-
-    def _widen(self, n_features: int) -> None:
-        """Have more columns from now on; rows so far, which are CSR, are 0 in them."""
-        if n_features > self._layout.n_features:
-            self._statistics = self._statistics.widened(n_features)
-            self._layout = replace(self._layout, n_features=n_features)
 
     def finish(self) -> Store:
         """Write what is left and the manifest; return the store, opened."""
@@ -400,12 +393,9 @@ class NewFolder:
             view = data.reshape(-1).view(np.uint8).data
             while view:
                 view = view[os.write(self._files[name], view) :]
-        self._write_back(name, data.nbytes)
-
-    def _write_back(self, name: str, n_bytes: int) -> None:
-        """Have the disk write while the next chunk is made, not all of it at the end."""
+        # The disk is to write while the next chunk is made, not all of it at the end.
         begin, waiting = self._waiting.get(name, (0, 0))
-        waiting += n_bytes
+        waiting += data.nbytes
         if waiting >= _WRITE_BACK and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._files[name], begin, waiting, os.POSIX_FADV_DONTNEED)
             begin, waiting = begin + waiting, 0
