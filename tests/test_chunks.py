@@ -81,9 +81,6 @@ def memory_chunks(recipe: Any, parts: list[Dataset]) -> MemoryChunks:
 def test_sums_of_groups_have_the_bits_of_the_tree(values: list[float]) -> None:
     groups = [values[i : i + GROUP] for i in range(0, len(values), GROUP)]
     assert tree_sum(tree_sum(group) for group in groups) == tree_sum(values)
-
-
-def test_a_sum_over_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no part"):
         tree_sum([])
 

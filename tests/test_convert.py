@@ -369,26 +369,6 @@ def test_a_merge_is_a_stable_sort(rows, n_runs, most):
         assert 100 * data.n_rows <= most or len(which) == 1
 
 
-def test_gather_spans_checks_what_it_is_given():
-    source, to = np.arange(8, dtype=np.uint8), np.empty(2, np.uint8)
-    offsets, order = np.array([0, 1, 4]), np.array([0])
-    _core.gather_spans(source, 2, offsets, order, to)
-    assert_array_equal(to, [0, 1])
-    for wrong in (
-        (source, 0, offsets, order, to),
-        (source, 3, offsets, order, to),
-        (source, 2, offsets[::-1].copy(), order, to),
-        (source, 2, np.array([-1, 1]), order, to),
-        (source, 2, offsets[:0], order, to),
-        (source, 2, offsets, np.array([2]), to),
-        (source, 2, offsets, np.array([-1]), to),
-        (source, 2, offsets, np.array([1]), to),
-        (source, 2, offsets, np.array([2**62]), to),
-    ):
-        with pytest.raises(ValueError, match=r"offsets do not|does not exist|has length"):
-            _core.gather_spans(*wrong)
-
-
 def test_work_in_the_background_is_in_order_and_its_faults_are_raised():
     seen = []
     with Background() as background:

@@ -174,24 +174,7 @@ def test_folders_without_permission(tmp_path):
 # ---- several files ------------------------------------------------------------------------------
 
 
-def test_an_artefact_of_several_files_is_a_whole_folder_or_none(tmp_path, monkeypatch):
-    files = {"model.json": b"{}", "more.json": b"[]"}
-
-    def fail(*_):
-        assert not (tmp_path / "out").exists()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "rename", fail)
-    with pytest.raises(KeyboardInterrupt):
-        Artefact("engine", files, "Do.\n").save(tmp_path / "out")
-    assert os.listdir(tmp_path) == []
-
-
 # ---- many writers -------------------------------------------------------------------------------
-
-
-def contents(n):
-    return [bytes([65 + i]) * 300_000 for i in range(n)]
 
 
 PROGRAM = """if True:
@@ -205,7 +188,7 @@ PROGRAM = """if True:
 
 
 def test_processes_that_write_one_path_leave_one_whole_file(tmp_path):
-    path, wanted = tmp_path / "out", contents(4)
+    path, wanted = tmp_path / "out", [bytes([65 + i]) * 300_000 for i in range(4)]
     put(path, wanted[0])
     writers = [
         subprocess.Popen([sys.executable, "-c", PROGRAM, str(path), chr(65 + i)]) for i in range(4)

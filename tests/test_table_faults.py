@@ -136,18 +136,11 @@ def test_options_of_the_other_kind_are_refused(tmp_path):
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows"])
 def test_damaged_files_are_refused_or_read(tmp_path, ending):
     """Cut short or with a byte changed: a dataset, or one of our errors, never anything else."""
-    rng = np.random.default_rng(5)
-    n = 64
-    table = pa.table(
-        {
-            "label": rng.integers(0, 3, n),
-            "qid": pa.array([f"q{i // 8}" for i in range(n)]).dictionary_encode(),
-            "docno": [f"d{i}" for i in range(n)],
-            "x": rng.normal(size=n),
-        }
-    )
-    whole = write_table(table, tmp_path / f"whole.{ending}", 16).read_bytes()
-    damaged = tmp_path / f"damaged.{ending}"
+    rng, damaged = np.random.default_rng(5), tmp_path / f"damaged.{ending}"
+    columns = {"label": rng.integers(0, 3, 64), "x": rng.normal(size=64)}
+    columns["qid"] = pa.array([f"q{i // 8}" for i in range(64)]).dictionary_encode()
+    columns["docno"] = [f"d{i}" for i in range(64)]
+    whole = write_table(pa.table(columns), tmp_path / f"whole.{ending}", 16).read_bytes()
     n_refused = 0
     for k in range(120):
         data = bytearray(whole)
@@ -156,13 +149,11 @@ def test_damaged_files_are_refused_or_read(tmp_path, ending):
         else:
             data[int(rng.integers(8, len(data)))] ^= int(rng.integers(1, 256))
         damaged.write_bytes(data)
-        fault = None
         try:
             linrank.load(damaged, missing="keep")
         except (ValueError, MemoryError) as error:
-            fault = error
-        assert fault is None or "damaged." in str(fault)
-        n_refused += isinstance(fault, DataFormatError)
+            assert "damaged." in str(error)  # noqa: PT017
+            n_refused += isinstance(error, DataFormatError)
     assert n_refused > 30
 
 
@@ -186,18 +177,6 @@ def test_interleaved_columns_are_the_transpose(data):
     seen = _core.interleave_columns(columns, [None] * n_columns, first, out, 2)
     assert seen == (False, False)
     assert (out == np.array(columns).T).all()
-
-
-def test_the_core_refuses_what_does_not_fit():
-    out, first = np.empty((2, 1)), np.zeros(1, np.int64)
-    for columns, valid, message in (
-        ([np.zeros(3)], [None], "a column has length 3, expected 2"),
-        ([np.zeros(2, "c8")], [None], "no plain number"),
-        ([], [], "columns has length 0"),
-        ([np.zeros(2)], [np.zeros(0, np.uint8)], "bitmap is too short"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            _core.interleave_columns(columns, valid, first, out, 1)
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):

@@ -60,23 +60,17 @@ def test_extremes_and_the_first_number_survive_text(tmp_path, dtype, base):
     assert found.labels.tolist() == [-0.5, 1e300]
 
 
-def test_text_names_the_last_feature_and_feature_0(tmp_path):
+def test_text_names_the_last_feature_and_feature_0_and_keeps_comments(tmp_path):
     x = sparse.csr_array(([1.5], ([1], [2])), shape=(3, 6))
     data = replace(Dataset.of(x, [0, 1, 2], qid=[1, 1, 2]), index_base=0)
-    write(data, tmp_path / "data.txt", "svmlight")
-    assert (tmp_path / "data.txt").read_text() == ("0 qid:1 0:0 5:0\n1 qid:1 2:1.5\n2 qid:2\n")
-    found = load(tmp_path / "data.txt", dtype="float64")
-    assert (found.n_features, found.index_base) == (6, 0)
-
-
-def test_comments_stay_as_they_are(tmp_path):
-    data = Dataset.of([[1.0], [2.0], [3.0]], [0, 1, 2])
     comments = ["docid = GX-1 inc = 1", "", "7555 rambo ü"]
     write(with_comments(data, comments), tmp_path / "data.txt", "svmlight")
-    found = load(tmp_path / "data.txt")
-    assert [found.comments[i] for i in range(3)] == comments
+    lines = ["0 qid:1 0:0 5:0 # docid = GX-1 inc = 1", "1 qid:1 2:1.5", "2 qid:2 # 7555 rambo ü"]
+    assert (tmp_path / "data.txt").read_text().splitlines() == lines
+    found = load(tmp_path / "data.txt", dtype="float64")
+    assert (found.n_features, found.index_base) == (6, 0)
+    assert found.comments.tolist() == comments
     assert found.docids == ["GX-1", None, "7555"]
-    assert found.qid is None
 
 
 @pytest.mark.parametrize(
@@ -234,14 +228,13 @@ def test_files_that_are_there(tmp_path):
     write(data, path, "csv", overwrite=True)
     assert path.read_text().startswith('"label"')
     (tmp_path / "data.csv.weight").write_text("1\n")
-    with pytest.raises(
-        FileExistsError, match=r"data\.csv\.weight is there and would be read along"
+    for place, error, message in (
+        (path, FileExistsError, r"data\.csv\.weight is there and would be read along"),
+        (tmp_path, IsADirectoryError, "is a folder"),
+        (tmp_path / "nowhere" / "data.csv", FileNotFoundError, "there is no folder"),
     ):
-        write(data, path, "csv", overwrite=True)
-    with pytest.raises(IsADirectoryError):
-        write(data, tmp_path, "csv")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        write(data, tmp_path / "nowhere" / "data.csv", "csv")
+        with pytest.raises(error, match=message):
+            write(data, place, "csv", overwrite=True)
 
 
 @pytest.mark.parametrize(
@@ -290,18 +283,20 @@ def test_formats(paths, to, found):
     assert {target_format(path, to) for path in paths.split()} == {found}
 
 
-def test_formats_that_there_are_not():
-    with pytest.raises(ValueError, match=r"no format 'parket' to write.*did you mean 'parquet'"):
-        target_format("a", "parket")
-    for name, to in (("a.parquet.gz", None), ("a.gz", "parquet"), ("a.gz", None), ("a.zst", None)):
-        with pytest.raises(ValueError, match="only text is compressed as a whole"):
-            target_format(name, to)
-    for name in ("a.jsonl", "a.xlsx", "a.csv.zip"):
-        with pytest.raises(ValueError, match=r"has the extension \.\w+; those that are: \.parquet"):
-            target_format(name)
-    with pytest.raises(ValueError, match=r"end the name in / or \.store; did you mean '\.parquet'"):
-        target_format("a.parqet")
-    with pytest.raises(ValueError, match="standard output has no extension"):
-        target_format("-")
+@pytest.mark.parametrize(
+    ("paths", "to", "message"),
+    [
+        ("a", "parket", r"no format 'parket' to write.*did you mean 'parquet'"),
+        ("a.gz", "parquet", "only text is compressed as a whole"),
+        ("a.parquet.gz a.gz a.zst", None, "only text is compressed as a whole"),
+        ("a.jsonl a.xlsx a.csv.zip", None, r"has the extension \.\w+; those that are: \.parquet"),
+        ("a.parqet", None, r"end the name in / or \.store; did you mean '\.parquet'"),
+        ("-", None, "standard output has no extension"),
+    ],
+)
+def test_formats_that_there_are_not(paths, to, message):
+    for path in paths.split():
+        with pytest.raises(ValueError, match=message):
+            target_format(path, to)
     with pytest.raises(ValueError, match="CSV has no place for sparse rows"):
         write(full(), "a.csv", "csv", storage="csr")
