@@ -22,11 +22,11 @@ class Parsed:
     entries: list[dict[int, float]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
 
-    def columns(self, n_features: int | None = None) -> tuple[int, int]:
+    def columns(self) -> tuple[int, int]:
         """(first index, number of columns) with ``zero_based="auto"``."""
         indices = [index for row in self.entries for index in row]
         base = 0 if 0 in indices else 1
-        return base, n_features or max(indices) - base + 1
+        return base, max(indices) - base + 1
 
     def matrix(self, dtype: Any) -> np.ndarray:
         base, n_columns = self.columns()

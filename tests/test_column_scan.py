@@ -254,14 +254,11 @@ def test_a_fit_looks_at_the_rows_once(monkeypatch):
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
 def test_the_first_value_that_is_not_finite_is_named(make, dtype, value, name):
     X = some_values(3000, 6, dtype)
-    y = np.arange(len(X)) % 2
-    for row, column in ((2999, 5), (1700, 3), (1700, 2), (0, 0)):
-        X[row, column] = value
-        for n_jobs in (1, 3):
-            with pytest.raises(
-                ValueError, match=f"contains {name}.* at row {row}, column {column}"
-            ):
-                linrank.Dataset.of(MAKES[make](X), y, n_jobs=n_jobs)
+    for place, n_jobs in product(((2999, 5), (1700, 3), (1700, 2), (0, 0)), (1, 3)):
+        X[place] = value
+        told = f"contains {name}.* at row {place[0]}, column {place[1]}"
+        with pytest.raises(ValueError, match=told):
+            linrank.Dataset.of(MAKES[make](X), np.arange(3000) % 2, n_jobs=n_jobs)
 
 
 def by_query(X, qid):
@@ -302,17 +299,15 @@ def test_factors_are_those_of_scikit_learn():
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_folded_equals_transformed(kind, make):
     """Training with factors equals training on columns multiplied by them."""
-    from linrank import make_ranking
-
-    data = make_ranking(n_queries=20, n_features=6, dtype="float64", random_state=4)
+    data = linrank.make_ranking(n_queries=20, n_features=6, dtype="float64", random_state=4)
     data = replace(data, rows=as_rows(make(data.X)))
-    scaling = Scaling.fit(kind, data.rows)
+    scaling, X = Scaling.fit(kind, data.rows), dense(data.X)
     folded = train(data, scale=scaling.factors, tol=1e-10)
-    transformed = train(replace(data, rows=as_rows(dense(data.X) * scaling.factors)), tol=1e-10)
+    transformed = train(replace(data, rows=as_rows(X * scaling.factors)), tol=1e-10)
     assert_allclose(folded.value, transformed.value, rtol=1e-9)
     assert_allclose(folded.w, transformed.w, rtol=1e-5, atol=1e-7)
-    scores = dense(data.X) @ scaling.fold(folded.w)
-    assert_allclose(scores, dense(data.X) * scaling.factors @ folded.w)
+    assert_allclose(X @ scaling.fold(folded.w), X * scaling.factors @ folded.w)
+    assert_allclose(scaling.unfold(scaling.fold(folded.w)), folded.w)
 
 
 @given(datasets(), st.sampled_from(["none", "standard", "minmax", "query"]))
@@ -330,15 +325,18 @@ def test_scaled_rows_equal_the_definition(data, kind):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_what_cannot_be_scaled_is_an_error(make):
+@pytest.mark.parametrize(
+    ("kind", "factors", "message"),
+    [
+        ("standard", np.array([1.0, 100.0]), r"row 1, column 1 by 100, .* too large for float32"),
+        ("minmax", np.ones(3), "3 scaling factors for 2 features"),
+        ("query", None, "within a query: give the queries"),
+    ],
+)
+def test_what_cannot_be_scaled_is_an_error(make, kind, factors, message):
     rows = as_rows(make(np.array([[1.0, 0.0], [2.0, 1e38]], dtype=np.float32)))
-    factors = np.array([1.0, 100.0])
-    with pytest.raises(ValueError, match=r"at row 1, column 1 by 100, .* too large for float32"):
-        Scaling("standard", factors).rows(rows)
-    with pytest.raises(ValueError, match="3 scaling factors for 2 features"):
-        Scaling("minmax", np.ones(3)).rows(rows)
-    with pytest.raises(ValueError, match="within a query: give the queries"):
-        Scaling("query").rows(rows)
+    with pytest.raises(ValueError, match=message):
+        Scaling(kind, factors).rows(rows)
 
 
 @pytest.mark.parametrize("kind", ["standard", "minmax"])

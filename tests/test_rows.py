@@ -143,9 +143,10 @@ def test_other_sparse_forms_become_csr(form):
 
 
 def test_disordered_csr_is_sorted_and_summed_in_a_copy():
-    data = np.array([1, 2, 4, 8], np.float32)
-    indices, indptr = np.array([2, 0, 2, 1], np.int32), np.array([0, 3, 4], np.int32)
-    X = sparse.csr_array((data, indices, indptr), shape=(2, 3))
+    """What lies behind the last entry is ignored."""
+    data, indptr = np.array([1, 2, 4, 8, np.nan], np.float32), np.array([0, 3, 4], np.int32)
+    X = sparse.csr_array((2, 3), dtype=np.float32)
+    X.data, X.indices, X.indptr = data, np.array([2, 0, 2, 1, 9], np.int32), indptr
     before = X.data.copy(), X.indices.copy(), X.indptr.copy()
     rows = as_rows(X)
     assert rows.columns.tolist() == [0, 2, 1]
@@ -153,18 +154,6 @@ def test_disordered_csr_is_sorted_and_summed_in_a_copy():
     assert not np.shares_memory(rows.values, X.data)
     for a, b in zip(before, (X.data, X.indices, X.indptr), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_unused_tail_of_csr_arrays_is_ignored():
-    X = sparse.csr_array(np.eye(3, dtype=np.float32))
-    X.data, X.indices = np.append(X.data, np.float32(np.nan)), np.append(X.indices, np.int32(9))
-    assert as_rows(X).values.tolist() == [1, 1, 1]
-
-
-def test_row_major_pandas_block_is_not_copied():
-    X = some_matrix()
-    frame = pd.DataFrame(X, columns=list("abcd"), copy=False)
-    assert np.shares_memory(as_rows(frame).values, frame.to_numpy())
 
 
 def test_mixed_columns_take_the_narrowest_exact_float():
@@ -271,12 +260,14 @@ def test_a_dataset_is_shown_in_one_line():
 
 def test_inputs_may_be_read_only_and_are_not_written_to():
     X, y, qid, w = some_matrix(), np.arange(7.0), np.arange(7) % 3, np.ones(7)
+    frame = pd.DataFrame(X, columns=list("abcd"), copy=False)  # of one block by rows
     for a in (X, y, qid, w):
         a.flags.writeable = False
-    data = Dataset.of(X, y, qid=qid, sample_weight=w)
-    assert data.queries.n_queries == 3
-    assert np.shares_memory(data.y, y)
-    assert np.shares_memory(data.weight, w)
+    for rows in (X, frame):
+        data = Dataset.of(rows, y, qid=qid, sample_weight=w)
+        assert data.queries.n_queries == 3
+        for own, source in ((data.y, y), (data.weight, w), (data.X, np.asarray(rows))):
+            assert np.shares_memory(own, source)
 
 
 @given(datasets(), st.data())

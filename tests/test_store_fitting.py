@@ -52,24 +52,18 @@ def in_memory(ranker: Any, data: linrank.Dataset) -> Any:
 )
 @pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_passes_find_what_memory_finds(
-    ranker: Any, scale: str, data: linrank.Dataset, store: Store
-) -> None:
-
+def test_passes_find_what_memory_finds(ranker, scale, data, store):
     ranker = clone(ranker).set_params(scale=scale)
     whole = in_memory(clone(ranker), data)
-    ample = clone(ranker).set_params(memory_limit="64GB").fit(store)
-    tight = clone(ranker).set_params(memory_limit=TIGHT).fit(store)
+    ample, tight = (clone(ranker).set_params(memory_limit=n).fit(store) for n in ("64GB", TIGHT))
     np.testing.assert_array_equal(ample.coef_, tight.coef_)
     size = np.abs(whole.coef_).max()
     np.testing.assert_allclose(ample.coef_, whole.coef_, rtol=0, atol=1e-9 * size)
-    assert ample.n_pairs_ == whole.n_pairs_
-    assert ample.n_queries_ == whole.n_queries_
-    assert list(ample.feature_names_in_) == list(data.feature_names or ())
+    assert (ample.n_pairs_, ample.n_queries_) == (whole.n_pairs_, whole.n_queries_)
+    assert list(ample.feature_names_in_) == list(data.feature_names)
     assert ample.model_.training["n_rows"] == data.n_rows
-    np.testing.assert_allclose(
-        ample.predict(data.X, qid=data.qid), whole.predict(data.X, qid=data.qid), atol=1e-7
-    )
+    scores = whole.predict(data.X, qid=data.qid)
+    np.testing.assert_allclose(ample.predict(data.X, qid=data.qid), scores, atol=1e-7)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
@@ -136,40 +130,30 @@ def test_curves_over_a_store_are_those_of_memory(ranker, storage, data, tmp_path
 
 @pytest.mark.filterwarnings("ignore:the best C")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_a_search_over_a_store_has_the_curves_of_every_fold(
-    data: linrank.Dataset, store: Store
-) -> None:
-    options = {"curves": "spline", "n_knots": 4, "increasing": [1], "cv": 3, "tol": 1e-6}
-    whole = linrank.RankSVMCV([0.01, 0.1], **options).fit(data)
-    found = linrank.RankSVMCV([0.01, 0.1], memory_limit="64GB", **options).fit(store)
-    np.testing.assert_allclose(found.scores_, whole.scores_, atol=1e-3)
-    scores = whole.predict(data.X)
-    np.testing.assert_allclose(found.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
-    assert isinstance(found.model_, linrank.AdditiveModel)
-    valid = (data.X, data.y, data.qid)
-    held_out = linrank.RankSVMCV([0.01], memory_limit="64GB", **{**options, "cv": valid}).fit(store)
-    assert held_out.scores_.shape == (1, 1)
+def test_a_search_over_a_store_has_the_curves_of_every_fold(data, store):
+    options = {"curves": "spline", "n_knots": 4, "increasing": [1], "tol": 1e-6}
+    for cv in (3, (data.X, data.y, data.qid)):
+        whole, found = (
+            linrank.RankSVMCV([0.01, 0.1], cv=cv, memory_limit=limit, **options).fit(given)
+            for limit, given in ((None, data), ("64GB", store))
+        )
+        np.testing.assert_allclose(found.scores_, whole.scores_, atol=1e-3)
+        scores = whole.predict(data.X)
+        np.testing.assert_allclose(found.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
+        assert isinstance(found.model_, linrank.AdditiveModel)
 
 
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_validation_stops_early_over_a_store(data: linrank.Dataset, store: Store) -> None:
-    held_out = {"X_val": data.X, "y_val": data.y, "qid_val": data.qid}
-    options: dict[str, Any] = {"early_stopping": True, "n_iter_no_change": 1, "C": 0.1}
-    ranker = papers.RankSVM(memory_limit="64GB", **options).fit(store, **held_out)
-    best = ranker.history_["val_ndcg@10"][ranker.best_iteration_]
-    scores = ranker.predict(data.X)
-    measured = linrank.evaluate(data.y, scores, qid=data.qid, metrics=["ndcg@10"])
-    assert measured["ndcg@10"] == pytest.approx(best)
-
-
-def test_query_weights_by_id(data: linrank.Dataset, store: Store) -> None:
+def test_query_weights_by_id(data, store):
     weights = {id_: float(i % 3) for i, id_ in enumerate(np.unique(data.qid).tolist())}
-    whole = papers.RankSVM(C=0.1, tol=1e-12).fit(
-        data.X, data.y, qid=data.qid, sample_weight=data.weight, query_weight=weights
-    )
-    ranker = papers.RankSVM(C=0.1, tol=1e-12, memory_limit="64GB")
-    found = ranker.fit(store, query_weight=weights)
-    np.testing.assert_allclose(found.coef_, whole.coef_, rtol=0, atol=1e-8)
+    ranker, valid = papers.RankSVM(C=0.1, tol=1e-12), {"X_val": data.X, "y_val": data.y}
+    given = {"query_weight": weights, **valid, "qid_val": data.qid}
+    whole = clone(ranker).fit(data, **given)
+    ranker.set_params(memory_limit="64GB").fit(store, **given)
+    np.testing.assert_allclose(ranker.coef_, whole.coef_, rtol=0, atol=1e-8)
+    for name in ("val_ndcg@10", "objective"):
+        assert ranker.history_[name][-1] == pytest.approx(whole.history_[name][-1], rel=1e-6)
+    best = ranker.history_["val_ndcg@10"][ranker.best_iteration_]
+    assert best == max(ranker.history_["val_ndcg@10"])
     with pytest.raises(ValueError, match="mapping from query id to weight"):
         ranker.fit(store, query_weight=np.ones(300))
 

@@ -242,7 +242,8 @@ def make_ranking(
         if value < 1:
             raise ValueError(f"{name} must be >= 1, got {value}")
     is_range = isinstance(rows_per_query, tuple | list)
-    low, high = rows_per_query if is_range else (rows_per_query, rows_per_query)
+    bounds: Any = rows_per_query if is_range else (rows_per_query, rows_per_query)
+    low, high = bounds
     if not 1 <= low <= high:
         raise ValueError(f"rows_per_query must be >= 1 and ascending, got {rows_per_query}")
     if n_levels is not None and n_levels < 1:
