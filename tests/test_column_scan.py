@@ -186,12 +186,12 @@ def test_blocks_of_other_columns_do_not_merge():
 @pytest.mark.parametrize("weight", [None, np.array([0.5, 2.0, 0.0]), np.zeros(3)])
 def test_widened_statistics_are_those_of_rows_with_columns_of_zeros(weight):
     x = np.array([[1.0, -2.0], [0.0, 3.0], [4.0, 0.0]])
-    found = ColumnStatistics.of(as_rows(x), weight).widened(5)
+    found = ColumnStatistics.of(as_rows(x), weight).widen(5)
     truth = ColumnStatistics.of(as_rows(np.pad(x, ((0, 0), (0, 3)))), weight)
     for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
         assert_array_equal(getattr(found, name), getattr(truth, name))
     with pytest.raises(ValueError, match="n_columns must be at least 5, got 4"):
-        found.widened(4)
+        found.widen(4)
 
 
 # ---- the checksum -------------------------------------------------------------------------------

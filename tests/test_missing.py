@@ -75,7 +75,7 @@ def test_rows_are_filled_as_by_hand(policy, sparse, seed, dtype, weighted):
     X[rng.random(shape) < 0.3] = np.nan
     weight = rng.integers(0, 3, shape[0]).astype(float) if weighted else None
     rows = as_rows(csr_array(X) if sparse else X, check="missing")
-    found = Filling.fit(policy, rows, weight).filled(rows)
+    found = Filling.fit(policy, rows, weight).fill(rows)
     assert (found.is_sparse, found.dtype) == (sparse, dtype)
     assert found.core is not None  # columns increase: building the view checks it
     assert_allclose(dense(found.to_user()), filled_by_hand(X, policy, weight), rtol=1e-6)
@@ -384,7 +384,7 @@ def test_several_tables_are_filled_in_as_one(table, tmp_path):
         given = {"missing": "mean", "format": "csv", "dtype": "float64"}
         linrank.convert([a, b], tmp_path / "pipes.parquet", **given)
     filled = linrank.load(tmp_path / "pipes.parquet").X
-    assert_allclose(filled, filling.filled(data.rows).values, rtol=1e-6)
+    assert_allclose(filled, filling.fill(data.rows).values, rtol=1e-6)
 
 
 def test_a_store_has_a_value_in_every_place(table, tmp_path):

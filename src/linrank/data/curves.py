@@ -284,15 +284,15 @@ def choose_knots(ordered: Array, n_knots: int) -> Array:
     first = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
     values, counts = ordered[first], np.diff(first, append=len(ordered))
     if len(values) <= n_knots:
-        return _apart(values)
+        return _drop_close_knots(values)
     is_heavy = counts * (n_knots - 1) >= len(ordered)
     rest = ordered[~np.repeat(is_heavy, counts)]
     n_rest = max(2, n_knots - int(is_heavy.sum()))
     at_quantiles = rest[np.linspace(0, len(rest) - 1, n_rest).round().astype(np.int64)]
-    return _apart(np.unique(np.concatenate([at_quantiles, values[is_heavy]])))
+    return _drop_close_knots(np.unique(np.concatenate([at_quantiles, values[is_heavy]])))
 
 
-def _apart(knots: Array) -> Array:
+def _drop_close_knots(knots: Array) -> Array:
     """Knots without those that no slope in double precision can lead to."""
     knots = knots.astype(np.float64)
     with np.errstate(over="ignore", divide="ignore"):

@@ -358,15 +358,15 @@ class Dataset:
         data = cls(rows, labels, qid, weight, names)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
-        return data.filled(missing)
+        return data.fill(missing)
 
-    def unscanned(self) -> Dataset:
+    def without_scan(self) -> Dataset:
         """The same data, as if nobody had looked at the values of its rows yet."""
         data = copy.copy(self)  # with what is known of its queries
-        object.__setattr__(data, "rows", self.rows.unscanned())
+        object.__setattr__(data, "rows", self.rows.without_scan())
         return data
 
-    def filled(self, missing: str) -> Dataset:
+    def fill(self, missing: str) -> Dataset:
         """The data with missing values filled in by a policy, learned from these rows.
 
         ``"error"`` and ``"keep"`` leave them as they are: `of` and ``load`` have checked them. Data
@@ -400,7 +400,7 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     comments = None
     if any(part.comments is not None for part in parts):
         each = (part.comments or Comments.of([""] * part.n_rows) for part in parts)
-        comments = Comments.joined(list(each))
+        comments = Comments.join(list(each))
     return replace(
         parts[0],
         rows=join_rows([part.rows for part in parts]),
@@ -411,7 +411,7 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     )
 
 
-def named_comments(data: Dataset, first_row: int, where: str) -> Comments:
+def as_comments(data: Dataset, first_row: int, where: str) -> Comments:
     """The comments of a text as they were; documents of a table as LETOR files name them.
 
     ``first_row`` is the number of the first row, and ``where`` the place they are for, in messages.

@@ -96,11 +96,11 @@ class ColumnStatistics:
         """The statistics of some columns."""
         return self._map(lambda values: values[columns])
 
-    def masked(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
+    def mask(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
         """The statistics of some columns, 0 in the place of the others."""
         return self._map(lambda values: np.where(kept, values, 0))
 
-    def widened(self, n_columns: int) -> ColumnStatistics:
+    def widen(self, n_columns: int) -> ColumnStatistics:
         """The same rows with more columns, in which all of them are 0."""
         n_new = n_columns - self.n_columns
         if n_new < 0:
@@ -246,7 +246,7 @@ class _Stored:
     def scan(self, weight: Array | None = None, n_threads: int = 1) -> Scan:
         """What a pass over the rows finds, kept for those who ask for the same weights again.
 
-        Values may be written to, by whoever they belong to: a fit begins with `unscanned` rows.
+        Values may be written to, by whoever they belong to: a fit begins with `without_scan` rows.
         """
         scan: Scan | None
         known, scan = self.__dict__.get("_scan", (None, None))
@@ -255,7 +255,7 @@ class _Stored:
             self.__dict__["_scan"] = weight, scan
         return scan
 
-    def unscanned(self) -> Self:
+    def without_scan(self) -> Self:
         """The same rows, as if nobody had looked at their values yet."""
         rows = copy.copy(self)  # of the arrays alone
         if "core" in self.__dict__:  # whose check of columns stands: nobody may write to these

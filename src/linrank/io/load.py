@@ -230,8 +230,8 @@ def read(
         is_path = isinstance(source, (str, os.PathLike))
         if sidecars and is_path and kind in ("svmlight", "csv", "tsv"):
             data = attach(data, source, note)
-    data = data.filled(early)
-    return data if qrels is None else label_by_qrels(data, qrels, unjudged).filled(missing)
+    data = data.fill(early)
+    return data if qrels is None else label_by_qrels(data, qrels, unjudged).fill(missing)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:

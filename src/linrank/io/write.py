@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_stored, named_comments
+from linrank.data.dataset import Dataset, as_comments, as_stored
 from linrank.data.rows import Array, CsrRows
 from linrank.data.words import Words
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
@@ -468,7 +468,7 @@ def _svmlight_text(data: Dataset, first_row: int, n_threads: int) -> Array:
         words = _id_words(data.qid, first_row)
         ids = words.text, words.offsets
     if data.comments is not None:
-        lines = named_comments(data, first_row, "SVMlight text")
+        lines = as_comments(data, first_row, "SVMlight text")
         comments = lines.text, lines.offsets
     place = _core.first_non_finite(data.rows.core, n_threads)
     base = data.index_base or 0

@@ -275,9 +275,9 @@ def _protocol(
                 f"parts must be datasets, as linrank.load and Dataset.of make them, got {part!r}"
             )
     # Rows may have been written to since anybody looked at them.
-    train, valid, test = (part and part.unscanned() for part in (train, valid, test))
+    train, valid, test = (part and part.without_scan() for part in (train, valid, test))
     if folds is not None and not parts:
-        return runner.rotation([fold.unscanned() for fold in folds])
+        return runner.rotation([fold.without_scan() for fold in folds])
     if folds is not None or train is None or test is None:
         raise ValueError(
             "give the parts train, test and, to choose by, valid, or folds (a sequence of subsets)"

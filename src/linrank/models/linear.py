@@ -187,7 +187,7 @@ def masked_statistics(
         return None
     if not np.isfinite(statistics.variance).all():
         return None
-    return statistics.masked(used)
+    return statistics.mask(used)
 
 
 def fingerprint(data: Dataset) -> str:
@@ -603,7 +603,7 @@ class LinearModel(FeatureModel):
         """The rows divided by their ranges within queries, missing values filled in before."""
         self._check_values(rows, n_jobs)
         queries = queries_of(X, rows.shape[0], qid)
-        return self.scaling.transform(self.missing.filled(rows), queries, n_jobs=n_jobs)
+        return self.scaling.transform(self.missing.fill(rows), queries, n_jobs=n_jobs)
 
     def _complete(self, scores: NDArray[np.float64], rows: Rows) -> None:
         """Put in the scores of the rows that lack values, block by block."""

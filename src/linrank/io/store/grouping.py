@@ -530,7 +530,7 @@ class _Text:
                     numbers.append(np.repeat(*table.runs(piece)))
                     self.budget.check_ids(table)
                 if is_large:
-                    yield from self._cut(piece, numbers, shape)
+                    yield from self._cut_rows(piece, numbers, shape)
                     numbers = []
                     continue
                 held.append(piece)
@@ -540,7 +540,7 @@ class _Text:
         qid = np.concatenate(numbers) if numbers else None
         return read_pieces(pieces, shape, qid, self.name, self.n_threads)
 
-    def _cut(self, piece: Any, numbers: list[Array], shape: Shape) -> Iterator[Dataset]:
+    def _cut_rows(self, piece: Any, numbers: list[Array], shape: Shape) -> Iterator[Dataset]:
         """Dense rows of a piece whose lines are short: far larger than the text, part by part."""
         sparse = self._rows([piece], numbers, replace(shape, is_dense=False))
         step = max(1, self.budget.batch // shape.row_bytes())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank import _core
-from linrank.data.dataset import Dataset, join_datasets, join_ids, named_comments
+from linrank.data.dataset import Dataset, as_comments, join_datasets, join_ids
 from linrank.data.frames import Array, as_array, as_labels, as_part_weights, check_names
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
 from linrank.data.words import Comments, Words
@@ -167,7 +167,7 @@ class StoreWriter:
         if ids is not None and len(ids) != n_queries:
             raise ValueError(f"there are {n_queries} queries but {len(ids)} ids")
         if data.n_features > self._layout.n_features:  # of CSR: rows so far are 0 in the new ones
-            self._statistics = self._statistics.widened(data.n_features)
+            self._statistics = self._statistics.widen(data.n_features)
             self._layout = replace(self._layout, n_features=data.n_features)
         self._n_queries += n_queries
         if self._layout.ids is None and self._n_queries > 1:
@@ -358,7 +358,7 @@ def with_stored_comments(data: Dataset, first_row: int) -> Dataset:
     """The data with comments as a store has them: documents of a table as LETOR files name them."""
     if data.comments is None:
         return data
-    return replace(data, comments=named_comments(data, first_row, "a store"))
+    return replace(data, comments=as_comments(data, first_row, "a store"))
 
 
 # ---- the folder that a store is written into, beside its place, until it is whole ---------------
