@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Range:
-    rows: slice
-    queries: slice
-    nbytes: int
+from types import SimpleNamespace
 
 
 class Parts:
@@ -23,7 +16,8 @@ class Parts:
         row, query, chunks = 0, 0, []
         for part in self.parts:
             ends = row + part.n_rows, query + part.queries.n_queries
-            chunks.append(Range(slice(row, ends[0]), slice(query, ends[1]), part.rows.nbytes))
+            rows, queries = slice(row, ends[0]), slice(query, ends[1])
+            chunks.append(SimpleNamespace(rows=rows, queries=queries, nbytes=part.rows.nbytes))
             row, query = ends
         self.chunks = chunks
         self.n_rows, self.n_chunks = row, len(chunks)

@@ -82,14 +82,9 @@ def preferences(content: bytes) -> bool:
         found = load_preferences(io.BytesIO(content))
     except DataFormatError:
         return False
-    text = "".join(
-        f"{winner} {loser} {weight!r}\n"
-        for (winner, loser), weight in zip(
-            found.pairs.tolist(),
-            [1.0] * len(found.pairs) if found.weight is None else found.weight.tolist(),
-            strict=True,
-        )
-    )
+    weights = np.ones(len(found.pairs)) if found.weight is None else found.weight
+    rows = zip(found.pairs.tolist(), weights.tolist(), strict=True)
+    text = "".join(f"{winner} {loser} {weight!r}\n" for (winner, loser), weight in rows)
     again = load_preferences(io.BytesIO(text.encode()))
     assert again.pairs.tolist() == found.pairs.tolist()
     assert (again.weight is None) == (found.weight is None)

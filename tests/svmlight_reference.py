@@ -22,11 +22,11 @@ class Parsed:
     entries: list[dict[int, float]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
 
-    def columns(self, n_features: int | None = None) -> tuple[int, int]:
+    def columns(self) -> tuple[int, int]:
         """(first index, number of columns) with ``zero_based="auto"``."""
         indices = [index for row in self.entries for index in row]
         base = 0 if 0 in indices else 1
-        return base, n_features or max(indices) - base + 1
+        return base, max(indices) - base + 1
 
     def matrix(self, dtype: Any) -> np.ndarray:
         base, n_columns = self.columns()
@@ -90,14 +90,14 @@ comment_texts = st.text(st.characters(blacklist_characters="\n", codec="utf-8"),
 
 
 @st.composite
-def _lines(draw: Any, with_query: bool) -> str:
+def _lines(draw: Any, with_query: bool, widths: Any) -> str:
     label = draw(number_texts)
     if draw(st.integers(0, 3)) == 0:
         label += f":{draw(st.integers(0, 3))}"
     parts = [label]
     if with_query:
         parts.append(f"qid:{draw(id_texts)}")
-    widest = draw(st.sampled_from([4, 12, 1100]))
+    widest = draw(st.sampled_from(widths))
     indices = draw(st.sets(st.integers(0, widest), max_size=6))
     if draw(st.booleans()):  # a full row
         first = draw(st.integers(0, 1))
@@ -112,14 +112,12 @@ def _lines(draw: Any, with_query: bool) -> str:
 
 
 @st.composite
-def texts(draw: Any) -> bytes:
+def texts(draw: Any, most_rows: int = 8, widths: Any = (4, 12, 1100)) -> bytes:
     """A valid file of a few lines, in every form that the format allows."""
     with_query = draw(st.booleans())
-    rows = draw(st.lists(_lines(with_query), min_size=1, max_size=8))
+    rows = draw(st.lists(_lines(with_query, widths), min_size=1, max_size=most_rows))
     text = "" if draw(st.integers(0, 5)) else "\ufeff"
     for row in rows:
         text += draw(st.sampled_from(["", "", "", "\n", "# a remark\n", " \t\r\n"]))
         text += row + draw(line_ends)
-    if draw(st.booleans()):
-        text = text.rstrip("\r\n")
-    return text.encode()
+    return (text.rstrip("\r\n") if draw(st.booleans()) else text).encode()

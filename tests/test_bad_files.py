@@ -39,10 +39,7 @@ TEXTS = {
     "1e999 1:1\n": f":1:1: the label {FLOAT64}: '1e999'",
     "1x 1:1\n": ":1:2: unexpected 'x' after the label",
     "0x10 1:1\n": ":1:2: unexpected 'x10' after the label",
-    "1_0 1:1\n": ":1:2: unexpected '_0' after the label",
-    "0,5 1:1\n": ":1:2: unexpected ',5' after the label",
     "- 1:1\n": ":1:1: expected a number for the label, got '-'",
-    ". 1:1\n": ":1:1: expected a number for the label, got '.'",
     "1e 1:1\n": ":1:2: unexpected 'e' after the label",
     "1,0.5,0.25\n": ":1:2: unexpected ',0.5,0.25' after the label",
     "1: 1:1\n": ":1:3: expected a number for the weight, got a blank",
@@ -50,7 +47,6 @@ TEXTS = {
     "1:nan 1:1\n": ":1:3: the weight is 'nan'; expected a finite number",
     "1:2:3 1:1\n": ":1:4: unexpected ':3' after the label",
     "1 qid: 1:1\n": ":1:7: expected a query id after 'qid:'",
-    "1 qid:\n": ":1:7: expected a query id after 'qid:'",
     "1 qid:1 1:1\n0 qid:1 2:2\n1 1:1\n": f":3:3: no query id where the lines before have one{ALL}",
     "1 1:1\n0 qid:1 1:1\n": f":2:3: a query id where the lines before have none{ALL}",
     "1 qid:1 qid:2 1:1\n": ":1:9: the query id must come once, right behind",
@@ -61,7 +57,6 @@ TEXTS = {
     "0 1:1 2:1 5:1 9:1 8:1\n": ":1:19: feature 8 follows 9",
     "0 -1:1\n": ":1:3: feature index -1 is negative; indices start at 0",
     "0 a:1\n": ":1:3: expected a feature as index:value, got 'a:1'",
-    "0 +1:1\n": ":1:3: expected a feature as index:value, got '+1:1'",
     "0 1.5:1\n": ":1:4: expected ':' and a value behind feature index 1, got '.5",
     "0 2147483647:1\n": ":1:3: feature index 2147483647 is too large; the largest is 2147483646",
     "0 18446744073709551617:1\n": ":1:3: feature index 18446744073709551617 is",
@@ -72,20 +67,15 @@ TEXTS = {
     "0 1:\n": ":1:5: expected a number for the value of feature 1, got the end",
     "0 1: 2\n": ":1:5: expected a number for the value of feature 1, got a blank",
     "0 1:x\n": ":1:5: expected a number for the value of feature 1, got 'x'",
-    "0 1:1 2:nan\n": ":1:9: the value of feature 2 is 'nan'; expected a finite",
     "0 1:inf\n": ":1:5: the value of feature 1 is 'inf'; expected a finite number",
-    "0 1:-Infinity\n": ":1:5: the value of feature 1 is '-Infinity'",
     "0 1:1e999\n": f":1:5: the value of feature 1 {FLOAT32}: '1e999'",
     "0 1:3.5e38\n": f":1:5: the value of feature 1 {FLOAT32}: '3.5e38'",
     "0 1:1.5x 2:1\n": f":1:8: unexpected 'x'{BEHIND} 1; expected a blank or the end",
     "0 1:1.2.3\n": ":1:8: unexpected '.3' right behind the value of feature 1",
     "0 1:1e+\n": ":1:6: unexpected 'e+' right behind the value of feature",
     "0 1:2:3\n": ":1:6: unexpected ':3' right behind the value of feature 1",
-    "0 1:2;2:3\n": ":1:6: unexpected ';2:3' right behind the value",
     "0 1:--2\n": ":1:5: expected a number for the value of feature 1, got '--2'",
-    "0 1:0,5\n": ":1:6: unexpected ',5' right behind the value of feature 1",
     "0 1:1\x00 2:1\n": ":1:6: unexpected '\\x00' right behind the value of feature 1",
-    "0 1:1\x0c2:1\n": ":1:6: unexpected '\\x0c2:1' right behind the value",
     "0 1:1\xa02:1\n": ":1:6: unexpected '\\xa02:1' right behind",
     "\x00\x00\x00\x00": ":1:1: expected a number for the label, got '\\x00\\x00\\x00\\x00'",
     "1 qid:1 1:1\n0 qid:1 2:2\n\x00\n": ":3:1: expected a number for the label, got '\\x00'",
@@ -121,27 +111,15 @@ BYTES = {
 }
 # Options of load that make a text wrong.
 OPTIONS: list[tuple[str, dict[str, Any], str]] = [
-    (GOOD.decode(), {"n_features": 1}, ":1:15: feature index 2 is out of range; expected 0 to 1"),
-    (
-        GOOD.decode(),
-        {"n_features": 1, "zero_based": False},
-        ":1:15: feature index 2 is out of range",
+    *(
+        (GOOD.decode(), given, ":1:15: feature index 2 is out of range")
+        for given in (
+            *({"n_features": 1}, {"n_features": 1, "zero_based": False}),
+            {"n_features": 2, "zero_based": True},
+        )
     ),
-    (
-        GOOD.decode(),
-        {"n_features": 2, "zero_based": True},
-        ":1:15: feature index 2 is out of range",
-    ),
-    (
-        "0 1:1 2:2\n0 0:1\n",
-        {"n_features": 2},
-        ":1:7: feature index 2 is out of range; expected 0 to 1,",
-    ),
-    (
-        "0 1:1\n0 0:1\n",
-        {"zero_based": False},
-        ":2:3: feature index 0 is out of range; expected 1 to",
-    ),
+    ("0 1:1 2:2\n0 0:1\n", {"n_features": 2}, ":1:7: feature index 2 is out of range; expected 0 "),
+    ("0 1:1\n0 0:1\n", {"zero_based": False}, ":2:3: feature index 0 is out of range; expected 1"),
     ("0 1:-1.8e308\n", {"dtype": "float64"}, f":1:5: the value of feature 1 {FLOAT64}: '-1.8e308'"),
 ]
 CASES = [

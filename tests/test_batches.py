@@ -118,32 +118,20 @@ def test_rows_are_those_of_load(batch_bytes, block_size, density, first, seed):
     assert [n for n, _, _ in shapes[0]] == sizes
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, None])
-def test_compressed_text_and_files(tmp_path, pack):
-    text = text_of(500)
-    path = tmp_path / "data"
-    path.write_bytes(pack(text) if pack else text)
-    stream = read(str(path), batch_bytes=2000)
-    x, labels, _, shapes = as_arrays(stream)
-    assert np.array_equal(x[:, 1:], linrank.load(path).X)
-    assert shapes == as_arrays(read(io.BytesIO(text), batch_bytes=2000))[3]
-    assert stream.size == path.stat().st_size
-    assert len(labels) == 500
-
-
 def test_storage_is_that_of_the_first_batch_until_columns_make_it_absurd():
+    def shapes(text, **options):
+        found = as_arrays(read(io.BytesIO(text), batch_bytes=500, **options))[3]
+        return list(dict.fromkeys((kind, width) for _, kind, width in found))
+
     dense_text = text_of(64, n_features=4)
-    shapes = as_arrays(read(io.BytesIO(dense_text), batch_bytes=500))[3]
-    assert {kind for _, kind, _ in shapes} == {DenseRows}
-    # one column more stays dense; an index of a million makes it sparse, for good
-    grown = dense_text + b"1 qid:1 1:1 5:1\n" * 32 + b"1 qid:1 1:1 1000000:1\n" + dense_text
+    assert shapes(dense_text) == [(DenseRows, 5)]
+    # One column more stays dense; an index of a million makes it sparse, for good.
+    grown = dense_text + b"1 qid:1 1:1 5:1\n" * 32 + b"1 qid:1 1:1 100000:1\n" + dense_text
     for block_size in (64, 1000, 1 << 20):
-        stream = read(io.BytesIO(grown), batch_bytes=500, block_size=block_size)
-        kinds = [(kind, width) for _, kind, width in as_arrays(stream)[3]]
-        assert list(dict.fromkeys(kinds)) == [(DenseRows, 5), (DenseRows, 6), (CsrRows, 1_000_001)]
+        found = shapes(grown, block_size=block_size)
+        assert found == [(DenseRows, 5), (DenseRows, 6), (CsrRows, 100_001)]
     sparse_first = b"1 qid:1 1:1 1000:1\n" * 50 + dense_text
-    shapes = as_arrays(read(io.BytesIO(sparse_first), batch_bytes=500))[3]
-    assert {kind for _, kind, _ in shapes} == {CsrRows}
+    assert {kind for kind, _ in shapes(sparse_first)} == {CsrRows}
 
 
 def test_a_second_pass_knows_the_columns_of_the_first(tmp_path):
@@ -155,16 +143,6 @@ def test_a_second_pass_knows_the_columns_of_the_first(tmp_path):
     assert [width for _, _, width in shapes[n:]] == [10] * n
 
 
-@pytest.mark.parametrize("block_size", [1, 100, 1 << 20])
-def test_long_rows_make_short_batches(block_size):
-    text = b"".join(
-        b"1 qid:1 " + b" ".join(b"%d:1" % j for j in range(1, n + 1)) + b"\n"
-        for n in [1, 1, 1, 9, 1, 30, 1, 5, 5, 1]
-    )
-    stream = read(io.BytesIO(text), batch_bytes=50, block_size=block_size)
-    assert [n for n, _, _ in as_arrays(stream)[3]] == [4, 2, 3, 1]
-
-
 def test_query_ids_are_numbers_or_hashes_of_their_text():
     text = b"1 qid:7 1:1\n1 qid:a 1:1\n1 qid:7 1:1\n1 qid:-3 1:1\n1 qid:007 1:1\n"
     ids = as_arrays(read(io.BytesIO(text), batch_bytes=14))[2]
@@ -173,6 +151,7 @@ def test_query_ids_are_numbers_or_hashes_of_their_text():
     assert (ids[0], ids[2], ids[3]) == (7, 7, -3)
     assert len(set(ids.tolist())) == 4
     assert number_of_token(b"a") == ids[1] != number_of_token(b"9223372036854775808")
+    assert as_arrays(read(io.BytesIO(b"1 1:1\n0 1:2\n")))[2].tolist() == [0, 0]
 
 
 def test_ids_of_arrays():
@@ -213,6 +192,8 @@ def test_faults_name_their_line(block_size):
         **options,
     )
     fail(good + b"1:2 qid:1 1:1\n", r"has a weight, 'label:weight'; a stream takes none", **options)
+    fail(b"", "empty")
+    fail(b"# nothing\n", "no line with data")
 
 
 def test_a_line_without_end_is_refused_in_bounded_memory():
@@ -226,18 +207,9 @@ def test_a_line_without_end_is_refused_in_bounded_memory():
     )
 
 
-@pytest.mark.parametrize(("text", "match"), [(b"", "empty"), (b"# nothing\n", "no line with data")])
-def test_nothing_to_read(text, match):
-    fail(text, match)
-
-
 def test_damaged_data_come_behind_the_rows_before():
     text = gzip.compress(text_of(2000))[:-3000]
     stream = Stream(io.BytesIO(text), Recorder(), batch_bytes=300, block_size=500)
     with pytest.raises(DataFormatError, match="gzip data end too early; the file is truncated"):
         learn(stream)
     assert len(as_arrays(stream)[1]) > 100
-
-
-def test_no_query_ids_is_one_query():
-    assert as_arrays(read(io.BytesIO(b"1 1:1\n0 1:2\n")))[2].tolist() == [0, 0]

@@ -48,10 +48,6 @@ def test_the_forms_of_bounds(positive, given, lower, upper):
     assert got[0].dtype == got[1].dtype == np.float64
 
 
-def test_no_bounds_are_none():
-    assert weight_bounds(False, None, data()) is None
-
-
 @pytest.mark.parametrize(
     ("positive", "given", "message"),
     [
@@ -77,13 +73,18 @@ def test_bad_bounds_are_told(positive, given, message):
         weight_bounds(positive, given, data(NAMES))
 
 
-def test_names_need_names_and_features_are_told_as_the_user_counts_them():
-    with pytest.raises(ValueError, match=r"'age', but the features have no names; use column"):
-        weight_bounds(False, {"age": (0, 1)}, data())
-    with pytest.raises(ValueError, match="of column 2 is"):
-        weight_bounds(False, {2: (1, 0)}, data())
-    with pytest.raises(ValueError, match="of feature 3 is"):
-        weight_bounds(False, {2: (1, 0)}, data(index_base=1))
+@pytest.mark.parametrize(
+    ("bounds", "base", "message"),
+    [
+        ({"age": (0, 1)}, None, r"'age', but the features have no names; use column"),
+        ({2: (1, 0)}, None, "of column 2 is"),
+        ({2: (1, 0)}, 1, "of feature 3 is"),
+    ],
+)
+def test_features_without_names_are_told_as_the_user_counts_them(bounds, base, message):
+    assert weight_bounds(False, None, data()) is None
+    with pytest.raises(ValueError, match=message):
+        weight_bounds(False, bounds, data(index_base=base))
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -121,27 +122,20 @@ def test_the_room_in_a_box():
 # ---- the estimator ------------------------------------------------------------------------------
 
 
-def ranking(n_features=6):
-    return make_ranking(30, (4, 10), n_features, random_state=1)
-
-
 @pytest.mark.parametrize("scale", ["none", "standard", "minmax", "query"])
 def test_bounds_hold_for_the_coefficients_of_the_raw_features(scale):
-    made = ranking()
+    made = make_ranking(30, (4, 10), 6, random_state=1)
     low, high = np.full(6, -0.01), np.array([0.02, 0.03, INF, 0.0, 1.0, 0.5])
-    ranker = RankSVM(scale=scale, coef_bounds=(low, high)).fit(made.X, made.y, qid=made.qid)
-    free = RankSVM(scale=scale).fit(made.X, made.y, qid=made.qid)
+    ranker, free = (
+        RankSVM(scale=scale, **given).fit(made) for given in ({"coef_bounds": (low, high)}, {})
+    )
     assert ((low <= ranker.coef_) & (ranker.coef_ <= high)).all()
     assert ranker.objective_ > free.objective_
     assert ranker.converged_
     assert ranker.kkt_residual_ == ranker.history_["kkt_residual"][-1]
     assert ranker.model_.training["bounded"] is True
-
-
-def test_another_solver_names_the_one_that_keeps_bounds():
-    made = ranking()
     with pytest.raises(ValueError, match=r"solver='tron' cannot keep bounds; use solver='newton'"):
-        RankSVM(solver="tron", positive=True).fit(made.X, made.y, qid=made.qid)
+        RankSVM(solver="tron", positive=True, scale=scale).fit(made)
 
 
 # ---- the command line ---------------------------------------------------------------------------

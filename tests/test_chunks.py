@@ -5,18 +5,18 @@ from __future__ import annotations
 import pickle
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 
+from dataset_parts import Parts
 from linrank import make_ranking
-from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows, as_rows
+from linrank.data.dataset import Dataset, as_sparse
+from linrank.data.scaling import Scaling
 from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
 from linrank.parts import risk as tasks
@@ -33,8 +33,6 @@ TOL = 1e-14
 
 
 def dataset(seed: int = 0, *, is_sparse: bool = False, weighted: bool = False) -> Dataset:
-    from scipy.sparse import csr_array
-
     made = make_ranking(n_queries=60, n_features=7, random_state=seed)
     X = csr_array(np.where(np.abs(made.X) < 0.5, 0.0, made.X)) if is_sparse else made.X
     rng = np.random.default_rng(seed)
@@ -51,44 +49,27 @@ def parts_of(data: Dataset, k: int) -> list[Dataset]:
     return [data.select(np.flatnonzero(np.isin(number, cut))) for cut in cuts]
 
 
-class Listed:
-    """A source of datasets, read into buffers that are overwritten as those of a store are."""
+class Listed(Parts):
+    """Datasets that are read into buffers, which are overwritten as those of a store are."""
+
+    path, n_reads = "parts", 0
 
     def __init__(self, parts: list[Dataset]) -> None:
-        self.parts = parts
-        self.n_reads = 0
-        self.path, self.n_chunks, self.n_features = "parts", len(parts), parts[0].n_features
+        super().__init__(parts)
         self.n_queries = sum(part.queries.n_queries for part in parts)
-        ends = np.cumsum([part.n_rows for part in parts]).tolist()
-        slices = map(slice, [0, *ends[:-1]], ends)
-        self.chunks = [
-            SimpleNamespace(rows=r, nbytes=p.rows.nbytes)
-            for r, p in zip(slices, parts, strict=True)
-        ]
-
-    @property
-    def n_rows(self) -> int:
-        return sum(part.n_rows for part in self.parts)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(part.rows.nbytes for part in self.parts)
+        self.nbytes = sum(part.rows.nbytes for part in parts)
 
     def buffer(self) -> Any:
         largest = max(part.rows.values.size for part in self.parts)
         return np.full(largest, np.nan, self.parts[0].rows.dtype)
 
     def read(self, i: int, *, into: Any = None) -> Dataset:
-        part = self.parts[i]
+        part, own = self.parts[i], self.buffer() if into is None else into
         self.n_reads += 1
         values = part.rows.values
-        own = np.empty(values.size, values.dtype) if into is None else into
         own[:] = np.nan
         own[: values.size] = values.reshape(-1)
-        kept = own[: values.size].reshape(values.shape)
-        rows = as_rows(kept)
-        if isinstance(part.rows, CsrRows):
-            rows = CsrRows(kept, part.rows.columns, part.rows.offsets, part.rows.n_columns)
+        rows = replace(part.rows, values=own[: values.size].reshape(values.shape))
         return Dataset(rows, part.labels, part.qid, part.weight)
 
 
@@ -100,31 +81,38 @@ def memory_chunks(recipe: Any, parts: list[Dataset]) -> MemoryChunks:
 def test_sums_of_groups_have_the_bits_of_the_tree(values: list[float]) -> None:
     groups = [values[i : i + GROUP] for i in range(0, len(values), GROUP)]
     assert tree_sum(tree_sum(group) for group in groups) == tree_sum(values)
-
-
-def test_a_sum_over_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no part"):
         tree_sum([])
 
 
-@pytest.mark.parametrize("k", PARTS)
-@pytest.mark.parametrize("options", [{}, {"pairs": "adjacent"}, {"pair_weighting": "gain_diff"}])
-def test_ranksvm_on_chunks_is_ranksvm(k: int, options: dict[str, Any]) -> None:
-    data = dataset(weighted=True)
-    whole = train(data, C=0.1, tol=TOL, n_jobs=1, **options)
-    recipe = RankRecipe(query_normalization=None, **options)
-    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=0.1, tol=TOL)
-    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
+def assert_near(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+PLAIN = {"query_normalization": None}
+BOX = {"scale": np.linspace(0.5, 2.0, 7), "bounds": (np.full(7, -0.1), np.full(7, 0.2))}
 
 
 @pytest.mark.parametrize("k", PARTS)
-def test_sparse_rows_and_normalized_queries(k: int) -> None:
-    data = dataset(3, is_sparse=True)
-    options: dict[str, Any] = {"query_normalization": "pairs"}
-    whole = train(data, C=5.0, tol=TOL, n_jobs=1, **options)
-    recipe = RankRecipe(**options)
-    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=5.0, tol=TOL)
-    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
+@pytest.mark.parametrize(
+    ("data", "own", "given"),
+    [
+        (dataset(weighted=True), PLAIN, {"C": 0.1}),
+        (dataset(weighted=True), {**PLAIN, "pairs": "adjacent"}, {"C": 0.1}),
+        (dataset(weighted=True), {**PLAIN, "pair_weighting": "gain_diff"}, {"C": 0.1}),
+        (dataset(3, is_sparse=True), {"query_normalization": "pairs"}, {"C": 5.0}),
+        (dataset(4), {}, {"C": 0.1, **BOX}),
+    ],
+)
+def test_ranksvm_on_chunks_is_ranksvm(k: int, data: Dataset, own: Any, given: Any) -> None:
+    """Some of the chunks are sparse."""
+    whole, recipe = train(data, tol=TOL, n_jobs=1, **own, **given), RankRecipe(**own)
+    parts = [
+        replace(part, rows=as_sparse(part.rows)) if i % 2 else part
+        for i, part in enumerate(parts_of(data, k))
+    ]
+    found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL, **given)
+    assert_near(found.w, whole.w)
 
 
 def test_the_hinge_on_chunks_is_certified_at_the_same_optimum() -> None:
@@ -139,25 +127,11 @@ def test_the_hinge_on_chunks_is_certified_at_the_same_optimum() -> None:
 @pytest.mark.parametrize("k", PARTS)
 @pytest.mark.parametrize("margin", [None, 1.0, ("linear", 2.0)])
 def test_domination_on_chunks_is_domination(k: int, margin: Any) -> None:
-    data = dataset(2, weighted=True)
-    options: dict[str, Any] = {"penalty": "l2", "solver": "newton", "tol": TOL}
-    whole = train_domination(data, alpha=2.0, margin=margin, n_jobs=1, **options)
-    recipe = DominationRecipe(margin=margin)
+    data, recipe = dataset(2, weighted=True), DominationRecipe(margin=margin)
+    options: dict[str, Any] = {"penalty": "l2", "solver": "newton", "tol": TOL, "n_jobs": 1}
+    whole = train_domination(data, alpha=2.0, margin=margin, **options)
     chunks = memory_chunks(recipe, parts_of(data, k))
-    found, _ = train_chunks(chunks, recipe, alpha=2.0, tol=TOL)
-    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
-
-
-def test_bounds_scale_and_start_are_those_of_memory() -> None:
-    data = dataset(4)
-    scale = np.linspace(0.5, 2.0, 7)
-    bounds = np.full(7, -0.1), np.full(7, 0.2)
-    options: dict[str, Any] = {"C": 0.1, "tol": 1e-12, "scale": scale, "bounds": bounds}
-    whole = train(data, n_jobs=1, **options)
-    recipe = RankRecipe()
-    found, _ = train_chunks(memory_chunks(recipe, parts_of(data, 3)), recipe, **options)
-    assert (found.w == bounds[0]).any()
-    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-9)
+    assert_near(train_chunks(chunks, recipe, alpha=2.0, tol=TOL)[0].w, whole.w)
 
 
 def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
@@ -178,14 +152,11 @@ def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
 
 
 def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
-    from linrank.data.scaling import Scaling
-
-    data = dataset(6)
+    data, recipe = dataset(6), RankRecipe(by_query=True)
     whole = train(Scaling("query").transformed(data), C=0.1, tol=TOL, n_jobs=1)
-    recipe = RankRecipe(by_query=True)
     with Passes(Listed(parts_of(data, 4)), recipe, Plan(2, 2, 0)) as passes:
         found, _ = train_chunks(passes, recipe, C=0.1, tol=TOL)
-    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
+    assert_near(found.w, whole.w)
 
 
 def test_a_kept_state_keeps_no_rows() -> None:
@@ -264,26 +235,21 @@ def test_a_sample_of_chunks_is_that_of_the_whole() -> None:
 
 
 def test_chunks_without_pairs_add_nothing() -> None:
-    data = dataset(9)
     flat = Dataset.of(np.ones((5, 7)), np.zeros(5), qid=["x"] * 5)
     single = Dataset.of(np.ones((1, 7)), [1.0], qid=["y"])
+    w = np.linspace(-1, 1, 7)
     for recipe in (RankRecipe(), DominationRecipe()):
-        some = memory_chunks(recipe, [data])
-        more = memory_chunks(recipe, [flat, data, single])
-        w = np.linspace(-1, 1, 7)
-        for task, args in ((tasks.evaluate, (w, 1.0, True)), (tasks.evaluate, (w, 1.0))):
-            one, other = some.total(task, *args), more.total(task, *args)
+        some = memory_chunks(recipe, [dataset(9)])
+        more = memory_chunks(recipe, [flat, dataset(9), single])
+        for args in ((w, 1.0, True), (w, 1.0)):
+            one, other = (chunks.total(tasks.evaluate, *args) for chunks in (some, more))
             assert one.value == other.value
             np.testing.assert_array_equal(one.gradient, other.gradient)
-        for task, args in (
-            (tasks.curvature, (w, 1.0, "hessian_product", w)),
-            (tasks.curvature, (w, 1.0, "hessian_matrix")),
-            (tasks.curvature, (w, 1.0, "hessian_diagonal")),
-        ):
-            np.testing.assert_array_equal(some.total(task, *args), more.total(task, *args))
-        nothing = memory_chunks(recipe, [flat, single])
+        for what in (("hessian_product", w), ("hessian_matrix",), ("hessian_diagonal",)):
+            one, other = (c.total(tasks.curvature, w, 1.0, *what) for c in (some, more))
+            np.testing.assert_array_equal(one, other)
         with pytest.raises(NoPairsError, match="none of the 2 queries in 2 chunks"):
-            train_chunks(nothing, recipe)
+            train_chunks(memory_chunks(recipe, [flat, single]), recipe)
 
 
 def test_a_chunk_that_travels_leaves_its_state_behind() -> None:
@@ -327,25 +293,11 @@ def test_a_plan_shares_out_what_there_is(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sample_capacity(source) * 28 <= largest < (sample_capacity(source) + 1) * 28
 
 
-def test_chunks_of_sparse_and_of_dense_rows_are_one_problem() -> None:
-    data = dataset()
-    expected = train(data, tol=TOL).w
-    for first in (0, 1):
-        parts = [
-            part if k % 2 == first else replace(part, rows=as_rows(csr_matrix(part.X)))
-            for k, part in enumerate(parts_of(data, 5))
-        ]
-        found, _ = train_chunks(memory_chunks(RankRecipe(), parts), RankRecipe(), tol=TOL)
-        np.testing.assert_allclose(found.w, expected, rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("kind", [RankRecipe, DominationRecipe])
 def test_queries_of_a_chunk_may_all_have_weight_zero(kind: Any) -> None:
     parts = parts_of(dataset(), 5)
-    every = [id_ for part in parts for id_ in part.queries.ids.tolist()]
-    without = set(parts[2].queries.ids.tolist())
-    recipe = kind(query_weight={id_: float(id_ not in without) for id_ in every})
+    weight = {id_: float(k != 2) for k, part in enumerate(parts) for id_ in part.queries.ids}
+    recipe = kind(query_weight=weight)
     found, _ = train_chunks(memory_chunks(recipe, parts), recipe, tol=TOL)
-    others = parts[:2] + parts[3:]
-    expected, _ = train_chunks(memory_chunks(kind(), others), kind(), tol=TOL)
-    np.testing.assert_allclose(found.w, expected.w, rtol=0, atol=1e-10)
+    others = memory_chunks(kind(), parts[:2] + parts[3:])
+    assert_near(found.w, train_chunks(others, kind(), tol=TOL)[0].w)

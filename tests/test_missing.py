@@ -17,10 +17,10 @@ import papers
 from hypothesis_profiles import examples
 from linrank import Dataset, load_model
 from linrank.data.missing import Filling, Missing
-from linrank.data.rows import ColumnStatistics, DenseRows, as_rows
+from linrank.data.rows import as_rows
 from linrank.errors import ModelFormatError
-from linrank.models import file as model_file
 from papers import RankSVM
+from stored_data import dense
 
 POLICIES = ("zero", "mean", "indicator")
 LINEAR = {
@@ -75,12 +75,10 @@ def test_rows_are_filled_as_by_hand(policy, sparse, seed, dtype, weighted):
     X[rng.random(shape) < 0.3] = np.nan
     weight = rng.integers(0, 3, shape[0]).astype(float) if weighted else None
     rows = as_rows(csr_array(X) if sparse else X, check="missing")
-    found = Filling.fit(policy, rows, weight).filled(rows)
-    assert found.is_sparse == sparse
-    assert found.dtype == dtype
+    found = Filling.fit(policy, rows, weight).fill(rows)
+    assert (found.is_sparse, found.dtype) == (sparse, dtype)
     assert found.core is not None  # columns increase: building the view checks it
-    values = found.to_user().toarray() if sparse else found.values
-    assert_allclose(values, filled_by_hand(X, policy, weight), rtol=1e-6)
+    assert_allclose(dense(found.to_user()), filled_by_hand(X, policy, weight), rtol=1e-6)
 
 
 @pytest.mark.parametrize("scale", ["none", "standard", "minmax", "query"])
@@ -103,23 +101,6 @@ def test_a_model_scores_raw_rows_as_the_filled_ones_it_learnt_from(policy, scale
     again = load_model(tmp_path / "model.json")
     assert again.missing.kind == policy
     assert_array_equal(again.predict(X, qid=qid), ranker.predict(X, qid=qid))
-
-
-@pytest.mark.parametrize("name", LINEAR)
-def test_every_linear_estimator_has_the_policy(name):
-    X, y, qid = holed(n_rows=40)
-    ranker = getattr(linrank, name)(missing="indicator", **LINEAR[name])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few epochs, and grids whose best value is at an end
-        ranker.fit(X, y, qid=qid)
-    assert ranker.n_features_in_ == X.shape[1] == ranker.coef_.size
-    assert np.isfinite(ranker.predict(X, qid=qid)).all()
-    assert ranker.model_.missing.weights[-1] == 0.0  # never missing: no indicator
-    assert ranker.__sklearn_tags__().input_tags.allow_nan
-    refusing = getattr(linrank, name)(**LINEAR[name])
-    assert not refusing.__sklearn_tags__().input_tags.allow_nan
-    with pytest.raises(ValueError, match=r"NaN at row \d+, column \d+.*missing='zero', 'mean'"):
-        refusing.fit(X, y, qid=qid)
 
 
 def test_an_indicator_learns_what_a_missing_value_is_worth():
@@ -157,16 +138,6 @@ def test_a_row_scores_the_same_bits_in_any_company():
     assert_array_equal(whole, model.predict(X.astype(np.float32), n_jobs=1))
 
 
-def test_a_weight_of_two_is_a_row_given_twice():
-    X, y, qid = holed(4)
-    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    times = np.repeat(np.arange(len(y)), weight.astype(int))
-    for policy in POLICIES:
-        weighted = RankSVM(missing=policy, tol=1e-10).fit(X, y, qid=qid, sample_weight=weight)
-        repeated = RankSVM(missing=policy, tol=1e-10).fit(X[times], y[times], qid=qid[times])
-        assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
-
-
 def test_bounds_are_of_features_and_leave_indicators_free():
     X, y, qid = holed(10)
     y = y.max() - y  # so that missing values, and small ones, may be good
@@ -178,13 +149,50 @@ def test_bounds_are_of_features_and_leave_indicators_free():
     assert_array_equal(listed.fit(X, y, qid=qid).coef_, ranker.coef_)
 
 
+@pytest.mark.parametrize("name", LINEAR)
+def test_every_linear_estimator_has_the_policy(name):
+    X, y, qid = holed(n_rows=40)
+    ranker, refusing = (
+        getattr(linrank, name)(**LINEAR[name], **given) for given in ({"missing": "indicator"}, {})
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few epochs, and grids whose best value is at an end
+        ranker.fit(X, y, qid=qid)
+        assert [r.__sklearn_tags__().input_tags.allow_nan for r in (ranker, refusing)] == [1, 0]
+        assert ranker.n_features_in_ == X.shape[1] == ranker.coef_.size
+        assert np.isfinite(ranker.predict(X, qid=qid)).all()
+        assert ranker.model_.missing.weights[-1] == 0.0  # never missing: no indicator
+        told = r"NaN at row \d+, column \d+.*missing='zero', 'mean'"
+        with pytest.raises(ValueError, match=told):
+            refusing.fit(X, y, qid=qid)
+        refusing.fit(np.nan_to_num(X), y, qid=qid)
+    for use in (refusing.predict, refusing.model_.explain):
+        with pytest.raises(ValueError, match=told):
+            use(X)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "message"),
+    [
+        (RankSVM(missing="drop").fit, "missing must be 'error', .* or 'indicator', got 'drop'"),
+        (lambda *data: Dataset.of(*data, missing="median"), "or 'keep', got 'median'"),
+        (lambda *_: Missing("mean"), "missing='mean' needs values"),
+        (lambda *_: Missing("zero", weights=np.zeros(2)), "missing='zero' takes no weights"),
+        (papers.SGDRanker(missing="zero").partial_fit, "partial_fit cannot use missing='zero'"),
+    ],
+)
+def test_bad_policies_are_named(attempt, message):
+    with pytest.raises(ValueError, match=message):
+        attempt(*holed()[:2])
+
+
 def test_validation_rows_are_filled_as_the_training_rows():
     X, y, qid = holed(5)
     shifted = X + np.where(np.isnan(X), 0.0, 100.0)
     ranker = RankSVM(missing="mean", early_stopping=True)
     ranker.fit(X, y, qid=qid, X_val=shifted, y_val=y, qid_val=qid)
-    model = ranker.model_
-    found = linrank.evaluate(y, model.predict(shifted), qid=qid, metrics="ndcg@10")["ndcg@10"]
+    scores = ranker.model_.predict(shifted)
+    found = linrank.evaluate(y, scores, qid=qid, metrics="ndcg@10")["ndcg@10"]
     best = ranker.history_["val_ndcg@10"][ranker.best_iteration_]
     assert best == pytest.approx(found, abs=1e-12)
 
@@ -219,31 +227,16 @@ def test_infinity_is_never_missing(policy):
     X, y, qid = holed(8)
     ranker = RankSVM(missing=policy).fit(X, y, qid=qid)
     X[11, 2] = -np.inf
-    with pytest.raises(ValueError, match=r"infinity \(inf\) at row 11, column 2"):
-        ranker.predict(X)
-    with pytest.raises(ValueError, match=r"infinity \(inf\) at row 11, column 2"):
-        RankSVM(missing=policy).fit(csr_array(X), y, qid=qid)
-
-
-def test_a_model_without_a_policy_refuses_what_is_missing():
-    X, y, qid = holed(9)
-    whole = np.nan_to_num(X)
-    ranker = RankSVM().fit(whole, y, qid=qid)
-    place = tuple(np.argwhere(np.isnan(X))[0])
-    with pytest.raises(ValueError, match=f"NaN at row {place[0]}, column {place[1]}"):
-        ranker.predict(X)
-    with pytest.raises(ValueError, match=f"NaN at row {place[0]}, column {place[1]}"):
-        ranker.model_.explain(X)
+    for use in (ranker.predict, lambda X: ranker.fit(csr_array(X), y, qid=qid)):
+        with pytest.raises(ValueError, match=r"infinity \(inf\) at row 11, column 2"):
+            use(X)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_data_set_is_fitted_and_scored_as_its_parts(policy):
     X, y, qid = holed(11)
     plain = RankSVM(missing=policy).fit(X, y, qid=qid)
-    kept, filled = (
-        Dataset.of(X, y, qid=qid, missing="keep"),
-        Dataset.of(X, y, qid=qid, missing=policy),
-    )
+    kept, filled = (Dataset.of(X, y, qid=qid, missing=how) for how in ("keep", policy))
     for ranker in (RankSVM(missing=policy).fit(kept), RankSVM().fit(filled)):
         assert_array_equal(ranker.coef_, plain.coef_)
         assert ranker.n_features_in_ == X.shape[1]
@@ -252,46 +245,33 @@ def test_a_data_set_is_fitted_and_scored_as_its_parts(policy):
         assert_allclose(ranker.predict(filled), plain.predict(X), rtol=1e-12)
         assert_array_equal(ranker.rank(kept), plain.rank(X, qid=qid))
         assert ranker.score(kept) == plain.score(X, y, qid=qid)
-    with pytest.raises(ValueError, match="qid is part of the data set"):
-        plain.predict(kept, qid=qid)
-    with pytest.raises(ValueError, match="qid is part of the data set"):
-        RankSVM().fit(filled, qid=qid)
-    with pytest.raises(ValueError, match="but the data set was filled in with"):
-        RankSVM(missing="zero" if policy == "mean" else "mean").fit(filled)
-    other = Dataset.of(X + 1.0, y, qid=qid, missing="mean")
-    with pytest.raises(ValueError, match="load it with missing='keep'"):
-        plain.predict(other)
-
-
-def test_bad_policies_are_named():
-    X, y, qid = holed()
-    with pytest.raises(ValueError, match=r"missing must be 'error', .* or 'indicator', got 'drop'"):
-        RankSVM(missing="drop").fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r"or 'keep', got 'median'"):
-        Dataset.of(X, y, missing="median")
-    with pytest.raises(ValueError, match=r"missing='mean' needs values"):
-        Missing("mean")
-    with pytest.raises(ValueError, match=r"missing='zero' takes no weights"):
-        Missing("zero", weights=np.zeros(2))
-    with pytest.raises(ValueError, match="partial_fit cannot use missing='zero'"):
-        papers.SGDRanker(missing="zero").partial_fit(X, y, qid=qid)
+    other = RankSVM(missing="zero" if policy == "mean" else "mean")
+    of_others = Dataset.of(X + 1.0, y, qid=qid, missing="mean")
+    for attempt, message in (
+        (lambda: plain.predict(kept, qid=qid), "qid is part of the data set"),
+        (lambda: RankSVM().fit(filled, qid=qid), "qid is part of the data set"),
+        (lambda: other.fit(filled), "but the data set was filled in with"),
+        (lambda: plain.predict(of_others), "load it with missing='keep'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            attempt()
 
 
 def test_a_model_knows_the_data_it_was_trained_on(tmp_path):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
-    qid = np.arange(50) // 5
-    ranker = RankSVM().fit(X, y, qid=qid)
-    ranker.save(tmp_path / "m.json")
-    known = load_model(tmp_path / "m.json").statistics
-    for name, values in (("mean", X.mean(0)), ("variance", X.var(0))):
+    X, y, qid = rng.normal(size=(50, 3)), rng.integers(0, 3, 50), np.arange(50) // 5
+    known = RankSVM().fit(X, y, qid=qid).model_.statistics
+    for name, values in (("mean", X.mean(0)), ("variance", X.var(0)), ("low", X.min(0))):
         assert_allclose(getattr(known, name), values, rtol=1e-12)
-    assert_array_equal(known.low, X.min(0))
-    assert_array_equal(known.high, X.max(0))
-    mark = ranker.model_.training["fingerprint"]
-    assert mark == RankSVM(C=3).fit(X, y, qid=[f"q{q}" for q in qid]).model_.training["fingerprint"]
-    assert mark != RankSVM().fit(X + 1e-9, y, qid=qid).model_.training["fingerprint"]
-    assert mark != RankSVM().fit(X, y, qid=np.arange(50) // 10).model_.training["fingerprint"]
+    mark, same, *others = (
+        RankSVM(C=3).fit(rows, y, qid=ids).model_.training["fingerprint"]
+        for rows, ids in (
+            *((X, qid), (X, [f"q{q}" for q in qid])),
+            *((X + 1e-9, qid), (X, np.arange(50) // 10)),
+        )
+    )
+    assert mark == same
+    assert mark not in others
     wide = csr_array((np.ones(2), ([0, 1], [0, 20_000])), shape=(2, 20_001))
     assert RankSVM().fit(wide, [0, 1]).model_.statistics is None
 
@@ -326,41 +306,21 @@ def test_damaged_numbers_are_told(name, tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["zero", "indicator"])
-def test_filled_rows_in_another_order_are_refused(policy):
+def test_filled_rows_in_another_order_or_of_another_size_are_refused(policy):
     X = np.array([[1.0, np.nan], [2.0, 5.0]])
     weights = np.array([0.0, 5.0]) if policy == "indicator" else None
     model = linrank.LinearModel([1.0, 10.0], ("a", "b"), missing=Missing(policy, None, weights))
-    data = Dataset.of(X, [0, 1], feature_names=["a", "b"], missing=policy)
-    assert_array_equal(model.predict(data), model.predict(X))
-    swapped = Dataset.of(X[:, ::-1], [0, 1], feature_names=["b", "a"], missing=policy)
-    with pytest.raises(ValueError, match=r"feature 0 is 'b'.*'a'"):
-        model.predict(swapped)
-
-
-@pytest.mark.parametrize("policy", ["zero", "indicator"])
-def test_filled_rows_of_another_size_are_refused(policy):
-    weights = np.array([0.0, 5.0]) if policy == "indicator" else None
-    model = linrank.LinearModel([1.0, 10.0], missing=Missing(policy, None, weights))
-    data = Dataset.of([[1.0, 2.0, np.nan], [2.0, 5.0, 1.0]], [0, 1], missing=policy)
-    with pytest.raises(ValueError, match="the rows have 3 features, the model 2"):
-        model.predict(data)
-
-
-@pytest.mark.parametrize("policy", ["mean", "indicator"])
-def test_numbers_and_statistics_of_a_large_model_are_packed(tmp_path, monkeypatch, policy):
-    monkeypatch.setattr(model_file, "MAX_LISTED", 1)
-    X = np.random.default_rng(0).normal(size=(9, 20))
-    known, numbers = ColumnStatistics.of(DenseRows(X)), np.arange(1.0, 21.0)
-    missing = Missing(policy, *((numbers, None) if policy == "mean" else (None, numbers)))
-    linrank.LinearModel(X[0], missing=missing, statistics=known).save(tmp_path / "m.json")
-    document = json.loads((tmp_path / "m.json").read_text())
-    assert {type(document[key]["data"]) for key in ("filled", "coef", "statistics.mean")} == {str}
-    again = load_model(tmp_path / "m.json")
-    assert again.missing.kind == policy
-    assert_array_equal(again.missing.values if policy == "mean" else again.missing.weights, numbers)
-    for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
-        assert_array_equal(getattr(again.statistics, name), getattr(known, name))
-    assert again.statistics.n_nonzero.dtype == np.int64
+    for rows, names, message in (
+        (X, "ab", None),
+        (X[:, ::-1], "ba", r"feature 0 is 'b'.*'a'"),
+        (X[:, [0, 0, 1]], None, "the rows have 3 features, the model 2"),
+    ):
+        data = Dataset.of(rows, [0, 1], feature_names=names and list(names), missing=policy)
+        if message is None:
+            assert_array_equal(model.predict(data), model.predict(X))
+            continue
+        with pytest.raises(ValueError, match=message):
+            model.predict(data)
 
 
 # ---- stores of tables with missing values --------------------------------------------------------
@@ -382,118 +342,71 @@ def table(tmp_path):
 
 
 @pytest.mark.parametrize("memory_limit", [None, "4GiB"])
-@pytest.mark.parametrize("scale", ["none", "standard"])
+@pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"curves": "quantile"}], ids=str)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_store_of_a_table_trains_the_model_of_the_table(
-    table, tmp_path, monkeypatch, policy, scale, memory_limit
+    table, tmp_path, monkeypatch, policy, options, memory_limit
 ):
     """fit(store of the table) is fit(table): coefficients, policy and scores of rows with gaps."""
     monkeypatch.setattr("linrank.io.table_reader.PART_BYTES", 1000)  # several parts
-    settings = {"C": 0.1, "scale": scale, "tol": 1e-9}
+    settings = {"C": 0.1, "tol": 1e-9, **options}
     twin = RankSVM(**settings, missing=policy).fit(linrank.load(table, missing="keep")).model_
     store = linrank.convert(table, tmp_path / "store", missing=policy, chunk_bytes=2000)
     assert store.n_chunks > 1
+    assert (
+        store.filling.kind == store.dataset().filling.kind == store.read(0).filling.kind == policy
+    )
     model = RankSVM(**settings, memory_limit=memory_limit).fit(store).model_
-    assert model.missing.kind == policy
+    assert (model.missing.kind, model.n_features) == (policy, 4)
     assert model.feature_names == twin.feature_names
-    assert_allclose(model.coef, twin.coef, rtol=1e-6, atol=1e-9)
-    for name in ("values", "weights"):
+    for name in ("values", "weights", "absent") if "curves" not in options else ():
         found, expected = getattr(model.missing, name), getattr(twin.missing, name)
         assert (found is None) == (expected is None)
         if found is not None:
             assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-    if policy == "mean":
-        assert_array_equal(model.missing.absent, twin.missing.absent)
-    if model.statistics is not None:
-        assert model.statistics.n_columns == model.n_features
+    assert model.statistics is None or model.statistics.n_columns == 4
     fresh = Dataset.of(*holed(seed=9)[:2], missing="keep")
-    assert_allclose(model.predict(fresh), twin.predict(fresh), rtol=1e-6, atol=1e-8)
+    scores = twin.predict(fresh)
+    assert_allclose(model.predict(fresh), scores, atol=1e-5 * np.ptp(scores))
     model.save(tmp_path / "model.json")
     assert_array_equal(load_model(tmp_path / "model.json").predict(fresh), model.predict(fresh))
 
 
-IN_PASSES = {
-    "RankSVMCV": {"Cs": [0.1, 1.0], "cv": 2},
-    "SGDRanker": {"n_steps": 500, "random_state": 0},
-    "DominationRanker": {"alpha": 0.01, "penalty": "l2"},
-    "RankSVM": {"C": 0.1, "curves": "quantile", "n_knots": 3},
-}
-
-
-@pytest.mark.parametrize("policy", ["mean", "indicator"])
-@pytest.mark.parametrize("name", IN_PASSES)
-def test_every_method_over_a_store_has_its_policy(table, tmp_path, name, policy):
-    """In passes as from the same store in memory: chunks of one size, sums in one order."""
-    estimator = getattr(linrank, name)
-    store = linrank.convert(table, tmp_path / "store", missing=policy)
-    fresh = Dataset.of(*holed(seed=9)[:2], missing="keep")
-    found, expected = (
-        estimator(**IN_PASSES[name], memory_limit=limit).fit(store).model_
-        for limit in ("4GiB", None)
-    )
-    assert found.missing.kind == expected.missing.kind == policy
-    assert found.n_features == expected.n_features == 4
-    if found.statistics is not None:
-        assert found.statistics.n_columns == 4
-    if name != "SGDRanker":  # which draws other pairs
-        assert_allclose(found.predict(fresh), expected.predict(fresh), rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_store_keeps_how_it_was_filled_in(table, tmp_path, policy):
-    """To the bits, by each way of writing one."""
-    data = linrank.load(table, missing=policy)
-    stores = [linrank.Store.of(tmp_path / "a", data)]
-    X, y, qid = holed(seed=3)
-    expected = Dataset.of(X, y, qid=qid, missing=policy)
-    stores.append(linrank.Store.write(tmp_path / "b", X, y, qid=qid, missing=policy))
-    stores.append(linrank.convert(stores[1], tmp_path / "c"))
-    for store, source in zip(stores, (data, expected, expected), strict=True):
-        for found in (store.filling, store.dataset().filling, store.read(0).filling):
-            assert found.kind == policy
-            assert found.n_features == 4
-            for name in ("values", "columns", "absent"):
-                assert_array_equal(getattr(found, name), getattr(source.filling, name))
-
-
 def test_several_tables_are_filled_in_as_one(table, tmp_path):
     data = linrank.load(table, missing="keep")
-    halves = [data.select(slice(0, 100)), data.select(slice(100, None))]
-    for name, half in zip("ab", halves, strict=True):
-        linrank.convert(half, tmp_path / f"{name}.csv")
-    store = linrank.convert(
-        [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "store", missing="mean"
-    )
-    assert_allclose(store.filling.values, Filling.fit("mean", data.rows).values, rtol=1e-6)
-    with open(tmp_path / "a.csv", "rb") as a, open(tmp_path / "b.csv", "rb") as b:
-        pipes = linrank.convert(
-            [a, b], tmp_path / "pipes.parquet", missing="mean", format="csv", dtype="float64"
-        )
-    assert pipes.n_rows == data.n_rows
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, part in zip(paths, (slice(0, 100), slice(100, None)), strict=True):
+        linrank.convert(data.select(part), path)
+    store = linrank.convert(paths, tmp_path / "store", missing="mean")
+    filling = Filling.fit("mean", data.rows)
+    assert_allclose(store.filling.values, filling.values, rtol=1e-6)
+    with open(paths[0], "rb") as a, open(paths[1], "rb") as b:
+        given = {"missing": "mean", "format": "csv", "dtype": "float64"}
+        linrank.convert([a, b], tmp_path / "pipes.parquet", **given)
     filled = linrank.load(tmp_path / "pipes.parquet").X
-    expected = Filling.fit("mean", data.rows).filled(data.rows).values
-    assert_allclose(np.sort(filled, axis=0), np.sort(expected, axis=0), rtol=1e-6)
+    assert_allclose(filled, filling.fill(data.rows).values, rtol=1e-6)
 
 
 def test_a_store_has_a_value_in_every_place(table, tmp_path):
-    X, y, qid = holed()
-    with pytest.raises(ValueError, match="missing must be 'error', 'zero'"):
-        linrank.Store.write(tmp_path / "store", X, y, qid=qid, missing="keep")
-    with pytest.raises(ValueError, match=r"is NaN or infinite; say .*missing='zero'"):
-        linrank.convert(table, tmp_path / "store", missing="keep")
-    with pytest.raises(linrank.DataFormatError, match=r"is missing; say .*missing='zero'"):
-        linrank.convert(table, tmp_path / "store")
-    assert not (tmp_path / "store").exists()
+    path = tmp_path / "store"
+    for write, message in (
+        (
+            lambda: linrank.Store.write(path, *holed()[:2], missing="keep"),
+            "must be 'error', 'zero'",
+        ),
+        (lambda: linrank.convert(table, path, missing="keep"), "is NaN or infinite; say .*='zero'"),
+        (lambda: linrank.convert(table, path), "is missing; say .*missing='zero'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write()
+    assert not path.exists()
 
 
 def test_another_policy_than_that_of_a_store_is_refused(table, tmp_path):
     store = linrank.convert(table, tmp_path / "store", missing="mean")
     for memory_limit in (None, "4GiB"):
-        ranker = RankSVM(missing="zero", memory_limit=memory_limit)
         with pytest.raises(ValueError, match=r"missing='zero', but .* filled in with 'mean'"):
-            ranker.fit(store)
-        RankSVM(missing="mean", memory_limit=memory_limit).fit(store)
-    plain = linrank.Store.write(tmp_path / "plain", np.eye(2), [0, 1])
+            RankSVM(missing="zero", memory_limit=memory_limit).fit(store)
+        model = RankSVM(missing="mean", memory_limit=memory_limit).fit(store).model_
     with pytest.raises(ValueError, match="other data"):
-        RankSVM().fit(store).model_.predict(linrank.load(table, missing="zero"))
-    assert plain.filling is None
+        model.predict(linrank.load(table, missing="zero"))

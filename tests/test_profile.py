@@ -25,12 +25,14 @@ def small_tables(draw):
 
 
 @given(small_tables(), st.booleans(), st.integers(1, 4))
-def test_columns_equal_their_definition(table, sparse, n_first):
+def test_columns_and_repeats_equal_their_definition(table, sparse, n_first):
     X, y, qid = table
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:  # many blocks
+        patch.setattr("linrank.judging.inspect.BLOCK", 2 * n_first)
         patch.setattr("linrank.data.queries._FIRST_ROWS", n_first)
         patch.setattr("linrank.data.queries._MOST_VALUES", 2)
         check_columns(X, y, qid, sparse)
+        check_repeats(X, y, qid, sparse)
 
 
 def check_columns(X, y, qid, sparse):
@@ -43,9 +45,7 @@ def check_columns(X, y, qid, sparse):
         assert varies == any(len(set(X[qid == q, j])) > 1 for q in set(qid.tolist()))
 
 
-@given(small_tables(), st.booleans())
-def test_repeated_rows_equal_their_definition(table, sparse):
-    X, y, qid = table
+def check_repeats(X, y, qid, sparse):
     repeats = Profile(Dataset.of(csr_array(X) if sparse else X, y, qid=qid)).repeats
     groups: dict[tuple, list[int]] = {}
     for row, label, q in zip(X.tolist(), y.tolist(), qid.tolist(), strict=True):
@@ -53,24 +53,6 @@ def test_repeated_rows_equal_their_definition(table, sparse):
     assert repeats.n_rows == sum(len(labels) - 1 for labels in groups.values())
     # Sorted by label, each change of label inside a group is one conflicting row.
     assert repeats.n_conflicts == sum(len(set(labels)) - 1 for labels in groups.values())
-
-
-def test_rows_are_read_in_blocks_whatever_their_order(monkeypatch):
-    """Many blocks, scattered queries: the same answer as one block."""
-    rng = np.random.default_rng(1)
-    X, y, qid = rng.integers(0, 3, (60, 5)) * 1.0, rng.integers(0, 3, 60), rng.integers(0, 9, 60)
-    X[:, 2] = qid  # constant inside each query
-    whole = Profile(Dataset.of(X, y, qid=qid))
-    whole_columns, whole_repeats = whole.columns, whole.repeats
-    monkeypatch.setattr("linrank.judging.inspect.BLOCK", 7)
-    monkeypatch.setattr("linrank.data.queries._FIRST_ROWS", 2)
-    monkeypatch.setattr("linrank.data.queries._MOST_VALUES", 20)
-    parts = Profile(Dataset.of(X, y, qid=qid))
-    for name in ("minimum", "maximum", "n_nonzero", "varies_in_query"):
-        np.testing.assert_array_equal(getattr(parts.columns, name), getattr(whole_columns, name))
-    assert parts.repeats == whole_repeats
-    assert not parts.columns.varies_in_query[2]
-    assert not parts.columns.constant[2]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -88,22 +70,20 @@ def test_agreement_finds_the_label_and_its_reverse(sparse):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(sparse, monkeypatch):
+@pytest.mark.parametrize(("n_rows", "most"), [(2, 40), (100, 1000 * 40)])
+def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(
+    sparse, n_rows, most, monkeypatch
+):
     """Of two rows there is one pair; of more, no more are compared than there is time for."""
-    compared = []
-    blocks = profile_module._blocks
+    compared, blocks = [], profile_module._blocks
+    count = lambda n, width: compared.append(n * width) or blocks(n, width)  # noqa: E731
     monkeypatch.setattr(profile_module, "WORK", 20_000)
-    monkeypatch.setattr(
-        profile_module, "_blocks", lambda n, width: compared.append(n * width) or blocks(n, width)
-    )
-    rng = np.random.default_rng(5)
-    for n_rows, most in ((2, 40), (100, 1000 * 40)):
-        X, y = rng.normal(size=(n_rows, 20)), np.arange(n_rows) % 2
-        X[:, 3] = y + 1.0
-        share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y)).agreement()
-        assert (share[3], n_pairs) == (1.0, min(1000, n_rows**2 // 4))
-        assert sum(compared) <= most
-        compared.clear()
+    monkeypatch.setattr(profile_module, "_blocks", count)
+    X, y = np.random.default_rng(5).normal(size=(n_rows, 20)), np.arange(n_rows) % 2
+    X[:, 3] = y + 1.0
+    share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y)).agreement()
+    assert (share[3], n_pairs) == (1.0, min(1000, n_rows**2 // 4))
+    assert sum(compared) <= most
 
 
 def _codes(X, y, qid=None) -> set[str]:
@@ -118,12 +98,10 @@ def _ordinary(n_queries=20, size=10):
     return X, y, np.repeat(np.arange(n_queries), size)
 
 
-def test_ordinary_data_raises_no_suspicion():
-    assert _codes(*_ordinary()) == set()
-
-
 def test_each_fault_is_found_and_nothing_else():
     X, y, qid = _ordinary()
+    assert _codes(X, y, qid) == set()
+    assert _codes(X, y, np.where(qid < 10, 0, qid)) == {"dominant-query"}
     assert _codes(X, y, np.arange(len(y))) == {"no-pairs", "qid-like-row-id", "constant-in-query"}
     assert _codes(X, np.ones_like(y), qid) == {"no-pairs"}
     assert _codes(X, y) == {"no-qid"}
@@ -137,11 +115,6 @@ def test_each_fault_is_found_and_nothing_else():
     assert _codes(X, y + 30, qid) == {"large-label"}
     twice = [*range(len(y)), 0]
     assert _codes(X[twice], np.append(y, y[0] + 1), qid[twice]) == {"conflicting-rows"}
-
-
-def test_a_query_with_most_pairs_is_named():
-    X, y, qid = _ordinary()
-    assert _codes(X, y, np.where(qid < 10, 0, qid)) == {"dominant-query"}
 
 
 def test_a_finding_names_the_features():

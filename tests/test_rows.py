@@ -1,5 +1,8 @@
-"""Rows: no silent copy, no silent upcast, the user's arrays stay as they were."""
+"""Rows and data sets: no silent copy, no silent upcast, names, labels and ids come through."""
 
+from __future__ import annotations
+
+import math
 import pickle
 
 import numpy as np
@@ -7,10 +10,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linrank import _core
+from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.data.words import Words
+from strategies import datasets
 
 
 def some_matrix(dtype="float32", shape=(7, 4)):
@@ -21,15 +30,8 @@ def some_matrix(dtype="float32", shape=(7, 4)):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_c_ordered_arrays_are_not_copied(dtype):
     X = some_matrix(dtype)
-    for view in (
-        X,
-        X[::2],
-        X[:, 1:3],
-        X[2:5, :1],
-        X[:1],
-        X[::-1][::-1],
-        np.broadcast_to(X[0], X.shape),
-    ):
+    views = (X, X[::2], X[:, 1:3], X[2:5, :1], X[:1], X[::-1][::-1], np.broadcast_to(X[0], X.shape))
+    for view in views:
         rows = as_rows(view)
         assert np.shares_memory(rows.to_user(), X)
         assert rows.dtype == dtype
@@ -141,9 +143,10 @@ def test_other_sparse_forms_become_csr(form):
 
 
 def test_disordered_csr_is_sorted_and_summed_in_a_copy():
-    data = np.array([1, 2, 4, 8], np.float32)
-    indices, indptr = np.array([2, 0, 2, 1], np.int32), np.array([0, 3, 4], np.int32)
-    X = sparse.csr_array((data, indices, indptr), shape=(2, 3))
+    """What lies behind the last entry is ignored."""
+    data, indptr = np.array([1, 2, 4, 8, np.nan], np.float32), np.array([0, 3, 4], np.int32)
+    X = sparse.csr_array((2, 3), dtype=np.float32)
+    X.data, X.indices, X.indptr = data, np.array([2, 0, 2, 1, 9], np.int32), indptr
     before = X.data.copy(), X.indices.copy(), X.indptr.copy()
     rows = as_rows(X)
     assert rows.columns.tolist() == [0, 2, 1]
@@ -151,18 +154,6 @@ def test_disordered_csr_is_sorted_and_summed_in_a_copy():
     assert not np.shares_memory(rows.values, X.data)
     for a, b in zip(before, (X.data, X.indices, X.indptr), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_unused_tail_of_csr_arrays_is_ignored():
-    X = sparse.csr_array(np.eye(3, dtype=np.float32))
-    X.data, X.indices = np.append(X.data, np.float32(np.nan)), np.append(X.indices, np.int32(9))
-    assert as_rows(X).values.tolist() == [1, 1, 1]
-
-
-def test_row_major_pandas_block_is_not_copied():
-    X = some_matrix()
-    frame = pd.DataFrame(X, columns=list("abcd"), copy=False)
-    assert np.shares_memory(as_rows(frame).values, frame.to_numpy())
 
 
 def test_mixed_columns_take_the_narrowest_exact_float():
@@ -186,29 +177,145 @@ def test_descriptions():
     assert as_rows(sparse.csr_array(np.eye(5))).describe() == "CSR float64, 5 × 5, 20 % non-zero"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_first_non_finite_is_the_first_in_row_order(n_threads, value, dtype):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_has_the_same_bits_wherever_it_stands(dtype):
+    """The kernels take four rows at a time, and rows of 8 to 23 numbers without a loop."""
     rng = np.random.default_rng(0)
-    X = np.ones((30_000, 43), dtype)
-    X[0, 0], X[1, 1] = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
-    assert _core.first_non_finite(DenseRows(X).core, n_threads) is None
-    for _ in range(5):
-        places = np.sort(rng.integers(0, X.size, 3))
-        Y = X.copy()
-        Y.flat[places] = value
-        expected = divmod(int(places[0]), 43)
-        assert _core.first_non_finite(DenseRows(Y).core, n_threads) == expected
-        assert _core.first_non_finite(as_csr(Y).core, n_threads) == expected
+    for n_columns in [*range(1, 42), 136]:
+        X = rng.standard_normal((23, n_columns)).astype(dtype)
+        w, order = rng.standard_normal(n_columns), rng.permutation(23)
+        scores = _core.scores(DenseRows(X).core, w, None, 1)
+        exact = [
+            math.fsum(x * v for x, v in zip(row, w.tolist(), strict=True)) for row in X.tolist()
+        ]
+        bound = 1e-15 * n_columns * (abs(X) @ abs(w))
+        assert (abs(scores - exact) <= bound).all(), n_columns
+        alone = [_core.scores(DenseRows(X[i : i + 1]).core, w, None, 1)[0] for i in range(23)]
+        assert_array_equal(scores, alone, str(n_columns))
+        assert_array_equal(_core.scores(DenseRows(X).core, w, order, 1), scores[order])
+        wide = np.pad(X, ((0, 0), (0, 3)))[:, :n_columns]  # rows that lie apart
+        assert_array_equal(_core.scores(DenseRows(wide).core, w, None, 1), scores)
 
 
-def as_csr(X):
-    csr = sparse.csr_array(X)
-    return CsrRows(csr.data, csr.indices, csr.indptr.astype(np.int64), X.shape[1])
+def test_scores_do_not_depend_on_threads_or_on_where_they_are_kept():
+    """Those of more than 32 MB are in pages of their own, others from the allocator."""
+    n_rows = (32 << 20) // 8 + 5
+    X = np.random.default_rng(1).random((n_rows, 1), dtype=np.float32)
+    w = np.array([3.0])
+    scores = _core.scores(DenseRows(X).core, w, None, 2)
+    assert_allclose(scores, 3.0 * X[:, 0].astype(np.float64), rtol=1e-15)
+    half = n_rows // 2
+    assert_array_equal(_core.scores(DenseRows(X[:half]).core, w, None, 1), scores[:half])
 
 
-def test_padding_beyond_the_columns_is_not_looked_at():
-    X = np.full((5, 8), np.nan, np.float32)
-    X[:, :6] = 1
-    assert as_rows(X[:, :6]).shape == (5, 6)
+def frames_of(X, names):
+    columns = {name: X[:, j] for j, name in enumerate(names)}
+    return {
+        "pandas": pd.DataFrame(columns),
+        "pandas one block": pd.DataFrame(X, columns=list(names), copy=False),
+        "pandas float index": pd.DataFrame(columns, index=np.arange(len(X)) / 2 - 1),
+        "pandas nullable": pd.DataFrame(columns).astype(pd.Series(X[0]).dtype.name.capitalize()),
+        "pandas arrow": pa.table(columns).to_pandas(types_mapper=pd.ArrowDtype),
+        "polars": pl.DataFrame(columns),
+        "pyarrow": pa.table(columns),
+        "pyarrow chunks": pa.concat_tables([pa.table(columns)[:3], pa.table(columns)[3:]]),
+        "pyarrow batch": pa.table(columns).to_batches()[0],
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", list(frames_of(some_matrix(), "abcd")))
+def test_frames_keep_type_and_names(kind, dtype):
+    X = some_matrix(dtype, (9, 37))
+    names = tuple(f"f{j}" for j in range(37))
+    frame = frames_of(X, names)[kind]
+    data = Dataset.of(frame, np.arange(9))
+    assert data.rows.dtype == dtype
+    assert data.feature_names == names
+    assert data.X.flags.c_contiguous
+    np.testing.assert_array_equal(data.X, X)
+
+
+def test_labels_and_ids_may_be_columns():
+    y = np.array([1, 0, 2], np.int8)
+    for make in (pd.Series, pl.Series, pa.array, lambda a: pa.chunked_array([a]), list, pd.array):
+        data = Dataset.of(np.ones((3, 1)), make(y), qid=make(y > 0), sample_weight=make(y))
+        assert data.y.tolist() == [1, 0, 2]
+        assert data.weight.tolist() == [1, 0, 2]
+        assert data.queries.n_queries == 2
+
+
+def test_qid_column_is_harmless_once_qid_is_given():
+    assert Dataset.of(pd.DataFrame(some_matrix()), np.arange(7)).feature_names is None
+    frame = pd.DataFrame({"qid": [1, 1, 2], "a": [0.5, 1, 2]})
+    assert Dataset.of(frame, [0, 1, 0], qid=frame["qid"]).n_features == 2
+    assert Dataset.of(frame, [0, 1, 0], group=[2, 1]).n_features == 2
+
+
+def test_a_dataset_is_shown_in_one_line():
+    data = Dataset.of(some_matrix(), np.arange(7), qid=list("aabbbcc"))
+    assert repr(data) == "<Dataset <array>: 3 queries; dense float32, 7 × 4>"
+    assert "one query" in repr(Dataset.of(some_matrix(), np.arange(7)))
+
+
+def test_inputs_may_be_read_only_and_are_not_written_to():
+    X, y, qid, w = some_matrix(), np.arange(7.0), np.arange(7) % 3, np.ones(7)
+    frame = pd.DataFrame(X, columns=list("abcd"), copy=False)  # of one block by rows
+    for a in (X, y, qid, w):
+        a.flags.writeable = False
+    for rows in (X, frame):
+        data = Dataset.of(rows, y, qid=qid, sample_weight=w)
+        assert data.queries.n_queries == 3
+        for own, source in ((data.y, y), (data.weight, w), (data.X, np.asarray(rows))):
+            assert np.shares_memory(own, source)
+
+
+@given(datasets(), st.data())
+def test_select_takes_rows(data, draw):
+    n = data.n_rows
+    index = draw.draw(
+        st.one_of(
+            st.lists(st.integers(-n, n - 1), min_size=1),
+            st.lists(st.booleans(), min_size=n, max_size=n),
+            st.slices(n),
+        )
+    )
+    picked = np.arange(n)[index if isinstance(index, slice) else np.asarray(index)]
+    part = data.select(index)
+    dense = data.X if isinstance(data.rows, DenseRows) else data.X.toarray()
+    got = part.X if isinstance(part.rows, DenseRows) else part.X.toarray()
+    np.testing.assert_array_equal(got, dense[picked])
+    np.testing.assert_array_equal(part.labels, data.labels[picked])
+    np.testing.assert_array_equal(part.qid, data.qid[picked])
+    assert part.rows.core.shape == (len(picked), data.n_features)
+
+
+@pytest.mark.parametrize("index", [[False] * 7, [], slice(5, 2), slice(None, None, -1)])
+def test_no_rows_and_rows_backwards_can_be_selected(index):
+    """An empty selection once had strides that the core refused."""
+    for X in (some_matrix(), sparse.csr_array(some_matrix())):
+        part = Dataset.of(X, np.arange(7)).select(index)
+        assert part.rows.core.shape == part.rows.shape == (len(part.labels), 4)
+
+
+def test_a_slice_of_rows_is_a_view():
+    for X in (some_matrix(), sparse.csr_array(some_matrix())):
+        data = Dataset.of(X, np.arange(7))
+        assert np.shares_memory(data.select(slice(2, 5)).rows.values, data.rows.values)
+
+
+@given(datasets())
+def test_pickle_keeps_everything(data):
+    assert data.rows.core.shape == data.rows.shape
+    again = pickle.loads(pickle.dumps(data))
+    assert again.rows.core.shape == data.rows.shape
+    np.testing.assert_array_equal(again.rows.values, data.rows.values)
+    np.testing.assert_array_equal(again.queries.levels, data.queries.levels)
+
+
+def test_comments_follow_selection():
+    rows = as_rows(some_matrix())
+    data = Dataset(rows, np.arange(7.0), comments=Words.of([*"abcdef", ""]))
+    assert data.docids == [*"abcdef", None]
+    assert data.select([6, 0]).docids == [None, "a"]
+    assert Dataset(rows, np.arange(7.0)).docids is None

@@ -1,15 +1,25 @@
-"""Files beside a text: queries, weights, positions."""
+"""What stands beside the data: queries, weights, positions, and preferences as text."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 import logging
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
 import papers
-from linrank.errors import DataFormatError
+from cli_files import write_svmlight
+from linrank import DataFormatError, load_preferences, make_ranking
+from linrank.cli.main import main
+from linrank.models.linear import load_model
+from papers import RankSVM
 
 ROWS = "2 1:1 2:3\n0 1:2 2:1\n1 1:0 2:2\n0 1:4 2:4\n3 1:1 2:1\n"
 CSV = "label,a,b\n2,1,3\n0,2,1\n1,0,2\n0,4,4\n3,1,1\n"
@@ -28,12 +38,15 @@ def beside(path, ending, *numbers):
 
 @pytest.mark.parametrize("ending", [".query", ".group"])
 def test_queries(path, ending, caplog):
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
     beside(path, ending, 2, 3)
     with caplog.at_level(logging.INFO, "linrank"):
         data = linrank.load(path)
     assert data.queries.offsets.tolist() == [0, 2, 5]
     assert f"{path.name}{ending}" in caplog.text
     assert linrank.load(path, sidecars=False).qid is None
+    assert linrank.load(packed).queries.offsets.tolist() == [0, 2, 5]
 
 
 def test_weights_of_rows_and_positions(path):
@@ -54,15 +67,6 @@ def test_the_weight_of_a_query_is_that_of_its_pairs(path):
     )
     by_row = papers.RankSVM(tol=1e-8).fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
     np.testing.assert_allclose(by_row.coef_, by_query.coef_, rtol=1e-6)
-
-
-def test_beside_compressed_text(tmp_path):
-    import gzip
-
-    path = tmp_path / "data.txt.gz"
-    path.write_bytes(gzip.compress(ROWS.encode()))
-    beside(tmp_path / "data.txt", ".query", 1, 4)
-    assert linrank.load(path).queries.offsets.tolist() == [0, 1, 5]
 
 
 @pytest.mark.parametrize(
@@ -103,3 +107,167 @@ def test_sizes_that_no_integer_holds(path, sizes):
     path.with_name(f"{path.name}.query").write_text(sizes)
     with pytest.raises(DataFormatError, match=r"query:1: .* is no number of rows of a query"):
         linrank.load(path)
+
+
+def read(text, **options):
+    return load_preferences(io.BytesIO(text.encode()), **options)
+
+
+def test_columns_comments_and_blank_lines():
+    found = read("# winner loser\n\n3 1\r\n  2\t0 0.25 # why\n10 4 1e-3\n7 0 +2.", n_rows=11)
+    assert found.pairs.tolist() == [[3, 1], [2, 0], [10, 4], [7, 0]]
+    assert found.weight.tolist() == [1.0, 0.25, 0.001, 2.0]
+    assert found.lines.tolist() == [3, 4, 5, 6]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10**17),
+            st.integers(1, 10**6),
+            st.none() | st.floats(0.0, 1e300, allow_nan=False),
+        ),
+        max_size=30,
+    )
+)
+def test_what_is_written_is_read(pairs):
+    pairs = [*pairs, (0, 1, 1.0)]
+    found = read("\n".join(f"{i} {i + d}{'' if w is None else f' {w!r}'}" for i, d, w in pairs))
+    assert found.pairs.tolist() == [[i, i + d] for i, d, _ in pairs]
+    weight = [1.0 if w is None else w for _, _, w in pairs]
+    assert (found.weight is None) == (weight == [1.0] * len(weight))
+    assert found.weight is None or found.weight.tolist() == weight
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1", "expected 'winner loser [weight]', got 1 column"),
+        ("1 2 3 4", "expected 'winner loser [weight]', got 4 columns"),
+        ("x 2", "the winner is 'x', not a row number (0, 1, 2, ...)"),
+        ("1 2.0", "the loser is '2.0', not a row number"),
+        ("-1 2", "the winner is '-1', not a row number"),
+        ("1_0 2", "the winner is '1_0', not a row number"),
+        ("٣ 2", "the winner is '٣', not a row number"),
+        ("1,2", "got 1 column"),
+        ("1 9", "there is no row '9' for the loser; the data have rows 0 to 8"),
+        ("9" * 50 + " 1", "there is no row '" + "9" * 40 + "...' for the winner"),
+        ("4 4", "row 4 is compared with itself"),
+        ("4 5 -1", "the weight is '-1'; weights are finite numbers >= 0"),
+        ("4 5 nan", "the weight is 'nan'"),
+        ("4 5 1e999", "the weight is '1e999'"),
+        ("4 5 0x1", "the weight is '0x1'"),
+        ("4 5 one", "the weight is 'one'"),
+        ("4 5 1\x00", "the weight is '1\\x00'"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(line, message):
+    with pytest.raises(DataFormatError) as error:
+        read(f"# a comment\n0 1\n{line}\n5 x\n", n_rows=9)
+    assert str(error.value).startswith("<stream>:3: ")
+    assert message in str(error.value)
+
+
+def test_lines_are_counted_across_blocks():
+    text = f"0 1 #{'x' * 1000}\n" * 5000 + "0 0\n"  # more than one block of 4 MB
+    with pytest.raises(DataFormatError, match="<stream>:5001: row 0 is compared with itself"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no preferences; expected lines"),
+        ("# nothing\n\n", "no preferences; expected lines"),
+        ("0 1 0\n1 0 0.0\n", "all weights are zero"),
+    ],
+)
+def test_text_without_preferences_is_an_error(text, message):
+    with pytest.raises(DataFormatError, match=message):
+        read(text)
+
+
+# ---- the command line ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def work(tmp_path):
+    """Data, preferences between rows of its queries, and names of files."""
+    data = make_ranking(n_queries=8, n_features=5, random_state=4)
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, data.n_rows, (4000, 2))
+    same = data.qid[pairs[:, 0]] == data.qid[pairs[:, 1]]
+    pairs = pairs[same & (pairs[:, 0] != pairs[:, 1])]
+    weight = rng.integers(1, 5, len(pairs)) / 2
+    lines = [f"{i} {j} {w}\n" for (i, j), w in zip(pairs.tolist(), weight.tolist(), strict=True)]
+    (tmp_path / "pairs.txt").write_text("".join(lines))
+    return {
+        "data": data,
+        "pairs": pairs,
+        "weight": weight,
+        "train": write_svmlight(tmp_path / "train.txt", data),
+        "listed": str(tmp_path / "pairs.txt"),
+        "model": str(tmp_path / "model.json"),
+        "folder": tmp_path,
+    }
+
+
+def command(work, *options):
+    listed = ["--preferences", work["listed"]]
+    return main(["train", work["train"], work["model"], *listed, "-e", "1e-10", *options])
+
+
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_training_equals_fit_pairs(work, with_labels, capsys):
+    options = [] if with_labels else ["--no-labels"]
+    assert command(work, *papers.flags("--scale", "standard", "--json", *options)) == 0
+    told, data, model = capsys.readouterr(), work["data"], load_model(work["model"])
+    own = {"pair_weight": work["weight"], "qid": data.qid, "y": data.y if with_labels else None}
+    ranker = RankSVM(tol=1e-10, scale="standard").fit_pairs(data.X, work["pairs"], **own)
+    assert_allclose(model.coef, ranker.coef_, rtol=1e-7, atol=1e-9)
+    report = json.loads(told.out)["data"]
+    assert report["preferences"] == len(work["pairs"]) == model.training["n_preferences"]
+    assert report["pairs"] == (data.queries.n_pairs if with_labels else 0)
+    assert f"{len(work['pairs']):,} preferences" in told.err
+
+
+def test_compressed_and_standard_input(work, monkeypatch):
+    assert command(work, "-q") == 0
+    plain = load_model(work["model"]).coef
+    with open(work["listed"], "rb") as file:
+        text = file.read()
+    packed = work["folder"] / "pairs.txt.gz"
+    packed.write_bytes(gzip.compress(text))
+    assert command({**work, "listed": str(packed)}, "-q") == 0
+    assert_array_equal(load_model(work["model"]).coef, plain)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert command({**work, "listed": "-"}, "-q") == 0
+    assert_array_equal(load_model(work["model"]).coef, plain)
+
+
+def test_across_queries_must_be_meant(work, capsys):
+    last = work["data"].n_rows - 1
+    with open(work["listed"], "w") as file:
+        file.write(f"1 0\n\n0 {last}\n")
+    assert command(work, "-q") == 1
+    err = capsys.readouterr().err
+    assert f"pairs.txt:3: it prefers row 0 of query 0 to row {last} of query 7" in err
+    assert "--across-queries" in err
+    assert command(work, "-q", "--across-queries") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["TRAIN", "MODEL", "--no-labels"], 2, "needs --preferences FILE"),
+        (["TRAIN", "MODEL", "--across-queries"], 2, "needs --preferences FILE"),
+        (["-", "MODEL", "--preferences", "-"], 2, "only one of the files"),
+        # Told before the data are read.
+        (["/none", "MODEL", "--preferences", "/nowhere/pairs"], 1, "/nowhere/pairs: No such file"),
+        (["TRAIN", "LISTED", "--preferences", "LISTED"], 1, "is read and would be overwritten"),
+    ],
+)
+def test_what_the_command_refuses(work, arguments, status, message, capsys):
+    files = [work.get(word.lower(), word) if word.isupper() else word for word in arguments]
+    assert main(["train", *files]) == status
+    assert message in capsys.readouterr().err

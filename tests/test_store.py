@@ -130,34 +130,28 @@ def test_rows_across_chunks(data, bounds, tmp_path):
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 def test_large_reads_pass_by_the_cache(tmp_path, storage, monkeypatch):
-    """Ranges at odd places, read with and without O_DIRECT: the same bytes."""
+    """Ranges at odd places, read with O_DIRECT, without, and where it is refused: the same."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9000, 37)).astype(np.float32)
     rows = as_rows(sparse.csr_array(X) if storage == "csr" else X)
     data = Dataset.of(rows, rng.integers(0, 3, 9000), qid=np.arange(9000) // 11)
-    store = Store.of(tmp_path / "store", data, chunk_bytes=300_000)
-    buffer = store.buffer()
-    parts = [store.read(i, into=buffer).rows.values.copy() for i in range(store.n_chunks)]
-    assert_array_equal(np.concatenate(parts), rows.values)
-    calls = []
-    plain = chunks._read_all
-    monkeypatch.setattr(chunks, "_DIRECT", 0)
-    monkeypatch.setattr(chunks, "_read_all", lambda *a: calls.append(a) or plain(*a))
-    other = Store(store.path)
-    for i in range(store.n_chunks):
-        assert_array_equal(other.read(i).rows.values, store.read(i).rows.values)
-    assert calls
+    path = Store.of(tmp_path / "store", data, chunk_bytes=1_300_000).path
 
-
-def test_a_file_system_without_direct_reads(tmp_path, monkeypatch):
-    data = Dataset.of(np.ones((40_000, 3), np.float32), np.arange(40_000) % 2)
-    store = Store.of(tmp_path / "store", data)
+    def check():
+        store = Store(path)
+        buffer = store.buffer()
+        parts = [store.read(i, into=buffer).rows.values.copy() for i in range(store.n_chunks)]
+        assert_array_equal(np.concatenate(parts), rows.values)
+        assert_array_equal(store.read(0).rows.values, parts[0])
 
     def refuse(self, name):
         raise OSError(errno.EINVAL, "no")
 
+    check()
     monkeypatch.setattr(chunks.Files, "_direct_descriptor", refuse)
-    assert_array_equal(store.read(0).rows.values, data.rows.values)
+    check()
+    monkeypatch.setattr(chunks, "_DIRECT", 0)
+    check()
 
 
 def crowd(monkeypatch, n_bytes=100):
@@ -270,15 +264,13 @@ def test_descriptors_are_given_back(tmp_path):
 def test_a_closed_store_says_so(tmp_path):
     store = Store.of(tmp_path / "store", example(), chunk_bytes=500)
     sent = pickle.dumps(store)
-    twin = pickle.loads(sent)
-    for one in (store, twin):
+    for one in (store, pickle.loads(sent)):
         assert not one.is_closed
         one.close()
         assert one.is_closed
-        with pytest.raises(ValueError, match="was closed; open it again"):
-            one.read(0)
-        with pytest.raises(ValueError, match="was closed"):
-            one.dataset()
+        for read in (lambda one=one: one.read(0), one.dataset):
+            with pytest.raises(ValueError, match="was closed; open it again"):
+                read()
     assert_same(pickle.loads(sent).dataset(), example())  # another one, opened anew
 
 
@@ -307,24 +299,20 @@ def test_the_checksum_is_crc32c():
 
 
 def test_load_maps_a_folder_and_refuses_what_is_for_text(tmp_path):
-    data = example()
-    Store.of(tmp_path / "store", data)
-    path = str(tmp_path / "store")
+    data, path = example(), str(tmp_path / "store")
+    Store.of(path, data)
     assert_same(linrank.load(path), data)
     assert_same(linrank.load(path, dtype="float32", n_features=7, zero_based=False), data)
-    for name, value in [
-        ("dtype", "float64"),
-        ("storage", "csr"),
-        ("n_features", 8),
-        ("zero_based", True),
-    ]:
+    other = {"dtype": "float64", "storage": "csr", "n_features": 8, "zero_based": True}
+    for name, value in other.items():
         with pytest.raises(ValueError, match=f"leave {name} out"):
             linrank.load(path, **{name: value})
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataFormatError, match=r"has no manifest\.json"):
-        linrank.load(tmp_path / "empty")
-    with pytest.raises(FileNotFoundError, match="no such store"):
-        Store(tmp_path / "nowhere")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(DataFormatError, match="a store is a folder"):
-        Store(tmp_path / "file")
+    for attempt, error, message in (
+        (linrank.load, DataFormatError, r"empty: has no manifest\.json"),
+        (Store, FileNotFoundError, "nowhere: there is no such store"),
+        (Store, DataFormatError, "file: is a file; a store is a folder"),
+    ):
+        with pytest.raises(error, match=message):
+            attempt(tmp_path / message.partition(":")[0])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import linrank
 import papers
@@ -19,6 +20,7 @@ from linrank.io.store.store import Store
 from linrank.parts.passes import SPARE
 
 TIGHT = SPARE + 300_000  # room for two small chunks, no more
+GRID = [1e-3, 0.03, 1.0]
 
 
 @pytest.fixture(scope="module")
@@ -50,25 +52,18 @@ def in_memory(ranker: Any, data: linrank.Dataset) -> Any:
 )
 @pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_passes_find_what_memory_finds(
-    ranker: Any, scale: str, data: linrank.Dataset, store: Store
-) -> None:
-    from sklearn.base import clone
-
+def test_passes_find_what_memory_finds(ranker, scale, data, store):
     ranker = clone(ranker).set_params(scale=scale)
     whole = in_memory(clone(ranker), data)
-    ample = clone(ranker).set_params(memory_limit="64GB").fit(store)
-    tight = clone(ranker).set_params(memory_limit=TIGHT).fit(store)
+    ample, tight = (clone(ranker).set_params(memory_limit=n).fit(store) for n in ("64GB", TIGHT))
     np.testing.assert_array_equal(ample.coef_, tight.coef_)
     size = np.abs(whole.coef_).max()
     np.testing.assert_allclose(ample.coef_, whole.coef_, rtol=0, atol=1e-9 * size)
-    assert ample.n_pairs_ == whole.n_pairs_
-    assert ample.n_queries_ == whole.n_queries_
-    assert list(ample.feature_names_in_) == list(data.feature_names or ())
+    assert (ample.n_pairs_, ample.n_queries_) == (whole.n_pairs_, whole.n_queries_)
+    assert list(ample.feature_names_in_) == list(data.feature_names)
     assert ample.model_.training["n_rows"] == data.n_rows
-    np.testing.assert_allclose(
-        ample.predict(data.X, qid=data.qid), whole.predict(data.X, qid=data.qid), atol=1e-7
-    )
+    scores = whole.predict(data.X, qid=data.qid)
+    np.testing.assert_allclose(ample.predict(data.X, qid=data.qid), scores, atol=1e-7)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
@@ -101,122 +96,66 @@ def test_what_no_pair_sees_has_no_weight(
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize(
-    "options",
+    "ranker",
     [
-        {"curves": "quantile"},
-        {"curves": "spline", "n_knots": 5, "increasing": ["f0"], "decreasing": [3]},
-        {"curves": "step", "interactions": 12, "random_state": 0},
-        {"curves": "quantile", "pair_weighting": "ndcg@5"},
+        linrank.RankSVM(curves="quantile"),
+        linrank.RankSVM(curves="spline", n_knots=5, increasing=["f0"], decreasing=[3]),
+        linrank.RankSVM(curves="step", interactions=12, random_state=0),
+        linrank.RankSVM(curves="quantile", pair_weighting="ndcg@5"),
+        linrank.DominationRanker("l2", 2.0, curves="quantile"),
     ],
-    ids=lambda options: "-".join(options),
+    ids=lambda ranker: f"{ranker.curves}-{type(ranker).__name__}",
 )
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_curves_over_a_store_are_those_of_memory(
-    options: dict[str, Any], storage: str, data: linrank.Dataset, tmp_path: Path
-) -> None:
+def test_curves_over_a_store_are_those_of_memory(ranker, storage, data, tmp_path):
     X = sparse.csr_array(data.X) if storage == "csr" else data.X
     own = {"sample_weight": data.weight, "feature_names": data.feature_names}
     data = linrank.Dataset.of(X, data.y, qid=data.qid, **own)
     store = Store.of(tmp_path / "store", data, chunk_bytes=20_000)
-    ranker = linrank.RankSVM(C=0.1, tol=1e-8, **options)
-    whole = linrank.RankSVM(**ranker.get_params()).fit(data)
-    ample = linrank.RankSVM(**ranker.get_params()).set_params(memory_limit="64GB").fit(store)
-    limit = 2 * TIGHT
-    tight = linrank.RankSVM(**ranker.get_params()).set_params(memory_limit=limit).fit(store)
-    model = whole.model_
+    ranker.set_params(tol=1e-8, **({"C": 0.1} if hasattr(ranker, "C") else {}))
+    whole = clone(ranker).fit(data)
+    ample, tight = (
+        clone(ranker).set_params(memory_limit=limit).fit(store) for limit in ("64GB", 2 * TIGHT)
+    )
+    model, scores = whole.model_, whole.predict(data.X)
     for name in ("knots", "offsets"):
         assert getattr(ample.model_.curves, name).tobytes() == getattr(model.curves, name).tobytes()
-    scores = whole.predict(data.X)
     np.testing.assert_allclose(ample.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
     assert ample.objective_ == pytest.approx(whole.objective_, rel=1e-6)
     assert tight.predict(data.X).tobytes() == ample.predict(data.X).tobytes()
-    assert ample.model_.training["curves"] == options["curves"]
+    assert ample.model_.training["curves"] == ranker.curves
     np.testing.assert_allclose(ample.model_.statistics.mean, model.statistics.mean)
-    assert ample.model_.feature_names == list(data.feature_names or ())
+    assert ample.model_.feature_names == list(data.feature_names)
 
 
 @pytest.mark.filterwarnings("ignore:the best C")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_a_search_over_a_store_has_the_curves_of_every_fold(
-    data: linrank.Dataset, store: Store
-) -> None:
-    options = {"curves": "spline", "n_knots": 4, "increasing": [1], "cv": 3, "tol": 1e-6}
-    whole = linrank.RankSVMCV([0.01, 0.1], **options).fit(data)
-    found = linrank.RankSVMCV([0.01, 0.1], memory_limit="64GB", **options).fit(store)
-    np.testing.assert_allclose(found.scores_, whole.scores_, atol=1e-3)
-    scores = whole.predict(data.X)
-    np.testing.assert_allclose(found.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
-    assert isinstance(found.model_, linrank.AdditiveModel)
-    valid = (data.X, data.y, data.qid)
-    held_out = linrank.RankSVMCV([0.01], memory_limit="64GB", **{**options, "cv": valid}).fit(store)
-    assert held_out.scores_.shape == (1, 1)
+def test_a_search_over_a_store_has_the_curves_of_every_fold(data, store):
+    options = {"curves": "spline", "n_knots": 4, "increasing": [1], "tol": 1e-6}
+    for cv in (3, (data.X, data.y, data.qid)):
+        whole, found = (
+            linrank.RankSVMCV([0.01, 0.1], cv=cv, memory_limit=limit, **options).fit(given)
+            for limit, given in ((None, data), ("64GB", store))
+        )
+        np.testing.assert_allclose(found.scores_, whole.scores_, atol=1e-3)
+        scores = whole.predict(data.X)
+        np.testing.assert_allclose(found.predict(data.X), scores, atol=1e-3 * np.ptp(scores))
+        assert isinstance(found.model_, linrank.AdditiveModel)
 
 
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_domination_has_curves_over_a_store(data: linrank.Dataset, store: Store) -> None:
-    ranker = linrank.DominationRanker("l2", 2.0, curves="quantile", tol=1e-10)
-    whole = linrank.DominationRanker(**ranker.get_params()).fit(data)
-    found = ranker.set_params(memory_limit="64GB").fit(store)
-    scores = whole.predict(data.X)
-    np.testing.assert_allclose(found.predict(data.X), scores, atol=1e-5 * np.ptp(scores))
-
-
-def test_a_mapped_store_is_the_data(data: linrank.Dataset, store: Store) -> None:
-    for ranker in (papers.RankSVM(C=0.1), papers.DominationRanker(alpha=3.0)):
-        mapped = ranker.fit(store).coef_
-        np.testing.assert_array_equal(mapped, in_memory(ranker, data).coef_)
-
-
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_validation_stops_early_over_a_store(data: linrank.Dataset, store: Store) -> None:
-    held_out = {"X_val": data.X, "y_val": data.y, "qid_val": data.qid}
-    options: dict[str, Any] = {"early_stopping": True, "n_iter_no_change": 1, "C": 0.1}
-    ranker = papers.RankSVM(memory_limit="64GB", **options).fit(store, **held_out)
-    best = ranker.history_["val_ndcg@10"][ranker.best_iteration_]
-    scores = ranker.predict(data.X)
-    measured = linrank.evaluate(data.y, scores, qid=data.qid, metrics=["ndcg@10"])
-    assert measured["ndcg@10"] == pytest.approx(best)
-
-
-def test_query_weights_by_id(data: linrank.Dataset, store: Store) -> None:
+def test_query_weights_by_id(data, store):
     weights = {id_: float(i % 3) for i, id_ in enumerate(np.unique(data.qid).tolist())}
-    whole = papers.RankSVM(C=0.1, tol=1e-12).fit(
-        data.X, data.y, qid=data.qid, sample_weight=data.weight, query_weight=weights
-    )
-    ranker = papers.RankSVM(C=0.1, tol=1e-12, memory_limit="64GB")
-    found = ranker.fit(store, query_weight=weights)
-    np.testing.assert_allclose(found.coef_, whole.coef_, rtol=0, atol=1e-8)
+    ranker, valid = papers.RankSVM(C=0.1, tol=1e-12), {"X_val": data.X, "y_val": data.y}
+    given = {"query_weight": weights, **valid, "qid_val": data.qid}
+    whole = clone(ranker).fit(data, **given)
+    ranker.set_params(memory_limit="64GB").fit(store, **given)
+    np.testing.assert_allclose(ranker.coef_, whole.coef_, rtol=0, atol=1e-8)
+    for name in ("val_ndcg@10", "objective"):
+        assert ranker.history_[name][-1] == pytest.approx(whole.history_[name][-1], rel=1e-6)
+    best = ranker.history_["val_ndcg@10"][ranker.best_iteration_]
+    assert best == max(ranker.history_["val_ndcg@10"])
     with pytest.raises(ValueError, match="mapping from query id to weight"):
         ranker.fit(store, query_weight=np.ones(300))
-
-
-@pytest.mark.parametrize(
-    ("ranker", "message"),
-    [
-        (papers.RankSVM(solver="bundle"), "solver='bundle' .* use solver='newton'"),
-        (papers.RankSVM(pairs="pruned"), "pairs='pruned' .* use pairs='all' or 'adjacent'"),
-        (papers.DominationRanker("l1"), "penalty='l1' .* use penalty='l2'"),
-        (papers.DominationRanker("l2", pooled=True), "pooled=True"),
-        (papers.DominationRanker("l2", margin=np.eye(5)), "a margin by table"),
-        (papers.DominationRanker("l2", negative_sampling=0.5), "negative_sampling=0.5"),
-    ],
-)
-def test_what_passes_cannot_do_is_refused(ranker: Any, message: str, store: Store) -> None:
-    with pytest.raises(ValueError, match=message):
-        ranker.set_params(memory_limit="64GB").fit(store)
-
-
-def test_a_limit_is_for_stores_and_large_enough(data: linrank.Dataset, store: Store) -> None:
-    with pytest.raises(ValueError, match="is for a store, got ndarray"):
-        papers.RankSVM(memory_limit="1GB").fit(data.X, data.y)
-    with pytest.raises(ValueError, match="y is part of the store"):
-        papers.RankSVM(memory_limit="1GB").fit(store, data.y)
-    with pytest.raises(
-        MemoryError, match=r"memory_limit='1MB', 1.0 MB, is too small: .* allow [\d.]+[MG]B, or"
-    ):
-        papers.RankSVM(memory_limit="1MB").fit(store)
-    with pytest.raises(ValueError, match="memory_limit"):
-        papers.RankSVM(memory_limit="a lot").fit(store)
 
 
 def test_the_limit_has_room_for_the_sums_of_hessians(tmp_path: Path) -> None:
@@ -236,48 +175,6 @@ def test_the_limit_has_room_for_the_sums_of_hessians(tmp_path: Path) -> None:
         n_bytes[n_chunks] = float(found[1]) * 1e6 - 3 * store.chunks[0].nbytes - SPARE
     assert n_bytes[128] > 20 * X.shape[1] ** 2 * 8  # 18 to 21 matrices were measured
     assert n_bytes[128] - n_bytes[1] == pytest.approx(7 * X.shape[1] ** 2 * 8, rel=0.01)
-
-
-PROGRAM = """
-import resource, sys
-import linrank
-from linrank.io.store.store import Store
-import linrank.choices
-ranker = linrank.RankSVM(**{**linrank.choices.PAPERS, "C": 0.01, "tol": 0.1, "n_jobs": 1})
-ranker.fit([[0.0], [1.0]], [0, 1])  # all that is imported late
-pages = int(open("/proc/self/statm").read().split()[0])
-more = int(sys.argv[2])
-limit = pages * resource.getpagesize() + more
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-store = Store(sys.argv[1])
-if sys.argv[3] == "passes":
-    ranker.set_params(memory_limit=more - (20 << 20))
-print(ranker.fit(store).coef_.tobytes().hex())
-"""
-
-
-@pytest.mark.slow
-def test_the_system_enforces_the_limit(tmp_path: Path) -> None:
-    """A store that is larger than what a process may add to its address space."""
-    rng = np.random.default_rng(0)
-    n, more = 300_000, 150_000_000
-    X = rng.standard_normal((n, 160), dtype=np.float32)
-    y = rng.integers(0, 3, n)
-    path = tmp_path / "store"
-    store = Store.write(path, X, y, qid=np.arange(n) // 50, chunk_bytes=8_000_000)
-    assert store.nbytes > 1.25 * more
-    free = papers.RankSVM(C=0.01, tol=0.1, memory_limit="8GB").fit(store)
-
-    def run(how: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", PROGRAM, str(path), str(more), how]
-        # Arenas of threads reserve 64 MB each, which they do not use.
-        env = {**os.environ, "MALLOC_ARENA_MAX": "1"}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-
-    passes = run("passes")
-    assert passes.returncode == 0, passes.stderr
-    assert passes.stdout.strip() == free.coef_.tobytes().hex()
-    assert run("mapped").returncode != 0  # the limit is one
 
 
 LEAST = """
@@ -334,29 +231,119 @@ def test_a_fit_takes_what_it_asks_for(
     assert taken <= limit <= 1.6 * taken + SPARE
 
 
-def test_a_store_where_rows_are_wanted_is_told(tmp_path):
-    data = linrank.make_ranking(n_queries=5, n_features=3, random_state=0)
-    store = linrank.Store.of(tmp_path / "store", data)
-    ranker = papers.RankSVM().fit(store)
-    with pytest.raises(TypeError, match=r"X is a Store.*read it by data = store\.dataset\(\)"):
-        ranker.predict(store)
-
-
 @pytest.mark.parametrize(
     "ranker",
     [
+        papers.RankSVM(C=0.1),
+        papers.RankSVMCV(GRID, cv=3, n_jobs=1),
+        papers.DominationRanker(alpha=3.0),
         papers.FactorizedRankSVM(max_iter=5, random_state=0),
         papers.KernelRankSVM(approximation="nystroem", n_components=8, random_state=0),
         papers.SGDRankerCV(cv=2, random_state=0),
-        papers.DominationRankerCV(cv=2),
+        papers.DominationRankerCV(n_alphas=3, cv=2),
     ],
     ids=lambda ranker: type(ranker).__name__,
 )
 @pytest.mark.filterwarnings("ignore")
-def test_every_estimator_takes_a_store(
-    ranker: Any, store: linrank.Store, data: linrank.Dataset
-) -> None:
+def test_every_estimator_takes_a_store(ranker, store, data):
     scores = ranker.fit(store).predict(data.X)
     np.testing.assert_array_equal(scores, in_memory(ranker, data).predict(data.X))
+    with pytest.raises(TypeError, match=r"X is a Store.*read it by data = store\.dataset\(\)"):
+        ranker.predict(store)
+
+
+# ---- paths and searches within a limit -----------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:(the best|every) (C|alpha)")
+@pytest.mark.parametrize(
+    ("search", "tolerance"),
+    [
+        (papers.RankSVMCV(GRID, scale="minmax"), 1e-10),
+        (papers.RankSVMCV(GRID, cv=None), 1e-10),
+        *(
+            (papers.DominationRankerCV("l2", n_alphas=4, scale=scale), 1e-6)
+            for scale in ("none", "standard", "query")
+        ),
+    ],
+    ids=str,
+)
+def test_a_search_in_passes_is_that_in_memory(search, tolerance, data, store):
+    valid = linrank.make_ranking(40, n_features=9, random_state=8)
+    search = clone(search).set_params(tol=1e-9, cv=search.cv and 3)
+    if search.cv is None:
+        search.set_params(cv=(valid.X, valid.y, valid.qid))
+    truth = in_memory(clone(search), data)
+    found = search.set_params(memory_limit="1GB").fit(store)
+    np.testing.assert_allclose(found.scores_, truth.scores_, atol=tolerance)
+    size = np.abs(truth.coef_).max()
+    np.testing.assert_allclose(found.coef_, truth.coef_, atol=1e-5 * size)
+    known = {"score", "scoring", "n_rows", "n_queries", "n_pairs", "loss", "penalty", "index_base"}
+    for name in known & truth.model_.training.keys():
+        assert found.model_.training[name] == pytest.approx(truth.model_.training[name])
+    for name in ("n_queries_", "n_pairs_", "needs_qid_", "n_features_in_", "best_params_"):
+        assert getattr(found, name) == pytest.approx(getattr(truth, name))
+    if search.scale != "query":
+        importances = truth.feature_importances_
+        np.testing.assert_allclose(found.feature_importances_, importances, rtol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"scale": "query"}], ids=str)
+def test_a_path_in_passes_is_the_path_in_memory(store, data, options):
+    own = {"Cs": GRID, "tol": 1e-10, **options}
+    truth = papers.ranksvm_path(data.X, data.y, data.qid, sample_weight=data.weight, **own)
+    mapped = papers.ranksvm_path(store, **own)
+    found = papers.ranksvm_path(store, memory_limit="1GB", **own)
+    np.testing.assert_array_equal(mapped.coefs, truth.coefs)
+    assert found.converged.all()
+    np.testing.assert_allclose(found.coefs, truth.coefs, rtol=1e-5, atol=1e-6)
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+
+def path_of(**options):
+    return lambda *data: papers.ranksvm_path(*data, Cs=GRID, memory_limit="1GB", **options)
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (papers.RankSVM(solver="bundle"), "solver='bundle' .* use solver='newton'"),
+        (papers.RankSVM(pairs="pruned"), "pairs='pruned' .* use pairs='all' or 'adjacent'"),
+        (papers.DominationRanker("l1"), "penalty='l1' .* use penalty='l2'"),
+        (papers.DominationRanker("l2", pooled=True), "pooled=True"),
+        (papers.DominationRanker("l2", margin=np.eye(5)), "a margin by table"),
+        (papers.DominationRanker("l2", negative_sampling=0.5), "negative_sampling=0.5"),
+        (papers.DominationRankerCV(), "use penalty='l2'"),
+        (papers.RankSVMCV(GRID, pairs="pruned"), "pairs='pruned'.*a store within memory_limit"),
+        (path_of(pairs="pruned"), "pairs='pruned'"),
+        (path_of(solver="bundle"), "solver='bundle'"),
+    ],
+)
+def test_what_passes_cannot_do_is_refused(fit, message, store):
+    if not callable(fit):
+        fit = clone(fit).set_params(memory_limit="1GB").fit
+    with pytest.raises(ValueError, match=message):
+        fit(store)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [papers.RankSVM(memory_limit="1GB").fit, papers.RankSVMCV(memory_limit="1GB").fit, path_of()],
+)
+def test_a_limit_is_for_stores_which_have_labels_of_their_own(fit, data, store):
+    with pytest.raises(ValueError, match="is for a store, got ndarray"):
+        fit(data.X, data.y)
+    with pytest.raises(ValueError, match="y is part of the store"):
+        fit(store, data.y)
+
+
+def test_a_limit_is_large_enough(store):
+    told = r"memory_limit='1MB', 1.0 MB, is too small: .* allow [\d.]+[MG]B, or"
+    with pytest.raises(MemoryError, match=told):
+        papers.RankSVM(memory_limit="1MB").fit(store)
+    with pytest.raises(ValueError, match="memory_limit"):
+        papers.RankSVM(memory_limit="a lot").fit(store)
     with pytest.raises(ValueError, match="qid is part of the store"):
-        ranker.fit(store, qid=data.qid)
+        papers.RankSVM().fit(store, qid=np.zeros(3))

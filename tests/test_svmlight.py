@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from linrank.errors import DataFormatError
 from linrank.io import blocks, svmlight
 from linrank.io.blocks import open_blocks
 from linrank.io.load import load
-from linrank.io.svmlight import Comments
 from real_data import real_file
 from svmlight_reference import Parsed, parse, texts
 
@@ -37,11 +37,12 @@ LETOR = (
 )
 
 
-def read(text: bytes, block_size: int = 1 << 20, n_threads: int = 1, **options: Any) -> Dataset:
-    """``load`` with the size of the blocks in the hands of the test."""
+def read(source: Any, block_size: int = 1 << 20, n_threads: int = 1, **options: Any) -> Dataset:
+    """``load`` of text or a path, with the size of the blocks in the hands of the test."""
     chosen = {"dtype": "float64", "storage": "auto", "n_features": None, "zero_based": "auto"}
     checked = svmlight.ReadingOptions.of(**{**chosen, **options})
-    return svmlight.read_blocks(open_blocks(io.BytesIO(text), block_size), checked, n_threads)
+    source = io.BytesIO(source) if isinstance(source, bytes) else source
+    return svmlight.read_blocks(open_blocks(source, block_size), checked, n_threads)
 
 
 def dense(data: Dataset) -> np.ndarray:
@@ -61,15 +62,12 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 def assert_equal(data: Dataset, truth: Parsed, dtype: str) -> None:
     assert same_bits(dense(data), truth.matrix(dtype))
     assert data.labels.tolist() == truth.labels
-    qid = truth.qid()
-    assert (None if data.qid is None else data.qid.tolist()) == qid
+    assert (None if data.qid is None else data.qid.tolist()) == truth.qid()
     weights = [1.0 if w is None else w for w in truth.weights]
-    given_any = any(w is not None for w in truth.weights)
-    assert (None if data.weight is None else data.weight.tolist()) == (
-        weights if given_any else None
-    )
-    n_rows = len(truth.labels)
-    comments = [""] * n_rows if data.comments is None else [data.comments[i] for i in range(n_rows)]
+    is_weighted = any(w is not None for w in truth.weights)
+    found = None if data.weight is None else data.weight.tolist()
+    assert found == (weights if is_weighted else None)
+    comments = [""] * data.n_rows if data.comments is None else data.comments.tolist()
     assert comments == truth.comments
 
 
@@ -123,24 +121,18 @@ def random_text(n_rows: int, density: float, seed: int) -> bytes:
 def test_blocks_and_threads_do_not_matter(density: float, dtype: str) -> None:
     """The same arrays to the bit, whichever mix of dense and sparse pieces the cuts lead to."""
     text = random_text(300, density, seed=1)
-    truth = parse(text)
-    for block_size in (64, 1000, 5000, 1 << 20):
-        for n_threads in (1, 2, 5):
-            for storage in ("dense", "csr"):
-                data = read(text, block_size, n_threads, dtype=dtype, storage=storage)
-                assert_equal(data, truth, dtype)
+    truth, cuts = parse(text), product((64, 1000, 5000, 1 << 20), (1, 2, 5))
+    for (block_size, n_threads), storage in product(cuts, ("dense", "csr")):
+        assert_equal(read(text, block_size, n_threads, dtype=dtype, storage=storage), truth, dtype)
 
 
 def test_the_first_fault_wins_for_all_blocks() -> None:
     """Two faults: the message is that of the first, with its line, however the text is cut."""
     good = [b"1 qid:%d 1:2 2:3" % i for i in range(60)]
-    good[41] = b"1 qid:1 2:3 2:4"
-    good[42] = b"broken"
-    text = b"\n".join(good)
-    for block_size in (1, 50, 300, 1 << 20):
-        for n_threads in (1, 4):
-            with pytest.raises(DataFormatError, match=r"^<stream>:42:13: feature 2 is given twice"):
-                read(text, block_size, n_threads)
+    good[41:43] = b"1 qid:1 2:3 2:4", b"broken"
+    for block_size, n_threads in product((1, 50, 300, 1 << 20), (1, 4)):
+        with pytest.raises(DataFormatError, match=r"^<stream>:42:13: feature 2 is given twice"):
+            read(b"\n".join(good), block_size, n_threads)
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -229,18 +221,12 @@ KINDS = ["gz", "bz2", "xz", "zst"]
 @pytest.mark.parametrize("block_size", [10, 1000, 1 << 20])
 def test_compression_is_told_by_content(tmp_path: Path, kind: str, block_size: int) -> None:
     """Of one member or several, whatever the name."""
-    text = random_text(100, 0.5, seed=2)
-    truth = parse(text)
-    path = tmp_path / "data.txt"
-    for stored in (
-        compressed(kind, text),
-        compressed(kind, text[:300]) + compressed(kind, text[300:]),
-    ):
-        path.write_bytes(stored)
-        options = svmlight.ReadingOptions.of("float64", "auto", None, "auto")
-        data = svmlight.read_blocks(open_blocks(path, block_size), options, 2)
-        assert_equal(data, truth, "float64")
-        assert_equal(read(stored), truth, "float64")
+    text, path = random_text(100, 0.5, seed=2), tmp_path / "data.txt"
+    for cut in (len(text), 300):
+        members = [compressed(kind, part) for part in (text[:cut], text[cut:]) if part]
+        path.write_bytes(b"".join(members))
+        for source in (path, io.BytesIO(b"".join(members))):
+            assert_equal(read(source, block_size, 2), parse(text), "float64")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -256,25 +242,16 @@ def test_truncated_compressed_data(tmp_path: Path, kind: str) -> None:
 
 
 def test_paths_streams_and_standard_input(tmp_path: Path) -> None:
-    truth = parse(LETOR)
-    path = tmp_path / "letor.txt"
+    truth, path = parse(LETOR), tmp_path / "letor.txt"
     path.write_bytes(LETOR)
-    assert_equal(load(path, dtype="float64"), truth, "float64")
     assert load(str(path)).source == str(path)
     with path.open("rb") as file:
-        assert_equal(load(file, dtype="float64"), truth, "float64")
-    code = (
-        "from linrank.io.load import load; d = load('-');"
-        "print(d.source, d.n_rows, d.rows.describe())"
-    )
+        for source in (path, file):
+            assert_equal(load(source, dtype="float64"), truth, "float64")
+    code = "import linrank; d = linrank.load('-'); print(d.source, d.rows.describe())"
     for stored in (LETOR, gzip.compress(LETOR)):
         done = subprocess.run([sys.executable, "-c", code], input=stored, capture_output=True)
-        assert done.stdout.decode().strip() == "<stdin> 3 dense float32, 3 × 3"
-
-
-def test_line_longer_than_a_block() -> None:
-    text = b"1 " + b" ".join(b"%d:%d" % (j, j) for j in range(1, 500)) + b"\n0 1:1\n"
-    assert_equal(read(text, block_size=16, n_threads=3), parse(text), "float64")
+        assert done.stdout.decode().strip() == "<stdin> dense float32, 3 × 3"
 
 
 class Endless(io.RawIOBase):
@@ -315,19 +292,20 @@ def test_fuller_rows_than_most() -> None:
 # ---- options ------------------------------------------------------------------------------------
 
 
-def test_index_base() -> None:
-    zero, one = b"1 0:5 2:6\n0 1:7\n", b"1 1:5 3:6\n0 2:7\n"
-    assert np.array_equal(dense(read(zero)), dense(read(one)))
-    assert read(one, zero_based=True).X.shape == (2, 4)
-    assert read(one, zero_based=False).X.shape == (2, 3)
-    assert read(zero, block_size=1).X.shape == (2, 3)  # the 0 is in the first block only
-
-
-def test_n_features() -> None:
-    text = b"1 1:5 3:6\n0 2:7\n"
-    assert read(text, n_features=5).X.shape == (2, 5)
-    assert dense(read(b"1\n2 1:0.5\n", n_features=1)).tolist() == [[0.0], [0.5]]
-    assert read(b"1\n2\n", n_features=2).X.shape == (2, 2)
+@pytest.mark.parametrize(
+    ("text", "options", "shape"),
+    [
+        (b"1 0:5 2:6\n0 1:7\n", {}, (2, 3)),
+        (b"1 0:5 2:6\n0 1:7\n", {"block_size": 1}, (2, 3)),  # the 0 is in the first block only
+        (b"1 1:5 3:6\n0 2:7\n", {}, (2, 3)),
+        (b"1 1:5 3:6\n0 2:7\n", {"zero_based": True}, (2, 4)),
+        (b"1 1:5 3:6\n0 2:7\n", {"zero_based": False}, (2, 3)),
+        (b"1 1:5 3:6\n0 2:7\n", {"n_features": 5}, (2, 5)),
+        (b"1\n2\n", {"n_features": 2}, (2, 2)),
+    ],
+)
+def test_numbers_of_columns(text: bytes, options: Any, shape: tuple[int, int]) -> None:
+    assert read(text, **options).X.shape == shape
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -369,12 +347,10 @@ def test_a_matrix_that_cannot_fit_is_refused_before() -> None:
 def test_progress_and_stopping(tmp_path: Path) -> None:
     path = tmp_path / "data.txt"
     path.write_bytes(b"1 1:0.5\n" * 3_000_000)
-    seen: list[tuple[int, int | None]] = []
+    size, seen = path.stat().st_size, []
     load(path, progress=lambda *state: seen.append(state))
-    size = path.stat().st_size
-    assert len(seen) == 6
+    assert (len(seen), seen[-1]) == (6, (size, size))
     assert seen == sorted(seen)
-    assert seen[-1] == (size, size)
 
     def stop(done: int, total: int | None) -> None:
         raise KeyboardInterrupt
@@ -389,17 +365,17 @@ def test_progress_and_stopping(tmp_path: Path) -> None:
 
 
 def test_comments_and_docids() -> None:
-    text = b"1 1:1 #docid = GX1 inc = 1\n0 1:2 # 7555\trambo \n2 1:3\n0 1:1#x\xff\n"
-    data = read(text)
+    data = read(b"1 1:1 #docid = GX1 inc = 1\n0 1:2 # 7555\trambo \n2 1:3\n0 1:1#x\xff\n")
     assert data.docids == ["GX1", "7555", None, "x\\xff"]
-    assert isinstance(data.comments, Comments)
-    assert data.comments[1] == "7555\trambo"
-    assert data.comments[-2] == ""
+    assert (data.comments[1], data.comments[-2]) == ("7555\trambo", "")
     with pytest.raises(IndexError):
         data.comments[4]
-    assert data.select([3, 0]).docids == ["x\\xff", "GX1"]
-    assert data.select(np.array([False, True, True, False])).docids == ["7555", None]
-    assert data.select(slice(1, None, 2)).docids == ["7555", "x\\xff"]
+    for index, docids in (
+        ([3, 0], ["x\\xff", "GX1"]),
+        (np.array([False, True, True, False]), ["7555", None]),
+        (slice(1, None, 2), ["7555", "x\\xff"]),
+    ):
+        assert data.select(index).docids == docids
     assert read(b"1 1:1\n# only a remark\n").comments is None
 
 

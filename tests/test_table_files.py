@@ -1,4 +1,4 @@
-"""Tables of every format into datasets: values, ids, types."""
+"""Tables of every format into datasets: values, ids, types, and what other programs write."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ import io
 import logging
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import linrank
+from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
+from linrank.io import columns
+from linrank.io import table_files as files
+from linrank.io.columns import as_docids, as_query_ids, columns_of, plain_numbers
+from linrank.io.table_reader import DenseReader
+from linrank.io.write import write
 from table_files import ENDINGS, TABLE, write_table
 
 
@@ -69,14 +78,18 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
         linrank.load(folder)
 
 
-def test_frames():
-    check(linrank.load(TABLE))
-    check(linrank.load(TABLE.to_pandas()))
-    check(linrank.load(pl.from_arrow(TABLE)))
-    check(linrank.load(TABLE.combine_chunks().to_batches()[0]))
-    frame = TABLE.to_pandas().astype({"qid": "category", "docno": "category"})
-    assert linrank.load(frame).qid.tolist() == [7, 7, 3, 7, 3]
-    assert linrank.load(frame).docids[0] == "a b"
+@pytest.mark.parametrize(
+    "frame",
+    [
+        TABLE,
+        TABLE.to_pandas(),
+        TABLE.to_pandas().astype({"qid": "category", "docno": "category"}),
+        pl.from_arrow(TABLE),
+        TABLE.combine_chunks().to_batches()[0],
+    ],
+)
+def test_frames(frame):
+    check(linrank.load(frame))
 
 
 def test_a_pipe_and_standard_input_lose_no_byte(tmp_path):
@@ -102,67 +115,289 @@ def test_reading_files_does_not_load_pandas(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("type", "dtype"),
+    ("values", "dtype"),
     [
-        (pa.float32(), "float32"),
-        (pa.float16(), "float32"),
-        (pa.float64(), "float64"),
-        (pa.int8(), "float64"),
-        (pa.uint64(), "float64"),
-        (pa.bool_(), "float32"),
-        (pa.decimal128(5, 2), "float64"),
+        *((pa.array([1, 0], kind()), "float32") for kind in (pa.float32, pa.float16)),
+        *((pa.array([1, 0], kind()), "float64") for kind in (pa.float64, pa.int8, pa.uint64)),
+        (pa.array([True, False]), "float32"),
+        (pa.array([decimal.Decimal(1), decimal.Decimal(0)]), "float64"),
     ],
 )
-def test_the_type_of_the_matrix_follows_the_columns(type, dtype):
-    values = [decimal.Decimal(v) for v in (1, 0)] if "decimal" in str(type) else [1, 0]
-    values = np.array(values, np.float16) if type == pa.float16() else values
-    values = [True, False] if type == pa.bool_() else values
-    table = pa.table(
-        {"y": [1, 0], "a": pa.array([0.5, 1], pa.float32()), "b": pa.array(values, type)}
-    )
+def test_the_type_of_the_matrix_follows_the_columns(values, dtype):
+    table = pa.table({"y": [1, 0], "a": pa.array([0.5, 1], pa.float32()), "b": values})
     data = linrank.load(table)
     assert data.X.dtype == dtype
     assert data.X.tolist() == [[0.5, 1.0], [1.0, 0.0]]
     assert linrank.load(table, dtype="float32").X.dtype == np.float32
+    whole = linrank.load(table, features="b").X.dtype
+    assert whole == ("float64" if pa.types.is_boolean(values.type) else dtype)
 
 
-def test_integers_alone_are_float64():
-    assert linrank.load(pa.table({"y": [1, 0], "b": [True, False]})).X.dtype == np.float64
+# ---- ids -----------------------------------------------------------------------------------------
+
+
+def load(**columns):
+    return linrank.load(pa.table({"label": [0.0, 1.0, 2.0], "f": [1.0, 2.0, 3.0], **columns}))
+
+
+def load_csv(text, **options):
+    return linrank.load(io.BytesIO(text), format="csv", **options)
+
+
+def category(codes, kinds):
+    return pa.DictionaryArray.from_arrays(pa.array(codes), kinds)
 
 
 @pytest.mark.parametrize(
     ("ids", "found"),
     [
         (["b", "a", "b"], ["b", "a", "b"]),
-        (pa.array(["b", "a", "b"]).dictionary_encode(), ["b", "a", "b"]),
+        (["07", "7", "07"], ["07", "7", "07"]),
         (pa.array([1.0, 2.0, 1.0]), [1, 2, 1]),
         (pa.array([2**63, 1, 2**63], pa.uint64()), [2**63, 1, 2**63]),
-        (["07", "7", "07"], ["07", "7", "07"]),
         (pa.array([datetime.date(2026, 1, 2)] * 3), ["2026-01-02"] * 3),
+        (pa.array([b"q1", b"q1", "é".encode()]), ["q1", "q1", "é"]),
+        (category([1, 1, 0], pa.array(["x", "y"])), ["y", "y", "x"]),
+        (category([1, 1, 0], pa.array([b"x", b"y"])), ["y", "y", "x"]),
+        (category([0, 1, 1], pa.array([5.0, 6.0])), [5, 6, 6]),
+        (category([0, 1, 1], pa.array([2**63, 7], pa.uint64())), [2**63, 7, 7]),
+        # Dictionaries that differ between batches.
+        (
+            pa.chunked_array([pa.array(part).dictionary_encode() for part in (["a", "b"], ["c"])]),
+            ["a", "b", "c"],
+        ),
     ],
 )
-def test_ids_of_any_type(ids, found):
-    data = linrank.load(pa.table({"y": [1, 0, 2], "qid": ids, "x": [1.0, 2.0, 3.0]}))
+def test_query_ids_are_what_they_stand_for(ids, found):
+    data = load(qid=ids)
     assert data.qid.tolist() == found
     assert data.queries.n_queries == len(set(found))
 
 
-def test_ids_of_text_are_integers_only_if_all_are_written_so():
-    read = lambda ids: linrank.load(  # noqa: E731
-        io.BytesIO("".join(["qid,y,x\n", *(f"{i},1,2\n" for i in ids)]).encode()), format="csv"
-    ).qid.tolist()
-    assert read(["7", "-3", "0"]) == [7, -3, 0]
-    assert read(["07", "7"]) == ["07", "7"]
-    assert read(["7", "x"]) == ["7", "x"]
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (category([0, 1, 1], pa.array([5, None])), "the qid of row 1 .* is missing"),
+        (category([0, 1, 1], pa.array([5.0, None])), "the qid of row 1 .* is missing"),
+        (pa.array([b"a", b"\xff", b"b"]), "ids are numbers or strings"),
+        (pa.RunEndEncodedArray.from_arrays([3], [5]), "ids are numbers or strings"),
+    ],
+)
+def test_query_ids_that_are_none(ids, message):
+    with pytest.raises(DataFormatError, match=message):
+        load(qid=ids)
 
 
-def test_dictionaries_that_differ_between_batches():
-    parts = [["a", "b"], ["b", "c"]]
-    chunks = [pa.array(part).dictionary_encode() for part in parts]
-    table = pa.table({"y": [1, 0, 1, 0], "qid": pa.chunked_array(chunks), "x": [1.0, 2, 3, 4]})
-    assert linrank.load(table).qid.tolist() == ["a", "b", "b", "c"]
+def test_text_of_a_table_that_is_no_text(tmp_path):
+    wrong = pa.Array.from_buffers(pa.string(), 3, pa.array([b"a", b"\xff", b"b"]).buffers())
+    pa.parquet.write_table(
+        pa.table({"label": [0, 1, 2], "qid": wrong, "f": [1, 2, 3]}), tmp_path / "t.parquet"
+    )
+    with pytest.raises(DataFormatError, match="the qid column 'qid' holds text that is not UTF-8"):
+        linrank.load(tmp_path / "t.parquet")
 
 
-def test_no_label_is_zero_everywhere():
-    data = linrank.load(pa.table({"qid": [1, 1], "x": [1.0, 2.0]}), label=False)
-    assert data.y.tolist() == [0.0, 0.0]
+@pytest.mark.parametrize(
+    ("ids", "found"),
+    [
+        (("7", "-3"), [7, -3]),
+        (("07", "7"), ["07", "7"]),
+        (("7", "x"), ["7", "x"]),
+        ((2**63 - 1, -(2**63)), [2**63 - 1, -(2**63)]),
+        ((2**63, 1), [str(2**63), "1"]),
+        ((-(2**63) - 1, 1), [str(-(2**63) - 1), "1"]),
+    ],
+)
+def test_ids_of_text_are_integers_if_all_are_written_so_and_have_64_bits(ids, found):
+    text = "label,qid,f\n0,{},1\n1,{},2\n".format(*ids).encode()
+    assert load_csv(text).qid.tolist() == found
+
+
+def test_ids_do_not_change_with_the_frame():
+    ids, names = np.array([1, 1, 2]), np.frombuffer(b"abc", np.uint8).copy()
+    buffers = [None, pa.py_buffer(np.arange(4)), pa.py_buffer(names)]
+    docids = pa.Array.from_buffers(pa.large_string(), 3, buffers)
+    data = load(qid=pa.array(ids), docid=docids)
+    ids[:], names[:] = 9, ord("z")
+    assert data.qid.tolist() == [1, 1, 2]
+    assert data.docids == ["a", "b", "c"]
+
+
+def test_chunks_are_joined_as_what_has_room_for_all(monkeypatch):
+    """Plain string arrays end at 2 GiB, all document ids of a table need not."""
+    joined = []
+    one_array = columns.one_array
+    monkeypatch.setattr(columns, "one_array", lambda c: joined.append(str(c.type)) or one_array(c))
+    column = pa.chunked_array([["a"], ["b", None]])
+    assert as_docids(column, "d", "t")[1] == "b"
+    assert as_query_ids(pa.chunked_array([["a"], ["b"]]), "q", "t").tolist() == ["a", "b"]
+    assert joined[0] == "large_string"
+    assert joined[1].startswith("dictionary<values=string")
+
+
+# ---- rows in one column --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 3)]
+)
+def test_one_column_of_lists(tmp_path, kind):
+    rows = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    table = pa.table({"label": [1, 0, 2], "features": pa.array(rows, kind), "age": [1, 2, 3]})
+    for source in (table, write_table(table, tmp_path / "t.parquet", 2), table.slice(0)):
+        data = linrank.load(source)
+        assert (data.X.tolist(), data.X.dtype, data.feature_names) == (rows, np.float32, None)
+    assert linrank.load(table.slice(1)).X.tolist() == rows[1:]
+    assert linrank.load(table, features="age").X.tolist() == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.0, 2], [3.0], [4.0, 5]], "list of row 1 in the column 'features' has 1 .* have 2"),
+        ([[1.0, 2], None], "row 1 has no list"),
+        ([[], []], "list of row 0 is empty"),
+        ([[1.0, np.inf]], r"row 0, column 'features\[1\]' is infinite"),
+    ],
+)
+def test_lists_must_have_one_length(rows, message):
+    lists = pa.array(rows, pa.list_(pa.float64()))
+    with pytest.raises(DataFormatError, match=message):
+        linrank.load(pa.table({"y": range(len(rows)), "features": lists}))
+
+
+SPARK = pa.struct(
+    [("type", pa.int8()), ("size", pa.int32()), ("indices", pa.list_(pa.int32())),
+     ("values", pa.list_(pa.float64()))]
+)  # fmt: skip
+
+
+def vectors(*rows):
+    return pa.table({"label": range(len(rows)), "features": pa.array(rows, SPARK)})
+
+
+def sparse(size, indices, values):
+    return {"type": 0, "size": size, "indices": indices, "values": values}
+
+
+def dense(*values):
+    return {"type": 1, "size": None, "indices": None, "values": list(values)}
+
+
+def test_vectors_of_spark():
+    table = vectors(sparse(40, [3, 39], [1.0, 2.0]), sparse(40, [], []), sparse(40, [0], [5.0]))
+    full = np.zeros((3, 40))
+    full[0, 3], full[0, 39], full[2, 0] = 1, 2, 5
+    data = linrank.load(table)
+    assert data.rows.is_sparse
+    assert (data.X.toarray() == full).all()
+    assert (full == linrank.load(table, storage="dense").X).all()
+    assert (linrank.load(table.slice(1)).X.toarray() == full[1:]).all()
+    mixed = vectors(dense(1.0, 0.0, 2.0), sparse(3, [1], [4.0]), dense(0.0, 7.0, 0.0))
+    assert linrank.load(mixed, storage="dense").X.tolist() == [[1, 0, 2], [0, 4, 0], [0, 7, 0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([sparse(3, [0], [1.0]), sparse(4, [0], [1.0])], "row 1 .* has 4 features, .*before 3"),
+        ([sparse(3, [2, 1], [1.0, 1.0])], "row 0 .* has the index 1"),
+        ([sparse(3, [0], [1.0]), sparse(3, [3], [1.0])], "row 1 .* has the index 3"),
+        ([sparse(3, [-1], [1.0])], "has the index -1"),
+        ([sparse(3, [0, 1], [1.0])], "has 1 values for 2 indices"),
+        ([sparse(3, [0], [np.inf])], "has a value that is infinite"),
+        ([{**dense(1.0), "type": 5}], "is of type 5"),
+        ([dense(1.0), None], "row 1 .* is missing"),
+        ([dense(1.0, 2.0), dense(1.0)], "row 1 .* has 1 features"),
+        ([sparse(3, None, [1.0])], "has no indices"),
+        ([sparse(3, [1], [None])], "row 0, feature 1 is missing"),
+        ([sparse(3, [None, 2], [1.0, 2.0])], r"row 0 .* has the index -1"),
+    ],
+)
+def test_vectors_at_fault(rows, message):
+    with pytest.raises(DataFormatError, match=message):
+        linrank.load(vectors(*rows))
+
+
+@pytest.mark.parametrize(
+    ("kind", "indices"), [(pa.int32(), 1), (pa.list_(pa.string()), ["a", "b"])]
+)
+def test_structs_that_only_look_like_vectors_are_none(kind, indices):
+    fields = [("type", pa.int8()), ("size", pa.int32()), ("indices", kind)]
+    kind = pa.struct([*fields, ("values", pa.list_(pa.float64()))])
+    column = pa.array([sparse(3, indices, [1.0, 2.0])], kind)
+    (found,) = columns_of(pa.table({"features": column}).schema, "t")
+    assert found.kind == "other"
+
+
+# ---- text and other oddities ---------------------------------------------------------------------
+
+
+def test_values_between_words_are_copied():
+    raw = pa.py_buffer(b"\0" + np.array([1.5, 2.5]).tobytes()).slice(1)
+    found = plain_numbers(pa.Array.from_buffers(pa.float64(), 2, [None, raw]))[0]
+    assert found.flags.aligned
+    assert found.tolist() == [1.5, 2.5]
+
+
+def test_blanks_around_names_hide_no_query_id():
+    data = load_csv(b"label, qid, f\n0,1,2.5\n1,1,3\n")
+    assert data.qid.tolist() == [1, 1]
+    assert data.feature_names == (" f",)
+    with pytest.raises(ValueError, match="the column ' qid' would be a feature"):
+        load_csv(b"label, qid, f\n0,1,2.5\n1,1,3\n", qid=False)
+
+
+def test_true_and_false_are_numbers():
+    data = load_csv(b"label,f\ntrue,false\nfalse,true\n1,\n", missing="keep")
+    assert data.labels.tolist() == [1, 0, 1]
+    assert np.array_equal(data.X, [[0], [1], [np.nan]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"label,f", "no rows"),
+        (b"label,f\n", "no rows"),
+        ("label,fé\n0,1\n".encode("latin-1"), "not UTF-8"),
+        (b"x" * 5000, "a line has more than"),
+    ],
+)
+def test_text_that_is_no_table(text, message, monkeypatch):
+    monkeypatch.setattr(files, "_PROBE", 1000)
+    monkeypatch.setattr(files, "LONGEST_LINE", 2000)
+    with pytest.raises(DataFormatError, match=message):
+        load_csv(text)
+
+
+def test_the_first_memory_of_a_matrix_does_not_grow_with_its_columns():
+    """Of a text the rows are not known: 4096 of them took 3 GB for two of 200,000 columns."""
+    table = SimpleNamespace(name="t.csv", n_rows=None)
+    few, many = (DenseReader(table, ["x"], True, np.dtype(np.float64), 1) for _ in range(2))
+    few._start(2)
+    many._start(10_000_000)
+    assert few._rows(0, 1).base.nbytes <= 16 << 20
+    assert many._rows(0, 1).base.nbytes == 80_000_000
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_lines_longer_than_what_is_looked_at(monkeypatch, end):
+    monkeypatch.setattr(files, "_PROBE", 1000)
+    monkeypatch.setattr(files, "_BLOCK", 1000)
+    lines = [b"label," + b",".join(b"f%d" % j for j in range(300))]
+    lines += [b",".join([b"0.123456789"] * 301)] * 5
+    assert load_csv(end.join(lines) + end).X.shape == (5, 300)
+
+
+def test_names_of_columns_twice_in_a_frame():
+    with pytest.raises(DataFormatError, match="several columns are named 'f'; rename"):
+        linrank.load(pd.DataFrame([[0, 1.0, 2.0]], columns=["label", "f", "f"]))
+
+
+def test_floats_that_two_roundings_would_change_survive_csv(tmp_path):
+    # 7.038531e-26 is the shortest decimal of the first; the double nearest to it is halfway.
+    bits = np.array([363742205, 1036831949, -(2**31), 1], np.int32)
+    data = Dataset.of(bits.view(np.float32)[:, None], [0, 1, 2, 3])
+    write(data, tmp_path / "t.csv", "csv")
+    assert linrank.load(tmp_path / "t.csv").X.view(np.int32).ravel().tolist() == bits.tolist()
+    assert "1,0.1\n" in (tmp_path / "t.csv").read_text()

@@ -42,6 +42,10 @@ def test_features_are_the_other_numbers_in_the_order_of_the_file():
     assert roles.fields == {"label": "rel", "qid": "qid"}
     assert roles.features == ("b", "a")
     assert list(roles.left_out) == ["title", "day", "__index_level_0__"]
+    # The text of a query stands beside its id.
+    roles = roles_of("qid:text", "query:text", "docno:text", "rank", "label", "features:list")
+    assert (roles.fields["qid"], roles.features, roles.layout) == ("qid", ("features",), "list")
+    assert roles_of("query:text", "label", "x").fields["qid"] == "query"
 
 
 def test_one_line_tells_every_column():
@@ -78,17 +82,6 @@ def test_ids_times_and_indexes_are_left_out_with_a_warning(name, what):
     assert roles_of("label", name, "x", known=("x",)).unsaid == ""
 
 
-@pytest.mark.parametrize("name", ["valid", "humid", "grid", "index_size", "date_match", "paid"])
-def test_names_that_only_look_like_ids_are_features(name):
-    assert roles_of("label", "qid", name).features == (name,)
-
-
-@pytest.mark.parametrize("name", ["Unnamed: 0", "__index_level_0__"])
-def test_the_index_of_pandas_is_left_out_and_told_by_its_reason(name):
-    roles = roles_of("label", name, "x")
-    assert (roles.left_out, roles.unsaid) == ({name: "an index of pandas"}, "")
-
-
 def test_a_document_may_have_several_ids_and_none_is_a_feature():
     roles = roles_of("label", "url:text", "item_id", "product_id", "x")
     assert (roles.fields["docid"], roles.features) == ("url", ("x",))
@@ -109,13 +102,6 @@ def test_a_name_that_may_be_a_role_or_a_feature_is_asked_for(name, role):
     assert roles_of("label", name, "x", **{role: False}, features="*").features == (name, "x")
     assert roles_of("label", name, "x", known=("x",)).features == ("x",)
     assert roles_of("label", name, "x", known=(name,)).features == (name,)
-
-
-def test_the_text_of_a_query_stands_beside_its_id():
-    roles = roles_of("qid:text", "query:text", "docno:text", "rank", "label", "features:list")
-    assert roles.fields["qid"] == "qid"
-    assert (roles.features, roles.layout) == (("features",), "list")
-    assert roles_of("query:text", "label", "x").fields["qid"] == "query"
 
 
 @pytest.mark.parametrize(
@@ -160,32 +146,30 @@ def test_a_name_that_is_no_string_is_a_type_error():
         roles_of("label", "x", features=[1])
 
 
-def test_ordinary_columns_may_have_the_names_of_weights_and_positions():
-    roles = roles_of("label", "weight", "rank", weight=False, position=False)
-    assert roles.features == ("weight", "rank")
-
-
-def test_labels_may_lack_where_they_are_not_needed():
-    assert roles_of("x", label=IF_PRESENT).fields == {}
-    assert roles_of("x", label=False).fields == {}
-    assert roles_of("rel", "x", label=IF_PRESENT).fields["label"] == "rel"
-
-
-def test_chosen_features_keep_their_order_and_need_no_guard():
-    roles = roles_of("label", "qid", "b", "a", "c", qid=False, features=["c", "a"])
-    assert roles.features == ("c", "a")
-    assert roles_of("label", "f2", "f1", "g", features="g,f*").features == ("g", "f2", "f1")
-    assert roles_of("label", "tf[a]", "tfa", features=["tf[a]"]).features == ("tf[a]",)
-    assert roles_of("label", "a,b", "c", features="a,b").features == ("a,b",)
-    assert roles_of("label", "y", "x", label="label", features="*,!y").features == ("x",)
-
-
-def test_what_a_model_knows_is_selected_by_name():
-    roles = roles_of("label", "c", "b", "a", known=("a", "b"))
-    assert roles.features == ("a", "b")
-    assert roles.left_out == {"c": "the model does not know it"}
-    vector = roles_of("label", "features:list", known=("a", "b"))
-    assert vector.features == ("features",)
+@pytest.mark.parametrize(
+    ("columns", "options", "features"),
+    [
+        (["label", "weight", "rank"], {"weight": False, "position": False}, ["weight", "rank"]),
+        *((["label", "qid", n], {}, [n]) for n in ("valid", "humid", "grid", "index_size", "paid")),
+        *((["label", n, "x"], {}, ["x"]) for n in ("Unnamed: 0", "__index_level_0__")),
+        (["x"], {"label": IF_PRESENT}, ["x"]),
+        (["x"], {"label": False}, ["x"]),
+        (["rel", "x"], {"label": IF_PRESENT}, ["x"]),
+        # Chosen ones keep their order and need no guard.
+        (["label", "qid", "b", "a", "c"], {"qid": False, "features": ["c", "a"]}, ["c", "a"]),
+        (["label", "f2", "f1", "g"], {"features": "g,f*"}, ["g", "f2", "f1"]),
+        (["label", "tf[a]", "tfa"], {"features": ["tf[a]"]}, ["tf[a]"]),
+        (["label", "a,b", "c"], {"features": "a,b"}, ["a,b"]),
+        (["label", "y", "x"], {"label": "label", "features": "*,!y"}, ["x"]),
+        # What a model knows is selected by name.
+        (["label", "c", "b", "a"], {"known": ("a", "b")}, ["a", "b"]),
+        (["label", "features:list"], {"known": ("a", "b")}, ["features"]),
+    ],
+)
+def test_columns_that_are_features(columns, options, features):
+    roles = roles_of(*columns, **options)
+    assert roles.features == tuple(features)
+    assert roles.unsaid == ""
 
 
 @examples(50)

@@ -106,21 +106,15 @@ def test_a_query_that_comes_back_is_an_error_not_two_queries():
             list(whole_queries(stream))
 
 
-def test_a_late_feature_0_is_an_error_where_1_was_taken_for_the_first():
-    lines = [b"1 1:5 2:6\n", b"1 0:4 1:5\n"]
-    assert next(iter(TextStream(io.BytesIO(lines[1] + lines[0]), 2))).X.tolist()[0] == [4.0, 5.0]
-    stream = TextStream(Drops(b"".join(lines), [len(lines[0])]), 2)
-    with pytest.raises(DataFormatError, match=r"feature 0 behind line 1, .*--index-base 0"):
-        list(stream)
-
-
 def test_faults_name_the_line_of_the_stream():
-    with pytest.raises(DataFormatError, match=r"<stream>:3:3: "):
-        list(TextStream(Drops(b"1 1:2\n0 1:1\n1 x\n", [6]), 1))
-    with pytest.raises(DataFormatError, match="empty file"):
-        list(TextStream(io.BytesIO(b""), 1))
-
-
-def test_without_ids_all_rows_are_one_query():
+    late = b"1 1:5 2:6\n", b"1 0:4 1:5\n"
+    assert next(iter(TextStream(io.BytesIO(late[1] + late[0]), 2))).X.tolist()[0] == [4.0, 5.0]
+    for text, message in (
+        (b"".join(late), r"feature 0 behind line 1, .*--index-base 0"),  # 1 was taken for the first
+        (b"1 1:2    \n0 1:1\n1 x\n", "<stream>:3:3: "),
+        (b"", "empty file"),
+    ):
+        with pytest.raises(DataFormatError, match=message):
+            list(TextStream(Drops(text, [10]), 2))
     parts = list(whole_queries(TextStream(Drops(b"1 1:2\n0 1:1\n", [6]), 1)))
-    assert [part.n_rows for part in parts] == [2]
+    assert [part.n_rows for part in parts] == [2]  # without ids, all rows are one query

@@ -59,30 +59,25 @@ def test_orders_are_the_same_on_every_machine():
 
 
 def plan(limit, rooms, n_buffers=1, states=None):
-    return Plan.of(
-        limit,
-        "a descent",
-        beside=10,
-        n_buffers=n_buffers,
-        buffer=max(rooms),
-        kept=rooms,
-        states=states,
-    )
+    given = {"n_buffers": n_buffers, "buffer": max(rooms), "kept": rooms, "states": states}
+    return Plan.of(limit, "a descent", beside=10, **given)
 
 
 @pytest.mark.parametrize(
-    ("limit", "n_kept", "n_buffers"),
-    [(104, 0, 2), (90, 0, 2), (89, 1, 1), (79, 0, 1), (50, 0, 1)],
+    ("limit", "rooms", "states", "expected"),
+    [
+        (104, [30, 40, 25], None, Plan(2, 3, 0)),
+        (90, [30, 40, 25], None, Plan(2, 3, 0)),
+        (89, [30, 40, 25], None, Plan(1, 3, 1)),
+        (50, [30, 40, 25], None, Plan(1, 3, 0)),
+        # States come before features.
+        (125, [30, 40, 25, 40], [5, 5, 5, 5], Plan(2, 4, 0)),
+        (145, [30, 40, 25, 40], [5, 5, 5, 5], Plan(2, 4, 1)),
+        (102, [30, 40, 25, 40], [5, 5, 5, 5], Plan(2, 2, 0)),
+    ],
 )
-def test_what_stays_leaves_room_for_two_chunks(limit, n_kept, n_buffers):
-    found = plan(limit, [30, 40, 25])
-    assert (found.n_kept, found.n_buffers) == (n_kept, n_buffers)
-
-
-def test_states_come_before_features():
-    assert plan(125, [30, 40, 25, 40], states=[5, 5, 5, 5]) == Plan(2, 4, 0)
-    assert plan(145, [30, 40, 25, 40], states=[5, 5, 5, 5]) == Plan(2, 4, 1)
-    assert plan(102, [30, 40, 25, 40], states=[5, 5, 5, 5]) == Plan(2, 2, 0)
+def test_what_stays_leaves_room_for_two_chunks(limit, rooms, states, expected):
+    assert plan(limit, rooms, states=states) == expected
 
 
 @given(

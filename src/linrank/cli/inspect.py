@@ -58,7 +58,7 @@ def _describe_data(args: Namespace, console: Console) -> Result:
 
     data = read_data(args.file, args, console, missing=args.missing or "keep")
     absent = _absent(data)
-    profile = Profile(data.filled("zero") if absent else data)
+    profile = Profile(data.fill("zero") if absent else data)
     found = [*_missing_finding(data, absent), *findings(profile)]
     facts = {"kind": "data", **_data_facts(profile)}
     facts |= {"findings": [vars(finding) for finding in found], "missing": absent}

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.frames import as_array, first_true
+from linrank.data.frames import Array, as_array, first_true
 from linrank.errors import did_you_mean
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

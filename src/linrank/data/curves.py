@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import SPARE, UNIT, CsrRows, DenseRows, Extents, StreamedRows
+from linrank.data.rows import SPARE, UNIT, Array, CsrRows, DenseRows, Extents, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.system.resources import cached_property, resolve
 
 if TYPE_CHECKING:
     from linrank.data.rows import ColumnStatistics, Rows
 
-Array = NDArray[Any]
 Function = tuple[int, Array, Array, Array]  # feature, knots, and value and slope of every piece
 
 MAX_KNOTS = 200
@@ -285,15 +284,15 @@ def choose_knots(ordered: Array, n_knots: int) -> Array:
     first = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
     values, counts = ordered[first], np.diff(first, append=len(ordered))
     if len(values) <= n_knots:
-        return _apart(values)
+        return _drop_close_knots(values)
     is_heavy = counts * (n_knots - 1) >= len(ordered)
     rest = ordered[~np.repeat(is_heavy, counts)]
     n_rest = max(2, n_knots - int(is_heavy.sum()))
     at_quantiles = rest[np.linspace(0, len(rest) - 1, n_rest).round().astype(np.int64)]
-    return _apart(np.unique(np.concatenate([at_quantiles, values[is_heavy]])))
+    return _drop_close_knots(np.unique(np.concatenate([at_quantiles, values[is_heavy]])))
 
 
-def _apart(knots: Array) -> Array:
+def _drop_close_knots(knots: Array) -> Array:
     """Knots without those that no slope in double precision can lead to."""
     knots = knots.astype(np.float64)
     with np.errstate(over="ignore", divide="ignore"):

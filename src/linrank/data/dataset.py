@@ -8,18 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.choices import COLUMN_NAMES, MISSING
 from linrank.data import frames
 from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
-from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values, join_offsets
-from linrank.data.words import Comments, Words
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows, as_rows, check_values, join_offsets
+from linrank.data.words import Comments, Words, naming_documents
 from linrank.errors import DataWarning, check_one_of, warn
 from linrank.system.resources import cached_property, check_fits, resolve
-
-Array = NDArray[Any]
 
 # As tables spell them, in any case. In a matrix of features `group`, `query`, `y` or `target` may
 # well be one: these are known by their values.
@@ -152,6 +149,13 @@ def as_dense(rows: Rows) -> DenseRows:
     values = np.zeros(rows.shape, rows.dtype)
     values[np.repeat(np.arange(n_rows), np.diff(rows.offsets)), rows.columns] = rows.values
     return DenseRows(values)
+
+
+def as_stored(rows: Rows, storage: str) -> Rows:
+    """The rows as ``"dense"`` or ``"csr"``; ``"auto"``: as they are."""
+    if storage == "auto":
+        return rows
+    return as_dense(rows) if storage == "dense" else as_sparse(rows)
 
 
 def join_ids(parts: Sequence[Array]) -> Array:
@@ -354,15 +358,15 @@ class Dataset:
         data = cls(rows, labels, qid, weight, names)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
-        return data.filled(missing)
+        return data.fill(missing)
 
-    def unscanned(self) -> Dataset:
+    def without_scan(self) -> Dataset:
         """The same data, as if nobody had looked at the values of its rows yet."""
         data = copy.copy(self)  # with what is known of its queries
-        object.__setattr__(data, "rows", self.rows.unscanned())
+        object.__setattr__(data, "rows", self.rows.without_scan())
         return data
 
-    def filled(self, missing: str) -> Dataset:
+    def fill(self, missing: str) -> Dataset:
         """The data with missing values filled in by a policy, learned from these rows.
 
         ``"error"`` and ``"keep"`` leave them as they are: `of` and ``load`` have checked them. Data
@@ -393,18 +397,25 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     """
     if len(parts) == 1:
         return parts[0]
+    comments = None
+    if any(part.comments is not None for part in parts):
+        each = (part.comments or Comments.of([""] * part.n_rows) for part in parts)
+        comments = Comments.join(list(each))
     return replace(
         parts[0],
         rows=join_rows([part.rows for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         qid=join_optional([part.qid for part in parts]),
         weight=join_optional([part.weight for part in parts]),
-        comments=_join_comments(parts),
+        comments=comments,
     )
 
 
-def _join_comments(parts: Sequence[Dataset]) -> Comments | None:
-    if all(part.comments is None for part in parts):
-        return None
-    given = ((part.n_rows, part.comments) for part in parts)
-    return Comments.joined([Comments.of([""] * n) if own is None else own for n, own in given])
+def as_comments(data: Dataset, first_row: int, where: str) -> Comments:
+    """The comments of a text as they were; documents of a table as LETOR files name them.
+
+    ``first_row`` is the number of the first row, and ``where`` the place they are for, in messages.
+    """
+    if isinstance(data.comments, Comments):
+        return data.comments
+    return naming_documents(data.docids or (), first_row, where)

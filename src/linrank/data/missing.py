@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.choices import MISSING
-from linrank.data.rows import CsrRows, DenseRows, first_place, row_blocks
+from linrank.data.rows import Array, CsrRows, DenseRows, first_place, row_blocks
 from linrank.errors import check_one_of
 from linrank.system.resources import check_fits
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
 
-Array = NDArray[Any]
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
@@ -65,7 +64,7 @@ class Filling:
         >>> rows = DenseRows(np.array([[1.0, np.nan], [4.0, 2.0], [np.nan, 4.0]]))
         >>> Filling.fit("mean", rows).values
         array([2.5, 3. ])
-        >>> Filling.fit("indicator", rows).filled(rows).values
+        >>> Filling.fit("indicator", rows).fill(rows).values
         array([[1., 0., 0., 1.],
                [4., 2., 0., 0.],
                [0., 4., 1., 0.]])
@@ -103,7 +102,7 @@ class Filling:
         """Columns of a filled row: the features and the indicators."""
         return self.n_features + len(self.columns)
 
-    def filled(self, rows: Rows) -> Rows:
+    def fill(self, rows: Rows) -> Rows:
         """Rows with nothing missing: `rows` itself where nothing is and no indicator is needed."""
         if rows.shape[1] != self.n_features:
             raise ValueError(
@@ -113,8 +112,8 @@ class Filling:
         if not len(self.columns) and first_place(rows, np.isnan) is None:
             return rows
         if isinstance(rows, DenseRows):
-            return self._filled_dense(rows)
-        return self._filled_sparse(rows)
+            return self._fill_dense(rows)
+        return self._fill_sparse(rows)
 
     def dataset(self, data: Dataset) -> Dataset:
         """The data with filled rows, the names of indicators added, and this filling noted.
@@ -133,7 +132,7 @@ class Filling:
         if names is not None:
             names = self.names(names)
         # `replace` drops what was computed of the queries, which the rows have no part in.
-        filled = replace(data, rows=self.filled(data.rows), feature_names=names, filling=self)
+        filled = replace(data, rows=self.fill(data.rows), feature_names=names, filling=self)
         if "queries" in data.__dict__:
             filled.__dict__["queries"] = data.queries
         return filled
@@ -148,7 +147,7 @@ class Filling:
         """The names of the columns of filled rows; of an indicator, ``missing(NAME)``."""
         return (*names, *(f"missing({names[j]})" for j in self.columns.tolist()))
 
-    def _filled_dense(self, rows: DenseRows) -> DenseRows:
+    def _fill_dense(self, rows: DenseRows) -> DenseRows:
         n_rows = rows.shape[0]
         n_bytes = n_rows * self.n_columns * rows.dtype.itemsize
         remedy = "fill them in before, or use missing='zero' on float32"
@@ -161,7 +160,7 @@ class Filling:
             values[part, self.n_features :] = absent[:, self.columns]
         return DenseRows(values)
 
-    def _filled_sparse(self, rows: CsrRows) -> CsrRows:
+    def _fill_sparse(self, rows: CsrRows) -> CsrRows:
         absent = np.isnan(rows.values)
         stand_in = 0.0 if self.values is None else rows.by_entry(self.values)
         values = np.where(absent, stand_in, rows.values).astype(rows.dtype)
@@ -279,10 +278,10 @@ class Missing:
         used: NDArray[np.bool_] = coef != 0.0
         return used if self.weights is None else used | (self.weights != 0.0)
 
-    def filled(self, rows: Rows) -> Rows:
+    def fill(self, rows: Rows) -> Rows:
         """Rows with v in place of what is missing."""
         kind = "mean" if self.values is not None else "zero"
-        return Filling(kind, rows.shape[1], self.values).filled(rows)
+        return Filling(kind, rows.shape[1], self.values).fill(rows)
 
     @classmethod
     def split(

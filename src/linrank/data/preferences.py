@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.frames import as_array, as_vector, first_true, read_only
+from linrank.data.frames import Array, as_array, as_vector, first_true, read_only
 from linrank.data.queries import Queries
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data import frames
-from linrank.data.rows import CsrRows, DenseRows, Design
+from linrank.data.rows import Array, CsrRows, DenseRows, Design
 from linrank.errors import DataWarning, warn
 from linrank.system.resources import cached_property, resolve
 
-Array = NDArray[Any]
 _SIZES = "group= takes sizes, the number of rows of each query; for ids, one per row, use qid="
 _PARALLEL_ROWS = 100_000  # below this, ranking the labels takes less than a millisecond
 

@@ -20,6 +20,8 @@ from linrank.system.resources import cached_property, check_fits, resolve
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Array = frames.Array
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
@@ -94,11 +96,11 @@ class ColumnStatistics:
         """The statistics of some columns."""
         return self._map(lambda values: values[columns])
 
-    def masked(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
+    def mask(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
         """The statistics of some columns, 0 in the place of the others."""
         return self._map(lambda values: np.where(kept, values, 0))
 
-    def widened(self, n_columns: int) -> ColumnStatistics:
+    def widen(self, n_columns: int) -> ColumnStatistics:
         """The same rows with more columns, in which all of them are 0."""
         n_new = n_columns - self.n_columns
         if n_new < 0:
@@ -138,8 +140,6 @@ class ColumnStatistics:
             self.n_nonzero + other.n_nonzero,
         )
 
-
-Array = NDArray[Any]
 
 _OWN = "_linrank_indices"  # attribute of a matrix whose indices are those of rows, while they are
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
@@ -246,7 +246,7 @@ class _Stored:
     def scan(self, weight: Array | None = None, n_threads: int = 1) -> Scan:
         """What a pass over the rows finds, kept for those who ask for the same weights again.
 
-        Values may be written to, by whoever they belong to: a fit begins with `unscanned` rows.
+        Values may be written to, by whoever they belong to: a fit begins with `without_scan` rows.
         """
         scan: Scan | None
         known, scan = self.__dict__.get("_scan", (None, None))
@@ -255,7 +255,7 @@ class _Stored:
             self.__dict__["_scan"] = weight, scan
         return scan
 
-    def unscanned(self) -> Self:
+    def without_scan(self) -> Self:
         """The same rows, as if nobody had looked at their values yet."""
         rows = copy.copy(self)  # of the arrays alone
         if "core" in self.__dict__:  # whose check of columns stands: nobody may write to these
@@ -637,21 +637,15 @@ def check_values(
 ) -> None:
     """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
     place = _core.first_non_finite(rows.core, resolve(n_jobs))
-    if place is not None and missing:
-        place = first_place(rows, np.isinf)
-    if place is None:
+    infinity = None if place is None else first_place(rows, np.isinf)
+    if place is None or (missing and infinity is None):
         return
-    row, column = place
-    if isinstance(rows, DenseRows):
-        value = rows.values[row, column]
-    else:
-        entries = slice(rows.offsets[row], rows.offsets[row + 1])
-        value = rows.values[entries][rows.columns[entries] == column][0]
-    what = "NaN" if np.isnan(value) else "infinity (inf)"
-    name = f" ({names[column]!r})" if names else ""
-    remedy = "drop such rows or fill them in"
-    if np.isnan(value):
+    what, remedy = "infinity (inf)", "drop such rows or fill them in"
+    if place != infinity and not missing:
+        what = "NaN"
         remedy += ", or say what missing values mean: missing='zero', 'mean' or 'indicator'"
+    row, column = infinity if missing and infinity is not None else place
+    name = f" ({names[column]!r})" if names else ""
     raise ValueError(
         f"Input X contains {what} at row {row}, column {column}{name}; "
         f"linrank needs finite values: {remedy}"

@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_runs
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows
 from linrank.data.words import Words
 
-Array = NDArray[Any]
 Cells = Callable[[int], tuple[Array, Array]]
 _BLOCK_VALUES = 1 << 20  # values made at a time: the working memory beside the result
 _BERNOULLI_DENSITY = 0.05  # above this, testing every cell is cheaper than merging draws
@@ -243,7 +241,9 @@ def make_ranking(
     for name, value in [("n_queries", n_queries), ("n_features", n_features)]:
         if value < 1:
             raise ValueError(f"{name} must be >= 1, got {value}")
-    low, high = _bounds(rows_per_query)
+    is_range = isinstance(rows_per_query, tuple | list)
+    bounds: Any = rows_per_query if is_range else (rows_per_query, rows_per_query)
+    low, high = bounds
     if not 1 <= low <= high:
         raise ValueError(f"rows_per_query must be >= 1 and ascending, got {rows_per_query}")
     if n_levels is not None and n_levels < 1:
@@ -260,7 +260,7 @@ def make_ranking(
     if not 1 <= n_informative <= n_features:
         raise ValueError(f"n_informative must be in 1 .. {n_features}, got {n_informative}")
     rng = np.random.default_rng(random_state)
-    sizes = _sizes(rng, n_queries, rows_per_query)
+    sizes = _sizes(rng, n_queries, low, high)
     beta = np.zeros(n_features)
     beta[rng.choice(n_features, n_informative, replace=False)] = rng.standard_normal(n_informative)
     rows: Rows
@@ -273,15 +273,7 @@ def make_ranking(
     return Dataset(rows, labels, qid, source="<make_ranking>")
 
 
-def _bounds(rows_per_query: int | tuple[int, int]) -> tuple[int, int]:
-    if isinstance(rows_per_query, tuple | list):
-        low, high = rows_per_query
-        return low, high
-    return rows_per_query, rows_per_query
-
-
-def _sizes(rng: np.random.Generator, n_queries: int, rows_per_query: Any) -> Array:
-    low, high = _bounds(rows_per_query)
+def _sizes(rng: np.random.Generator, n_queries: int, low: int, high: int) -> Array:
     # log size ~ N(middle, spread) with the bounds two deviations out, then clipped to them.
     middle, spread = np.log(low * high) / 2, np.log(high / low) / 4
     drawn = np.exp(rng.normal(middle, spread, n_queries))
@@ -379,7 +371,7 @@ def make_sample(*, random_state: int | np.random.Generator | None = 0) -> dict[s
     rng = np.random.default_rng(random_state)
     texts = [f"{kind} {good}" for kind in _KINDS for good in _GOODS]
     names = [texts[k] for k in rng.permutation(len(texts))[: sum(SAMPLE_PARTS.values())]]
-    sizes = _sizes(rng, len(names), (8, 24))
+    sizes = _sizes(rng, len(names), 8, 24)
     query = np.repeat(np.arange(len(names)), sizes)
     # What is popular is clicked, bought and reviewed; what matches does so in title and body.
     shared = rng.standard_normal((2, len(query)))

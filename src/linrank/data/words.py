@@ -9,11 +9,9 @@ from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.rows import join_offsets, take_spans
+from linrank.data.rows import Array, join_offsets, take_spans
 
-Array = NDArray[Any]
 _Words = TypeVar("_Words", bound="Words")
 
 
@@ -48,7 +46,7 @@ class Words:
         return cls(text, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
     @classmethod
-    def joined(cls: type[_Words], parts: Sequence[Words]) -> _Words:
+    def join(cls: type[_Words], parts: Sequence[Words]) -> _Words:
         """All words of the parts."""
         texts = [part.text[part.offsets[0] : part.offsets[-1]] for part in parts]
         return cls(np.concatenate(texts), join_offsets([part.offsets for part in parts]))

@@ -200,7 +200,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
                 self._check_policy(X.filling, f"the store {X.path}", _WRITE_AGAIN)
                 data = X.dataset(n_jobs=self.n_jobs)
             else:
-                data = self._filled(X.unscanned())  # its rows may have been written to
+                data = self._filled(X.without_scan())  # its rows may have been written to
             self._note_columns(data)
             return data
         labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
@@ -227,7 +227,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
                 check_values(
                     data.rows, data.feature_names, missing=missing != "error", n_jobs=self.n_jobs
                 )
-            return data.filled(missing)
+            return data.fill(missing)
         remedy = "leave one of them out, or load it with missing='keep'"
         self._check_policy(data.filling, "the data set", remedy)
         return data

@@ -112,13 +112,12 @@ class Replay(OneWay):
     def __init__(
         self, raw: Any, name: str, whole_line: bool = False, is_owned: bool = False
     ) -> None:
-        self.raw, self.name, self.n_read, self._is_owned = raw, name, 0, is_owned
+        self.raw, self.name, self.n_read, self.is_owned = raw, name, 0, is_owned
         self.head = b""
-        while len(self.head) < HEAD and not (whole_line and b"\n" in self.head):
+        more: Any = b"?"
+        while more and len(self.head) < HEAD and not (whole_line and b"\n" in self.head):
             with naming(name):
-                more = raw.read(HEAD - len(self.head))
-            if not more:
-                break
+                more = raw.read(HEAD - len(self.head)) or b""
             if not isinstance(more, bytes):
                 raise TypeError(
                     f"the file object must give bytes, got {type(more).__name__}; "
@@ -139,8 +138,22 @@ class Replay(OneWay):
 
     def close(self) -> None:
         """Close the stream if it is owned."""
-        if self._is_owned:
+        if self.is_owned:
             self.raw.close()
+
+
+def open_stream(source: Any, whole_line: bool = False) -> Replay:
+    """A path, ``"-"`` (standard input) or a binary file object as a stream."""
+    if hasattr(source, "read"):
+        return Replay(source, name_of(source), whole_line)
+    if (path := os.fspath(source)) == "-":
+        return Replay(standard_input(), "<stdin>", whole_line)
+    file = open(path, "rb", buffering=0)  # noqa: SIM115  (for who reads the stream)
+    try:
+        return Replay(file, os.fsdecode(path), whole_line, is_owned=True)
+    except BaseException:
+        file.close()
+        raise
 
 
 Progress = Callable[[int, "int | None"], object]
@@ -224,25 +237,20 @@ def open_blocks(
     A line of more than ``longest_line`` bytes, by default `LONGEST_LINE`, ends the blocks with a
     `LongLineError`, so that the memory is bounded.
     """
-    longest = longest_line or LONGEST_LINE
-    if hasattr(source, "read"):
-        stream = Replay(source, name_of(source), whole_line=True)
-        return _stream_blocks(stream, None, block_size, longest)
-    path = os.fspath(source)
-    if path == "-":
-        stream = Replay(standard_input(), "<stdin>", whole_line=True)
-        return _stream_blocks(stream, None, block_size, longest)
-    file, name = open(path, "rb", buffering=0), os.fsdecode(path)  # noqa: SIM115  (for the blocks)
+    longest, stream = longest_line or LONGEST_LINE, open_stream(source, whole_line=True)
     try:
-        size = os.fstat(file.fileno()).st_size
-        stream = Replay(file, name, whole_line=True, is_owned=True)
-        if size == 0 or _compression(stream.head, name) is not None:  # a pipe has no size either
-            return _stream_blocks(stream, size or None, block_size, longest)
-        begin = len(_UTF8_MARK) if stream.head.startswith(_UTF8_MARK) else 0
-        stretches = _stretches(_File(file, name, size), begin, block_size, longest)
-        return TextBlocks(name, size, stretches)
+        stored_as = _compression(stream.head, stream.name)
+        # None of what is no file, and of a pipe.
+        size = os.fstat(stream.raw.fileno()).st_size or None if stream.is_owned else None
+        if size is None or stored_as is not None:
+            parts = _cut_lines(_reader_of(stored_as, stream), stream, block_size, longest)
+        else:
+            begin = len(_UTF8_MARK) if stream.head.startswith(_UTF8_MARK) else 0
+            file = _File(stream.raw, stream.name, size)
+            parts = _stretches(file, begin, block_size, longest)
+        return TextBlocks(stream.name, size, parts)
     except BaseException:
-        file.close()
+        stream.close()
         raise
 
 
@@ -301,16 +309,6 @@ def _stretches(
         begin = end
 
 
-def _stream_blocks(
-    stream: Replay, size: int | None, block_size: int, longest_line: int
-) -> TextBlocks:
-    read: Callable[..., bytes] = stream.read
-    stored_as = _compression(stream.head, stream.name)
-    if stored_as is not None:
-        read = _guard(_decompress(stored_as, stream).read, stored_as, stream.name)
-    return TextBlocks(stream.name, size, _cut_lines(read, stream, block_size, longest_line))
-
-
 def _cut_lines(
     read: Callable[..., bytes], stream: Replay, block_size: int, longest_line: int
 ) -> Iterator[tuple[Part, int]]:
@@ -349,6 +347,7 @@ _MAGIC = {
     b"\xfd7zXZ\x00": "xz",
     b"\x28\xb5\x2f\xfd": "Zstandard",
 }
+_MODULES = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive; unpack it first",
     b"PAR1": "a Parquet file; read it with linrank.load, or format='parquet'",
@@ -363,23 +362,6 @@ def _compression(head: bytes, name: str) -> str | None:
         if head.startswith(magic):
             raise DataFormatError(f"{name}: expected UTF-8 text, got {what}")
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-
-
-def _decompress(kind: str, stream: Any) -> Any:
-    """The text of compressed data; of what a library offers, only ``read`` is used."""
-    if kind == "gzip":
-        import gzip
-
-        return gzip.GzipFile(fileobj=stream)
-    if kind == "bzip2":
-        import bz2
-
-        return bz2.BZ2File(stream)
-    if kind == "xz":
-        import lzma
-
-        return lzma.LZMAFile(stream)
-    return _ZstdFile(stream)
 
 
 def import_zstd(verb: str) -> Any:
@@ -418,12 +400,20 @@ class _ZstdFile:
         return text[:size]
 
 
-def _guard(read: Callable[[int], bytes], kind: str, name: str) -> Callable[[int], bytes]:
-    """``read`` with the errors of the compression libraries told in one way."""
+def _reader_of(kind: str | None, stream: Replay) -> Callable[[int], bytes]:
+    """What reads the text of a stream that is compressed so, or not at all.
+
+    The errors of the compression libraries are told in one way.
+    """
+    if kind is None:
+        return stream.read
+    name, module = stream.name, _MODULES.get(kind)
+    file: Any = _ZstdFile(stream) if module is None else import_module(module).open(stream)
 
     def read_guarded(size: int) -> bytes:
         try:
-            return read(size)
+            data: bytes = file.read(size)
+            return data
         except EOFError:
             raise DataFormatError(
                 f"{name}: the {kind} data end too early; the file is truncated"

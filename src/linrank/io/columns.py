@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linrank.data.frames import check_apart, check_names
+from linrank.data.frames import Array, check_apart, check_names
 from linrank.data.words import Words, as_integers
 from linrank.errors import DataFormatError, did_you_mean
-
-Array = NDArray[Any]
 
 Kind = Literal["number", "text", "list", "vector", "other"]
 _VECTOR = {"type", "size", "indices", "values"}  # the fields of a vector of Spark ML

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from numpy.typing import DTypeLike
 
 from linrank.choices import COLUMN_NAMES
-from linrank.data.dataset import Dataset, as_dense, as_sparse
+from linrank.data.dataset import Dataset, as_stored
 from linrank.data.missing import Filling
 from linrank.io.blocks import Progress
 from linrank.io.formats import TABLES, open_rows, target_format
@@ -25,28 +25,13 @@ from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.table_files import open_table
 from linrank.io.table_reader import TableReader
-from linrank.io.write import Written, write
+from linrank.io.write import MixedIds, Written, write
 from linrank.system.durable import Scratch
 from linrank.system.resources import resolve
 
 Note = Callable[[str], object]
 _OF_ROWS = ("dtype", "storage", "n_features", "zero_based")
 _AS_THEY_ARE = (None, "error", "keep")  # what is done about missing values without filling them
-
-
-class MixedIds(Exception):
-    """Query ids of a later part are of another type: text behind numbers."""
-
-
-def check_id_types(parts: Iterable[Dataset]) -> Iterator[Dataset]:
-    """The parts, as long as their ids are of one type; `MixedIds` where they are not."""
-    kinds = set()
-    for part in parts:
-        kinds.add(None if part.qid is None else part.qid.dtype.kind)
-        if len(kinds) > 1:
-            raise MixedIds
-        yield part
-        del part  # not held while the next is read
 
 
 @dataclass(frozen=True)
@@ -125,9 +110,8 @@ class Source:
             self._refuse(f"a {self.kind}")
             is_store, storage = self.kind == "store", self.how["storage"]
             data: Dataset = self.store().dataset(n_jobs=self.how["n_jobs"]) if is_store else item
-            if storage == "auto":
-                return data
-            return replace(data, rows=(as_dense if storage == "dense" else as_sparse)(data.rows))
+            rows = as_stored(data.rows, storage)
+            return data if rows is data.rows else replace(data, rows=rows)
         return load(item, **self.how, **self.reading)
 
     @property
@@ -319,8 +303,10 @@ def convert(
     options["progress"] = rows_progress
     with _parts(found, path, memory_limit) as (parts, n_rows):
         try:
-            return write(check_id_types(parts), path, form, n_rows=n_rows, **options)
+            return write(parts, path, form, n_rows=n_rows, **options)
         except MixedIds:
+            if len(found.items) > 1:
+                raise
             return write(found.load_all(), path, form, **options)
 
 

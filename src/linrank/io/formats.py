@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 from typing import Any
 
 from linrank.data.frames import is_frame
 from linrank.errors import DataFormatError, did_you_mean
-from linrank.io.blocks import HEAD, Replay, name_of, standard_input
-from linrank.system.durable import naming
+from linrank.io.blocks import HEAD, open_stream
 
 TABLES = ("parquet", "arrow", "csv", "tsv")
 READ = ("svmlight", *TABLES)
@@ -57,18 +55,13 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
 
     What can be opened again stays a path; of anything else no byte is lost.
     """
-    if hasattr(source, "read"):
-        opened = Replay(source, name_of(source))
-    elif source == "-":
-        opened = Replay(standard_input(), "<stdin>")
-    else:
-        name = os.fsdecode(os.fspath(source))
-        if os.path.isdir(source):
-            return source, name, b"PAR1"
-        if stat.S_ISREG(os.stat(source).st_mode):
-            with naming(name), open(source, "rb") as file:
-                return source, name, file.read(HEAD)
-        opened = Replay(open(source, "rb", buffering=0), name)  # noqa: SIM115  (a pipe)
+    is_path = isinstance(source, (str, bytes, os.PathLike)) and source != "-"
+    if is_path and os.path.isdir(source):
+        return source, os.fsdecode(source), b"PAR1"
+    opened = open_stream(source)
+    if is_path and os.path.isfile(source):
+        opened.close()
+        return source, opened.name, opened.head
     return opened, opened.name, opened.head
 
 

@@ -186,60 +186,52 @@ def read(
     source: Any,
     options: TableOptions,
     *,
-    missing: str = "error",
-    qrels: Any = None,
-    unjudged: str = "zero",
-    **how: Any,
-) -> Dataset:
-    """As `load`; ``how`` holds the other options of `_read_rows`, such as ``note``."""
-    from linrank.io.roles import IF_PRESENT
-
-    if qrels is not None and options.label is None:
-        options = replace(options, label=IF_PRESENT)  # it does not matter
-    # With judgments, what stands in for missing values is learnt from the rows that stay.
-    early = missing if qrels is None or missing == "error" else "keep"
-    data = _read_rows(source, options, missing=early, **how)
-    return data if qrels is None else label_by_qrels(data, qrels, unjudged).filled(missing)
-
-
-def _read_rows(
-    source: Any,
-    options: TableOptions,
-    *,
     note: Note,
     format: str | None = None,
     missing: str = "error",
+    qrels: Any = None,
+    unjudged: str = "zero",
     sidecars: bool = True,
     zero_based: Any = "auto",
     progress: Progress | None = None,
     n_jobs: int | None = None,
     **how: Any,
 ) -> Dataset:
-    """The rows of a source; ``note`` is told what the user should know, such as columns left out.
+    """As `load`; ``note`` gets what the user should know, such as columns that are left out.
 
-    ``how`` holds dtype, storage and n_features. ``zero_based`` is not looked at for what has named
+    ``how`` holds dtype, storage and n_features. ``zero_based`` does not matter for what has named
     columns.
     """
     check_one_of("missing", missing, (*MISSING, "keep"))
     if isinstance(source, (list, tuple)):
         raise ValueError("give one source; linrank.convert joins several text files or tables")
+    # With judgments, what stands in for missing values is learned from the rows that stay.
+    early = missing if qrels is None or missing == "error" else "keep"
+    n_threads = resolve(n_jobs)
     if is_folder(source):
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
-        return _load_store(source, zero_based=zero_based, n_jobs=n_jobs, **how).filled(missing)
-    opened, kind = open_rows(source, format)
-    n_threads, form = resolve(n_jobs), ReadingOptions.of(zero_based=zero_based, **how)
-    if kind == "svmlight":
-        _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
-        data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
+        data = _load_store(source, zero_based=zero_based, n_jobs=n_jobs, **how)
     else:
-        from linrank.io.table_files import open_table
-        from linrank.io.table_reader import TableReader
+        opened, kind = open_rows(source, format)
+        form = ReadingOptions.of(zero_based=zero_based, **how)
+        if kind == "svmlight":
+            what = f"{opened[1]} is SVMlight text (else say with format= what it is)"
+            _refuse(options, None, what)
+            data = read_blocks(open_blocks(opened[0]), form, n_threads, progress)
+        else:
+            from linrank.io.roles import IF_PRESENT
+            from linrank.io.table_files import open_table
+            from linrank.io.table_reader import TableReader
 
-        table = open_table(*opened, kind, n_threads)
-        data = TableReader(table, options, form, missing, n_threads, progress, note).dataset()
-    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
-        data = attach(data, source, note)
-    return data.filled(missing)
+            if qrels is not None and options.label is None:
+                options = replace(options, label=IF_PRESENT)  # it does not matter
+            table = open_table(*opened, kind, n_threads)
+            data = TableReader(table, options, form, early, n_threads, progress, note).dataset()
+        is_path = isinstance(source, (str, os.PathLike))
+        if sidecars and is_path and kind in ("svmlight", "csv", "tsv"):
+            data = attach(data, source, note)
+    data = data.fill(early)
+    return data if qrels is None else label_by_qrels(data, qrels, unjudged).fill(missing)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:

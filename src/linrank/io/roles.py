@@ -115,7 +115,7 @@ _UNSAID = ("an index", "an id", "a time")  # left out with a warning: they might
 
 def is_misleading(name: str) -> bool:
     """Whether a reader of a table would not take a column of this name for a feature."""
-    known = (_plain(name) in names for names in COLUMN_NAMES.values())
+    known = (_normalize(name) in names for names in COLUMN_NAMES.values())
     return any(known) or _doubt(name, TableOptions()) is not None
 
 
@@ -128,9 +128,9 @@ def _doubt(name: str, options: TableOptions) -> str | None:
     >>> [_doubt(name, TableOptions(position=False)) for name in names]
     ['an id', 'an id', 'an index of pandas', 'a time', None, None]
     """
-    if _plain(name) in COLUMN_NAMES["docid"]:
+    if _normalize(name) in COLUMN_NAMES["docid"]:
         return "a document id"
-    role = UNCLEAR_NAMES.get(_plain(name))
+    role = UNCLEAR_NAMES.get(_normalize(name))
     if role is not None and getattr(options, role) is not False:
         return f"{role}, or a feature"
     return next((what for what, form in _DOUBTS.items() if form.fullmatch(name.strip())), None)
@@ -248,7 +248,7 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
         features, layout = (whole.name,), "list" if whole.kind == "list" else "vector"
         reasons = {c.name: f"the features are in {whole.name!r}" for c in rest}
     elif options.known is not None:
-        features, layout = _known_features(columns, options.known, taken, source)
+        features, layout = _select_known(columns, options.known, taken, source)
         reasons = {c.name: "the model does not know it" for c in rest}
     else:
         _check_leaks(numbers, found, options, source)
@@ -308,11 +308,11 @@ def _find(role: str, columns: Sequence[Column], options: TableOptions, source: s
     if choice is not None and choice is not IF_PRESENT:
         raise TypeError(f"{role} must be the name of a column, False or None, got {choice!r}")
     names = COLUMN_NAMES[role]
-    found = [c for c in columns if _plain(c.name) in names]
+    found = [c for c in columns if _normalize(c.name) in names]
     if role == "docid":  # any one will do; and a document may have an address beside its id
-        found = sorted(found, key=lambda c: names.index(_plain(c.name)))[:1]
+        found = sorted(found, key=lambda c: names.index(_normalize(c.name)))[:1]
     if len(found) > 1:  # the text of the query beside its id
-        found = [c for c in found if _plain(c.name) not in _LOOSE or c.kind != "text"] or found
+        found = [c for c in found if _normalize(c.name) not in _LOOSE or c.kind != "text"] or found
     if len(found) > 1:
         several = " and ".join(repr(c.name) for c in found)
         raise ValueError(
@@ -327,7 +327,7 @@ def _find(role: str, columns: Sequence[Column], options: TableOptions, source: s
     return found[0].name if found else None
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     """A name as conventions have it; headers such as "label, qid" leave blanks around names."""
     return name.strip().lower()
 
@@ -341,7 +341,7 @@ def _whole_rows(columns: Sequence[Column]) -> Column | None:
     return None if any(c.kind == "number" for c in columns) else lists[0]
 
 
-def _known_features(
+def _select_known(
     columns: Sequence[Column], known: Sequence[str], taken: dict[str, str], source: str
 ) -> tuple[tuple[str, ...], Layout]:
     """The features of a model, by name, in its order."""
@@ -362,7 +362,7 @@ def _check_leaks(
     """Fail on a column that would be learnt from and may be something else, by its name."""
     for column in numbers:
         name = column.name
-        unclear = UNCLEAR_NAMES.get(_plain(name))
+        unclear = UNCLEAR_NAMES.get(_normalize(name))
         if unclear is not None and getattr(options, unclear) is not False:
             raise ValueError(
                 f"{source}: the column {name!r} may hold the {unclear} of each row, or a feature; "
@@ -370,7 +370,7 @@ def _check_leaks(
                 f"with features= ('*,!{name}' is all others)"
             )
         for role, names in COLUMN_NAMES.items():
-            if _plain(name) not in names or (role == "docid" and role in found):
+            if _normalize(name) not in names or (role == "docid" and role in found):
                 continue  # a document may have several ids
             if role in ("weight", "position") and getattr(options, role) is False:
                 continue  # told that the column of that name is an ordinary one

@@ -12,17 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.frames import as_weights
+from linrank.data.frames import Array, as_weights
 from linrank.data.preferences import Preferences
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
 from linrank.io.formats import COMPRESSIONS
 from linrank.system.durable import naming
 
-Array = NDArray[Any]
 ENDINGS = (".query", ".group", ".weight", ".position")
 _LARGEST = 2.0**40  # rows of a query: more fit nowhere, and their sum stays an integer
 _IGNORE = "remove one, or ignore the files beside the data with sidecars=False"
@@ -39,21 +37,15 @@ def attach(data: Dataset, path: Any, note: Callable[[str], object]) -> Dataset:
     told = [found[ending] for ending in ENDINGS[:2] if ending in found]
     if len(told) > 1:
         raise DataFormatError(f"{told[0]} and {told[1]} both tell the queries; {_IGNORE}")
-    if told:
-        data = _with_queries(data, told[0])
-    if name := found.get(".weight"):
-        data = _with_weights(data, name)
-    if name := found.get(".position"):
-        if data.position is not None:
-            raise DataFormatError(f"{name} tells positions, and {data.source} has some; {_IGNORE}")
-        positions = _numbers(name)
-        if len(positions) != data.n_rows:
-            raise DataFormatError(
-                f"{name}: {len(positions):,} positions for the {data.n_rows:,} rows of "
-                f"{data.source}"
-            )
-        data = replace(data, position=positions)
-    for name in found.values():
+    for ending, name in found.items():
+        what, given, add = {
+            ".weight": ("weights", data.weight, _with_weights),
+            ".position": ("positions", data.position, _with_positions),
+        }.get(ending, ("the queries", data.qid, _with_queries))
+        if given is not None:
+            some = "query ids" if given is data.qid else "some"
+            raise DataFormatError(f"{name} tells {what}, and {data.source} has {some}; {_IGNORE}")
+        data = add(data, name, _numbers(name))
         note(f"read beside {os.fsdecode(path)}: {name}")
     return data
 
@@ -71,12 +63,15 @@ def files_beside(path: Any) -> dict[str, str]:
     return found
 
 
-def _with_queries(data: Dataset, name: str) -> Dataset:
-    if data.qid is not None:
+def _with_positions(data: Dataset, name: str, positions: Array) -> Dataset:
+    if len(positions) != data.n_rows:
         raise DataFormatError(
-            f"{name} tells the queries, and {data.source} has query ids; {_IGNORE}"
+            f"{name}: {len(positions):,} positions for the {data.n_rows:,} rows of {data.source}"
         )
-    sizes = _numbers(name)
+    return replace(data, position=positions)
+
+
+def _with_queries(data: Dataset, name: str, sizes: Array) -> Dataset:
     bad = (sizes != np.floor(sizes)) | (sizes < 1) | (sizes > _LARGEST)
     if bad.any():
         line = int(np.argmax(bad))
@@ -89,11 +84,8 @@ def _with_queries(data: Dataset, name: str) -> Dataset:
     return replace(data, qid=np.repeat(np.arange(len(sizes)), sizes.astype(np.int64)))
 
 
-def _with_weights(data: Dataset, name: str) -> Dataset:
+def _with_weights(data: Dataset, name: str, weights: Array) -> Dataset:
     """Weights u of rows, or c of queries: a pair weighs ``u_i u_j``, so u = √c in a query."""
-    if data.weight is not None:
-        raise DataFormatError(f"{name} tells weights, and {data.source} has some; {_IGNORE}")
-    weights = _numbers(name)
     queries = data.queries
     if len(weights) not in (data.n_rows, queries.n_queries):
         raise DataFormatError(

@@ -11,17 +11,14 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, join_datasets
-from linrank.data.rows import CsrRows, DenseRows, Rows, resized
+from linrank.data.rows import Array, CsrRows, DenseRows, Rows, resized
 from linrank.data.words import Comments
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Part, Progress, TextBlocks, open_blocks, read_part, standard_input
 from linrank.system.resources import check_fits
-
-Array = NDArray[Any]
 
 # The fault of a first line that names columns: a word, or words with commas, for a label.
 _HEADER = re.compile(r"expected a number for the label, got '\"?[A-Za-z_][\w ]*[\",'.]")

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, as_sparse, warn_of_leaks
-from linrank.data.frames import as_weights
+from linrank.data.frames import Array, as_weights
 from linrank.data.rows import CsrRows, DenseRows, Rows, first_place
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress
@@ -292,7 +291,6 @@ class ArrowBatches:
 # ---- rows from the columns of record batches, written where they stay ----------------------------
 
 
-Array = NDArray[Any]
 _FIRST_BYTES = 1 << 24  # of a matrix that grows
 _GROWTH = 1.4
 

@@ -9,16 +9,15 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.frames import Array
 from linrank.data.queries import as_ids
 from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Progress, open_blocks
 
-Array = NDArray[Any]
 _BLOCK = 1 << 14  # lines formatted at a time
 
 

@@ -11,12 +11,11 @@ from itertools import chain
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.dataset import Dataset, as_dense, as_sparse
-from linrank.data.rows import CsrRows
-from linrank.data.words import Comments, Words, naming_documents
+from linrank.data.dataset import Dataset, as_comments, as_stored
+from linrank.data.rows import Array, CsrRows
+from linrank.data.words import Words
 from linrank.io.blocks import Progress, StandardOutput, import_zstd
 from linrank.io.columns import arrow
 from linrank.io.formats import TABLES, TEXTS
@@ -26,7 +25,6 @@ from linrank.io.trec import Qrels, qrels_lines
 from linrank.system.durable import check_place, replacing
 from linrank.system.resources import resolve
 
-Array = NDArray[Any]
 Blocks = Iterator[Dataset]
 _BLOCK_BYTES, _BLOCK_ROWS = 32 << 20, 1 << 20
 
@@ -148,13 +146,16 @@ def write(
     0 qid:a 1:0.5
     1 qid:a 1:1
     """
+    if storage not in ("auto", "dense", "csr"):
+        raise ValueError(f"storage must be 'auto', 'dense' or 'csr', got {storage!r}")
     every = iter([parts] if isinstance(parts, Dataset) else parts)
     first = next(every, None)
     if first is None or first.n_rows == 0:
         raise ValueError("there are no rows to write")
-    if format in ("csv", "tsv") and storage == "auto":
-        storage = "dense"
-    outline, name = Outline.of(first, storage), os.fspath(path)
+    if storage == "auto":
+        is_wide = first.rows.is_sparse and format not in ("csv", "tsv")
+        storage = "csr" if is_wide else "dense"
+    name, form, base = os.fspath(path), _form_of(first), _base(first)
     _check_place(name, format, overwrite)
     total = first.n_rows if isinstance(parts, Dataset) else n_rows
     every, done = chain([first], every), 0
@@ -162,7 +163,7 @@ def write(
 
     def blocks() -> Iterator[Dataset]:
         nonlocal done
-        for block in _cut_blocks(every, outline):
+        for block in _cut_blocks(every, form, storage, base):
             done += block.n_rows
             yield block
             del block  # not held while the next is read
@@ -170,29 +171,28 @@ def write(
                 progress(done, total)
 
     with open_output(name, format in TEXTS) as file:
-        SINKS[format](blocks(), file, outline, resolve(n_jobs), name)
-    are_columns = format in TABLES and not outline.is_sparse
+        SINKS[format](blocks(), file, resolve(n_jobs), name)
+    names, is_text = form["names"], format == "svmlight"
+    are_columns = format in TABLES and storage == "dense"
+    has_no_names = is_text or (format in TABLES and not are_columns)
+    left_out = {
+        "the features": format == "qrels",
+        "the names of the features": names is not None and has_no_names,
+        "the positions": form["position_type"] is not None and is_text,
+    }
     return Written(
         name,
         format,
         done,
-        outline.n_features,
-        "csr" if outline.is_sparse else "dense",
-        outline.dtype.name,
+        form["n_features"],
+        storage,
+        form["dtype"].name,
         os.path.getsize(name) if os.path.isfile(name) else None,
-        _left_out(format, outline),
-        tuple(filter(is_misleading, outline.names or ())) if are_columns else (),
+        tuple(what for what, is_so in left_out.items() if is_so)[
+            : 1 if format == "qrels" else None
+        ],
+        tuple(filter(is_misleading, names or ())) if are_columns else (),
     )
-
-
-def _left_out(format: str, outline: Outline) -> tuple[str, ...]:
-    """What the rows have and the format has no place for."""
-    if format == "qrels":
-        return ("the features",)
-    is_nameless = format == "svmlight" or outline.is_sparse
-    names = ["the names of the features"] if outline.names is not None and is_nameless else []
-    has_positions = outline.position_type is not None
-    return (*names, *(["the positions"] if has_positions and format == "svmlight" else []))
 
 
 def write_columns(columns: Mapping[str, Any], name: str, format: str) -> None:
@@ -221,16 +221,42 @@ def _check_place(name: str, format: str, overwrite: bool) -> None:
             )
 
 
-def _cut_blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
-    """The rows of all parts, some at a time."""
+class MixedIds(ValueError):
+    """Query ids of a later part are of another type: text behind numbers."""
+
+
+def _form_of(data: Dataset) -> dict[str, Any]:
+    """What all parts of a file have in common."""
+    return {
+        "n_features": data.n_features,
+        "dtype": data.rows.dtype,
+        "names": data.feature_names,
+        "id_type": None if data.qid is None else ids_of(data.qid).dtype,
+        "has_weight": data.weight is not None,
+        "has_docids": data.comments is not None,
+        "position_type": None if data.position is None else data.position.dtype,
+    }
+
+
+def _cut_blocks(
+    parts: Iterator[Dataset], form: Mapping[str, Any], storage: str, base: int
+) -> Iterator[Dataset]:
+    """The rows of all parts, some at a time, stored alike and with ``base`` as index base."""
     for part in parts:
-        outline.check(part)
+        for name, value in _form_of(part).items():
+            if value != form[name]:
+                raise (MixedIds if name == "id_type" else ValueError)(
+                    f"{part.source}: {name} is {value}, but {form[name]} in the parts before; all "
+                    "parts must be alike"
+                )
         row_bytes = part.rows.nbytes // max(1, part.n_rows)
-        if not outline.is_sparse:
-            row_bytes = max(row_bytes, outline.n_features * outline.dtype.itemsize)
+        if storage == "dense":
+            row_bytes = max(row_bytes, part.n_features * part.rows.dtype.itemsize)
         step = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, row_bytes)))
         for begin in range(0, part.n_rows, step):
-            yield part if step >= part.n_rows else part.select(slice(begin, begin + step))
+            block = part if step >= part.n_rows else part.select(slice(begin, begin + step))
+            yield replace(block, rows=as_stored(block.rows, storage), index_base=base)
+            del block
         del part  # not held while the next is read
 
 
@@ -240,81 +266,24 @@ def _cut_blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]
 _ROLES = ("label", "qid", "docid", "sample_weight", "position")  # columns of what is no feature
 
 
-@dataclass(frozen=True)
-class Outline:
-    """How rows are written.
-
-    Attributes
-    ----------
-    n_features : int
-    dtype : float32 or float64
-        Of the values.
-    is_sparse : bool
-        Whether only entries are written, or all values.
-    names : tuple of str or None
-        Of the features.
-    base : int
-        The number of the first feature where it has no name, 0 or 1.
-    id_type : dtype or None
-        Integers, floats, or object for strings; None without query ids.
-    has_weight, has_docids : bool
-    position_type : dtype or None
-    """
-
-    n_features: int
-    dtype: np.dtype[Any]
-    is_sparse: bool
-    names: tuple[str, ...] | None
-    base: int
-    id_type: np.dtype[Any] | None
-    has_weight: bool
-    has_docids: bool
-    position_type: np.dtype[Any] | None
-
-    @classmethod
-    def of(cls, data: Dataset, storage: str = "auto") -> Outline:
-        """The outline of a dataset; ``storage`` "dense" or "csr" overrides how it is stored."""
-        if storage not in ("auto", "dense", "csr"):
-            raise ValueError(f"storage must be 'auto', 'dense' or 'csr', got {storage!r}")
-        return cls(
-            data.n_features,
-            data.rows.dtype,
-            data.rows.is_sparse if storage == "auto" else storage == "csr",
-            data.feature_names,
-            _base(data),
-            None if data.qid is None else ids_of(data.qid).dtype,
-            data.weight is not None,
-            data.comments is not None,
-            None if data.position is None else data.position.dtype,
-        )
-
-    def check(self, data: Dataset) -> None:
-        """Raise ValueError where another part is not like the first."""
-        own = replace(Outline.of(data), is_sparse=self.is_sparse, base=self.base)
-        for name, value in vars(self).items():
-            if getattr(own, name) != value:
-                raise ValueError(
-                    f"{data.source}: {name} is {getattr(own, name)}, but {value} in the parts "
-                    "before; all parts must be alike"
-                )
-
-    def column_names(self) -> list[str]:
-        """A name for each feature, none twice, none that another column has."""
-        if self.names is None:
-            return [f"f{j}" for j in range(self.base, self.base + self.n_features)]
-        seen: set[str] = set()
-        for name in self.names:
-            if name in seen:
-                raise ValueError(
-                    f"two features are called {name!r}; the columns of a table need different "
-                    "names: rename one, or write SVMlight text, which has numbers only"
-                )
-            if name in _ROLES:
-                raise ValueError(
-                    f"a feature is called {name!r}, as the column of that name will be; rename it"
-                )
-            seen.add(name)
-        return list(self.names)
+def _column_names(data: Dataset) -> list[str]:
+    """A name for each feature, none twice, none that another column has."""
+    if data.feature_names is None:
+        base = data.index_base or 0
+        return [f"f{j}" for j in range(base, base + data.n_features)]
+    seen: set[str] = set()
+    for name in data.feature_names:
+        if name in seen:
+            raise ValueError(
+                f"two features are called {name!r}; the columns of a table need different "
+                "names: rename one, or write SVMlight text, which has numbers only"
+            )
+        if name in _ROLES:
+            raise ValueError(
+                f"a feature is called {name!r}, as the column of that name will be; rename it"
+            )
+        seen.add(name)
+    return list(data.feature_names)
 
 
 def _base(data: Dataset) -> int:
@@ -354,7 +323,7 @@ def ids_of(qid: Array) -> Array:
 # ---- tables -------------------------------------------------------------------------------------
 
 
-def record_batch(data: Dataset, outline: Outline) -> Any:
+def record_batch(data: Dataset) -> Any:
     """A block of rows as a record batch; missing values are null.
 
     Columns are label, qid, docid, sample_weight and position where there are any, then features.
@@ -366,19 +335,19 @@ def record_batch(data: Dataset, outline: Outline) -> Any:
     if data.qid is not None:
         ids = ids_of(data.qid)
         columns["qid"] = pa.array(ids, pa.string() if ids.dtype.kind == "O" else None)
-    if outline.has_docids:
+    if data.comments is not None:
         columns["docid"] = pa.array(data.docids, pa.string())
     if data.weight is not None:
         columns["sample_weight"] = pa.array(data.weight)
     if data.position is not None:
         columns["position"] = pa.array(data.position)
-    if outline.is_sparse:
-        columns["features"] = _vectors(pa, as_sparse(data.rows))
+    if isinstance(data.rows, CsrRows):
+        columns["features"] = _vectors(pa, data.rows)
     else:
-        by_column = np.ascontiguousarray(as_dense(data.rows).values.T)
+        by_column = np.ascontiguousarray(data.rows.values.T)
         has_missing = bool(np.isnan(by_column).any())
         arrays = (pa.array(column, from_pandas=has_missing) for column in by_column)
-        columns |= zip(outline.column_names(), arrays, strict=True)
+        columns |= zip(_column_names(data), arrays, strict=True)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
@@ -459,24 +428,26 @@ class _Decimals:
         return pc.if_else(differs, column.cast(pa.float64()), read)
 
 
-def _write_table(
-    format: str, blocks: Blocks, file: IO[bytes], outline: Outline, n_threads: int, name: str
-) -> None:
+def _write_table(format: str, blocks: Blocks, file: IO[bytes], n_threads: int, name: str) -> None:
     """Rows of a table."""
-    if outline.is_sparse and format in ("csv", "tsv"):
-        raise ValueError(
-            f"{format.upper()} has no place for sparse rows: write all values "
-            "(storage='dense'), or another format"
-        )
-    _write_batches(map(partial(record_batch, outline=outline), blocks), format, file, name)
+
+    def batches() -> Iterator[Any]:
+        for data in blocks:
+            if data.rows.is_sparse and format in ("csv", "tsv"):
+                raise ValueError(
+                    f"{format.upper()} has no place for sparse rows: write all values "
+                    "(storage='dense'), or another format"
+                )
+            yield record_batch(data)
+            del data
+
+    _write_batches(batches(), format, file, name)
 
 
 # ---- text ---------------------------------------------------------------------------------------
 
 
-def _write_svmlight(
-    blocks: Blocks, file: IO[bytes], outline: Outline, n_threads: int, name: str
-) -> None:
+def _write_svmlight(blocks: Blocks, file: IO[bytes], n_threads: int, name: str) -> None:
     """Lines of text.
 
     Numbers are the shortest that read back to the same bits. Dense rows name all features, zeros
@@ -485,23 +456,22 @@ def _write_svmlight(
     """
     first_row = 0
     for data in blocks:
-        file.write(_svmlight_text(data, outline, first_row, n_threads).data)
+        file.write(_svmlight_text(data, first_row, n_threads).data)
         first_row += data.n_rows
         del data  # not held while the next is read
 
 
-def _svmlight_text(data: Dataset, outline: Outline, first_row: int, n_threads: int) -> Array:
-    base = outline.base
-    rows = as_sparse(data.rows) if outline.is_sparse else as_dense(data.rows)
-    ids: tuple[Any, Any] = None, None
-    comments: tuple[Any, Any] = None, None
+def _svmlight_text(data: Dataset, first_row: int, n_threads: int) -> Array:
+    ids: tuple[Any, Any] = (None, None)
+    comments: tuple[Any, Any] = (None, None)
     if data.qid is not None:
         words = _id_words(data.qid, first_row)
         ids = words.text, words.offsets
     if data.comments is not None:
-        lines = _comments(data, first_row)
+        lines = as_comments(data, first_row, "SVMlight text")
         comments = lines.text, lines.offsets
-    place = _core.first_non_finite(rows.core, n_threads)
+    place = _core.first_non_finite(data.rows.core, n_threads)
+    base = data.index_base or 0
     if place is not None:
         raise ValueError(
             f"row {first_row + place[0]}, feature {base + place[1]} is missing, which "
@@ -509,7 +479,7 @@ def _svmlight_text(data: Dataset, outline: Outline, first_row: int, n_threads: i
             "write a table"
         )
     return _core.svmlight_text(
-        rows.core, data.labels, data.weight, *ids, *comments, base, first_row == 0, n_threads
+        data.rows.core, data.labels, data.weight, *ids, *comments, base, first_row == 0, n_threads
     )
 
 
@@ -527,33 +497,26 @@ def _id_words(qid: Array, first_row: int) -> Words:
     return Words.of(words)
 
 
-def _comments(data: Dataset, first_row: int) -> Comments:
-    """The comments of a text as they were; documents of a table as ``docid = ...``."""
-    if isinstance(data.comments, Comments):
-        return data.comments
-    return naming_documents(data.docids or (), first_row, "SVMlight text")
-
-
-def _write_qrels(
-    blocks: Blocks, file: IO[bytes], outline: Outline, n_threads: int, name: str
-) -> None:
+def _write_qrels(blocks: Blocks, file: IO[bytes], n_threads: int, name: str) -> None:
     """Labels as judgments ``qid 0 docid label``; held until the end, to find documents twice."""
-    for has, what in ((outline.id_type is not None, "query"), (outline.has_docids, "document")):
-        if not has:
-            raise ValueError(
-                f"the rows have no {what} ids, which judgments (qrels) need; read them from "
-                "data that has them"
-            )
     qid: list[Any] = []
     docids: list[Any] = []
     labels: list[float] = []
     for data in blocks:
-        found = data.docids or []
+        found = data.docids
+        for ids, what in ((data.qid, "query"), (found, "document")):
+            if ids is None:
+                raise ValueError(
+                    f"the rows have no {what} ids, which judgments (qrels) need; read them from "
+                    "data that has them"
+                )
+        assert found is not None
+        assert data.qid is not None
         if None in found:
             row = len(docids) + found.index(None)
             raise ValueError(f"row {row} has no document id, which judgments (qrels) need")
         docids += found
-        qid += [] if data.qid is None else ids_of(data.qid).tolist()
+        qid += ids_of(data.qid).tolist()
         labels += data.labels.tolist()
     qrels = Qrels.of(qid, docids, labels)
     for block in qrels_lines(qrels.qid, qrels.docids.tolist(), qrels.relevance):
@@ -561,7 +524,7 @@ def _write_qrels(
 
 
 # Each takes blocks of rows in order, and completes the file.
-SINKS: dict[str, Callable[[Blocks, IO[bytes], Outline, int, str], None]] = {
+SINKS: dict[str, Callable[[Blocks, IO[bytes], int, str], None]] = {
     **{format: partial(_write_table, format) for format in TABLES},
     "svmlight": _write_svmlight,
     "qrels": _write_qrels,

@@ -250,12 +250,12 @@ def _protocol(train: Any, valid: Any, test: Any, folds: Sequence[Dataset] | None
             )
     # Rows may have been written to since anybody looked at them.
     if folds is not None and not parts:
-        return runner.rotation([fold.unscanned() for fold in folds])
+        return runner.rotation([fold.without_scan() for fold in folds])
     if folds is not None or train is None or test is None:
         raise ValueError(
             "give the parts train, test and, to choose by, valid, or folds (a sequence of subsets)"
         )
-    return runner.one_split(*(part and part.unscanned() for part in (train, valid, test)))
+    return runner.one_split(*(part and part.without_scan() for part in (train, valid, test)))
 
 
 def _unused_validation(given: Protocol, protocol: Protocol) -> list[str]:

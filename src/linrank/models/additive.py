@@ -224,7 +224,7 @@ class AdditiveModel(FeatureModel):
         """Rows without missing values, and what these add beside the curves."""
         weights = self.missing.weights
         added = None if weights is None else np.where(np.isnan(rows.values), weights, 0.0)
-        filled = self.missing.filled(rows)
+        filled = self.missing.fill(rows)
         assert isinstance(filled, DenseRows)
         return filled, added
 

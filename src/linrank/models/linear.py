@@ -356,7 +356,7 @@ class FeatureModel(SavedModel):
             known = statistics.of_first(self.n_features)
             is_kept = known.n_columns <= MAX_FEATURES and known.weight > 0.0
             is_kept = is_kept and bool(np.isfinite(known.variance).all())
-            statistics = known.masked(self.is_used) if is_kept else None
+            statistics = known.mask(self.is_used) if is_kept else None
         return replace(self, statistics=statistics)  # type: ignore[type-var]
 
     def with_training_data(self, data: Dataset) -> Self:
@@ -618,7 +618,7 @@ class LinearModel(FeatureModel):
         """The rows divided by their ranges within queries, missing values filled in before."""
         self._check_values(rows, n_jobs)
         queries = queries_of(X, rows.shape[0], qid)
-        return self.scaling.transform(self.missing.filled(rows), queries, n_jobs=n_jobs)
+        return self.scaling.transform(self.missing.fill(rows), queries, n_jobs=n_jobs)
 
     def _complete(self, scores: NDArray[np.float64], rows: Rows) -> None:
         """Put in the scores of the rows that lack values, block by block."""

@@ -22,7 +22,7 @@ class TooMuchJSON(MalformedJSON):
     """The text would make more than the document can hold."""
 
 
-def parse(content: bytes, max_values: int, max_brackets: int = MAX_BRACKETS) -> Any:
+def parse(content: bytes, max_values: int) -> Any:
     """The value of a JSON text of at most that many values, lists and objects.
 
     Time and memory are linear in the text: a value can take 25 times the memory of its text, so
@@ -38,7 +38,7 @@ def parse(content: bytes, max_values: int, max_brackets: int = MAX_BRACKETS) -> 
         ...
     linrank.system.json_text.TooMuchJSON: more lists and objects than 64
     """
-    _check_bulk(content, max_values, max_brackets)
+    _check_bulk(content, max_values)
     try:
         found = json.loads(
             content.decode(), object_pairs_hook=_distinct, parse_constant=_reject_constant
@@ -55,15 +55,15 @@ def parse(content: bytes, max_values: int, max_brackets: int = MAX_BRACKETS) -> 
         raise MalformedJSON(f"not JSON at {where} ({error.msg})") from None
 
 
-def _check_bulk(content: bytes, max_values: int, max_brackets: int) -> None:
+def _check_bulk(content: bytes, max_values: int) -> None:
     # Without escaped characters, each quote begins or ends a string: every second piece between
     # quotes lies in one. A string that does not end goes to the end of the text.
     plain = content.replace(b"\\\\", b"").replace(b'\\"', b"")
     if plain.count(b'"') > 2 * max_values:
         raise TooMuchJSON(f"more than {max_values} values")
     skeleton = b"".join(plain.split(b'"')[::2])
-    if skeleton.count(b"[") + skeleton.count(b"{") > max_brackets:
-        raise TooMuchJSON(f"more lists and objects than {max_brackets}")
+    if skeleton.count(b"[") + skeleton.count(b"{") > MAX_BRACKETS:
+        raise TooMuchJSON(f"more lists and objects than {MAX_BRACKETS}")
     if skeleton.count(b",") > max_values:
         raise TooMuchJSON(f"more than {max_values} values")
     if _LONG_NUMBER.search(skeleton):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import Comments, Words
 from linrank.errors import DataFormatError
 from linrank.io.store.manifest import MAX_BYTES, STATISTICS, Manifest, Unit, decode
@@ -34,7 +34,6 @@ from linrank.system.durable import naming
 from linrank.system.json_text import Invalid
 from linrank.system.resources import describe_bytes
 
-Array = NDArray[Any]
 AGAIN = "copy the store again from where it is whole, or write it anew from its source"
 # O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
 _FLAGS = os.O_RDONLY | sum(
@@ -146,7 +145,13 @@ class Files:
         try:
             for name, size in sizes.items():
                 self._plain[name] = open_regular(self.path(name))
-                self._check_size(name, size)
+                found = os.fstat(self._plain[name]).st_size
+                if found != size:
+                    what = "truncated" if found < size else "too long"
+                    raise DataFormatError(
+                        f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; "
+                        f"{AGAIN}"
+                    )
         except BaseException:
             self.close()
             raise
@@ -154,14 +159,6 @@ class Files:
     def path(self, name: str) -> str:
         """Where a file is."""
         return os.path.join(self._folder, name)
-
-    def _check_size(self, name: str, size: int) -> None:
-        found = os.fstat(self._plain[name]).st_size
-        if found != size:
-            what = "truncated" if found < size else "too long"
-            raise DataFormatError(
-                f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; {AGAIN}"
-            )
 
     def read_all(self, sizes: Mapping[str, int], n_threads: int) -> dict[str, Array]:
         """Whole files in memory that cannot be written to."""

@@ -16,12 +16,11 @@ from itertools import chain
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset, as_dense, join_datasets
 from linrank.data.queries import query_runs
-from linrank.data.rows import DenseRows
+from linrank.data.rows import Array, DenseRows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LongLineError, Part, Progress, name_of, open_blocks
 from linrank.io.store.store import Store
@@ -44,7 +43,6 @@ from linrank.io.svmlight import (
 from linrank.system.durable import REMOVED, naming
 from linrank.system.resources import describe_bytes, parse_bytes
 
-Array = NDArray[Any]
 DEFAULT_LIMIT = 1 << 30
 LEAST_LIMIT = 64 << 20
 _BLOCK, _BATCH = 1 << 20, 8 << 20  # beyond these, more memory is no faster
@@ -532,7 +530,7 @@ class _Text:
                     numbers.append(np.repeat(*table.runs(piece)))
                     self.budget.check_ids(table)
                 if is_large:
-                    yield from self._cut(piece, numbers, shape)
+                    yield from self._cut_rows(piece, numbers, shape)
                     numbers = []
                     continue
                 held.append(piece)
@@ -542,7 +540,7 @@ class _Text:
         qid = np.concatenate(numbers) if numbers else None
         return read_pieces(pieces, shape, qid, self.name, self.n_threads)
 
-    def _cut(self, piece: Any, numbers: list[Array], shape: Shape) -> Iterator[Dataset]:
+    def _cut_rows(self, piece: Any, numbers: list[Array], shape: Shape) -> Iterator[Dataset]:
         """Dense rows of a piece whose lines are short: far larger than the text, part by part."""
         sparse = self._rows([piece], numbers, replace(shape, is_dense=False))
         step = max(1, self.budget.batch // shape.row_bytes())

@@ -28,6 +28,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -272,7 +273,7 @@ def decode(content: bytes) -> Manifest:
         )
     layout = _layout(d)
     weight = take(d, "total_weight", (float,))
-    if not 0.0 <= weight < float("inf"):
+    if not (isfinite(weight) and weight >= 0.0):
         raise Invalid(f"total_weight is {weight}, expected a finite number >= 0")
     sums = take(d, "checksums", (dict,))
     n_sums = dict.fromkeys(layout.arrays, layout.n_chunks) | {"statistics": 1}
@@ -375,7 +376,8 @@ def _filling(d: dict[str, Any], n_columns: int) -> Filling | None:
         filling = replace(filling, columns=absent)
     if kind == "mean":
         values = take(found, "values", (list,))
-        if len(values) != n_features or any(type(value) is not float for value in values):
+        is_number = (type(value) is float and isfinite(value) for value in values)
+        if len(values) != n_features or not all(is_number):
             raise Invalid(f"values holds no mean of each of the {n_features} features")
         is_absent = np.isin(np.arange(n_features), absent)
         filling = replace(filling, values=np.array(values), absent=is_absent)

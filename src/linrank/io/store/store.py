@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.choices import MISSING
 from linrank.data.dataset import Dataset
 from linrank.data.queries import UNSAID, Queries, query_runs
-from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.data.rows import Array, ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.data.words import naming_documents
 from linrank.errors import DataFormatError, check_one_of
 from linrank.io.store.chunks import (
@@ -32,8 +31,6 @@ from linrank.io.store.manifest import MANIFEST
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter, with_stored_comments
 from linrank.system.durable import FULL_DISK, recover
 from linrank.system.resources import available, cached_property, describe_bytes, resolve
-
-Array = NDArray[Any]
 
 
 class Store:
@@ -177,7 +174,20 @@ class Store:
         Chunks that this process has not read yet are first read through once and compared with
         their checksums.
         """
-        return _read_rows(self._reader, rows)
+        reader, layout = self._reader, self._layout
+        begin, end, step = rows.indices(self.n_rows)
+        if step != 1 or end < begin:
+            raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
+        starts = layout.bounds["n_rows"]
+        for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
+            reader.check_features(i)
+        if layout.storage == "dense":
+            values = _range(reader, "values", begin, end)
+            found: Rows = DenseRows(values.reshape(end - begin, self.n_features))
+        else:
+            found = _csr_rows(reader, begin, end)
+        reader.check_rows(found, None, True)
+        return found
 
     def dataset(self, *, n_jobs: int | None = None) -> Dataset:
         """The whole store as one dataset, every byte compared with its checksum.
@@ -191,7 +201,12 @@ class Store:
         n_jobs : int, optional
             Threads; None uses all cores.
         """
-        return _whole_dataset(self._reader, self.path, resolve(n_jobs))
+        reader, n_threads = self._reader, resolve(n_jobs)
+        arrays = _arrays(reader, self.path, n_threads)
+        _check_sums(reader, arrays, n_threads)
+        get = arrays.__getitem__
+        comments = reader.comments(None, get) if self.has_comments else None
+        return reader.dataset(None, get, comments, True, self.path)
 
     def verify(self) -> None:
         """Read everything and check it: checksums, offsets, labels against levels, pairs.
@@ -415,15 +430,6 @@ def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
 # ---- whole stores, and ranges of rows -----------------------------------------------------------
 
 
-def _whole_dataset(reader: ChunkReader, source: str, n_threads: int) -> Dataset:
-    """All chunks as one dataset, of arrays that nobody can write to."""
-    arrays = _arrays(reader, source, n_threads)
-    _check_sums(reader, arrays, n_threads)
-    get = arrays.__getitem__
-    comments = reader.comments(None, get) if reader.layout.has_comments else None
-    return reader.dataset(None, get, comments, True, source)
-
-
 def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
     layout, free = reader.layout, available()
     files = {a.file for a in layout.arrays.values()}
@@ -461,24 +467,6 @@ def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -
     with ThreadPoolExecutor(n_threads) as pool:
         for done in [pool.submit(check, i) for i in range(reader.layout.n_chunks)]:
             done.result()
-
-
-def _read_rows(reader: ChunkReader, rows: slice) -> Rows:
-    """The features of some consecutive rows, in memory of their own."""
-    layout = reader.layout
-    begin, end, step = rows.indices(layout.total("n_rows"))
-    if step != 1 or end < begin:
-        raise ValueError(f"rows must be a range forwards without gaps, got {rows}")
-    starts = layout.bounds["n_rows"]
-    for i in range(bisect_right(starts, begin) - 1, bisect_left(starts, end)):
-        reader.check_features(i)
-    if layout.storage == "dense":
-        values = _range(reader, "values", begin, end)
-        found: Rows = DenseRows(values.reshape(end - begin, layout.n_features))
-    else:
-        found = _csr_rows(reader, begin, end)
-    reader.check_rows(found, None, True)
-    return found
 
 
 def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.dataset import Dataset, join_datasets, join_ids
-from linrank.data.frames import as_array, as_labels, as_part_weights, check_names
+from linrank.data.dataset import Dataset, as_comments, join_datasets, join_ids
+from linrank.data.frames import Array, as_array, as_labels, as_part_weights, check_names
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, resized
-from linrank.data.words import Comments, Words, naming_documents
+from linrank.data.words import Comments, Words
 from linrank.io.store.chunks import checksum
 from linrank.io.store.manifest import FILES, MANIFEST, STATISTICS, Layout, Manifest, Unit
 from linrank.system.durable import (
@@ -33,7 +32,6 @@ from linrank.system.resources import resolve
 if TYPE_CHECKING:
     from linrank.io.store.store import Store
 
-Array = NDArray[Any]
 CHUNK_BYTES = 64 << 20
 
 
@@ -168,7 +166,9 @@ class StoreWriter:
         first, n_queries = 0, len(offsets) - 1
         if ids is not None and len(ids) != n_queries:
             raise ValueError(f"there are {n_queries} queries but {len(ids)} ids")
-        self._widen(data.n_features)
+        if data.n_features > self._layout.n_features:  # of CSR: rows so far are 0 in the new ones
+            self._statistics = self._statistics.widen(data.n_features)
+            self._layout = replace(self._layout, n_features=data.n_features)
         self._n_queries += n_queries
         if self._layout.ids is None and self._n_queries > 1:
             raise ValueError("a store without ids has one query; give ids to have more")
@@ -195,11 +195,8 @@ class StoreWriter:
         if ids[0] is not None:
             whole_ids = join_ids(ids)
             self._ids.append(whole_ids if whole_ids.dtype.kind == "i" else _as_words(whole_ids))
-        whole = join_datasets(parts)
+        data = join_datasets(parts)
         del parts  # no longer needed once they are one
-        self._write_chunk(whole)
-
-    def _write_chunk(self, data: Dataset) -> None:
         offsets, rows = query_offsets(data), data.rows
         levels, n_levels = _core.rank_levels(data.labels, offsets, None, self._n_threads)
         self._n_pairs += sum(_core.count_pairs(levels, offsets, n_levels).tolist())
@@ -248,12 +245,6 @@ class StoreWriter:
     def _count(self, unit: Unit, n: int) -> None:
         self._counts[unit].append(n)
         self._totals[unit] += n
-
-    def _widen(self, n_features: int) -> None:
-        """Have more columns from now on; rows so far, which are CSR, are 0 in them."""
-        if n_features > self._layout.n_features:
-            self._statistics = self._statistics.widened(n_features)
-            self._layout = replace(self._layout, n_features=n_features)
 
     def finish(self) -> Store:
         """Write what is left and the manifest; return the store, opened."""
@@ -365,9 +356,9 @@ def _as_ids(ids: Any) -> Array:
 
 def with_stored_comments(data: Dataset, first_row: int) -> Dataset:
     """The data with comments as a store has them: documents of a table as LETOR files name them."""
-    if data.comments is None or isinstance(data.comments, Comments):
+    if data.comments is None:
         return data
-    return replace(data, comments=naming_documents(data.docids or (), first_row, "a store"))
+    return replace(data, comments=as_comments(data, first_row, "a store"))
 
 
 # ---- the folder that a store is written into, beside its place, until it is whole ---------------
@@ -402,12 +393,9 @@ class NewFolder:
             view = data.reshape(-1).view(np.uint8).data
             while view:
                 view = view[os.write(self._files[name], view) :]
-        self._write_back(name, data.nbytes)
-
-    def _write_back(self, name: str, n_bytes: int) -> None:
-        """Have the disk write while the next chunk is made, not all of it at the end."""
+        # The disk is to write while the next chunk is made, not all of it at the end.
         begin, waiting = self._waiting.get(name, (0, 0))
-        waiting += n_bytes
+        waiting += data.nbytes
         if waiting >= _WRITE_BACK and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._files[name], begin, waiting, os.POSIX_FADV_DONTNEED)
             begin, waiting = begin + waiting, 0

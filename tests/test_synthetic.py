@@ -1,11 +1,16 @@
-"""make_ranking: what its docstring promises, measured."""
+"""make_ranking and make_sample: what their docstrings promise, measured."""
+
+from __future__ import annotations
+
+import json
 
 import numpy as np
 import pytest
 
-from linrank.data.rows import CsrRows, DenseRows, as_rows
-from linrank.data.synthetic import make_ranking
-from linrank.metrics import evaluate
+import linrank
+from linrank import RankSVM, evaluate, make_ranking, make_sample
+from linrank.data.rows import CsrRows, as_rows
+from peaks import peak_of
 
 
 def within_query(data):
@@ -16,27 +21,24 @@ def within_query(data):
     return X - np.repeat(sums / np.diff(queries.offsets)[:, None], np.diff(queries.offsets), axis=0)
 
 
-def test_defaults():
-    data = make_ranking(random_state=0)
-    assert data.queries.n_queries == 100
-    assert data.n_features == 20
-    assert isinstance(data.rows, DenseRows)
-    assert data.rows.dtype == np.float32
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("density", [1.0, 0.5])
+def test_defaults(density, dtype):
+    data = make_ranking(dtype=dtype, density=density, random_state=0)
+    assert (data.queries.n_queries, data.n_features) == (100, 20)
+    assert (data.rows.is_sparse, data.rows.dtype) == (density < 1, dtype)
     assert data.queries.order is None
     assert set(data.y.tolist()) == {0, 1, 2, 3, 4}
     as_rows(data.X)  # finite, in place
 
 
 def test_seed_decides():
-    a, b, c = (make_ranking(5, random_state=seed) for seed in (1, 1, 2))
+    rng = np.random.default_rng(0)
+    a, b, c, d, e = (make_ranking(5, 3, random_state=seed) for seed in (1, 1, 2, rng, rng))
     np.testing.assert_array_equal(a.X, b.X)
     np.testing.assert_array_equal(a.y, b.y)
-    assert a.X.shape != c.X.shape or (a.X != c.X).any()
-
-
-def test_generator_goes_on():
-    rng = np.random.default_rng(0)
-    assert (make_ranking(2, 3, random_state=rng).X != make_ranking(2, 3, random_state=rng).X).any()
+    assert (a.X != c.X).any()
+    assert (d.X != e.X).any()  # a generator goes on
 
 
 def test_sizes():
@@ -106,8 +108,8 @@ def least_squares_accuracy(noise, seed):
 
 @pytest.mark.parametrize(("noise", "expected"), [(0, 0.93), (0.5, 0.87), (1, 0.78), (2, 0.67)])
 def test_noise_sets_how_many_pairs_can_be_learnt(noise, expected):
-    measured = np.median([least_squares_accuracy(noise, seed) for seed in range(10)])
-    np.testing.assert_allclose(measured, expected, atol=0.03)
+    measured = np.median([least_squares_accuracy(noise, seed) for seed in range(5)])
+    np.testing.assert_allclose(measured, expected, atol=0.04)
 
 
 @pytest.mark.parametrize(
@@ -127,18 +129,10 @@ def test_sparse_density_and_zipf_columns(n_features, density):
 
 
 def test_sparse_memory_is_that_of_the_result():
-    import tracemalloc
-
-    tracemalloc.start()
-    data = make_ranking(1, 200_000, 100_000, 2, density=4e-4, random_state=0)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1.5 * data.rows.nbytes + 60e6
-
-
-def test_float64():
-    assert make_ranking(3, dtype="float64").rows.dtype == np.float64
-    assert make_ranking(3, dtype="float64", density=0.5).rows.dtype == np.float64
+    found = []
+    options = {"density": 4e-4, "random_state": 0}
+    peak = peak_of(lambda: found.append(make_ranking(1, 200_000, 100_000, 2, **options)))
+    assert peak < 1.5 * found[0].rows.nbytes + 60e6
 
 
 @pytest.mark.parametrize(
@@ -160,3 +154,70 @@ def test_float64():
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_ranking(**arguments)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return make_sample()
+
+
+def ndcg(data, scores):
+    return evaluate(data.y, scores, qid=data.qid, metrics=["ndcg@10"])["ndcg@10"]
+
+
+def test_it_looks_like_the_data_of_a_shop(sample):
+    train = sample["train"]
+    assert [data.queries.n_queries for data in sample.values()] == [160, 40, 100]
+    assert set(np.unique(train.y)) == {0, 1, 2, 3, 4}
+    assert all(" " in query for query in train.qid)
+    assert len({docid for data in sample.values() for docid in data.docids}) == 4264
+    gaps = np.isnan(train.X).mean(axis=0)
+    assert [name for name, gap in zip(train.feature_names, gaps, strict=True) if gap] == ["rating"]
+    assert 0.1 < gaps.max() < 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_learning_beats_the_best_feature_and_curves_beat_lines(seed):
+    sample = make_sample(random_state=seed)
+    train, test = sample["train"], sample["test"]
+    columns = np.nan_to_num(test.X).T
+    single = max(ndcg(test, sign * column) for column in columns for sign in (-1, 1))
+    linear = ndcg(test, RankSVM(missing="mean").fit(train).predict(test))
+    curved = ndcg(test, RankSVM(missing="mean", curves="quantile").fit(train).predict(test))
+    assert linear > single + 0.05
+    assert curved > linear + 0.05
+
+
+def assert_same_sample(found, expected):
+    for name in ("X", "qid", "y", "docids", "feature_names"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_a_seed_is_a_sample_whose_parts_share_no_query(sample):
+    again, other = make_sample(random_state=0), make_sample(random_state=1)
+    for name, data in sample.items():
+        assert_same_sample(again[name], data)
+    train, valid, test = ({*data.qid} for data in sample.values())
+    assert not train & valid
+    assert not test & (train | valid)
+    assert train != {*other["train"].qid}
+
+
+def test_the_files_hold_the_sample(tmp_path, cli, sample):
+    pytest.importorskip("pyarrow")
+    said, paths = cli("sample", tmp_path, "--json"), [tmp_path / f"{name}.csv" for name in sample]
+    assert json.loads(said.out)["files"] == list(map(str, paths))
+    assert "2,224 rows, 160 queries, 13 features" in said.err
+    for path, data in zip(paths, sample.values(), strict=True):
+        assert path.stat().st_size < 250_000
+        assert_same_sample(linrank.load(path, missing="keep"), data)
+
+
+def test_files_that_are_there_stay(tmp_path, cli):
+    (tmp_path / "valid.csv").write_text("mine\n")
+    err = cli("sample", tmp_path, status=1).err
+    assert "valid.csv is there already; --force replaces it" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["valid.csv"]
+    cli("sample", tmp_path, "--force", "-q")
+    first = (tmp_path / "valid.csv").read_text().partition("\n")[0].replace('"', "")
+    assert first.startswith("query,url,grade,bm25_title")
