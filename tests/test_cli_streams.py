@@ -176,9 +176,7 @@ def command_that(lines, folder):
     code = (
         "import os, signal, sys, time\n"
         "from linrank.cli import main as cli\n"
-        "def run(arguments):\n"
-        + "".join(f"    {line}\n" for line in lines)
-        + "cli._dispatch = run\n"
+        "def run(arguments):\n" + "".join(f"    {line}\n" for line in lines) + "cli._run = run\n"
         "sys.exit(cli.main())\n"
     )
     done = subprocess.run(

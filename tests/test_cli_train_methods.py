@@ -273,7 +273,7 @@ def test_without_a_method_it_is_ranksvm(files, tmp_path):
     [
         ("svm", "no method is named 'svm'"),
         ("ranksvm --solver auto", "must be one of newton, bundle, tron, prsvm, prsvm+, got 'auto'"),
-        ("sgd --alpha 1 -c 1", "--alpha and --C exclude each other"),
+        ("sgd --alpha 1 -c 1", "--alpha excludes --C"),
         ("sgd --aggressiveness 2", "needs --algorithm pa, not pegasos"),
         ("sgd --average median", "must be one of weighted, uniform, got 'median'"),
         (

@@ -107,10 +107,10 @@ def test_the_usual_grid(files, cli):
         ([], "required: DATA"),
         (["d", "--Cs=-2^2"], "must be finite and > 0, got -2^2"),
         (["d", "--folds", "1"], "argument --folds: must be an integer ≥ 2, got '1'"),
-        (["d", "--folds", "3", "--valid", "v"], "not allowed with"),
+        (["d", "--folds", "3", "--valid", "v"], "--folds excludes --valid"),
         (["-", "--valid", "-"], "only one of the files can be standard input"),
         (["d", "-o", "-", "--json"], "exclude each other"),
-        (["d", "--selection", "one_se", "--valid", "v"], "needs the spread over folds"),
+        (["d", "--selection", "one_se", "--valid", "v"], "that needs the spread over folds"),
     ],
 )
 def test_wrong_usage_ends_with_2(arguments, message, cli):

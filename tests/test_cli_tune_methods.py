@@ -173,7 +173,7 @@ def test_what_did_not_converge_is_told(files, capsys, method):
     [
         ("sgd -e 0.1", "-e belongs to --method ranksvm, domination"),
         ("domination --penalty none", "must be one of l1, l2, got 'none'"),
-        ("domination --n-alphas 6 --alphas 1,2", "--n-alphas and --alphas exclude each other"),
+        ("domination --n-alphas 6 --alphas 1,2", "--n-alphas excludes --alphas"),
         ("kernel --kernel linear --gammas 1", "--gammas needs --kernel rbf or poly or sigmoid"),
     ],
 )

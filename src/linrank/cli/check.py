@@ -20,6 +20,7 @@ from linrank.system.tables import card
 
 OPTIONS = """
   DATA                data to be scored, a store, or - for stdin
+  --against MODEL:str=  model file written by linrank train
   --strict            take warnings for errors in the exit status
   --top N:count=20    findings to show (default: 20)
   --drift D:positive  warn of a mean that has moved by more than D deviations (default: 0.5)
@@ -31,9 +32,6 @@ OPTIONS = """
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--against", metavar="MODEL", required=True, help="model file written by linrank train"
-    )
     declare(parser, OPTIONS)
     add_reading(parser)
     add_reporting(parser)

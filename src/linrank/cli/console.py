@@ -263,6 +263,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasat
 _TWICE = 1.0
 
 _sent_again: set[int] = set()
+_came: list[tuple[int, float]] = []  # during the command that is running
 
 
 class Ended(KeyboardInterrupt):
@@ -286,25 +287,14 @@ def orderly_end() -> Iterator[None]:
     usual = (signal.SIG_DFL, signal.default_int_handler, interrupt)
     found = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
     ours = {number: handler for number, handler in found.items() if handler in usual}
-    came: list[tuple[int, float]] = []
-
-    def end(number: int, frame: FrameType | None) -> None:
-        if not _is_importing(frame):
-            now = time.monotonic()
-            is_new = number == signal.SIGINT or number in _sent_again
-            _sent_again.discard(number)
-            if came and not is_new and now - came[-1][1] <= _TWICE:
-                return
-            came.append((number, now))
-        interrupt(number, frame)
-
+    _came.clear()
     for number in ours:
-        signal.signal(number, end)
+        signal.signal(number, interrupt)
     try:
         yield
     except Exception:
-        if came:
-            raise _exception_of(came[0][0]) from None
+        if _came:
+            raise _exception_of(_came[0][0]) from None
         raise
     finally:
         for number, handler in ours.items():
@@ -315,7 +305,12 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """Ctrl-C or one of the signals, put off while a module is being imported."""
     if _is_importing(frame):
         send_again(number)
-    else:
+        return
+    now = time.monotonic()
+    is_new = number == signal.SIGINT or number in _sent_again
+    _sent_again.discard(number)
+    if is_new or not _came or now - _came[-1][1] > _TWICE:
+        _came.append((number, now))
         raise _exception_of(number)
 
 

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.reports import Report
 
+_METRICS = options.metric_options(
+    "ndcg, map, mrr and pairwise accuracy; ndcg@10 chooses", "chooses C and begins the page"
+)
 OPTIONS = f"""
   TEST               labeled rows to judge by: a file, a store, or - for stdin
+  -o, --output FILE:output=report.html  page to write, or - (default: report.html)
+{_METRICS}
 what is judged:
   --model FILE       this model, or these scores of TEST
   --train FILE       a model learned from these data
@@ -55,14 +60,7 @@ RULES = """
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    about = "page to write, or - (default: report.html)"
-    options.add_output(parser, "FILE", about, default="report.html")
     options.declare(parser, OPTIONS, scale=SCALES)
-    options.add_metrics(
-        parser,
-        default="ndcg, map, mrr and pairwise accuracy; ndcg@10 chooses",
-        selects="chooses C and begins the page",
-    )
     options.add_reading(parser)
     options.add_reporting(parser)
 
@@ -92,7 +90,6 @@ def _check(args: Namespace) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     if args.model is None and args.train is None:
         raise UsageError("give --model MODEL to judge, or --train DATA to learn one from")
-    options.check_rules(args, RULES)
     if args.save_model == args.output:
         raise UsageError(f"-o and --save-model both name {args.output}; name two files")
     if args.save_model == STANDARD and args.json:
@@ -150,8 +147,7 @@ def _read_parts(
     for part in parts:
         files.check_qids(parts[0], part)
     for part in parts:
-        queries = f"{part.queries.n_queries:,} queries"
-        console.say("read", f"{part.source}: {part.n_rows:,} rows, {queries}")
+        console.say("read", files.describe_data(part))
     return train, valid, test
 
 

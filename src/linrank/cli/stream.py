@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.choices import ALGORITHMS, STREAM_SAMPLINGS
 from linrank.cli.console import SIGNALS, Clock, Console, Result
 from linrank.cli.files import check_files, check_text
 from linrank.cli.main import UsageError
-from linrank.cli.options import STANDARD, check_rules, fill_in, flag
+from linrank.cli.options import STANDARD, fill_in, flag
 from linrank.cli.train import check_checkpoint, check_trained_files, finish
 from linrank.methods.parameters import SGDParameters, defaults_of
 from linrank.system.resources import bytes_text, count, seconds
@@ -33,20 +32,6 @@ _DEFAULTS: dict[str, Any] = {
     "steps_per_row": 4.0,
     "checkpoint": None,
     "checkpoint_every": 60,
-}
-RULES = """
---stream excludes -c: λ = 1/(C·pairs), and nobody knows the pairs of a stream; give --alpha
---stream excludes --n-steps: a stream ends with its data; give --steps-per-row
---stream excludes --record: the objective is over all pairs, which a stream does not have
---stream excludes -e: the objective is over all pairs, which a stream does not have
---stream excludes --missing: it is learned from all rows; a stream is text, which has none missing
---checkpoint-every needs --checkpoint FILE
-"""
-ALLOWED = {
-    "scale": (("auto", "none"), "it is known at the end of the data; scale where they are made"),
-    "dtype": (("float32",), "rows are kept as float32"),
-    "algorithm": (ALGORITHMS[:-1], "when to switch depends on all steps; give pegasos or pa"),
-    "sampling": (STREAM_SAMPLINGS, f"it needs all data; give {', '.join(STREAM_SAMPLINGS)}"),
 }
 # What a checkpoint must have in common with the run that goes on from it.
 _KEPT = (
@@ -72,10 +57,6 @@ def check_streaming(args: Namespace) -> None:
             f"--stream reads text, and {args.data} is a folder; leave it out, and --memory-limit "
             "SIZE goes through a store within that"
         )
-    check_rules(args, RULES)
-    for name, (allowed, why) in ALLOWED.items():
-        if getattr(args, name) not in (None, *allowed):
-            raise UsageError(f"--stream excludes --{name} {getattr(args, name)}: {why}")
     own = defaults_of(SGDParameters)
     descent = {name: own[name] for name in ("algorithm", "sampling", "aggressiveness")}
     fill_in(args, {**_DEFAULTS, **descent, "random_state": 0})

@@ -33,8 +33,18 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.search.folds import Fold
 
+RULES = f"""{train.CLUSTER_RULES}
+--folds excludes --valid: models are measured on one of them
+--valid excludes --selection one_se: that needs the spread over folds
+"""
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
 
+OPTIONS = f"""
+{train.OUTPUT.format("output")}
+  --valid FILE  measure on this data file
+  --folds N:folds  or on each of N folds of the queries (default: 5)
+{options.metric_options(METRICS[0], "alone")}
+"""
 CLUSTER = f"""
   --dask ADDRESS  search a store by a Dask cluster: tcp://host:8786, or local:N processes
   {train.PATIENCE}"""
@@ -42,25 +52,14 @@ CLUSTER = f"""
 
 def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
-    searched = {name: method for name, method in METHODS.items() if method.search is not None}
-    method = options.choose_method(parser, arguments, searched)
-    options.add_output(parser, "MODEL", "model file to write, or -", default=None)
+    searches = {name: method.search for name, method in METHODS.items() if method.search}
+    options.add_method(parser, arguments, searches, {"cluster": CLUSTER})
     parser.add_argument(
         "--auto", dest="method", action="store_const", const=AUTO.name, help="as --method auto"
     )
-    parts = parser.add_mutually_exclusive_group()
-    options.declare(parts, "  --valid FILE  measure on this data file")
-    options.declare(parts, "  --folds N:folds  or on each of N folds of the queries (default: 5)")
-    options.add_metrics(parser, default=METRICS[0], selects="alone")
-    assert method.search is not None
-    options.add_parameters(parser, method.search, f"options of {method.name}")
-    clustered = [other.name for other in searched.values() if "cluster" in other.places]
-    if method.name in clustered:
-        options.declare(parser, "cluster" + CLUSTER)
+    options.declare(parser, OPTIONS)
     options.add_reading(parser, missing=False)
     options.add_reporting(parser)
-    owners = dict.fromkeys(options.flags_in(CLUSTER), options.belongs_to(clustered))
-    options.add_owners(parser, lambda other: other.search, owners)
 
 
 def run(args: Namespace, console: Console) -> Result:
@@ -120,8 +119,6 @@ def run(args: Namespace, console: Console) -> Result:
 
 def _check(args: Namespace, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after the search."""
-    if args.selection == "one_se" and args.valid is not None:
-        raise UsageError("--selection one_se needs the spread over folds; leave out --valid")
     if is_store and args.valid is not None:
         raise UsageError("--memory-limit and --dask deal a store into --folds; leave out --valid")
     if args.metrics and len(args.metrics) > 1:
@@ -130,7 +127,7 @@ def _check(args: Namespace, is_store: bool) -> None:
             f"-m: tune chooses by one metric, {first}; measure the model by {','.join(rest)} "
             f"with linrank evaluate -m {','.join(rest)}"
         )
-    train.check_place(args, is_store, {"cluster": CLUSTER})
+    train.check_place(args, is_store)
     files.check_metrics(args.metrics, args.convention, selects=True)
     files.check_files([args.data, args.valid], args.output)
 
