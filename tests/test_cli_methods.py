@@ -84,30 +84,6 @@ def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, cli):
     assert f"{name} belongs to --method " in line(cli, "train", "--method", method, name)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--penalti", "l1"], "unknown option --penalti; did you mean --penalty?"),
-        (["--sclae=standard"], "unknown option --sclae; did you mean --scale?"),
-        (["--zzzzzz"], "unknown option --zzzzzz"),
-        (["-z"], "unknown option -z"),
-        (["--kernel", "rbf"], "--kernel belongs to --method kernel"),
-        (["--method", "domniation"], "no method is named 'domniation'; did you mean 'domination'?"),
-        (["--method"], "argument --method: expected one argument"),
-        (["--solver", "sgd"], "got 'sgd'; did you mean --method sgd?"),
-        (
-            ["--loss", "hing"],
-            "must be one of squared_hinge, hinge, got 'hing'; did you mean hinge?",
-        ),
-    ],
-)
-@pytest.mark.parametrize("command", ["train", "tune"])
-def test_a_slip_is_one_line(command, arguments, told, cli):
-    found = line(cli, command, *arguments)
-    assert found.startswith(f"linrank {command}: error: ")
-    assert told in found
-
-
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SEARCHED])
 def test_tune_says_which_methods_have_a_grid(name, cli):
     told = line(cli, "tune", "--method", name)
