@@ -15,6 +15,7 @@ from linrank.metrics import evaluate
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.normal(size=(6, 3)).astype(np.float32)
+WIDE = RNG.normal(size=(6, 5)).astype(np.float32)
 COEF = np.array([1.0, -2.0, 0.5, 0.25, -0.125, 4.0])
 LINES = "2 qid:1 1:0.5 2:1 # a\n1 qid:1 1:-1\n0 qid:1 2:2 3:0.25\n1 qid:2 1:1\n0 qid:2 3:3\n"
 X = np.array([[0.5, 1, 0], [-1, 0, 0], [0, 2, 0.25], [1, 0, 0], [0, 0, 3]])
@@ -38,45 +39,35 @@ def saved(tmp_path):
     return save
 
 
-def predicted(data, model, cli, *options):
-    return np.array(cli(f"predict {data} {model} -q", *options).out.split(), dtype=float)
+def predicted(data, model, cli):
+    return np.array(cli(f"predict {data} {model} -q").out.split(), dtype=float)
 
 
-@pytest.mark.parametrize("kind", ["none", "minmax", "query"])
-def test_predict_writes_the_scores_of_the_model(kind, saved, cli):
-    factors = np.array([1.0, 0.5, 2.0]) if kind == "minmax" else None
-    model, data, path = saved(scaling=Scaling(kind, factors))
-    expected = model.predict(X.astype(np.float32), qid=[1, 1, 1, 2, 2])
-    assert_array_equal(predicted(data, path, cli), expected)
-
-
-def test_evaluate_measures_the_scores_of_the_model(saved, cli):
-    model, data, path = saved()
+def test_scores_and_measures_are_those_of_the_model(saved, cli):
+    for kind, factors in (("minmax", np.array([1.0, 0.5, 2.0])), ("query", None), ("none", None)):
+        model, data, path = saved(scaling=Scaling(kind, factors))
+        expected = model.predict(X.astype(np.float32), qid=[1, 1, 1, 2, 2])
+        assert_array_equal(predicted(data, path, cli), expected)
     found = cli(f"evaluate {data} --model {path} -m map --json").json["metrics"]
-    scores = model.predict(X.astype(np.float32))
-    assert found == evaluate([2, 1, 0, 1, 0], scores, qid=[1, 1, 1, 2, 2], metrics="map")
+    assert found == evaluate([2, 1, 0, 1, 0], expected, qid=[1, 1, 1, 2, 2], metrics="map")
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_features_that_the_file_leaves_out_are_0(make, saved, cli):
-    """Else a distance to a support row would lack some of its terms."""
-    rows = RNG.normal(size=(6, 5)).astype(np.float32)
-    model, data, path = saved(make(rows))
-    wide = np.hstack([X, np.zeros((5, 2))]).astype(np.float32)
-    assert_allclose(predicted(data, path, cli), model.predict(wide), rtol=1e-12)
-
-
-def test_features_that_the_model_does_not_know_count_nothing(saved, cli):
-    model, data, path = saved(ROWS[:, :2])
-    found = predicted(data, path, cli)
-    assert_allclose(found, model.predict(X[:, :2].astype(np.float32)), rtol=1e-12)
-    assert "it knows 2, the file 3; they count nothing" in cli(f"predict {data} {path}").err
-
-
-def test_features_are_counted_as_in_training(saved, cli):
-    model, data, path = saved(RNG.normal(size=(6, 4)), training={"index_base": 0})
-    shifted = np.hstack([np.zeros((5, 1)), X]).astype(np.float32)
-    assert_allclose(predicted(data, path, cli), model.predict(shifted), rtol=1e-12)
+@pytest.mark.parametrize(
+    ("rows", "training", "columns"),
+    [
+        # Features that the file leaves out are 0; else a distance would lack some of its terms.
+        (WIDE[:, :5], {}, [0, 1, 2, 3, 3]),
+        (sparse.csr_array(WIDE[:, :5]), {}, [0, 1, 2, 3, 3]),
+        (ROWS[:, :2], {}, [0, 1]),  # features that the model does not know count nothing
+        (WIDE[:, :4], {"index_base": 0}, [3, 0, 1, 2]),  # features are counted as in training
+    ],
+)
+def test_features_are_those_of_the_training_rows(rows, training, columns, saved, cli):
+    model, data, path = saved(rows, training=training)
+    wide = np.pad(X, ((0, 0), (0, 1))).astype(np.float32)
+    assert_allclose(predicted(data, path, cli), model.predict(wide[:, columns]), rtol=1e-12)
+    told = "it knows 2, the file 3; they count nothing" in cli(f"predict {data} {path}").err
+    assert told == (len(columns) == 2)
 
 
 def test_a_precomputed_kernel_needs_a_column_for_each_training_row(saved, cli):
