@@ -22,10 +22,10 @@ from argparse import ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli import files, options
-from linrank.cli.console import Clock, Console, Result
+from linrank.cli.console import Console, Result
 from linrank.cli.main import UsageError
 from linrank.cli.options import STANDARD
-from linrank.cli.train import MEASURES, check_trained_files, learn
+from linrank.cli.train import MEASURES, check_trained_files, learn, open_data
 from linrank.methods.base import METHODS
 from linrank.system.resources import count, seconds
 
@@ -97,9 +97,7 @@ def run(args: Namespace, console: Console) -> Result:
     from linrank.clicks.impressions import join_log
 
     options.load(METHOD.train)
-    clock = Clock()
-    data = files.read_data(args.data, args, console, labeled=False)
-    console.say("read", f"{files.describe_data(data)} in {seconds(clock.end('read'))}")
+    data, clock = open_data(args, console, is_store=False, labeled=False)
     with files.in_options(console, _name_columns):
         joined = join_log(args.log, data, **(args.log_columns or {}))
     impressions = joined.impressions

@@ -14,7 +14,13 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from linrank.cli.console import Console, Result
-from linrank.cli.files import check_data, column_options, in_options, judgment_options
+from linrank.cli.files import (
+    check_data,
+    column_options,
+    describe_data,
+    in_options,
+    judgment_options,
+)
 from linrank.cli.main import UsageError
 from linrank.cli.options import INDEX_BASE, STANDARD, Parser, add_reading, add_reporting, declare
 from linrank.io.formats import WRITTEN
@@ -152,16 +158,12 @@ def _result(
         "dtype": str(written.dtype),
         "bytes": None if written.nbytes is None else int(written.nbytes),
     }
-    matrix = f"{written.storage} {written.dtype}, {written.n_rows} × {written.n_features}"
-    if written.nbytes is not None:
-        matrix += f", {bytes_text(int(written.nbytes))}"
     if not isinstance(written, Written):
-        rows, pairs = count(written.n_rows, "row"), count(written.n_pairs, "pair")
-        queries = count(written.n_queries, "query", "queries")
-        chunks = count(written.n_chunks, "chunk")
-        console.say("wrote", f"{args.output}: {rows}, {queries}, {pairs}; {matrix} in {chunks}")
+        console.say("wrote", describe_data(written))
         facts |= {"store": args.output, "queries": written.n_queries, "pairs": written.n_pairs}
         return Result(facts | {"index_base": written.index_base, "chunks": written.n_chunks})
+    matrix = f"{written.storage} {written.dtype}, {written.n_rows} × {written.n_features}"
+    matrix += "" if written.nbytes is None else f", {bytes_text(int(written.nbytes))}"
     console.say("wrote", f"{args.output}: {written.format}; {matrix}")
     if written.left_out:
         what = " and ".join(written.left_out)

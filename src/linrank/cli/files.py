@@ -44,7 +44,9 @@ def check_files(inputs: Sequence[str | None], *outputs: str | None) -> None:
             check_apart(output, inputs)
     for path in inputs:
         if path not in (None, STANDARD):
-            _check_readable(path)
+            recover(path)
+            if not stat.S_ISFIFO(os.stat(path).st_mode):  # whose writer would be gone with us
+                os.close(os.open(path, os.O_RDONLY))
 
 
 def check_apart(output: str, inputs: Sequence[str | None]) -> None:
@@ -52,12 +54,6 @@ def check_apart(output: str, inputs: Sequence[str | None]) -> None:
     for path in inputs if os.path.isfile(output) else ():
         if path not in (None, STANDARD) and os.path.exists(path) and os.path.samefile(path, output):
             raise ValueError(f"{output}: is read and would be overwritten; name another output")
-
-
-def _check_readable(path: str) -> None:
-    recover(path)
-    if not stat.S_ISFIFO(os.stat(path).st_mode):  # whose writer would be gone with us
-        os.close(os.open(path, os.O_RDONLY))
 
 
 def check_metrics(metrics: Sequence[str] | None, convention: str, *, selects: bool = False) -> None:

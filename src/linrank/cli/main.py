@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from linrank.cli.options import Parser
 
 OK, FAILED, USAGE, NOT_CONVERGED, UNFIT = 0, 1, 2, 3, 4
-INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the number of the signal, as shells count
+BROKEN_PIPE = 141  # as if ended by that signal
 
 COMMANDS = {
     "sample": "write a small set of judged queries, to try the other commands on",
@@ -84,9 +84,8 @@ def _guard(arguments: list[str]) -> int:
 
 
 def _status(stop: KeyboardInterrupt) -> int:
-    """As shells count; other signals than that of Ctrl-C are an `Ended`."""
-    number: int | None = getattr(stop, "number", None)
-    return INTERRUPTED if number is None else 128 + number
+    """128 + the number of the signal, as shells count; others than Ctrl-C are an `Ended`."""
+    return 128 + int(getattr(stop, "number", 2))
 
 
 def _run(arguments: list[str]) -> int:

@@ -168,10 +168,8 @@ def _short(path: str | None) -> str | None:
 
 
 def _names(path: str) -> list[str]:
-    """One name a line; empty lines at the end do not count."""
-    lines = files.read_text(path).splitlines()
-    while lines and not lines[-1].strip():
-        lines.pop()
+    """One name per line; empty lines at the end do not count."""
+    lines = files.read_text(path).rstrip().splitlines()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             raise ValueError(f"{path}:{number}: a name is missing; give one for each feature")

@@ -213,12 +213,15 @@ def check_checkpoint(path: str, args: Namespace) -> None:
         raise UsageError(f"MODEL and --checkpoint are one file, {args.output}; name two")
 
 
-def open_data(args: Namespace, console: Console, is_store: bool) -> tuple[Dataset | Store, Clock]:
+def open_data(
+    args: Namespace, console: Console, is_store: bool, **options: Any
+) -> tuple[Any, Clock]:
     """The data, or their store, and the clock that started with reading; say what they are."""
     import linrank.io.svmlight  # noqa: F401  (the time of reading is not that of NumPy)
 
     clock = Clock()
-    data = _open_store(args) if is_store else files.read_data(args.data, args, console)
+    data: Any = _open_store(args) if is_store else None
+    data = files.read_data(args.data, args, console, **options) if data is None else data
     took = clock.end("read")
     label, since = ("opened", "") if is_store else ("read", f" in {seconds(took)}")
     console.say(label, f"{files.describe_data(data)}{since}")

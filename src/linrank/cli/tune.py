@@ -72,8 +72,7 @@ def run(args: Namespace, console: Console) -> Result:
     _check(args, is_store)
     options.load(method.path)  # before the clock starts: the time of reading is not that of NumPy
 
-    opened, clock = train.open_data(args, console, is_store)
-    data: Any = opened
+    data, clock = train.open_data(args, console, is_store)
     scoring = (args.metrics or METRICS)[0]
     if not is_store:
         scoring = files.metrics_for(data, args.metrics, METRICS, args.convention, console)[0]
