@@ -264,6 +264,7 @@ _TWICE = 1.0
 
 _sent_again: set[int] = set()
 _came: list[tuple[int, float]] = []  # during the command that is running
+_held: list[int] | None = None  # that have to wait, during `hold_signals`
 
 
 class Ended(KeyboardInterrupt):
@@ -301,8 +302,24 @@ def orderly_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def hold_signals() -> Iterator[None]:
+    """Let Ctrl-C and the signals of `orderly_end` come behind the block."""
+    global _held
+    _held = held = []
+    try:
+        yield
+    finally:
+        _held = None
+        for number in held:
+            interrupt(number, None)
+
+
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C or one of the signals, put off while a module is being imported."""
+    """Ctrl-C or one of the signals; put off while a module is imported, or signals are held."""
+    if _held is not None:
+        _held.append(number)
+        return
     if _is_importing(frame):
         send_again(number)
         return

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import SIGNALS, Clock, Console, Result
+from linrank.cli.console import Clock, Console, Result, hold_signals
 from linrank.cli.files import check_files, check_text
 from linrank.cli.main import UsageError
 from linrank.cli.options import STANDARD, fill_in, flag
@@ -141,7 +138,7 @@ def _learn(stream: Stream, args: Namespace, console: Console) -> None:
     show, saved, has_doubted = _progress(stream, console), time.monotonic(), False
     try:
         for text, n_read in stream:
-            with _signals_wait():  # a batch that is half learned must not be saved
+            with hold_signals():  # a batch that is half learned must not be saved
                 stream.learn(text)
                 if args.checkpoint and time.monotonic() - saved >= args.checkpoint_every:
                     _save(stream, args)
@@ -158,26 +155,6 @@ def _learn(stream: Stream, args: Namespace, console: Console) -> None:
         raise
     if args.checkpoint is not None:
         _save(stream, args)
-
-
-@contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Let Ctrl-C, or being told to end, come behind the block."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # whoever called handles signals
-        return
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
-    handlers = {number: handler for number, handler in found.items() if callable(handler)}
-    came: list[int] = []
-    try:
-        for number in handlers:
-            signal.signal(number, lambda number, frame: came.append(number))
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number in came:
-            handlers[number](number, None)
 
 
 # ---- what is told -------------------------------------------------------------------------------
