@@ -12,7 +12,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from linrank.cli.console import Console, Result
-from linrank.cli.files import check_files, counted_from, read_data, read_model
+from linrank.cli.files import check_files, index_options, read_data, read_model
 from linrank.cli.main import OK, UNFIT
 from linrank.cli.options import Parser, add_reading, add_reporting, declare, find_given
 from linrank.system.resources import count
@@ -49,7 +49,7 @@ def run(args: Namespace, console: Console) -> Result:
             f"{args.against}: is a model of a kernel, which sees distances between rows; check "
             "compares the features of linear and of additive models"
         )
-    how = counted_from(model.training.get("index_base"), args)
+    how = index_options(model.training.get("index_base"), args)
     data = read_data(args.data, args, console, missing="keep", labeled=False, **how)
     thresholds = {name: getattr(args, name) for name in find_given(args, ("drift", "outside"))}
     found = check(data, model, **thresholds)

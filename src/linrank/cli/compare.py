@@ -3,7 +3,7 @@
 Train every method on the same data, choose among its defaults and other candidates, measure it on
 test queries that it has not seen, and compare all of them with one: time, size, metrics with
 intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
-method of each fold runs in a process of its own, -j at a time.
+method of each fold runs in its own process, -j at a time.
 
   linrank compare TRAIN [VALID] TEST              one split
   linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
@@ -292,7 +292,7 @@ def _read_rows(models: Sequence[Model], args: Namespace, console: Console) -> Da
         n_features=args.n_features,
         missing=files.missing_for(models, args),
         known=next(iter(names)) if len(names) == 1 else None,
-        **files.counted_from(base, args),
+        **files.index_options(base, args),
     )
     if len(names) > 1 and data.feature_names is not None:
         raise ValueError(

@@ -200,7 +200,7 @@ class Console:
             self._status_width = 0
 
     def tell(self, text: str) -> None:
-        """What is being done: a line that stays with ``-v``, else the status line."""
+        """Show what is being done: a line that stays with ``-v``, else the status line."""
         self.detail(text)
         self.status(text)
 
@@ -280,7 +280,7 @@ def orderly_end() -> Iterator[None]:
     """Raise `Ended` in the main thread when one of the signals comes, KeyboardInterrupt for Ctrl-C.
 
     One that is ignored, as ``nohup`` has it, stays ignored, and so does a handler of someone else.
-    Libraries may make an error of their own of either; it is told as what it is.
+    Libraries may turn either into another error; it is reported as what it is.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, Result
 from linrank.cli.files import VALIDATED, is_model, read_data, read_model
-from linrank.cli.options import Parser, add_reading, add_reporting, declare, whole
+from linrank.cli.options import Parser, add_reading, add_reporting, declare, integer_from
 from linrank.system.resources import bytes_text, count
 from linrank.system.tables import Column, Table, card
 
@@ -38,7 +38,7 @@ OPTIONS = """
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    declare(parser, OPTIONS, top=whole(1, "all"))
+    declare(parser, OPTIONS, top=integer_from(1, "all"))
     add_reading(parser)
     add_reporting(parser)
 
@@ -258,7 +258,7 @@ def _table(
     n_all: int,
     notes: Sequence[str] = (),
 ) -> str:
-    """Things that a model knows, a line each: texts by heading, and behind them their names."""
+    """What a model knows, one item per line: texts by heading, then the name of the item."""
     n = len(items)
     which = f"the {n:,} largest of {n_all:,}" if n < n_all else f"all {n:,}"
     headings = [Column(name, "left" if name == "direction" else "right") for name in columns]

@@ -176,7 +176,7 @@ def integer(text: str) -> float:
         return int(value) if value.is_integer() else math.nan
 
 
-def whole(least: int, *words: str, hint: str = "") -> Callable[[str], Any]:
+def integer_from(least: int, *words: str, hint: str = "") -> Callable[[str], Any]:
     """The kind that takes integers from a least one on, and a few words."""
     what = " or ".join([f"an integer ≥ {least}", *words])
     return number(lambda value: value >= least, what, *words, of=integer, hint=hint)
@@ -190,7 +190,7 @@ def above_zero(*words: str) -> Callable[[str], Any]:
 
 nonnegative = number(lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
 share = number(lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
-n_folds = whole(2, hint="; for files, one per fold, say compare --fold-files")
+n_folds = integer_from(2, hint="; for files, one per fold, say compare --fold-files")
 n_jobs = number(
     lambda value: not math.isnan(value) and value != 0,
     "an integer ≥ 1, or -1 for all cores",
@@ -332,7 +332,12 @@ KINDS: dict[str, Callable[[str], Any]] = {
     "finite": number(math.isfinite, "a finite number"),
     **{"positive": above_zero(), "nonnegative": nonnegative, "share": share},
     **{"weight": above_zero("auto"), "width": above_zero("scale", "auto")},  # width: γ of a kernel
-    **{"count": whole(1), "natural": whole(0), "steps": whole(1), "size": whole(1, "auto")},
+    **{
+        "count": integer_from(1),
+        "natural": integer_from(0),
+        "steps": integer_from(1),
+        "size": integer_from(1, "auto"),
+    },
     **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
     **{"bounds": bounds, "weighting": pair_weighting, "features": features},
 }

@@ -170,7 +170,7 @@ def _score_stream(model: Model, args: Namespace, console: Console) -> tuple[int,
     from linrank.io.svmlight import TextStream
 
     how = {"zero_based": INDEX_BASE[args.index_base], "dtype": args.dtype}
-    how |= files.counted_from(model.training.get("index_base"), args)
+    how |= files.index_options(model.training.get("index_base"), args)
     by_query = args.trec or model.scaling.needs_queries
     stream = TextStream(args.data, model.n_features, **how, grouped=by_query)
     with files.in_options(console):

@@ -44,7 +44,7 @@ training, with --train and without --model:
   --save-model MODEL  write the model that is trained
 the page:
   --title TEXT       of the page
-  --names FILE       names of the features, one a line, the first one first
+  --names FILE       names of the features, one per line, the first one first
   --worst N:natural=5  queries to explain (default: 5)
   --seed N:natural=0  of the resampling (default: 0)
 """
@@ -113,14 +113,12 @@ def _report(args: Namespace, console: Console) -> Report:
         model_name=_short(args.model),
         against_name=_short(args.against),
         scoring=(args.metrics or [None])[0],
-        metrics=args.metrics,
-        convention=args.convention,
+        **{name: getattr(args, name) for name in ("metrics", "convention", "title")},
         Cs=args.Cs if args.Cs is not None else "auto",
         scale=args.scale or SCALES[0],
         n_folds=args.folds or N_FOLDS,
         feature_names=None if args.names is None else _names(args.names),
         n_worst=args.worst,
-        title=args.title,
         random_state=args.seed,
         n_jobs=args.jobs,
         progress=console.tell,

@@ -157,7 +157,7 @@ def _learn(stream: Stream, args: Namespace, console: Console) -> None:
         _save(stream, args)
 
 
-# ---- what is told -------------------------------------------------------------------------------
+# ---- progress and reports -----------------------------------------------------------------------
 
 
 def _progress(stream: Stream, console: Console) -> Callable[[int], None]:

@@ -56,7 +56,7 @@ GROUPS = {
   {PATIENCE}""",
     "stream": """
   --stream            read DATA batch by batch and never hold all of it; --passes times
-  --steps-per-row R:positive  --stream: pairs drawn a row (default: 4)
+  --steps-per-row R:positive  --stream: pairs drawn per row (default: 4)
   --checkpoint FILE   --stream: save the state there; if FILE exists, go on from it with the same
                       result
   --checkpoint-every SECONDS:natural  how often (default: 60; 0: behind every batch)""",
@@ -205,7 +205,7 @@ def _check_cluster(args: Namespace) -> None:
 
 
 def check_checkpoint(path: str, args: Namespace) -> None:
-    """Fail on a checkpoint that is no file of its own."""
+    """Fail on a checkpoint that is a standard stream or the file of the model."""
     if path == STANDARD:
         raise UsageError("--checkpoint needs a file, not a standard stream (-)")
     # Neither need be there yet; the last checkpoint and then the model would replace it.
@@ -247,11 +247,14 @@ def state_line(state: dict[str, Any]) -> str:
     """What is shown of an iteration, or of a milestone of a descent."""
     is_descent = "n_steps" in state
     line = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
-    if math.isfinite(state["objective"]):
-        line += f"  objective {state['objective']:.8g}"
-    if math.isfinite(state.get("gap", math.nan)):
-        line += f"  gap {state['gap']:.2e}"
-    return f"{line}  {state['seconds']:.2f} s"
+    return f"{line}{progress_text(state)}  {state['seconds']:.2f} s"
+
+
+def progress_text(state: dict[str, Any]) -> str:
+    """Objective and gap, where they are known."""
+    shown = {"objective": ".8g", "gap": ".2e"}
+    known = {name: how for name, how in shown.items() if math.isfinite(state.get(name, math.nan))}
+    return "".join(f"  {name} {state[name]:{how}}" for name, how in known.items())
 
 
 def warn_unless_done(trained: Trained, method: Method, console: Console) -> None:

@@ -86,7 +86,7 @@ def run(args: Namespace, console: Console) -> Result:
     n_on_all = 1 if found.path is None else len(found.mean_scores)
     n_models, took = count(found.scores.size + n_on_all, "model"), seconds(clock.end("tune"))
     console.say("trained", f"{n_models} by {args.method} in {took}")
-    chosen = method.describe(found.trained, _chosen_parameters(method, parameters, found))
+    chosen = method.describe(found.trained, _parameters_of_choice(method, parameters, found))
     _say(found, chosen.lines[1:], scoring, args, console)
     if args.output is not None:
         files.write_model(found.trained.model, args.output, console)
@@ -104,7 +104,7 @@ def run(args: Namespace, console: Console) -> Result:
         "at_edge": bool(found.edges),
         **chosen.facts,
         **dict.fromkeys(found.grid),
-        **_chosen_values(found),
+        **_values_of_choice(found),
         **_measures(found),
         "seconds": clock.seconds(),
         "model": args.output,
@@ -180,8 +180,7 @@ def _line(state: dict[str, Any], n_folds: int) -> str:
     for name, value in state.items():
         if name not in ("n_done", "n_total", "fold", "objective", "gap", "n_nonzero", "score"):
             line += f"  {name} {_value(value)}"
-    line += f"  objective {state['objective']:.8g}" if "objective" in state else ""
-    line += f"  gap {state['gap']:.2e}" if "gap" in state else ""
+    line += train.progress_text(state)
     return line + (f"  {count(state['n_nonzero'], 'weight')}" if "n_nonzero" in state else "")
 
 
@@ -189,7 +188,7 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
-def _chosen_parameters(method: Method, parameters: Any, found: Any) -> Any:
+def _parameters_of_choice(method: Method, parameters: Any, found: Any) -> Any:
     """The parameters of one model: those of the search, and the chosen ones.
 
     A kind of model is no parameter: the method that chooses among kinds describes it by itself.
@@ -204,7 +203,9 @@ def _say(
     found: Any, lines: Sequence[tuple[str, str]], scoring: str, args: Namespace, console: Console
 ) -> None:
     """The summary on standard error; ``lines`` are of the chosen model."""
-    chosen = ", ".join(f"{name} = {_value(value)}" for name, value in _chosen_values(found).items())
+    chosen = ", ".join(
+        f"{name} = {_value(value)}" for name, value in _values_of_choice(found).items()
+    )
     where = f"on {args.valid}" if args.valid is not None else f"over {len(found.scores)} folds"
     console.say("chosen", f"{chosen}: {scoring} {found.score:.4f} {where}")
     for label, text in lines:
@@ -217,7 +218,7 @@ def _say(
     train.warn_unless_done(found.trained, method, console)
 
 
-def _chosen_values(found: Any) -> dict[str, Any]:
+def _values_of_choice(found: Any) -> dict[str, Any]:
     """The chosen value of each axis; that of γ says nothing where the kernel has none."""
     kernel = getattr(found.trained.model, "kernel", None)
     has_gamma = kernel is not None and kernel.name in WITH_GAMMA
@@ -228,7 +229,7 @@ def _chosen_values(found: Any) -> dict[str, Any]:
 
 def _table(found: Any, scoring: str) -> str:
     """A line per model; the chosen one has a star."""
-    axes, path = _chosen_values(found), found.path
+    axes, path = _values_of_choice(found), found.path
     spread = found.scores.std(axis=0, ddof=1) if len(found.scores) > 1 else None
     chosen = found.chosen if isinstance(found.chosen, tuple) else (found.chosen,)
     rows = []
@@ -262,7 +263,7 @@ OF_GRID = {"iterations": "n_iter", "converged": "converged"}
 
 def _measures(found: Any) -> dict[str, Any]:
     """What the JSON report says of the models: a path, or a grid."""
-    axes: dict[str, Any] = {name: list(found.grid[name]) for name in _chosen_values(found)}
+    axes: dict[str, Any] = {name: list(found.grid[name]) for name in _values_of_choice(found)}
     scores = {"mean_scores": found.mean_scores.tolist(), "scores": found.scores.tolist()}
     if found.path is not None:
         facts = {name: getattr(found.path, key).tolist() for name, key in OF_PATH.items()}
