@@ -306,7 +306,8 @@ def orderly_end() -> Iterator[None]:
 def hold_signals() -> Iterator[None]:
     """Let Ctrl-C and the signals of `orderly_end` come behind the block."""
     global _held
-    _held = held = []
+    held: list[int] = []
+    _held = held
     try:
         yield
     finally:
