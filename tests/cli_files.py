@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -29,10 +30,14 @@ class Told(NamedTuple):
 
 @pytest.fixture
 def cli(capsys):
-    """Run a command in this process and check its exit status: what it has told."""
+    """Run a command line in this process and check its exit status: what it has told.
 
-    def run(*arguments, status=0):
-        assert main([*map(str, arguments)]) == status
+    Names in braces stand for what is passed by name, as the paths of `files`.
+    """
+
+    def run(line, *more, status=0, **names):
+        words = [word.format(**names) for word in shlex.split(line)]
+        assert main([*words, *map(str, more)]) == status
         return Told(*capsys.readouterr())
 
     return run

@@ -192,6 +192,6 @@ def test_the_command_line_starts_without_scipy_and_scikit_learn(statement):
     """Importing scikit-learn alone takes longer than training on a small set."""
     code = f"{statement}; import sys; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "joblib"}
+    heavy = {"numpy", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "joblib"}
     heavy |= {"dask", "distributed"}
     assert heavy & set(run.stdout.split()) == set()

@@ -15,6 +15,7 @@ from linrank.metrics import evaluate
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.normal(size=(6, 3)).astype(np.float32)
+WIDE = RNG.normal(size=(6, 5)).astype(np.float32)
 COEF = np.array([1.0, -2.0, 0.5, 0.25, -0.125, 4.0])
 LINES = "2 qid:1 1:0.5 2:1 # a\n1 qid:1 1:-1\n0 qid:1 2:2 3:0.25\n1 qid:2 1:1\n0 qid:2 3:3\n"
 X = np.array([[0.5, 1, 0], [-1, 0, 0], [0, 2, 0.25], [1, 0, 0], [0, 0, 3]])
@@ -38,106 +39,92 @@ def saved(tmp_path):
     return save
 
 
-def predicted(data, model, cli, *options):
-    return np.array(list(map(float, cli("predict", data, model, "-q", *options).out.split())))
+def predicted(data, model, cli):
+    return np.array(cli(f"predict {data} {model} -q").out.split(), dtype=float)
 
 
-@pytest.mark.parametrize("kind", ["none", "minmax", "query"])
-def test_predict_writes_the_scores_of_the_model(kind, saved, cli):
-    factors = np.array([1.0, 0.5, 2.0]) if kind == "minmax" else None
-    model, data, path = saved(scaling=Scaling(kind, factors))
-    expected = model.predict(X.astype(np.float32), qid=[1, 1, 1, 2, 2])
-    assert_array_equal(predicted(data, path, cli), expected)
+def test_scores_and_measures_are_those_of_the_model(saved, cli):
+    for kind, factors in (("minmax", np.array([1.0, 0.5, 2.0])), ("query", None), ("none", None)):
+        model, data, path = saved(scaling=Scaling(kind, factors))
+        expected = model.predict(X.astype(np.float32), qid=[1, 1, 1, 2, 2])
+        assert_array_equal(predicted(data, path, cli), expected)
+    found = cli(f"evaluate {data} --model {path} -m map --json").json["metrics"]
+    assert found == evaluate([2, 1, 0, 1, 0], expected, qid=[1, 1, 1, 2, 2], metrics="map")
 
 
-def test_evaluate_measures_the_scores_of_the_model(saved, cli):
-    model, data, path = saved()
-    found = cli("evaluate", data, "--model", path, "-m", "map", "--json").json["metrics"]["map"]
-    labels = [2, 1, 0, 1, 0]
-    scores = model.predict(X.astype(np.float32))
-    assert found == evaluate(labels, scores, qid=[1, 1, 1, 2, 2], metrics="map")["map"]
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_features_that_the_file_leaves_out_are_0(make, saved, cli):
-    """Else a distance to a support row would lack some of its terms."""
-    rows = RNG.normal(size=(6, 5)).astype(np.float32)
-    model, data, path = saved(make(rows))
-    wide = np.hstack([X, np.zeros((5, 2))]).astype(np.float32)
-    assert_allclose(predicted(data, path, cli), model.predict(wide), rtol=1e-12)
-
-
-def test_features_that_the_model_does_not_know_count_nothing(saved, cli):
-    model, data, path = saved(ROWS[:, :2])
-    found = predicted(data, path, cli)
-    assert_allclose(found, model.predict(X[:, :2].astype(np.float32)), rtol=1e-12)
-    assert "it knows 2, the file 3; they count nothing" in cli("predict", data, path).err
-
-
-def test_features_are_counted_as_in_training(saved, cli):
-    model, data, path = saved(RNG.normal(size=(6, 4)), training={"index_base": 0})
-    shifted = np.hstack([np.zeros((5, 1)), X]).astype(np.float32)
-    assert_allclose(predicted(data, path, cli), model.predict(shifted), rtol=1e-12)
+@pytest.mark.parametrize(
+    ("rows", "training", "columns"),
+    [
+        # Features that the file leaves out are 0; else a distance would lack some of its terms.
+        (WIDE[:, :5], {}, [0, 1, 2, 3, 3]),
+        (sparse.csr_array(WIDE[:, :5]), {}, [0, 1, 2, 3, 3]),
+        (ROWS[:, :2], {}, [0, 1]),  # features that the model does not know count nothing
+        (WIDE[:, :4], {"index_base": 0}, [3, 0, 1, 2]),  # features are counted as in training
+    ],
+)
+def test_features_are_those_of_the_training_rows(rows, training, columns, saved, cli):
+    model, data, path = saved(rows, training=training)
+    wide = np.pad(X, ((0, 0), (0, 1))).astype(np.float32)
+    assert_allclose(predicted(data, path, cli), model.predict(wide[:, columns]), rtol=1e-12)
+    told = "it knows 2, the file 3; they count nothing" in cli(f"predict {data} {path}").err
+    assert told == (len(columns) == 2)
 
 
 def test_a_precomputed_kernel_needs_a_column_for_each_training_row(saved, cli):
     model, data, path = saved(None, Kernel("precomputed"))
-    err = cli("predict", data, path, status=1).err
+    err = cli(f"predict {data} {path}", status=1).err
     assert "the matrix has 3 columns, the model was trained on 12 rows" in err
     with open(data, "w") as file:
         file.write("0 qid:1 1:0.5 12:2\n1 qid:1 10:1\n")
     assert_allclose(predicted(data, path, cli), model.predict(load(data).X))
 
 
+CARD = """\
+model     kernel, trained with linrank 0.1.0
+file      {path}, of {date}
+kernel    rbf: exp(-γ‖a - b‖²), γ = 0.5
+features  3
+support   6 rows of 12 (50 %); dense float32, 6 × 3, 72 B
+scale     minmax
+C         2
+coefficient  training row, counted from 0, the 2 largest of 6 that are not zero
+         +4  7
+         -2  3
+"""
+
+
 def test_the_card_of_a_kernel_model(saved, cli):
     _, _, path = saved(scaling=Scaling("minmax", np.ones(3)))
-    lines = cli("inspect", path, "--top", "2").out.splitlines()
-    assert lines[0].split(maxsplit=1) == ["model", "kernel, trained with linrank 0.1.0"]
-    assert lines[1].split()[:2] == ["file", f"{path},"]
-    assert lines[2].split(maxsplit=1) == ["kernel", "rbf: exp(-γ‖a - b‖²), γ = 0.5"]
-    assert lines[3].split() == ["features", "3"]
-    assert lines[4].split(maxsplit=1)[1] == "6 rows of 12 (50 %); dense float32, 6 × 3, 72 B"
-    assert lines[5].split() == ["scale", "minmax"]
-    assert lines[6].split() == ["C", "2"]
-    assert lines[7].split(maxsplit=1) == [
-        "coefficient",
-        "training row, counted from 0, the 2 largest of 6 that are not zero",
-    ]
-    assert [line.split() for line in lines[8:]] == [["+4", "7"], ["-2", "3"]]
+    out = cli(f"inspect {path} --top 2").out
+    date = out.splitlines()[1].partition(", of ")[2]
+    assert out == CARD.format(path=path, date=date)
 
 
 def test_the_card_as_json(saved, cli):
     _, _, path = saved(kernel=Kernel("poly", 0.5, 2, 1.0))
-    report = cli("inspect", path, "--json", "--top", "1").json
-    assert report["family"] == "kernel"
-    assert report["kernel"] == "poly"
-    assert report["parameters"] == {"gamma": 0.5, "degree": 2, "coef0": 1.0}
-    assert (report["support_rows"], report["training_rows"], report["bytes"]) == (6, 12, 72)
-    assert report["coefficients"] == [{"term": 5, "training_row": 7, "coefficient": 4.0}]
+    report = cli(f"inspect {path} --json --top 1").json
+    expected = {
+        **{"family": "kernel", "kernel": "poly", "support_rows": 6, "training_rows": 12},
+        **{"parameters": {"gamma": 0.5, "degree": 2, "coef0": 1.0}, "bytes": 72},
+        "coefficients": [{"term": 5, "training_row": 7, "coefficient": 4.0}],
+    }
+    assert {name: report[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "texts"),
-    [
-        (
-            {"kernel": Kernel("precomputed"), "rows": None},
-            ["precomputed: given as a matrix", "12 columns, one for each", "6 rows of 12 (50 %)"],
-        ),
-        (
-            {"support": None, "n_train": None, "rows": sparse.csr_array(ROWS)},
-            ["6 rows; CSR float32", "support row, counted from 0"],
-        ),
-    ],
-)
-def test_cards_of_other_kernel_models(options, texts, saved, cli):
-    _, _, path = saved(**options)
-    out = cli("inspect", path).out
-    assert [text for text in texts if text not in out] == []
+def test_cards_of_other_kernel_models(saved, cli):
+    _, _, path = saved(None, Kernel("precomputed"))
+    out = cli(f"inspect {path}").out
+    for text in ("precomputed: given as a matrix", "12 columns, one for each", "6 rows of 12 (50"):
+        assert text in out
+    saved(sparse.csr_array(ROWS), support=None, n_train=None)
+    out = cli(f"inspect {path}").out
+    assert "6 rows; CSR float32" in out
+    assert "support row, counted from 0" in out
 
 
 def test_a_model_without_support_rows_has_a_card(tmp_path, cli):
     KernelModel(np.empty((0, 2)), [], Kernel("linear")).save(tmp_path / "m.json")
-    assert "no row has a coefficient: all rows score 0" in cli("inspect", tmp_path / "m.json").out
+    assert "no row has a coefficient: all rows score 0" in cli(f"inspect {tmp_path / 'm.json'}").out
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])

@@ -1,9 +1,12 @@
-"""The command line as a process: pipes, signals, files that appear whole, start-up."""
+"""The command line as a process: streams, also broken ones, signals, whole files, start-up."""
 
 from __future__ import annotations
 
+import errno
 import io
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +15,10 @@ import numpy as np
 import pytest
 
 from cli_files import interrupted
-from linrank.cli.main import COMMANDS
+from linrank.cli import console as console_module
+from linrank.cli.console import Console
+from linrank.cli.files import write_lines
+from linrank.cli.main import COMMANDS, main
 from linrank.methods.base import METHODS
 
 COMMAND = [sys.executable, "-m", "linrank"]
@@ -125,24 +131,7 @@ def test_interrupt_while_reading_a_pipe(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_failed_write_leaves_no_part(files, tmp_path, monkeypatch):
-    from linrank.cli.files import write_lines
-
-    def explode():
-        yield "1\n"
-        raise KeyboardInterrupt
-
-    target = tmp_path / "scores.txt"
-    target.write_text("old")
-    with pytest.raises(KeyboardInterrupt):
-        write_lines(str(target), explode())
-    assert target.read_text() == "old"
-    assert os.listdir(tmp_path) == ["scores.txt"]
-
-
 def test_writing_follows_links_and_accepts_devices(tmp_path):
-    from linrank.cli.files import write_lines
-
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")
     link.symlink_to(target)
@@ -153,18 +142,22 @@ def test_writing_follows_links_and_accepts_devices(tmp_path):
     assert not os.path.isfile("/dev/null")
 
 
-def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
-    from linrank.cli.console import Console
+def open_terminal(monkeypatch):
+    """Standard error as a terminal, on which the status is drawn at once."""
 
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(Console, "PATIENCE", 0)
     monkeypatch.setattr(Console, "INTERVAL", 0)
-    console = Console()
+    return stream
+
+
+def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
+    terminal, console = open_terminal(monkeypatch), Console()
     show = console.reading_progress("data.txt")
     assert show is not None
     show(1_500_000, 3_000_000)
@@ -180,21 +173,197 @@ def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
 
 def test_a_status_line_does_not_wrap(monkeypatch):
     """What is longer than the terminal is wide could not be redrawn in place."""
-    from linrank.cli import console as console_module
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setattr(console_module, "terminal_width", lambda descriptor: 20)
-    monkeypatch.setattr(console_module.Console, "PATIENCE", 0)
-    monkeypatch.setattr(console_module.Console, "INTERVAL", 0)
-    console = console_module.Console()
+    terminal, console = open_terminal(monkeypatch), Console()
     console.status("reading " + "漢" * 80 + "\n: 1 %")
     console.status("done")
     assert terminal.getvalue() == "\rreading 漢漢漢漢漢\rdone" + " " * 14
+
+
+# ---- standard streams that are closed, full, of another encoding, or read by nobody -------------
+
+
+LINES = {
+    "train": ("train {train} {out}.json -v", 0),
+    "train, stopped early": ("train {train} {out}.json --max-iter 1", 3),
+    "train, kernel": ("train {train} {out}.json --method kernel --kernel rbf", 0),
+    "train, sgd": ("train {train} {out}.json --method sgd --stream", 0),
+    "tune": ("tune {train} -o {out}.json --folds 2", 0),
+    "predict": ("predict {valid} {model} {out}.txt", 0),
+    "evaluate": ("evaluate {valid} {scores}", 0),
+    "report": ("report {valid} --model {model} -o {out}.html", 0),
+    "convert": ("convert {valid} {out}.csv", 0),
+    "export": ("export {model} --to sql -o {out}.sql", 0),
+    "inspect": ("inspect {valid}", 0),
+    "check": ("check {valid} --against {model}", 0),
+    "wrong option": ("train --no-such-option", 2),
+    "no such file": ("train nowhere.txt {out}.json", 1),
+    "help": ("train --help", 0),
+}
+
+
+class Full(io.TextIOBase):
+    """A log on a disk without room."""
+
+    def write(self, *text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    flush = write
+
+
+CLOSED = io.StringIO()
+CLOSED.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"), [*((name, Full()) for name in LINES), ("train", CLOSED), ("predict", None)]
+)
+def test_standard_error_never_costs_the_work(name, broken, files, tmp_path, monkeypatch, capsys):
+    command, status = LINES[name]
+
+    def done(name):
+        """(exit status, standard output, files) of the command."""
+        folder = tmp_path / name
+        folder.mkdir()
+        arguments = command.format(**files, out=folder / "out").split()
+        found = main(arguments), re.sub(r"[\d.]+ m?s\b", "", capsys.readouterr().out)
+        return *found, sorted(path.name for path in folder.iterdir())
+
+    usual = done("usual")
+    assert usual[0] == status
+    monkeypatch.setattr(sys, "stderr", broken)
+    assert done("broken") == usual
+    assert sys.stderr is broken
+
+
+@pytest.mark.parametrize("broken", ["2>&-", "2>/dev/full", "2> >(exec true)"])
+def test_a_process_with_a_broken_standard_error(broken, files, tmp_path):
+    model = tmp_path / "m.json"
+    command = [*COMMAND, "train", files["train"], str(model), "-v"]
+    shell = ["bash", "-c", f'"$@" {broken}', "bash", *command]
+    done = subprocess.run(shell, capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, b"")
+    with open(files["model"]) as file:
+        assert json.load(file)["coef"] == json.loads(model.read_text())["coef"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["predict {valid} {model}", "inspect {valid}", "train {train} -", "convert {valid} - --to csv"],
+)
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [(">&-", "standard output is closed"), (">/dev/full", "No space left on device")],
+)
+def test_a_broken_standard_output_is_one_line(command, broken, told, files):
+    arguments = [*command.format(**files).split(), "-q"]
+    shell = ["bash", "-c", f'"$@" {broken}', "bash", *COMMAND, *arguments]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"linrank: error: .*{told}.*\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train - {out}",
+        "train - {out} --method sgd --stream",
+        "predict - {model}",
+        "predict {valid} -",
+        "predict - {model} --stream",
+        "evaluate {valid} -",
+        "inspect -",
+        "convert - {out}.csv",
+        "convert - {out}",
+        "export - --to sql",
+        "train {train} {out} --preferences -",
+    ],
+)
+def test_a_closed_standard_input_is_one_line(command, files, tmp_path, monkeypatch, cli):
+    monkeypatch.setattr(sys, "stdin", None)
+    told = cli(command, status=1, **files, out=tmp_path / "out").err.splitlines()
+    assert told[-1] == "linrank: error: standard input is closed; name a file in place of -"
+    assert os.listdir(tmp_path) == []
+
+
+# ---- encodings ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [["inspect", "{named}"], ["train", "--help"]])
+def test_letters_that_a_terminal_lacks_are_replaced(arguments, files, tmp_path):
+    named = tmp_path / "✓.csv"
+    named.write_text("label,qid,a\n1,1,2\n0,1,1\n")
+    done = subprocess.run(
+        [*COMMAND, *(one.format(named=named) for one in arguments)],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        timeout=120,
+    )
+    assert done.returncode == 0
+    assert all(line.startswith(b"columns ") for line in done.stderr.splitlines())
+    assert b"?" in done.stdout
+    done.stdout.decode("ascii")
+
+
+def test_what_programs_read_is_utf8_in_any_locale(tmp_path, monkeypatch):
+    named = tmp_path / "named.csv"
+    named.write_text("label,qid,größe\n" + "".join(f"{i % 2},1,{i}\n" for i in range(6)))
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["train", str(named), "-", "-q"]) == 0
+    assert json.loads(out.buffer.getvalue().decode())["feature_names"] == ["größe"]
+
+
+# ---- Ctrl-C -------------------------------------------------------------------------------------
+
+
+STRUCK = """
+import os, signal, sys, time
+from linrank.cli import main as cli
+
+class Struck:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+def run(arguments):
+    Struck()
+    time.sleep(20)
+
+cli._run = run
+sys.exit(cli.main())
+"""
+
+
+def test_an_interrupt_in_a_destructor_comes_again():
+    """Python drops an exception of a destructor; the command must end all the same."""
+    done = subprocess.run([sys.executable, "-c", STRUCK], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "\nlinrank: interrupted\n")
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.05, 0.2])
+def test_ctrl_c_is_clean_from_the_first_line(wait, files, tmp_path):
+    """The lines of -X importtime tell when the command has begun to load."""
+    process = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "linrank", "train", files["train"], "-"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.endswith("linrank.cli.console\n"):
+            break
+    try:
+        process.wait(wait)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    told = process.stderr.read()
+    process.stderr.close()
+    # Ended by the signal itself where all was done already.
+    assert process.wait(timeout=300) in (0, 130, -signal.SIGINT)
+    assert "Traceback" not in told
+    assert "Error" not in told
 
 
 # ---- start-up -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Commands that read data take the folder of a store in its place."""
+"""Commands that read data take the folder of a store in its place, and train within a limit."""
 
 from __future__ import annotations
 
@@ -21,48 +21,75 @@ def place(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("options", [[], ["--method", "domination"], ["--method", "sgd"]])
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    data = linrank.make_ranking(n_queries=80, n_features=5, random_state=0)
+    path = tmp_path_factory.mktemp("stores") / "store"
+    return Store.write(path, data.X, data.y, qid=data.qid, chunk_bytes=5_000)
+
+
+@pytest.mark.parametrize("options", ["", "--method domination", "--method sgd"])
 def test_train_predict_and_evaluate_as_with_text(place, options, cli):
     found = {}
     for source in ("data.txt", "store"):
-        model = place / f"{source}.json"
-        cli("train", place / source, model, *options, "--quiet")
-        coef = linrank.load_model(model).coef
-        scores = cli("predict", place / source, model, "--quiet").out
-        measures = cli("evaluate", place / source, "--model", model, "--json").json
-        found[source] = coef, scores, measures["metrics"]
-    np.testing.assert_array_equal(found["data.txt"][0], found["store"][0])
-    assert found["data.txt"][1:] == found["store"][1:]
+        model, data = place / f"{source}.json", place / source
+        cli(f"train {data} {model} {options} -q")
+        scores = cli(f"predict {data} {model} -q").out
+        measures = cli(f"evaluate {data} --model {model} --json").json["metrics"]
+        found[source] = linrank.load_model(model).coef.tolist(), scores, measures
+    assert found["data.txt"] == found["store"]
 
 
 def test_inspect_and_tune(place, cli):
-    reports = [cli("inspect", place / source, "--json").json for source in ("data.txt", "store")]
+    reports = [cli(f"inspect {place / name} --json").json for name in ("data.txt", "store")]
     for report in reports:
         report.pop("source")
     assert reports[0] == reports[1]
-    cli("tune", place / "store", "-o", place / "m.json", "--Cs", "0.1,1", "--quiet")
+    cli(f"tune {place / 'store'} -o {place / 'm.json'} --Cs 0.1,1 -q")
     assert linrank.load_model(place / "m.json").n_features == 3
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("flags", "ranker"),
     [
-        (["--dtype", "float64"], "--dtype float64 cannot change; leave --dtype out"),
-        (["--index-base", "0"], "--index-base 0 cannot change; leave --index-base out"),
+        ("--C 0.1", linrank.RankSVM(C=0.1)),
+        ("--loss hinge --scale standard", linrank.RankSVM(loss="hinge", scale="standard")),
+        ("--method domination --penalty l2 --alpha 2", linrank.DominationRanker("l2", 2.0)),
+        (
+            "--method sgd --n-steps 5000 --seed 3 --passes 2",
+            linrank.SGDRanker(n_steps=5000, random_state=3, passes=2),
+        ),
     ],
 )
-def test_what_is_decided_cannot_be_changed(place, options, message, cli):
-    err = cli("train", place / "store", place / "m.json", *options, status=1).err
-    assert message in err
-    assert not (place / "m.json").exists()
+def test_within_a_limit_it_trains_what_the_estimator_trains(flags, ranker, store, tmp_path, cli):
+    line = f"train {store.path} {tmp_path / 'm.json'} --memory-limit 64GB --json {flags}"
+    told, found = cli(line).json, linrank.load_model(tmp_path / "m.json")
+    fitted = ranker.set_params(memory_limit="64GB").fit(store)
+    np.testing.assert_array_equal(found.coef, fitted.coef_)
+    assert told["data"]["chunks"] == store.n_chunks > 1
+    assert found.training["n_rows"] == store.n_rows
+    assert found.training["n_queries"] == 80
+    assert found.training["n_pairs"] == fitted.n_pairs_
 
 
-def test_damage_is_told(place, cli):
-    content = bytearray((place / "store" / "values.bin").read_bytes())
-    content[100] ^= 1
-    (place / "store" / "values.bin").write_bytes(content)
-    message = cli("inspect", place / "store", status=1).err
-    assert "values.bin: chunk 0" in message
-    assert "Traceback" not in message
+def test_tune_searches_the_domination_loss_within_a_limit(store, cli):
+    line = f"tune {store.path} --method domination --penalty l2 --n-alphas 3 --folds 3 --json"
+    found, truth = cli(f"{line} --memory-limit 1GB").json, cli(line).json
+    np.testing.assert_allclose(found["path"]["scores"], truth["path"]["scores"], atol=1e-3)
+    np.testing.assert_allclose(found["path"]["objectives"], truth["path"]["objectives"], rtol=1e-3)
+    assert found["alpha"] == pytest.approx(truth["alpha"])
+
+
+def test_tune_within_a_limit_chooses_what_the_estimator_chooses(store, tmp_path, cli):
+    model = tmp_path / "model.json"
+    line = f"tune {store.path} -o {model} --memory-limit 2GB --Cs 0.01,0.1,1 --folds 3 --json"
+    told = cli(line).json
+    fitted = linrank.RankSVMCV([0.01, 0.1, 1.0], cv=3, memory_limit="2GB").fit(store)
+    np.testing.assert_allclose(told["path"]["scores"], fitted.scores_)
+    np.testing.assert_array_equal(linrank.load_model(model).coef, fitted.coef_)
+    assert told["data"]["chunks"] == store.n_chunks
+
+
+def test_a_store_without_its_manifest_is_none(place, cli):
     (place / "store" / "manifest.json").unlink()
-    assert "has no manifest.json" in cli("inspect", place / "store", status=1).err
+    assert "has no manifest.json" in cli(f"inspect {place / 'store'}", status=1).err

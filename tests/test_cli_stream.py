@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from linrank import load, load_model
-from linrank.cli.main import main
 from linrank.cli.stream import MB, memory_plan
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
@@ -40,28 +39,37 @@ def data(tmp_path_factory):
     return str(path)
 
 
-def train(data, model, *options):
-    return main(["train", data, str(model), *STREAM, "-q", *options])
+@pytest.fixture
+def train(data, cli):
+    """Train on a stream: what it has told."""
+
+    def run(model, options="-q", source=data, status=0):
+        return cli(f"train {source} {model} --method sgd --stream {options}", status=status)
+
+    return run
 
 
 def coef(model):
     return load_model(model).coef
 
 
-def test_a_file_is_learnt_as_the_trainer_learns_it(data, tmp_path, cli):
+def pack(data, path):
+    """The data, compressed."""
+    with open(data, "rb") as file:
+        path.write_bytes(gzip.compress(file.read(), 1))
+    return path
+
+
+def test_a_file_is_learnt_as_the_trainer_learns_it(data, tmp_path, train):
     model = tmp_path / "m"
-    out = cli("train", data, model, *STREAM, "--alpha", "1e-3", "--json")
-    report = json.loads(out.out)
+    out, err = train(model, "--alpha 1e-3 --json")
+    report = json.loads(out)
     assert report["data"]["rows"] == 30_000
     assert report["training"]["steps"] == load_model(model).training["n_steps"] == 120_000
     assert report["data"]["batches_without_pairs"] == 0
-    for word in (
-        "memory    150 MB at most, beside the program = ",
-        "buffer",
-        "30,000 rows",
-        "mean loss",
-    ):
-        assert word in out.err
+    begin = "memory    150 MB at most, beside the program = "
+    for word in (begin, "buffer", "30,000 rows", "mean loss"):
+        assert word in err
     rows = load(data, zero_based=True)
     trainer = StreamTrainer([Learner("pegasos", 1e-3)], memory=memory_plan(150 * MB)["rows"])
     with open(data, "rb") as file:  # the first batch, as documented
@@ -73,115 +81,50 @@ def test_a_file_is_learnt_as_the_trainer_learns_it(data, tmp_path, cli):
     assert coef(model)[0] > 2 * np.abs(coef(model)[1:]).max()
 
 
-def test_pipes_compression_and_validation_make_no_difference(data, tmp_path):
-    packed, model = tmp_path / "data.gz", tmp_path / "m"
+def test_pipes_compression_and_validation_make_no_difference(data, tmp_path, train):
+    model, packed, piped = (tmp_path / name for name in ("m", "m2", "m3"))
+    train(model)
+    train(packed, source=pack(data, tmp_path / "data.gz"))
     with open(data, "rb") as file:
-        packed.write_bytes(gzip.compress(file.read(), 1))
-    assert train(data, model) == 0
-    assert train(str(packed), tmp_path / "m2") == 0
-    with open(data, "rb") as file:
-        subprocess.run(
-            [*COMMAND, "-", str(tmp_path / "m3"), *STREAM, "--valid", data, "-q"],
-            stdin=file,
-            check=True,
-        )
-    for other in ("m2", "m3"):
-        assert np.array_equal(coef(model), coef(tmp_path / other))
+        command = [*COMMAND, "-", str(piped), *STREAM, "--valid", data, "-q"]
+        subprocess.run(command, stdin=file, check=True)
+    for other in (packed, piped):
+        assert np.array_equal(coef(model), coef(other))
 
 
-def test_options_reach_the_trainer(data, tmp_path):
-    models = {}
-    for options in (
-        [],
-        ["--seed", "1"],
-        ["--algorithm", "pa"],
-        ["--average"],
-        ["--sampling", "query"],
-        ["--sampling", "roc"],
-        ["--steps-per-row", "1"],
-        ["--passes", "2"],
-        ["--alpha", "0.1"],
-    ):
-        assert train(data, tmp_path / "m", *options) == 0
-        models[" ".join(options)] = coef(tmp_path / "m").tobytes()
-    assert len(set(models.values())) == len(models)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--stream"], "--stream belongs to --method sgd"),
-        (["--method", "sgd", "--passes", "2"], "--passes needs --memory-limit"),
-        ([*STREAM, "-c", "1"], "--stream excludes -c"),
-        ([*STREAM, "--n-steps", "5"], "give --steps-per-row"),
-        ([*STREAM, "--record", "exact"], "--stream excludes --record"),
-        ([*STREAM, "--scale", "standard"], "--stream excludes --scale standard"),
-        ([*STREAM, "--dtype", "float64"], "rows are kept as float32"),
-        ([*STREAM, "--algorithm", "hybrid"], "--stream excludes --algorithm hybrid"),
-        ([*STREAM, "--sampling", "rejection"], "give pairs, query, roc"),
-        ([*STREAM, "--checkpoint", "-"], "--checkpoint needs a file"),
-        ([*STREAM, "--memory-limit", "40MB"], "--memory-limit must be at least 50MB, got 40MB"),
-        ([*STREAM, "--checkpoint-every", "5"], "--checkpoint-every needs --checkpoint"),
-    ],
-)
-def test_options_that_do_not_go_together(data, tmp_path, cli, options, message):
-    assert message in cli("train", data, tmp_path / "m", *options, status=2).err
-
-
-def test_faults_of_the_data(tmp_path, capsys):
-    path, model = tmp_path / "data", tmp_path / "m"
-    for text, options, message in (
-        ("1 qid:1 1:x\n", [], f"{path}:1:"),
-        ("1 qid:1 1:1\n0 qid:1 2000000000:1\n", [], f"{path}:2:9: feature index 2,000,000,000"),
-        ("1 qid:1 1:1\n0 qid:1 2000000000:1\n", [], "give more than --memory-limit 150MB"),
-        ("1 qid:1 1:1\n0 qid:1 " + " " * 5_000_000, [], f"{path}:2: a line has more than 2,343,"),
-        ("1 qid:1 1:1\n1 qid:1 1:2\n", [], "no two rows could be compared: all 2 labels are 1"),
-        ("1 qid:1 1:1\n0 qid:2 1:2\n", [], "no query id comes twice in 2 rows"),
-        ("", [], "empty"),
-        ("1:2 qid:1 1:1\n", [], "has a weight"),
-        ("1 qid:1\n0 qid:1\n", [], f"{path}: none of the 2 rows has a feature"),
-    ):
-        path.write_text(text)
-        assert train(str(path), model, *options) == 1
-        assert message in capsys.readouterr().err
-        assert not model.exists()
+def test_options_reach_the_trainer(tmp_path, train):
+    asked = ("", "--seed 1", "--algorithm pa", "--average", "--sampling query", "--sampling roc")
+    models = set()
+    for options in (*asked, "--steps-per-row 1", "--passes 2", "--alpha 0.1"):
+        train(tmp_path / "m", f"-q {options}")
+        models.add(coef(tmp_path / "m").tobytes())
+    assert len(models) == len(asked) + 3
 
 
 # ---- checkpoints --------------------------------------------------------------------------------
 
 
-def test_a_finished_checkpoint_gives_the_model_again(data, tmp_path, capsys, cli):
+def test_a_finished_checkpoint_gives_the_model_again(tmp_path, train):
     model, saved = tmp_path / "m", tmp_path / "c"
-    options = ["--checkpoint", str(saved)]
-    assert train(data, model, *options) == 0
+    options = f"--checkpoint {saved}"
+    train(model, options)
     first = coef(model)
-    assert "finished; nothing is left to learn" in cli("train", data, model, *STREAM, *options).err
+    assert "finished; nothing is left to learn" in train(model, options).err
     assert np.array_equal(coef(model), first)
-    assert train(data, model, *options, "--alpha", "1e-3") == 1
-    assert "was written with --alpha 0.0001, now it is 0.001" in capsys.readouterr().err
-    err = cli("train", data, model, *STREAM, "--checkpoint", model, status=2).err
-    assert "MODEL and --checkpoint are one file" in err
+    err = train(model, f"{options} --alpha 1e-3", status=1).err
+    assert "was written with --alpha 0.0001, now it is 0.001" in err
     saved.write_bytes(saved.read_bytes()[:1000])
-    assert train(data, model, *options) == 1
-    assert f"{saved}: is truncated or damaged" in capsys.readouterr().err
-    assert train(data, model, "--checkpoint", data) == 1
-    assert "is read and would be overwritten" in capsys.readouterr().err
+    assert f"{saved}: is truncated or damaged" in train(model, options, status=1).err
 
 
-def test_a_finished_checkpoint_is_not_taken_for_that_of_other_data_or_fewer_passes(
-    data, tmp_path, capsys
-):
-    model, other, options = (
-        tmp_path / "m",
-        tmp_path / "other",
-        ["--checkpoint", str(tmp_path / "c")],
-    )
-    assert train(data, model, *options, "--passes", "2") == 0
-    assert train(data, model, *options) == 1
-    assert "has learned from 2 passes, more than the 1 now asked for" in capsys.readouterr().err
+def test_a_finished_checkpoint_is_not_taken_for_that_of_other_data_or_fewer_passes(tmp_path, train):
+    model, other, options = tmp_path / "m", tmp_path / "other", f"--checkpoint {tmp_path / 'c'}"
+    train(model, f"{options} --passes 2")
+    err = train(model, options, status=1).err
+    assert "has learned from 2 passes, more than the 1 now asked for" in err
     other.write_text(stream_text(100, seed=1))
-    assert train(str(other), model, *options, "--passes", "2") == 1
-    assert f"{other}: is not the data that the checkpoint was made with" in capsys.readouterr().err
+    err = train(model, f"{options} --passes 2", source=other, status=1).err
+    assert f"{other}: is not the data that the checkpoint was made with" in err
 
 
 def interrupted(arguments, saved, number, wait):
@@ -203,17 +146,14 @@ def interrupted(arguments, saved, number, wait):
     "packed",
     [pytest.param(False, id="plain"), pytest.param(True, id="gzip", marks=pytest.mark.slow)],
 )
-def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, packed):
+def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, train, packed):
     """SIGKILL at random moments, in the middle of writing a checkpoint too."""
-    saved, model, source = tmp_path / "c", tmp_path / "m", data
-    if packed:
-        source = str(tmp_path / "data.gz")
-        with open(data, "rb") as file, open(source, "wb") as target:
-            target.write(gzip.compress(file.read(), 1))
-    options = ["--passes", "6", "--average"]
-    assert train(source, tmp_path / "whole", *options) == 0
-    options += ["--checkpoint", str(saved), "--checkpoint-every", "0", "-q"]
-    arguments = [*COMMAND, source, str(model), *STREAM, *options]
+    saved, model = tmp_path / "c", tmp_path / "m"
+    source = str(pack(data, tmp_path / "data.gz")) if packed else data
+    options = "--passes 6 --average -q"
+    train(tmp_path / "whole", options, source=source)
+    options += f" --checkpoint {saved} --checkpoint-every 0"
+    arguments = [*COMMAND, source, str(model), *STREAM, *options.split()]
     rng, n_killed = np.random.default_rng(0), 0
     for _ in range(4):
         status, _ = interrupted(arguments, saved, signal.SIGKILL, rng.random() * 0.1)
@@ -226,12 +166,11 @@ def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, packed):
     assert left == {"c", "m", "whole"}
 
 
-def test_ctrl_c_writes_a_checkpoint(data, tmp_path):
+def test_ctrl_c_writes_a_checkpoint(data, tmp_path, train):
     saved, model = tmp_path / "c", tmp_path / "m"
-    options = ["--passes", "8"]
-    assert train(data, tmp_path / "whole", *options) == 0
-    options += ["--checkpoint", str(saved), "--checkpoint-every", "0"]
-    arguments = [*COMMAND, data, str(model), *STREAM, *options]
+    train(tmp_path / "whole", "--passes 8 -q")
+    options = f"--passes 8 --checkpoint {saved} --checkpoint-every 0"
+    arguments = [*COMMAND, data, str(model), *STREAM, *options.split()]
     status, error = interrupted(arguments, saved, signal.SIGINT, 0.05)
     assert status == 130
     assert f"{saved}: the same command goes on from there" in error

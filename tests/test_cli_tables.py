@@ -1,19 +1,22 @@
-"""Commands on tables: which column is what, features by name, notes and errors."""
+"""Commands on tables: which column is what, features by name, missing values, notes."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import linrank
+from linrank import Dataset
 from linrank.cli.main import main
 from linrank.cli.options import FORMATS
 from linrank.data.synthetic import make_ranking
 from linrank.io import formats
+from linrank.reports.material import filled_in
 from table_files import as_table, write_table
+
+POLICIES = ("zero", "mean", "indicator")
 
 
 @pytest.fixture(scope="module")
@@ -33,149 +36,182 @@ def test_formats_are_those_of_the_library():
 
 def test_scores_follow_the_names_of_columns(place, tmp_path, cli):
     folder, table = place
-    expected = cli("predict", folder / "t.parquet", folder / "m.json", "-q").out
+    model = folder / "m.json"
+    expected = cli(f"predict {folder / 't.parquet'} {model} -q").out
     assert len(expected.split()) == table.num_rows
     other = table.select(["f3", "f1", "url", "f4", "qid", "f2"])
     other = other.append_column("extra", pa.array(np.ones(len(table))))
     for ending in ("parquet", "csv", "arrow"):
-        path = write_table(other, tmp_path / f"o.{ending}")
-        found = cli("predict", path, folder / "m.json")
-        assert found.out == expected
-        assert "left out: extra (the model does not know it)" in found.err
+        out, err = cli(f"predict {write_table(other, tmp_path / f'o.{ending}')} {model}")
+        assert out == expected
+        assert "left out: extra (the model does not know it)" in err
     path = write_table(other.drop_columns(["f2"]), tmp_path / "less.parquet")
-    found = cli("predict", path, folder / "m.json", status=1)
-    assert "no column 'f2', a feature that the model knows" in found.err
+    err = cli(f"predict {path} {model}", status=1).err
+    assert "no column 'f2', a feature that the model knows" in err
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        ["train", "{t}", "{out}.json"],
-        ["tune", "{t}", "--folds", "2"],
-        ["compare", "--methods", "ranksvm", "{t}", "{t}"],
-        pytest.param(
-            ["report", "--train", "{t}", "{t}", "-o", "{out}.html"], marks=pytest.mark.slow
-        ),
+        "train {t} {out}.json",
+        "tune {t} --folds 2",
+        "compare --methods ranksvm {t} {t}",
+        pytest.param("report --train {t} {t} -o {out}.html", marks=pytest.mark.slow),
     ],
-    ids=lambda command: command[0],
 )
 def test_the_role_of_every_column_is_printed_once(place, tmp_path, command, cli):
     _, table = place
     odd = table.append_column("user_id", pa.array(np.arange(len(table))))
     odd = odd.append_column("category", pa.array(["c"] * len(table)))
-    write_table(odd, tmp_path / "t.csv")
-    found = cli(*(a.format(t=tmp_path / "t.csv", out=tmp_path / "out") for a in command))
+    err = cli(command, t=write_table(odd, tmp_path / "t.csv"), out=tmp_path / "out").err
     line = (
         "columns   label 'label', query 'qid', document 'url', weight -, position -, 4 features; "
         "left out: user_id (an id), category (text)\n"
     )
-    assert found.err.count(line) == 1
-    assert "warning" in found.err
-    assert "'user_id' (an id) is left out" in found.err
-    assert "name them in --features ('*,user_id')" in found.err
+    assert err.count(line) == 1
+    assert "warning" in err
+    assert "'user_id' (an id) is left out" in err
+    assert "name them in --features ('*,user_id')" in err
 
 
 @pytest.mark.parametrize(("name", "option"), [("weight", "--weight"), ("rank", "--position")])
 def test_a_weight_or_a_rank_is_asked_for_by_the_option(place, tmp_path, name, option, cli):
     _, table = place
-    path = tmp_path / "t.parquet"
-    write_table(table.append_column(name, pa.array(np.arange(1, len(table) + 1))), path)
-    found = cli("train", path, tmp_path / "m.json", status=1)
-    assert f"'{name}' may hold the {option[2:]} of each row, or a feature; say " in found.err
-    assert f"say {option} {name}, or {option} none if it is a feature" in found.err
-    cli("train", path, tmp_path / "m.json", option, name)
-    cli("train", path, tmp_path / "n.json", option, "none")
-    features = [linrank.load_model(tmp_path / f"{m}.json").n_features for m in "mn"]
-    assert features == [4, 5]
+    wide = table.append_column(name, pa.array(np.arange(1, len(table) + 1)))
+    path, model = write_table(wide, tmp_path / "t.parquet"), tmp_path / "m.json"
+    for role, n_features in ((name, 4), ("none", 5)):
+        cli(f"train {path} {model} {option} {role}")
+        assert linrank.load_model(model).n_features == n_features
 
 
 def test_loading_warns_of_ids_where_it_is_called():
-    frame = pa.table(
-        {"label": [1, 0], "qid": [1, 1], "x": [1.0, 2.0], "item": [1, 2], "id": [3, 4]}
-    )
+    columns = {"label": [1, 0], "qid": [1, 1], "x": [1.0, 2.0], "item": [1, 2], "id": [3, 4]}
     with pytest.warns(UserWarning, match=r"'id' \(an id\) is left out.*in features=") as caught:
-        assert linrank.load(frame).feature_names == ("x", "item")
+        assert linrank.load(pa.table(columns)).feature_names == ("x", "item")
     assert caught[0].filename == __file__
 
 
-def test_all_commands_take_tables(place, cli):
+def test_all_commands_take_tables(place, tmp_path, cli):
     folder, table = place
-    data, model = folder / "t.parquet", folder / "m.json"
-    measures = cli("evaluate", data, "--model", model, "--json").json
-    assert measures == json.loads(
-        cli("evaluate", folder / "t.csv", "--model", model, "--json").out
-    ) | {"data": measures["data"]}
-    assert str(table.num_rows) in cli("inspect", data).out.replace(",", "")
-    tuned = folder / "tuned.json"
-    cli("tune", data, "-o", tuned, "--Cs", "0.1,1", "--valid", folder / "t.csv", "-q")
+    data, text, model = (folder / name for name in ("t.parquet", "t.csv", "m.json"))
+    measures, others = (cli(f"evaluate {d} --model {model} --json").json for d in (data, text))
+    assert measures == others | {"data": measures["data"]}
+    assert str(table.num_rows) in cli(f"inspect {data}").out.replace(",", "")
+    tuned = tmp_path / "tuned.json"
+    cli(f"tune {data} -o {tuned} --Cs 0.1,1 --valid {text} -q")
     assert linrank.load_model(tuned).feature_names == ["f1", "f2", "f3", "f4"]
-    cli("train", data, tuned, "--valid", folder / "t.csv", "-q")
-    cli("compare", data, "--models", model, tuned, "-q")
+    cli(f"train {data} {tuned} --valid {text} -q")
+    cli(f"compare {data} --models {model} {tuned} -q")
 
 
 def test_columns_are_told(place, tmp_path, cli):
     _, table = place
     renamed = table.rename_columns(["stars", "session", "a", "b", "c", "d", "doc"])
-    path = write_table(renamed, tmp_path / "t.parquet")
-    model = tmp_path / "m.json"
-    found = cli("train", path, model, status=1)
-    assert "choose with --label, or --label none" in found.err
-    told = ["--label", "stars", "--qid", "session", "--docid", "doc"]
-    cli("train", path, model, *told, "--features", "?", "-q")
-    assert linrank.load_model(model).feature_names == ["a", "b", "c", "d"]
-    cli("train", path, model, *told, "--features", "*,!d", "-q")
-    assert linrank.load_model(model).feature_names == ["a", "b", "c"]
-
-
-def test_an_id_left_among_the_features_is_a_leak(place, tmp_path, cli):
-    folder, _ = place
-    found = cli("train", folder / "t.parquet", tmp_path / "m.json", "--qid", "none", status=1)
-    assert "'qid' would be a feature" in found.err
-    assert "give --qid qid" in found.err
-    assert not (tmp_path / "m.json").exists()
-
-
-def test_missing_values_are_part_of_the_model(tmp_path, cli):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=60)
-    columns = {"label": (x > 0).astype(int), "a": np.where(rng.random(60) < 0.2, np.nan, x)}
-    path = write_table(pa.Table.from_pydict(columns), tmp_path / "t.csv")
-    model = tmp_path / "m.json"
-    found = cli("train", path, model, status=1)
-    assert "say what stands in for missing values with --missing zero" in found.err
-    cli("train", path, model, "--missing", "mean", "-q")
-    assert linrank.load_model(model).missing.kind == "mean"
-    scores = cli("predict", path, model, "-q").out.split()
-    assert len(scores) == 60
+    path, model = write_table(renamed, tmp_path / "t.parquet"), tmp_path / "m.json"
+    for features, names in (("?", list("abcd")), ("*,!d", list("abc"))):
+        told = f"--label stars --qid session --docid doc --features '{features}'"
+        cli(f"train {path} {model} {told} -q")
+        assert linrank.load_model(model).feature_names == names
 
 
 def test_notes_and_sidecars(tmp_path, cli):
-    (tmp_path / "t.txt").write_text("1 1:1\n0 1:2\n1 1:3\n0 1:1\n")
+    path, model = tmp_path / "t.txt", tmp_path / "m.json"
+    path.write_text("1 1:1\n0 1:2\n1 1:3\n0 1:1\n")
     (tmp_path / "t.txt.query").write_text("2\n2\n")
-    found = cli("train", tmp_path / "t.txt", tmp_path / "m.json")
-    assert "note      read beside" in found.err
-    assert linrank.load_model(tmp_path / "m.json").training["n_queries"] == 2
-    cli("train", tmp_path / "t.txt", tmp_path / "m.json", "--no-sidecars", "-q")
-    assert linrank.load_model(tmp_path / "m.json").training["n_queries"] == 1
-    (tmp_path / "t.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n0 qid:2 1:1\n")
-    found = cli("train", tmp_path / "t.txt", tmp_path / "m.json", status=1)
-    assert "ignore the files beside the data with --no-sidecars" in found.err
+    assert "note      read beside" in cli(f"train {path} {model}").err
+    assert linrank.load_model(model).training["n_queries"] == 2
+    cli(f"train {path} {model} --no-sidecars -q")
+    assert linrank.load_model(model).training["n_queries"] == 1
 
 
-def test_options_that_do_not_apply(place, tmp_path, cli):
-    folder, _ = place
-    (tmp_path / "t.txt").write_text("1 1:1\n0 1:2\n")
-    found = cli("inspect", tmp_path / "t.txt", "--label", "y", status=1)
-    assert "--label is for tables" in found.err
-    linrank.Store.of(tmp_path / "store", linrank.load(tmp_path / "t.txt"))
-    found = cli("inspect", tmp_path / "store", "--qid", "q", status=1)
-    assert "--qid is for tables, and" in found.err
-    found = cli("inspect", folder / "t.parquet", "--index-base", "0", status=1)
-    assert "leave out --index-base" in found.err
+def test_numbers_are_names_of_columns_where_no_two_are_alike(tmp_path, cli):
+    (tmp_path / "a.csv").write_text("label,qid,0,1\n1,1,2,3\n0,1,4,5\n")
+    assert cli(f"inspect {tmp_path / 'a.csv'} --json").json["features"] == 2
 
 
-def test_scores_are_measured_whatever_the_features_lack(tmp_path, cli):
-    (tmp_path / "t.csv").write_text("label,qid,f\n0,1,\n1,1,2\n")
-    (tmp_path / "scores").write_text("0\n1\n")
-    found = cli("evaluate", tmp_path / "t.csv", tmp_path / "scores", "-m", "map")
-    assert "1.0000" in found.out
+def test_a_table_without_queries_is_noted(tmp_path, cli):
+    path = tmp_path / "a.csv"
+    path.write_text("label,f\n1,2\n0,4\n")
+    assert "note      no column holds query ids (by name qid, " in cli(f"inspect {path}").err
+    assert "note" not in cli(f"inspect {path} --qid none").err
+
+
+# ---- missing values -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """Train and test as Parquet with gaps, a model of each policy, and scores, by name."""
+    folder, paths = tmp_path_factory.mktemp("missing"), {}
+    rng = np.random.default_rng(0)
+    for name, n_rows in (("table", 300), ("test", 120)):
+        X = rng.normal(2.0, 1.0, (n_rows, 3)).astype(np.float32)
+        y = np.clip(np.round(X[:, 0] - X[:, 1]), -1, 1).astype(int) + 1
+        X[rng.random(n_rows) < 0.3, 1] = np.nan
+        rows = np.arange(n_rows)
+        columns = {"rel": y, "qid": rows // 10, "doc_id": rows.astype(str)}
+        columns |= {f"f{j}": pa.array(X[:, j], from_pandas=True) for j in range(3)}
+        paths[name] = str(write_table(pa.table(columns), folder / f"{name}.parquet"))
+    for policy in POLICIES:
+        paths[policy] = str(folder / f"{policy}.json")
+        assert main(["train", paths["table"], paths[policy], "--missing", policy, "-q"]) == 0
+        assert linrank.load_model(paths[policy]).missing.kind == policy
+    paths["scored"] = str(folder / "scores.txt")
+    assert main(["predict", paths["test"], paths["mean"], "-o", paths["scored"], "-q"]) == 0
+    return paths
+
+
+def test_inspect_tells_of_missing_values(gaps, cli):
+    report = cli("inspect {table} --json", **gaps).json
+    n_missing = pa.parquet.read_table(gaps["table"])["f1"].null_count
+    assert report["missing"] == {"f1": n_missing}
+    assert report["findings"][0]["code"] == "missing-values"
+    assert "[missing-values] values are missing of 'f1'" in cli("inspect {table}", **gaps).out
+
+
+def test_features_do_not_matter_where_scores_are_given_nor_for_judgments(gaps, tmp_path, cli):
+    by_scores = cli("evaluate {test} {scored} --json", **gaps).json["metrics"]
+    assert cli("evaluate {test} --model {mean} --json", **gaps).json["metrics"] == by_scores
+    qrels = tmp_path / "test.qrels"
+    cli(f"convert {{test}} {qrels} -q", **gaps)
+    assert len(qrels.read_text().splitlines()) == 120
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.usefixtures("plain")
+def test_reports_fill_in_as_the_training_data_or_the_model(gaps, tmp_path, policy, cli):
+    path = tmp_path / "page.html"
+    trained = f"--missing {policy} --Cs 0.01,0.1 --folds 2"
+    judged = f"--model {gaps[policy]}"
+    for options in (trained, judged, f"{judged} --against {gaps['mean']}"):
+        line = f"report {{test}} --train {{table}} {options} -o {path} -q"
+        assert cli(line, **gaps).err == ""
+        page = path.read_text()
+        assert ">nan<" not in page
+        assert options != trained or ("missing(f1)" in page) == (policy == "indicator")
+
+
+def test_parts_filled_by_themselves_are_refused():
+    X = np.array([[1.0, np.nan], [2.0, 4.0], [3.0, 5.0]])
+    train, test = (Dataset.of(rows, np.arange(len(rows)), missing="mean") for rows in (X, X[:2]))
+    with pytest.raises(ValueError, match="not as those of the training data; load it with"):
+        filled_in({"train": train, "test": test})
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_store_trains_as_the_table_that_it_was_made_of(gaps, tmp_path, policy, cli):
+    """convert --missing, train, predict: the scores of a fresh table with gaps are the same."""
+    store, model, lines = (str(tmp_path / name) for name in ("store", "model.json", "lines.txt"))
+    err = cli(f"convert {{table}} -o {store} --missing {policy}", **gaps).err
+    assert err.count("columns  ") == 1
+    scores = []
+    for data, options in ((gaps["table"], f"--missing {policy}"), (store, "")):
+        cli(f"train {data} {model} --tol 1e-9 {options}")
+        cli(f"predict {{test}} {model} -o {lines}", **gaps)
+        scores.append(np.loadtxt(lines))
+    np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-5)
+    cli(f"predict {store} {model} -o {lines}")
+    assert len(np.loadtxt(lines)) == 300
+    other = "mean" if policy == "zero" else "zero"
+    err = cli(f"train {store} {model} --missing {other}", status=1).err
+    assert f"by --missing {policy} before; leave it out" in err

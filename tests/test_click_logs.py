@@ -259,7 +259,7 @@ def test_every_way_to_propensities_trains(how, files, capsys):
     ("more", "message"),
     [
         (["--eta", "2"], "--eta needs --propensity power-law"),
-        (["--propensity", "none", "--max-weight", "3"], "--max-weight bounds inverse"),
+        (["--propensity", "none", "--max-weight", "3"], "--max-weight excludes --propensity none"),
         (["--log-columns", "sesion=visit"], "'sesion' of 'sesion=visit'"),
         (["-m", "ndcg"], "-m needs --valid"),
     ],

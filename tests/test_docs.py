@@ -19,6 +19,7 @@ import pytest
 import sklearn
 
 import linrank
+from cli_files import write_svmlight
 from linrank.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,25 +46,12 @@ def commands(code: str) -> Iterator[str]:
             yield line
 
 
-def write_letor(path: Path, seed: int) -> None:
-    """A small file in the format of LETOR: the data that the pages speak of."""
-    data = linrank.make_ranking(
-        n_queries=12, rows_per_query=(4, 12), n_features=8, n_levels=3, random_state=seed
-    )
-    lines = [
-        f"{label:g} qid:{query} "
-        + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(row, start=1))
-        + f" #docid = D{i}\n"
-        for i, (label, query, row) in enumerate(zip(data.y, data.qid, data.X, strict=True))
-    ]
-    path.write_text("".join(lines))
-
-
 @pytest.fixture
 def workplace(tmp_path, monkeypatch):
     """A folder with train.txt, vali.txt and test.txt, and `linrank` on the path of the shell."""
+    shape = {"n_queries": 12, "rows_per_query": (4, 12), "n_features": 8, "n_levels": 3}
     for seed, name in enumerate(("train.txt", "vali.txt", "test.txt")):
-        write_letor(tmp_path / name, seed)
+        write_svmlight(tmp_path / name, linrank.make_ranking(**shape, random_state=seed))
     script = tmp_path / "bin" / "linrank"
     script.parent.mkdir()
     script.write_text(
@@ -80,10 +68,8 @@ def run_python(code: str, where: str, names: dict[str, object]) -> None:
     """Execute a block; one that is a session (>>>) is compared with the output it shows."""
     if ">>>" in code:
         test = doctest.DocTestParser().get_doctest(code, names, where, where, 0)
-        report = io.StringIO()
-        outcome = doctest.DocTestRunner(optionflags=FLAGS).run(
-            test, out=report.write, clear_globs=False
-        )
+        report, runner = io.StringIO(), doctest.DocTestRunner(optionflags=FLAGS)
+        outcome = runner.run(test, out=report.write, clear_globs=False)
         names.update(test.globs)
         assert outcome.failed == 0, report.getvalue()
     else:
@@ -91,24 +77,23 @@ def run_python(code: str, where: str, names: dict[str, object]) -> None:
             exec(compile(code, where, "exec"), names)
 
 
-def run_command(command: str) -> tuple[int, str]:
-    """The exit status of a command, and what it said on stderr.
+def run_commands(code: str, where: str) -> None:
+    """Run the commands of a block.
 
-    One that needs no shell is run in this process: most of the time of a page went into starting
+    Those that need no shell are run in this process: most of the time of a page went into starting
     interpreters.
     """
-    if set(command) & set("|<>*?$&;`~"):
-        run = subprocess.run(
-            ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True
-        )
-        return run.returncode, run.stderr
-    said = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
-        try:
-            code = main(shlex.split(command, comments=True)[1:])
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return code, said.getvalue()
+    for command in commands(code):
+        if set(command) & set("|<>*?$&;`~"):
+            shell = ["bash", "-c", f"set -o pipefail; {command}"]
+            run = subprocess.run(shell, capture_output=True, text=True)
+            status, said = run.returncode, run.stderr
+        else:
+            error = io.StringIO()
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(error):
+                status = main(shlex.split(command, comments=True)[1:])
+            said = error.getvalue()
+        assert status == 0, f"{where}: {command}\n{said}"
 
 
 PAGES_THAT_RUN = [page for page in PAGES[1:] if blocks(page.read_text())]  # the README: below
@@ -122,10 +107,8 @@ def test_the_page_runs(page, workplace):
             where = f"{page.name}:{line}"
             if language == "python":
                 run_python(code, where, names)
-                continue
-            for command in commands(code):
-                code, said = run_command(command)
-                assert code == 0, f"{where}: {command}\n{said}"
+            else:
+                run_commands(code, where)
 
 
 README = ROOT / "README.md"
@@ -147,9 +130,7 @@ def test_the_readme_runs_in_a_new_folder(workplace, tmp_path):
     text = README.read_text()
     for line, language, code in blocks(text):
         if language != "python":
-            for command in commands(code):
-                status, said = run_command(command)
-                assert status == 0, f"README.md:{line}: {command}\n{said}"
+            run_commands(code, f"README.md:{line}")
             others = {row.split()[0] for row in code.splitlines()} - {"linrank"}
             assert others <= {"pip", "make"}
     (code, shown) = SHOWN.search(text).groups()

@@ -30,6 +30,7 @@ from linrank import (
     train_test_split,
 )
 from linrank.data.frames import feature_name
+from linrank.displays.weights import WeightsDisplay
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +51,14 @@ def test_an_evaluation_is_a_frame_and_a_table(data):
     pytest.importorskip("pandas")
     found = evaluate(data.y, data.X[:, 0], qid=data.qid, metrics=["ndcg@10", "mrr"])
     frame = found.to_frame()
-    assert list(frame.columns) == ["ndcg@10", "mrr"]
-    assert frame.index.name == "query"
+    assert (list(frame.columns), frame.index.name) == (["ndcg@10", "mrr"], "query")
     assert_array_equal(frame.index, found.query_ids)
     assert frame["mrr"].mean() == pytest.approx(found["mrr"])
     page = found._repr_html_()
     assert page.startswith('<div class="linrank-sheet')
     assert f"{found['mrr']:.4f}" in page
     assert "gain 2^y - 1" in page
-    single = evaluate([1, 0], [2, 1], metrics="mrr").to_frame()
-    assert single.index.tolist() == [0]
+    assert evaluate([1, 0], [2, 1], metrics="mrr").to_frame().index.tolist() == [0]
 
 
 def test_long_things_have_short_forms(data):
@@ -86,25 +85,19 @@ def test_the_names_of_a_model_select_the_columns_of_a_frame(data, frame, tmp_pat
                 model.predict(frame[frame.columns[::-1]])
 
 
-def test_a_column_too_many_or_too_few_is_named(data, frame):
+def test_columns_that_do_not_fit_are_named(data, frame):
     model = RankSVM(C=0.01).fit(frame, data.y, qid=data.qid).model_
     with pytest.raises(ValueError, match=r"the model 4 features; it was not trained on 'more': "):
         model.predict(frame.assign(more=1.0))
     with pytest.raises(ValueError, match="3 columns, the model 4 features; X lacks 'length': "):
         model.predict(frame[["bm25", "age", "clicks"]])
-
-
-def test_a_column_of_times_is_named_with_what_to_do(data, frame):
     dated = frame.assign(judged_at=np.datetime64("2026-01-01", "s"))
     with pytest.raises(ValueError, match=r"'judged_at' of X .* not numeric; leave it out, or conv"):
         RankSVM().fit(dated, data.y, qid=data.qid)
 
 
-def test_features_without_names_are_called_alike_everywhere(data, tmp_path, capsys):
+def test_features_without_names_are_called_alike_everywhere(data, tmp_path, cli):
     """By the number that the file has; of a matrix, by the column."""
-    from linrank.cli.main import main
-    from linrank.displays.weights import WeightsDisplay
-
     assert feature_name(["a"], 0) == "a"
     assert [feature_name(None, 2), feature_name(None, 2, 1)] == ["feature 2", "feature 3"]
     assert feature_name(None, 2, 1, alone=False) == "3"
@@ -113,14 +106,11 @@ def test_features_without_names_are_called_alike_everywhere(data, tmp_path, caps
     ranker = RankSVM(C=0.01).fit(read)
     largest = int(np.argmax(np.abs(ranker.coef_)))
     called = feature_name(None, largest, read.index_base)
-    display = WeightsDisplay.from_estimator(ranker)
-    assert f"weights: {called} " in display.description
-    report = linrank.report(read, model=ranker)
-    assert called in report.to_html()
+    assert f"weights: {called} " in WeightsDisplay.from_estimator(ranker).description
+    assert called in linrank.report(read, model=ranker).to_html()
     ranker.save(tmp_path / "model.json")
-    assert main(["inspect", str(tmp_path / "model.json")]) == 0
-    listed = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert any(line[-1:] == [called.split()[1]] for line in listed)
+    listed = cli(f"inspect {tmp_path / 'model.json'}").out.splitlines()
+    assert any(line.split()[-1:] == [called.split()[1]] for line in listed)
 
 
 # ---- what scikit-learn and SHAP look for ---------------------------------------------------------
@@ -133,6 +123,7 @@ def test_weights_have_an_intercept_and_importances(data):
     expected = np.abs(ranker.coef_) * data.X.std(axis=0, dtype=np.float64)
     assert_allclose(ranker.feature_importances_, expected / expected.sum(), rtol=1e-10)
     assert_allclose(ranker.model_.importances, expected, rtol=1e-10)
+    assert LinearModel([1.0, -2.0]).importances is None
     curved = RankSVM(C=0.01, curves="quantile").fit(data)
     assert not hasattr(curved, "feature_importances_")
     assert not hasattr(curved, "intercept_")
@@ -160,7 +151,7 @@ def test_permutation_importance_by_a_scorer_with_the_queries(data):
 # ---- training and test queries -------------------------------------------------------------------
 
 
-def test_splits_keep_queries_whole(data, frame):
+def test_splits_keep_queries_whole(data):
     order = np.random.default_rng(0).permutation(data.n_rows)
     X, y, qid = data.X[order], data.y[order], data.qid[order]
     X_train, X_test, y_train, y_test, train, test = train_test_split(X, y, qid=qid, random_state=0)
@@ -169,10 +160,9 @@ def test_splits_keep_queries_whole(data, frame):
     assert_array_equal(X_train, X[np.isin(qid, train)])  # rows keep their order
     assert_array_equal(y_test, y[np.isin(qid, test)])
     assert len(X_train) + len(X_test) == len(y_train) + len(y_test) == len(X)
-    again = train_test_split(X, y, qid=qid, random_state=0)
-    other = train_test_split(X, y, qid=qid, random_state=1)
-    assert_array_equal(again[5], test)
-    assert set(other[5]) != set(test)
+    again, other = (train_test_split(X, y, qid=qid, random_state=seed)[5] for seed in (0, 1))
+    assert_array_equal(again, test)
+    assert set(other) != set(test)
     assert len(np.unique(train_test_split(X, qid=qid, test_size=5)[3])) == 5
     assert len(np.unique(train_test_split(X, qid=qid, train_size=0.5)[2])) == 12
 
@@ -186,8 +176,9 @@ def test_splits_of_anything(data, frame):
     left, right = train_test_split(whole, qid="query", random_state=0)
     assert sorted(left.index.union(right.index)) == list(range(len(whole)))
     assert not set(left["query"]) & set(right["query"])
+    arrays = sp.csr_array(data.X), list(data.y)
     sparse, _, labels, _, ids, _ = train_test_split(
-        sp.csr_array(data.X), list(data.y), qid=list(whole["query"]), random_state=0
+        *arrays, qid=list(whole["query"]), random_state=0
     )
     assert sp.issparse(sparse)
     assert sparse.shape[0] == len(labels) == len(ids) == len(left)
@@ -272,18 +263,13 @@ def test_a_subclass_takes_the_same_parameters():
 
 
 def test_our_errors_have_one_base_and_stay_what_they_were():
-    ours = [
-        value
-        for value in vars(errors).values()
-        if isinstance(value, type) and issubclass(value, Exception)
-    ]
-    named = [kind for kind in ours if kind.__name__.endswith("Error")]
-    assert len(named) == 7
-    for kind in named:
-        assert issubclass(kind, linrank.LinrankError)
-        if kind is not linrank.LinrankError:
-            assert issubclass(kind, (ValueError, RuntimeError))
-    with pytest.raises(linrank.LinrankError):
+    ours = {name: value for name, value in vars(errors).items() if name.endswith("Error")}
+    base = ours.pop("LinrankError")
+    assert len(ours) == 6
+    for kind in ours.values():
+        assert issubclass(kind, base)
+        assert issubclass(kind, (ValueError, RuntimeError))
+    with pytest.raises(base):
         RankSVM().fit([[1.0], [2.0]], [0, 0])
 
 
@@ -338,7 +324,3 @@ def test_a_logger_puts_the_name_there_once(data, caplog):
         linrank.SGDRankerCV(alphas=[0.1], cv=2, random_state=0, verbose=1).fit(data)
     assert {record.name for record in caplog.records} == {"linrank"}
     assert not any("linrank" in message for message in caplog.messages)
-
-
-def test_importances_are_those_of_the_card():
-    assert LinearModel([1.0, -2.0]).importances is None

@@ -18,7 +18,7 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--hide-scrollbars", "--disable-dev-shm-usage"),
+    *("--hide-scrollbars", "--disable-dev-shm-usage", "--enable-logging=stderr"),
 ]
 WIDTHS = {"desk": 1280, "phone": 390}
 SCHEMES = {"dark": 0, "light": 1}
@@ -64,21 +64,10 @@ def page(tmp_path_factory):
 
 def browse(page, folder, *options, width, scheme="light"):
     """Standard output and error of the browser on a page."""
-    done = subprocess.run(
-        [
-            BROWSER,
-            *QUIET,
-            f"--user-data-dir={folder / 'profile'}",
-            f"--window-size={width},2400",
-            f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}",
-            "--enable-logging=stderr",
-            *options,
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    look = f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}"
+    where = (f"--user-data-dir={folder / 'profile'}", f"--window-size={width},2400")
+    command = [BROWSER, *QUIET, *where, look, *options, page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 

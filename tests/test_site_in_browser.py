@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import shutil
 import subprocess
 import threading
 from html.parser import HTMLParser
@@ -19,13 +18,9 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
 
+from test_report_in_browser import BROWSER, QUIET
+
 SITE = Path(__file__).resolve().parent.parent / "docs" / "_build" / "html"
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIET = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--hide-scrollbars", "--disable-dev-shm-usage", "--enable-logging=stderr"),
-]
 SECTIONS = ["Get started", "Guide", "Methods", "Scale and production", "Reference"]
 
 # Loads one page after the other into a frame, which is made 1366 and 390 pixels wide in turn: a

@@ -42,9 +42,15 @@ class Demo:
 
     parts: dict[str, Dataset]
     page: Report
-    training: Training
     test: dict[str, Evaluation]  # by ranker
     seconds: float
+
+    @property
+    def training(self) -> Training:
+        """The path, the choice and the model of it."""
+        training = self.page.material.training
+        assert training is not None  # as there are training data
+        return training
 
 
 def run(seed: int = 0) -> Demo:
@@ -61,8 +67,6 @@ def run(seed: int = 0) -> Demo:
         metrics=METRICS,
         title="How well does RankSVM rank the products of a small shop?",
     )
-    training = page.material.training
-    assert training is not None  # as there are training data
     method = method_named("ranksvm")
     parameters = method.parameters(curves="quantile", missing="mean")
     curves = method.train(Task(train, parameters)).model
@@ -72,8 +76,7 @@ def run(seed: int = 0) -> Demo:
     )
     learned_last = dict(reversed(page.material.evaluations.items()))
     results = {"random order": random_order, **learned_last, "RankSVM, curves": curved}
-    parts = {"train": train, "test": test}
-    return Demo(parts, page, training, results, time.perf_counter() - start)
+    return Demo({"train": train, "test": test}, page, results, time.perf_counter() - start)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,22 +98,14 @@ def _texts(demo: Demo) -> list[str]:
     """What was learned from, the path, the test, and the certificate of the choice."""
     path, tuning = demo.training.tuning.path, demo.training.tuning
     sizes = (
-        [
-            name,
-            *(f"{n:,}" for n in (d.n_rows, d.queries.n_queries, d.n_features, d.queries.n_pairs)),
-        ]
+        f"{name} {d.n_rows:,} {d.queries.n_queries:,} {d.n_features} {d.queries.n_pairs:,}".split()
         for name, d in demo.parts.items()
     )
+    columns = path.Cs, path.objectives, path.gaps / path.objectives, path.norms, tuning.mean_scores
     models = (
-        [
-            f"{C:g}",
-            f"{path.objectives[k]:.6g}",
-            f"{path.gaps[k] / path.objectives[k]:.1e}",
-            f"{path.norms[k]:.4g}",
-            f"{tuning.mean_scores[k]:.4f}",
-            "<- chosen" if k == tuning.chosen else "",
-        ]
-        for k, C in enumerate(path.Cs.tolist())
+        [f"{C:g}", f"{objective:.6g}", f"{gap:.1e}", f"{norm:.4g}", f"{score:.4f}", chosen]
+        for k, (C, objective, gap, norm, score) in enumerate(zip(*columns, strict=True))
+        for chosen in ["<- chosen" if k == tuning.chosen else ""]
     )
     measures = ([name, *(f"{of[m]:.4f}" for m in METRICS)] for name, of in demo.test.items())
     objective, gap = demo.training.result.value, demo.training.result.gap

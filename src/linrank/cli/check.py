@@ -12,7 +12,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from linrank.cli.console import Console, Result
-from linrank.cli.files import check_files, counted_from, read_data, read_model
+from linrank.cli.files import check_files, index_options, read_data, read_model
 from linrank.cli.main import OK, UNFIT
 from linrank.cli.options import Parser, add_reading, add_reporting, declare, find_given
 from linrank.system.resources import count
@@ -20,6 +20,7 @@ from linrank.system.tables import card
 
 OPTIONS = """
   DATA                data to be scored, a store, or - for stdin
+  --against MODEL:str=  model file written by linrank train
   --strict            take warnings for errors in the exit status
   --top N:count=20    findings to show (default: 20)
   --drift D:positive  warn of a mean that has moved by more than D deviations (default: 0.5)
@@ -31,9 +32,6 @@ OPTIONS = """
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--against", metavar="MODEL", required=True, help="model file written by linrank train"
-    )
     declare(parser, OPTIONS)
     add_reading(parser)
     add_reporting(parser)
@@ -51,7 +49,7 @@ def run(args: Namespace, console: Console) -> Result:
             f"{args.against}: is a model of a kernel, which sees distances between rows; check "
             "compares the features of linear and of additive models"
         )
-    how = counted_from(model.training.get("index_base"), args)
+    how = index_options(model.training.get("index_base"), args)
     data = read_data(args.data, args, console, missing="keep", labeled=False, **how)
     thresholds = {name: getattr(args, name) for name in find_given(args, ("drift", "outside"))}
     found = check(data, model, **thresholds)

@@ -17,17 +17,16 @@ The training is that of `linrank train`.
 
 from __future__ import annotations
 
-import argparse
 import re
 from argparse import ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli import files, options
-from linrank.cli.console import Clock, Console, Result
+from linrank.cli.console import Console, Result
 from linrank.cli.main import UsageError
 from linrank.cli.options import STANDARD
-from linrank.cli.train import METRICS, check_trained_files, describe_trained, finish, state_line
-from linrank.methods.base import METHODS, Task
+from linrank.cli.train import MEASURES, check_trained_files, learn, open_data
+from linrank.methods.base import METHODS
 from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
@@ -43,9 +42,18 @@ PROPENSITIES = ("harvest", "position-model", "click-rates", "power-law", "none")
 STRATEGIES = ("clicked-over-skipped", "clicked-over-others", "clicked-over-next-skipped")
 ROLES = ("session", "query", "document", "position", "clicked", "count")
 MAX_WEIGHT = 20.0
+RULES = """
+-m needs --valid FILE, the data to measure on
+--eta needs --propensity power-law
+--max-weight excludes --propensity none: it bounds inverse propensities
+"""
 UNWEIGHTED = "none: every click weighs the same, and what was shown on top wins by being seen"
 
 OPTIONS = f"""
+  LOG
+  --features@data JUDGMENTS:str=  data with query ids, document ids and features: a table, text, or
+      a store
+  -o, --output MODEL:output=  model file to write, or -
 from clicks to preferences:
   --log-columns ROLE=NAME,...:columns  columns of LOG that have other names: {", ".join(ROLES)}
   --propensity HOW:str={PROPENSITIES[0]}  harvest (default: from rows shown at neighboring
@@ -64,14 +72,9 @@ from clicks to preferences:
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    parser.add_argument("log", metavar="LOG", help=argparse.SUPPRESS)
-    about = "data with query ids, document ids and features: a table, text, or a store"
-    parser.add_argument("--features", dest="data", metavar="JUDGMENTS", required=True, help=about)
-    options.add_output(parser, "MODEL", "model file to write, or -")
     options.declare(parser, OPTIONS, columns=log_columns, strategy=STRATEGIES)
     options.add_parameters(parser, METHOD.parameters, "options of the training")
-    options.declare(parser, "  --valid FILE  also measure the model on this data file")
-    options.add_metrics(parser, default=", ".join(METRICS))
+    options.declare(parser, MEASURES)
     options.add_reading(parser, missing=False, features="--columns")
     options.add_reporting(parser)
 
@@ -94,9 +97,7 @@ def run(args: Namespace, console: Console) -> Result:
     from linrank.clicks.impressions import join_log
 
     options.load(METHOD.train)
-    clock = Clock()
-    data = files.read_data(args.data, args, console, labeled=False)
-    console.say("read", f"{files.describe_data(data)} in {seconds(clock.end('read'))}")
+    data, clock = open_data(args, console, is_store=False, labeled=False)
     with files.in_options(console, _name_columns):
         joined = join_log(args.log, data, **(args.log_columns or {}))
     impressions = joined.impressions
@@ -115,12 +116,8 @@ def run(args: Namespace, console: Console) -> Result:
     console.say("pairs", f"{len(preferences):,} preferences between rows, {strategy}{bound}")
     _write_parts(args, propensity, preferences)
     clock.end("prefer")
-    parameters.callback = console.progress(state_line)
-    files.resolve_bounds(parameters, data)
-    trained = METHOD.train(Task(files.without_labels(data), parameters, preferences=preferences))
-    facts = describe_trained(trained, METHOD, parameters, clock.end("train"), console)
-    summary = files.data_summary(data, args)
-    result = finish(trained.model, trained.is_done, summary, facts, args, console, clock)
+    rows = files.without_labels(data)
+    result = learn(METHOD, rows, parameters, preferences, args, console, clock)
     result.facts["log"] = {
         "source": joined.source,
         "columns": joined.columns,
@@ -137,10 +134,6 @@ def run(args: Namespace, console: Console) -> Result:
 
 def _check(args: Namespace) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
-    if args.eta is not None and args.propensity != "power-law":
-        raise UsageError(f"--eta needs --propensity power-law, not {args.propensity}")
-    if args.max_weight is not None and args.propensity == "none":
-        raise UsageError("--max-weight bounds inverse propensities, and --propensity is none")
     if STANDARD in (args.log, args.data, args.valid):
         raise UsageError("LOG, --features and --valid are files, not standard input")
     options.fill_in(args, {"eta": 1.0, "max_weight": MAX_WEIGHT})

@@ -3,7 +3,7 @@
 Train every method on the same data, choose among its defaults and other candidates, measure it on
 test queries that it has not seen, and compare all of them with one: time, size, metrics with
 intervals, significance. VALID chooses if it has 200 queries, else cross-validation over TRAIN. Each
-method of each fold runs in a process of its own, -j at a time.
+method of each fold runs in its own process, -j at a time.
 
   linrank compare TRAIN [VALID] TEST              one split
   linrank compare --fold-files S1 S2 S3 S4 S5     LETOR's rotation: three train, one chooses, one
@@ -23,7 +23,7 @@ from linrank.cli import files, options
 from linrank.cli.console import Console, Result, json_report, terminal_width
 from linrank.cli.main import FAILED, OK, UsageError
 from linrank.cli.options import STANDARD
-from linrank.system.resources import count, seconds
+from linrank.system.resources import seconds
 from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -53,11 +53,15 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 SCALES = ("auto", "standard", "minmax", "none")
 SELECTIONS = ("auto", "validation", "cross-validation")
 
-OPTIONS = """
+OPTIONS = f"""
   [FILE...]            TRAIN [VALID] TEST, or TEST
   --fold-files S...    subsets of whole queries instead
   --models MODEL...    models to compare
   --scores FILE...     scores to compare, one per row
+{options.metric_options("ndcg@10, map and pairwise_accuracy", "chooses parameters")}
+  -o, --output FILE    write the tables: {", ".join(FORMATS)}
+  --n-features N:count  features of every file, where some leave out the last ones because they
+                       are 0
 methods:
   --methods A,B,...:features  train these (default: all)
   --without A,B,...:features  train all but these
@@ -71,26 +75,18 @@ methods:
   --seed N:natural=0   of everything random (default: 0)
 comparing:
   --baseline NAME      compare with this (default: ranksvm)
-  --correction {holm,bonferroni,bh,none}:str=holm  of p for the number of comparisons (default:
+  --correction {{holm,bonferroni,bh,none}}:str=holm  of p for the number of comparisons (default:
                        holm)
 """
 
 
-N_FEATURES = """
-  --n-features N:count  features of every file, where some leave out the last ones because they
-                        are 0
-"""
+RULES = "--folds excludes --selection validation: they are for cross-validation"
 
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
     options.declare(parser, OPTIONS, selection=SELECTIONS, scale=SCALES)
-    options.add_metrics(
-        parser, default="ndcg@10, map and pairwise_accuracy", selects="chooses parameters"
-    )
-    options.declare(parser, f"  -o, --output FILE  write the tables: {', '.join(FORMATS)}")
     options.add_reading(parser, jobs="processes of one thread each")
-    options.declare(parser, N_FEATURES)
     options.add_reporting(parser)
 
 
@@ -115,14 +111,13 @@ def _list_methods() -> Result:
     """All methods, and whether their packages are here."""
     from linrank.judging.candidates import contestants
 
-    names = ("name", "family", "description", "grid", "installed")
-    methods: list[dict[str, Any]] = []
-    rows = []
+    methods, rows = [], []
     for one in contestants().values():
-        absent = " (not installed)" if one.is_missing else ""
-        rows.append([one.name, one.family + absent, one.description, one.candidates])
-        values = (one.name, one.family, one.description, one.candidates, not one.is_missing)
-        methods.append(dict(zip(names, values, strict=True)))
+        row = [one.name, one.family, one.description, one.candidates]
+        facts = dict(zip(("name", "family", "description", "grid"), row, strict=True))
+        methods.append({**facts, "installed": not one.is_missing})
+        row[1] += " (not installed)" if one.is_missing else ""
+        rows.append(row)
     columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
     return Result({"methods": methods}, Table(columns, rows).to_text(terminal_width(1)))
 
@@ -151,8 +146,6 @@ def _check(args: Namespace) -> None:
     if args.fold_files and len(args.fold_files) < 3:
         n_files = len(args.fold_files)
         raise UsageError(f"--fold-files needs at least 3 files (LETOR has 5), got {n_files}")
-    if args.folds is not None and args.selection == "validation":
-        raise UsageError("--folds is for cross-validation; leave out --selection validation")
     training = ("methods", "without", "selection", "folds", "scale", "budget")
     for name in options.find_given(args, training) if at_hand else ():
         raise UsageError(f"--{name} is for training; --models and --scores are compared as is")
@@ -210,9 +203,7 @@ def _read_parts(paths: Sequence[str], args: Namespace, console: Console) -> list
     parts: list[Dataset] = []
     for path in paths:
         data = files.read_data(path, args, console, **how)
-        n_queries = count(data.queries.n_queries, "query", "queries")
-        n_pairs = count(data.queries.n_pairs, "pair")
-        console.say("read", f"{path}: {count(data.n_rows, 'row')}, {n_queries}, {n_pairs}")
+        console.say("read", files.describe_data(data))
         parts.append(data)
         how.update(filling=parts[0].filling, known=parts[0].raw_feature_names)
     return parts
@@ -301,7 +292,7 @@ def _read_rows(models: Sequence[Model], args: Namespace, console: Console) -> Da
         n_features=args.n_features,
         missing=files.missing_for(models, args),
         known=next(iter(names)) if len(names) == 1 else None,
-        **files.counted_from(base, args),
+        **files.index_options(base, args),
     )
     if len(names) > 1 and data.feature_names is not None:
         raise ValueError(

@@ -200,7 +200,7 @@ class Console:
             self._status_width = 0
 
     def tell(self, text: str) -> None:
-        """What is being done: a line that stays with ``-v``, else the status line."""
+        """Show what is being done: a line that stays with ``-v``, else the status line."""
         self.detail(text)
         self.status(text)
 
@@ -263,6 +263,8 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasat
 _TWICE = 1.0
 
 _sent_again: set[int] = set()
+_came: list[tuple[int, float]] = []  # during the command that is running
+_held: list[int] | None = None  # that have to wait, during `hold_signals`
 
 
 class Ended(KeyboardInterrupt):
@@ -278,7 +280,7 @@ def orderly_end() -> Iterator[None]:
     """Raise `Ended` in the main thread when one of the signals comes, KeyboardInterrupt for Ctrl-C.
 
     One that is ignored, as ``nohup`` has it, stays ignored, and so does a handler of someone else.
-    Libraries may make an error of their own of either; it is told as what it is.
+    Libraries may turn either into another error; it is reported as what it is.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's
@@ -286,36 +288,47 @@ def orderly_end() -> Iterator[None]:
     usual = (signal.SIG_DFL, signal.default_int_handler, interrupt)
     found = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
     ours = {number: handler for number, handler in found.items() if handler in usual}
-    came: list[tuple[int, float]] = []
-
-    def end(number: int, frame: FrameType | None) -> None:
-        if not _is_importing(frame):
-            now = time.monotonic()
-            is_new = number == signal.SIGINT or number in _sent_again
-            _sent_again.discard(number)
-            if came and not is_new and now - came[-1][1] <= _TWICE:
-                return
-            came.append((number, now))
-        interrupt(number, frame)
-
+    _came.clear()
     for number in ours:
-        signal.signal(number, end)
+        signal.signal(number, interrupt)
     try:
         yield
     except Exception:
-        if came:
-            raise _exception_of(came[0][0]) from None
+        if _came:
+            raise _exception_of(_came[0][0]) from None
         raise
     finally:
         for number, handler in ours.items():
             signal.signal(number, handler)
 
 
+@contextmanager
+def hold_signals() -> Iterator[None]:
+    """Let Ctrl-C and the signals of `orderly_end` come behind the block."""
+    global _held
+    held: list[int] = []
+    _held = held
+    try:
+        yield
+    finally:
+        _held = None
+        for number in held:
+            interrupt(number, None)
+
+
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C or one of the signals, put off while a module is being imported."""
+    """Ctrl-C or one of the signals; put off while a module is imported, or signals are held."""
+    if _held is not None:
+        _held.append(number)
+        return
     if _is_importing(frame):
         send_again(number)
-    else:
+        return
+    now = time.monotonic()
+    is_new = number == signal.SIGINT or number in _sent_again
+    _sent_again.discard(number)
+    if is_new or not _came or now - _came[-1][1] > _TWICE:
+        _came.append((number, now))
         raise _exception_of(number)
 
 

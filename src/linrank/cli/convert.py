@@ -13,8 +13,8 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from linrank.cli import files
 from linrank.cli.console import Console, Result
-from linrank.cli.files import check_data, column_options, in_options, judgment_options
 from linrank.cli.main import UsageError
 from linrank.cli.options import INDEX_BASE, STANDARD, Parser, add_reading, add_reporting, declare
 from linrank.io.formats import WRITTEN
@@ -41,6 +41,10 @@ writing:
 """
 
 
+# What the library calls as the command line does.
+ALIKE = ("to", "memory_limit", "storage", "dtype", "n_features", "format", "features", "missing")
+
+
 def configure(parser: Parser) -> None:
     """Declare the options."""
     declare(parser, OPTIONS, to=WRITTEN)
@@ -53,7 +57,7 @@ def run(args: Namespace, console: Console) -> Result:
     _check(args)
     watch, start = _Watch(console), time.perf_counter()
     try:
-        with in_options(console):
+        with files.in_options(console):
             written = _convert(args, console, watch)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("overwrite=True", "--force")) from None
@@ -73,7 +77,7 @@ def _check(args: Namespace) -> None:
     if args.output == STANDARD and args.json:
         raise UsageError("--json and OUT both want standard output; name a file for OUT")
     for path in args.data:
-        check_data(path)
+        files.check_data(path)
 
 
 def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Written:
@@ -82,11 +86,6 @@ def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Writte
     return convert(
         args.data if len(args.data) > 1 else args.data[0],
         args.output,
-        to=args.to,
-        memory_limit=args.memory_limit,
-        storage=args.storage,
-        dtype=args.dtype,
-        n_features=args.n_features,
         zero_based=INDEX_BASE[args.index_base],
         chunk_bytes=args.chunk_size,
         n_jobs=args.jobs,
@@ -94,12 +93,10 @@ def _convert(args: Namespace, console: Console, watch: _Watch) -> Store | Writte
         rows_progress=watch.show_rows,
         note=console.note,
         overwrite=args.force,
-        format=args.format,
-        features=args.features,
-        missing=args.missing,
         sidecars=False if args.no_sidecars else None,
-        **column_options(args),
-        **judgment_options(args),
+        **{name: getattr(args, name) for name in ALIKE},
+        **files.column_options(args),
+        **files.judgment_options(args),
     )
 
 
@@ -152,16 +149,12 @@ def _result(
         "dtype": str(written.dtype),
         "bytes": None if written.nbytes is None else int(written.nbytes),
     }
-    matrix = f"{written.storage} {written.dtype}, {written.n_rows} × {written.n_features}"
-    if written.nbytes is not None:
-        matrix += f", {bytes_text(int(written.nbytes))}"
     if not isinstance(written, Written):
-        rows, pairs = count(written.n_rows, "row"), count(written.n_pairs, "pair")
-        queries = count(written.n_queries, "query", "queries")
-        chunks = count(written.n_chunks, "chunk")
-        console.say("wrote", f"{args.output}: {rows}, {queries}, {pairs}; {matrix} in {chunks}")
+        console.say("wrote", files.describe_data(written))
         facts |= {"store": args.output, "queries": written.n_queries, "pairs": written.n_pairs}
         return Result(facts | {"index_base": written.index_base, "chunks": written.n_chunks})
+    matrix = f"{written.storage} {written.dtype}, {written.n_rows} × {written.n_features}"
+    matrix += "" if written.nbytes is None else f", {bytes_text(int(written.nbytes))}"
     console.say("wrote", f"{args.output}: {written.format}; {matrix}")
     if written.left_out:
         what = " and ".join(written.left_out)

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
     from linrank.metrics import Evaluation
 
-FILES = """
+OPTIONS = f"""
   [DATA]         labeled rows: a file, a store, or - for stdin
   [SCORES]       score file, or - for stdin
   --model MODEL  score the rows with this model
+{options.metric_options("ndcg, map, mrr and pairwise accuracy")}
+  -o, --output FILE.csv:output  write the values of every query, or - for stdout
 TREC files, instead of DATA and SCORES:
   --qrels QRELS  judgments: qid iteration docid relevance
   --run RUN      run: qid Q0 docid rank score tag
@@ -41,11 +43,8 @@ RULES = """
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    options.declare(parser, FILES)
-    options.add_metrics(parser, default="ndcg, map, mrr and pairwise accuracy")
+    options.declare(parser, OPTIONS)
     parser.set_defaults(convention=None)  # depends on what is evaluated
-    about = "write the values of every query, or - for stdout"
-    options.add_output(parser, "FILE.csv", about, default=None)
     options.add_reading(parser, judgments=False)
     options.add_reporting(parser)
 
@@ -68,7 +67,6 @@ def run(args: Namespace, console: Console) -> Result:
 
 def _check(args: Namespace, of_run: bool) -> None:
     """Fail on what can be known to be wrong before anything is read."""
-    options.check_rules(args, RULES)
     if not of_run and args.data is None:
         raise UsageError("give DATA and its scores, or --qrels and --run")
     if not of_run and (args.scores is None) == (args.model is None):

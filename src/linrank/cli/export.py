@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
 
 OPTIONS = """
+  --to TARGET:target=  see below
   MODEL               a model of linrank; - for stdin
   -o, --output PATH:str=-  file to write, others of the result beside it; or a folder for all: one
                       that is there, PATH/, or for several files a name without extension (default:
@@ -33,6 +34,7 @@ OPTIONS = """
   --name NAME:str=linrank  what the model is called there (default: linrank)
   --feature-map FILE  names of features in the engine: a JSON object, or lines of two columns, the
                       name or number in the model first
+  --option* KEY=VALUE:option  an option of the target; repeat for several
 """
 
 
@@ -42,22 +44,13 @@ def configure(parser: Parser) -> None:
     short = ", ".join(f"{alias} is {name}" for alias, name in ALIASES.items())
     targets = "\n".join(f"  {name:<{width}}  {target.summary}" for name, target in TARGETS.items())
     parser.epilog = f"targets ({short}):\n{targets}"
-    parser.add_argument("--to", required=True, type=_target, metavar="TARGET", help="see below")
-    declare(parser, OPTIONS)
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        type=_option,
-        metavar="KEY=VALUE",
-        help="an option of the target; repeat for several",
-    )
+    declare(parser, OPTIONS, target=_target, option=_option)
     add_reporting(parser)
 
 
 def run(args: Namespace, console: Console) -> Result:
     """Export, write, and say what to do with it."""
-    _check_options(args)
+    given = _options_of_target(args)
     model = read_model(args.model)
     if hasattr(model, "kernel"):
         raise ValueError(
@@ -66,12 +59,7 @@ def run(args: Namespace, console: Console) -> Result:
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExportWarning)  # they are in the artifact
-        artifact = model.export(
-            args.to,
-            name=args.name,
-            feature_map=args.feature_map,
-            **dict(args.option),
-        )
+        artifact = model.export(args.to, name=args.name, feature_map=args.feature_map, **given)
     for text in artifact.warnings:
         console.warn(text)
     report: dict[str, Any] = {
@@ -102,22 +90,24 @@ def _target(text: str) -> str:
         raise ArgumentTypeError(str(error)) from None
 
 
-def _option(text: str) -> tuple[str, Any]:
+def _option(text: str) -> list[tuple[str, Any]]:
     key, found, value = text.partition("=")
     if not found or not key:
         raise ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
-    return key.replace("-", "_"), {"true": True, "false": False}.get(value, value)
+    return [(key.replace("-", "_"), {"true": True, "false": False}.get(value, value))]
 
 
-def _check_options(args: Namespace) -> None:
-    known, seen = options_of(args.to), set()
-    for key, _ in args.option:
+def _options_of_target(args: Namespace) -> dict[str, Any]:
+    """What ``--option`` gave, if the target has it."""
+    known, given = options_of(args.to), {}
+    for key, value in args.option or ():
         if key not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise UsageError(f"the target {args.to} has no option {key!r}; {has}")
-        if key in seen:
+        if key in given:
             raise UsageError(f"--option {key} is given twice")
-        seen.add(key)
+        given[key] = value
+    return given
 
 
 def _write_standard(artifact: Artefact, as_json: bool) -> dict[str, str]:

@@ -44,7 +44,9 @@ def check_files(inputs: Sequence[str | None], *outputs: str | None) -> None:
             check_apart(output, inputs)
     for path in inputs:
         if path not in (None, STANDARD):
-            _check_readable(path)
+            recover(path)
+            if not stat.S_ISFIFO(os.stat(path).st_mode):  # whose writer would be gone with us
+                os.close(os.open(path, os.O_RDONLY))
 
 
 def check_apart(output: str, inputs: Sequence[str | None]) -> None:
@@ -52,12 +54,6 @@ def check_apart(output: str, inputs: Sequence[str | None]) -> None:
     for path in inputs if os.path.isfile(output) else ():
         if path not in (None, STANDARD) and os.path.exists(path) and os.path.samefile(path, output):
             raise ValueError(f"{output}: is read and would be overwritten; name another output")
-
-
-def _check_readable(path: str) -> None:
-    recover(path)
-    if not stat.S_ISFIFO(os.stat(path).st_mode):  # whose writer would be gone with us
-        os.close(os.open(path, os.O_RDONLY))
 
 
 def check_metrics(metrics: Sequence[str] | None, convention: str, *, selects: bool = False) -> None:
@@ -279,7 +275,7 @@ def judgment_options(args: Namespace) -> dict[str, Any]:
 def like_data(data: Dataset, args: Namespace) -> dict[str, Any]:
     """How to read rows whose features are to be counted, named and filled in as those of others."""
     known = {"known": data.raw_feature_names, "filling": data.filling}
-    return known | counted_from(data.index_base, args)
+    return known | index_options(data.index_base, args)
 
 
 def like_training(model: Model, args: Namespace) -> dict[str, Any]:
@@ -290,10 +286,17 @@ def like_training(model: Model, args: Namespace) -> dict[str, Any]:
     knows, in whatever order they come.
     """
     known = {"known": model.feature_names, "missing": missing_for([model], args)}
-    return known | counted_from(model.training.get("index_base"), args)
+    return known | index_options(model.training.get("index_base"), args)
 
 
-def counted_from(base: Any, args: Namespace) -> dict[str, Any]:
+def check_qids(data: Dataset, other: Dataset) -> None:
+    """Raise ValueError where one of two files has queries, and the other has not."""
+    if (data.qid is None) != (other.qid is None):
+        lacking = data if data.qid is None else other
+        raise ValueError(f"{lacking.source} has no qid, the other file has; give both or neither")
+
+
+def index_options(base: Any, args: Namespace) -> dict[str, Any]:
     """How features are counted: from the base that is known, unless the options say another."""
     return {} if base is None or args.index_base != "auto" else {"zero_based": base == 0}
 
@@ -311,13 +314,6 @@ def missing_for(models: Sequence[Model], args: Namespace) -> str:
             f"do, here {' and '.join(sorted(kinds))}; leave the option out, or train again with it"
         )
     return "keep" if kinds != {"error"} else "error"
-
-
-def check_qids(data: Dataset, other: Dataset) -> None:
-    """Raise ValueError where one of two files has queries, and the other has not."""
-    if (data.qid is None) != (other.qid is None):
-        lacking = data if data.qid is None else other
-        raise ValueError(f"{lacking.source} has no qid, the other file has; give both or neither")
 
 
 def read_and_score(

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, Result
 from linrank.cli.files import VALIDATED, is_model, read_data, read_model
-from linrank.cli.options import Parser, add_reading, add_reporting, declare, whole
+from linrank.cli.options import Parser, add_reading, add_reporting, declare, integer_from
 from linrank.system.resources import bytes_text, count
 from linrank.system.tables import Column, Table, card
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.judging.inspect import Finding, Profile
+    from linrank.judging.inspect import Profile
     from linrank.models.additive import AdditiveModel
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
@@ -38,7 +38,7 @@ OPTIONS = """
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    declare(parser, OPTIONS, top=whole(1, "all"))
+    declare(parser, OPTIONS, top=integer_from(1, "all"))
     add_reading(parser)
     add_reporting(parser)
 
@@ -54,18 +54,20 @@ def run(args: Namespace, console: Console) -> Result:
 
 
 def _describe_data(args: Namespace, console: Console) -> Result:
-    from linrank.judging.inspect import Profile, findings
+    from linrank.judging.inspect import Finding, Profile, findings
 
     data = read_data(args.file, args, console, missing=args.missing or "keep")
-    absent = _absent(data)
+    absent = _missing_values(data)
     profile = Profile(data.fill("zero") if absent else data)
-    found = [*_missing_finding(data, absent), *findings(profile)]
+    found = findings(profile)
+    if absent:
+        found.insert(0, Finding("missing-values", _missing_message(absent, data.n_rows)))
     facts = {"kind": "data", **_data_facts(profile)}
     facts |= {"findings": [vars(finding) for finding in found], "missing": absent}
     return Result(facts, "\n".join(_data_lines(facts)))
 
 
-def _absent(data: Dataset) -> dict[str, int]:
+def _missing_values(data: Dataset) -> dict[str, int]:
     """How many values are missing, by feature: those that lack any, the most first."""
     from linrank.data.frames import feature_name
     from linrank.system.resources import resolve
@@ -76,18 +78,13 @@ def _absent(data: Dataset) -> dict[str, int]:
     return {feature_name(names, j, base, alone=False): int(counts[j]) for j in order}
 
 
-def _missing_finding(data: Dataset, absent: dict[str, int]) -> list[Finding]:
-    from linrank.judging.inspect import Finding
-
-    if not absent:
-        return []
-    shown = [f"{name!r} ({100 * n / data.n_rows:.3g} % of the rows)" for name, n in absent.items()]
+def _missing_message(absent: dict[str, int], n_rows: int) -> str:
+    shown = [f"{name!r} ({100 * n / n_rows:.3g} % of the rows)" for name, n in absent.items()]
     more = f" and {len(shown) - 3:,} others" if len(shown) > 3 else ""
-    message = (
+    return (
         f"values are missing of {', '.join(shown[:3])}{more}; say with --missing what they mean "
         "when you train (here they count as 0)"
     )
-    return [Finding("missing-values", message)]
 
 
 def _data_facts(profile: Profile) -> dict[str, Any]:
@@ -137,6 +134,11 @@ def _data_lines(facts: dict[str, Any]) -> list[str]:
     if facts["repeated_rows"]:
         n_conflicts = facts["conflicting_rows"]
         repeated = f"{facts['repeated_rows']:,} rows ({n_conflicts:,} with another label)"
+    values = [f"{float(value):g}" for value in facts["labels"]]
+    labels = f"{len(values):,} distinct, from {values[0]} to {values[-1]}"
+    if len(values) <= SHOWN_LABELS:
+        counts = facts["labels"].values()
+        labels = ", ".join(f"{value}: {n:,}" for value, n in zip(values, counts, strict=True))
     spread = f"mean {sizes['mean']:,.1f}, median {sizes['median']:,g}"
     n_single, n_level = facts["single_row_queries"], facts["single_level_queries"]
     weighted = ", weighted" if facts["has_weights"] else ""
@@ -149,7 +151,7 @@ def _data_lines(facts: dict[str, Any]) -> list[str]:
         ("queries", f"{facts['queries']:,}{no_qid}"),
         ("", f"rows per query: {sizes['min']:,} to {sizes['max']:,}, {spread}"),
         ("", f"without pairs: {n_level:,} with one level, of which {n_single:,} with one row"),
-        ("labels", _labels_text(facts["labels"])),
+        ("labels", labels),
         ("levels", f"at most {facts['levels_per_query_max']:,} in a query"),
         ("pairs", f"{facts['pairs']:,}"),
         ("no use", useless),
@@ -159,13 +161,6 @@ def _data_lines(facts: dict[str, Any]) -> list[str]:
         rows.append(("note", "the rows of a query are not together; they are grouped in memory"))
     rows += [("look at", f"[{one['code']}] {one['message']}") for one in facts["findings"]]
     return card(rows if facts["findings"] else [*rows, ("", "nothing suspicious found")])
-
-
-def _labels_text(histogram: dict[str, int]) -> str:
-    if len(histogram) <= SHOWN_LABELS:
-        return ", ".join(f"{float(value):g}: {n:,}" for value, n in histogram.items())
-    values = [float(value) for value in histogram]
-    return f"{len(values):,} distinct, from {values[0]:g} to {values[-1]:g}"
 
 
 # ---- models -------------------------------------------------------------------------------------
@@ -256,21 +251,26 @@ def _largest(coef: Any, top: int | None) -> list[int]:
 
 
 def _table(
-    columns: Mapping[str, Sequence[str]],
+    items: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    key: str,
     last: str,
-    names: Sequence[str],
-    n_nonzero: int,
+    n_all: int,
     notes: Sequence[str] = (),
 ) -> str:
-    """Columns by heading, texts to the left, and names of things behind them."""
-    n_shown = len(names)
-    which = (
-        f"the {n_shown:,} largest of {n_nonzero:,}" if n_shown < n_nonzero else f"all {n_shown:,}"
-    )
+    """What a model knows, one item per line: texts by heading, then the name of the item."""
+    n = len(items)
+    which = f"the {n:,} largest of {n_all:,}" if n < n_all else f"all {n:,}"
     headings = [Column(name, "left" if name == "direction" else "right") for name in columns]
     headings.append(Column(f"{last}, {which} that are not zero", "left"))
-    printable = [name if name.isprintable() else repr(name) for name in names]
-    rows = list(zip(*columns.values(), printable, strict=True))
+    names = [str(item[key]) for item in items]
+    rows = [
+        [
+            *(text.format(**item) for text in columns.values()),
+            name if name.isprintable() else repr(name),
+        ]
+        for item, name in zip(items, names, strict=True)
+    ]
     return Table(headings, rows, notes=notes).to_text()
 
 
@@ -285,32 +285,32 @@ def _linear(model: LinearModel, top: int | None) -> Description:
     if missing.weights is not None:
         used += _largest(missing.weights * (model.coef == 0.0), None)
     shown, base = used[:top], model.training.get("index_base")
-    names = [feature_name(model.feature_names, j, base, alone=False) for j in shown]
     values: dict[str, Any] = {"weight": model.coef}
-    columns = {"weight": [f"{model.coef[j]:+.6g}" for j in shown]}
-    notes = []
+    columns, notes = {"weight": "{weight:+.6g}"}, []
     if missing.is_filled:
         values["if_missing"] = gains = missing.contributions(model.coef)
         if any(gains[shown]):
-            columns["if missing"] = [f"{gains[j]:+.4g}" for j in shown]
+            columns["if missing"] = "{if_missing:+.4g}"
             notes.append("if missing: what a row gains that lacks the feature")
     if importance is not None:
-        values["importance"], values["share"] = importance, importance / (importance.sum() or 1.0)
-        columns["importance"] = [f"{values['share'][j]:.1%}" for j in shown]
+        values |= {"importance": importance, "share": importance / (importance.sum() or 1.0)}
+        columns["importance"] = "{share:.1%}"
         notes.append("importance: share of |weight| x deviation of the feature, of all features")
     if known is not None:
         values |= {"mean": known.mean, "std": known.variance**0.5}
         values |= {"low": known.low, "high": known.high}
-        columns["training range"] = [f"{known.low[j]:.4g} to {known.high[j]:.4g}" for j in shown]
+        columns["training range"] = "{low:.4g} to {high:.4g}"
+    weights = [
+        {"feature": feature_name(model.feature_names, j, base, alone=False)}
+        | {key: float(array[j]) for key, array in values.items()}
+        for j in shown
+    ]
     facts = {
         "missing": missing.kind,
         "nonzero_weights": model.n_nonzero,
         "density": model.density,
         "used_features": len(used),
-        "weights": [
-            {"feature": name, **{key: float(array[j]) for key, array in values.items()}}
-            for name, j in zip(names, shown, strict=True)
-        ],
+        "weights": weights,
     }
     share = f"{model.n_nonzero:,} with a weight ({100 * model.density:.3g} %)"
     lines = {
@@ -320,7 +320,7 @@ def _linear(model: LinearModel, top: int | None) -> Description:
     }
     if not used:
         return facts, lines, "no feature has a weight: all rows score 0"
-    return facts, lines, _table(columns, "feature", names, len(used), notes)
+    return facts, lines, _table(weights, columns, "feature", "feature", len(used), notes)
 
 
 def _additive(model: AdditiveModel, top: int | None) -> Description:
@@ -358,13 +358,13 @@ def _additive(model: AdditiveModel, top: int | None) -> Description:
     if not curves:
         return facts, lines, "no feature has a curve"
     columns = {
-        "span": [f"{curve['span']:.6g}" for curve in curves],
-        "direction": [curve["direction"] for curve in curves],
-        "training range": [f"{curve['x'][0]:.4g} to {curve['x'][-1]:.4g}" for curve in curves],
+        "span": "{span:.6g}",
+        "direction": "{direction}",
+        "training range": "{x[0]:.4g} to {high:.4g}",
     }
     notes = ["span: largest less least value of the curve over the training range"]
-    names = [curve["feature"] for curve in curves]
-    return facts, lines, _table(columns, "feature", names, model.n_nonzero, notes)
+    items = [curve | {"high": curve["x"][-1]} for curve in curves]
+    return facts, lines, _table(items, columns, "feature", "feature", model.n_nonzero, notes)
 
 
 def _direction(y: Any) -> str:
@@ -387,47 +387,39 @@ FORMULAS = {
 def _kernel(model: KernelModel, top: int | None) -> Description:
     import numpy as np
 
-    rows, support, kernel = model.rows, model.support, model.kernel
-    shown, n_nonzero = _largest(model.coef, top), int(np.count_nonzero(model.coef))
+    rows, support, kernel, n_train = model.rows, model.support, model.kernel, model.n_train
+    n_nonzero = int(np.count_nonzero(model.coef))
+    coefficients = [
+        {
+            "term": i,
+            "training_row": None if support is None else int(support[i]),
+            "coefficient": float(model.coef[i]),
+        }
+        for i in _largest(model.coef, top)
+    ]
     facts = {
         "kernel": kernel.name,
         "parameters": kernel.parameters,
         "support_rows": model.n_support,
-        "training_rows": model.n_train,
+        "training_rows": n_train,
         "storage": None if rows is None else rows.describe(),
         "bytes": 0 if rows is None else int(rows.nbytes),
         "nonzero_coefficients": n_nonzero,
-        "coefficients": [
-            {
-                "term": i,
-                "training_row": None if support is None else int(support[i]),
-                "coefficient": float(model.coef[i]),
-            }
-            for i in shown
-        ],
+        "coefficients": coefficients,
     }
     greek = {"gamma": "γ", "coef0": "c"}
     values = [f"{greek.get(name, name)} = {v:.6g}" for name, v in kernel.parameters.items()]
-    is_precomputed = kernel.name == "precomputed"
+    of_all = f" of {n_train:,} ({100 * model.n_support / n_train:.3g} %)" if n_train else ""
+    size = "" if rows is None else f"; {rows.describe()}, {bytes_text(int(rows.nbytes))}"
+    columns = " columns, one for each training row" if kernel.name == "precomputed" else ""
     lines = {
         "kernel": ", ".join([f"{kernel.name}: {FORMULAS[kernel.name]}", *values]),
-        "features": f"{model.n_features:,}"
-        + (" columns, one for each training row" if is_precomputed else ""),
-        "support": _support_text(model),
+        "features": f"{model.n_features:,}{columns}",
+        "support": f"{count(model.n_support, 'row')}{of_all}{size}",
         "scale": model.scaling.kind,
     }
-    if n_nonzero == 0:
+    if not coefficients:
         return facts, lines, "no row has a coefficient: all rows score 0"
-    what = "training row" if support is not None else "support row"
-    what += ", counted from 0"
-    columns = {"coefficient": [f"{model.coef[i]:+.6g}" for i in shown]}
-    names = [str(i if support is None else support[i]) for i in shown]
-    return facts, lines, _table(columns, what, names, n_nonzero)
-
-
-def _support_text(model: KernelModel) -> str:
-    text, n_train = count(model.n_support, "row"), model.n_train
-    text += f" of {n_train:,} ({100 * model.n_support / n_train:.3g} %)" if n_train else ""
-    if model.rows is None:
-        return text
-    return f"{text}; {model.rows.describe()}, {bytes_text(int(model.rows.nbytes))}"
+    key, row = ("term", "support row") if support is None else ("training_row", "training row")
+    text = {"coefficient": "{coefficient:+.6g}"}
+    return facts, lines, _table(coefficients, text, key, f"{row}, counted from 0", n_nonzero)

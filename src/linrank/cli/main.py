@@ -14,12 +14,13 @@ from linrank.errors import ClusterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
     from typing import Any
 
+    from linrank.cli.options import Parser
+
 OK, FAILED, USAGE, NOT_CONVERGED, UNFIT = 0, 1, 2, 3, 4
-INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the number of the signal, as shells count
+BROKEN_PIPE = 141  # as if ended by that signal
 
 COMMANDS = {
     "sample": "write a small set of judged queries, to try the other commands on",
@@ -60,23 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _guard(arguments: list[str]) -> int:
-    """Run the command; interrupts and closed pipes end it quietly."""
-    try:
-        return _dispatch(arguments)
-    except BrokenPipeError:
-        return BROKEN_PIPE
-    except KeyboardInterrupt as stop:
-        print(f"\nlinrank: {str(stop) or 'interrupted'}", file=sys.stderr)
-        return _status(stop)
-
-
-def _status(stop: KeyboardInterrupt) -> int:
-    """As shells count; other signals than that of Ctrl-C are an `Ended`."""
-    number: int | None = getattr(stop, "number", None)
-    return INTERRUPTED if number is None else 128 + number
-
-
-def _dispatch(arguments: list[str]) -> int:
+    """Run the command: faults are one line, interrupts and closed pipes end it quietly."""
     from linrank.cli.console import flush_standard, orderly_end
 
     try:
@@ -85,9 +70,22 @@ def _dispatch(arguments: list[str]) -> int:
         flush_standard()
         return status
     except BrokenPipeError:
-        raise
+        return BROKEN_PIPE
+    except KeyboardInterrupt as stop:
+        print(f"\nlinrank: {str(stop) or 'interrupted'}", file=sys.stderr)
+        return _status(stop)
     except (ValueError, OSError, OverflowError, MemoryError, ImportError, ClusterError) as error:
-        return _report(error, verbose=not {"-v", "--verbose"}.isdisjoint(arguments))
+        if not {"-v", "--verbose"}.isdisjoint(arguments):
+            import traceback
+
+            traceback.print_exception(error)
+        print(f"linrank: error: {_describe(error)}", file=sys.stderr)
+        return FAILED
+
+
+def _status(stop: KeyboardInterrupt) -> int:
+    """128 + the number of the signal, as shells count; others than Ctrl-C are an `Ended`."""
+    return 128 + int(getattr(stop, "number", 2))
 
 
 def _run(arguments: list[str]) -> int:
@@ -100,6 +98,7 @@ def _run(arguments: list[str]) -> int:
             return OK
         command, parser = _command(arguments)
         args = parser.parse_args(arguments[1:])
+        parser.check_rules(args)
         result: Result = command.run(args, Console(quiet=args.quiet, verbose=args.verbose))
         print_result(name, result, as_json=getattr(args, "json", False))
         return result.status
@@ -121,7 +120,7 @@ def _print_help(option: str) -> None:
         print((cli.__doc__ or "").format(commands=commands), end="")
 
 
-def _command(arguments: list[str]) -> tuple[Any, argparse.ArgumentParser]:
+def _command(arguments: list[str]) -> tuple[Any, Parser]:
     """The module of the command that was named, and the parser of its options."""
     if arguments[0] not in COMMANDS:
         from linrank.errors import nearest
@@ -135,49 +134,11 @@ def _command(arguments: list[str]) -> tuple[Any, argparse.ArgumentParser]:
 
     # The docstring of a command is the head of its help.
     usage, _, description = (command.__doc__ or "").strip().partition("\n\n")
-    head = {"usage": usage, "description": description}
-    parser = Parser(prog=f"linrank {arguments[0]}", **head, formatter_class=_help)
-    if arguments[0] in OF_METHODS:
-        command.configure(parser, arguments[1:])
-    else:
-        command.configure(parser)
+    head = {"usage": usage, "description": description, "rules": getattr(command, "RULES", "")}
+    parser = Parser(prog=f"linrank {arguments[0]}", **head)
+    of_method = [arguments[1:]] if arguments[0] in OF_METHODS else []
+    command.configure(parser, *of_method)
     return command, parser
-
-
-def _help(prog: str) -> argparse.HelpFormatter:
-    """Help as wide as the terminal, up to 100 columns.
-
-    argparse makes a formatter for every option it is told of; without a width that imports shutil,
-    and with it the compression libraries.
-    """
-    import argparse
-
-    from linrank.cli.console import terminal_width
-
-    columns = terminal_width(1) or 80
-    width = max(40, min(columns, 100))
-    formatter = argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=width)
-    usual = formatter._format_action_invocation
-
-    def spell(action: argparse.Action) -> str:
-        """``-o, --output FILE``, as Python 3.13 has it, for ``-o FILE, --output FILE``."""
-        if not action.option_strings or action.nargs == 0:
-            return usual(action)
-        value = formatter._format_args(action, action.dest.upper())
-        return f"{', '.join(action.option_strings)} {value}"
-
-    formatter._format_action_invocation = spell  # type: ignore[method-assign]
-    return formatter
-
-
-def _report(error: Exception, *, verbose: bool) -> int:
-    """One line for a person; the traceback only for someone who asked for detail."""
-    if verbose:
-        import traceback
-
-        traceback.print_exception(error)
-    print(f"linrank: error: {_describe(error)}", file=sys.stderr)
-    return FAILED
 
 
 def _describe(error: Exception) -> str:

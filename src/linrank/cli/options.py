@@ -7,15 +7,16 @@ import math
 import re
 import sys
 import textwrap
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any, NoReturn
 
 from linrank.choices import ALGORITHMS, AUTO, AVERAGES, COLUMN_NAMES, MISSING, PAIR_WEIGHTINGS
-from linrank.cli.main import UsageError
+from linrank.cli.console import terminal_width
 from linrank.errors import nearest
 from linrank.methods.base import METHODS, Later, Method, method_named
-from linrank.methods.parameters import Option, defaults_of, options_of
+from linrank.methods.parameters import Option, PairLosses, defaults_of, options_of
 from linrank.system.resources import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
@@ -31,6 +32,21 @@ _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
 # ---- the parser ---------------------------------------------------------------------------------
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal, up to 100 columns."""
+
+    def __init__(self, prog: str) -> None:
+        width = max(40, min(terminal_width(1) or 80, 100))
+        super().__init__(prog, max_help_position=26, width=width)
+
+    def _format_action_invocation(self, action: Action) -> str:
+        """``-o, --output FILE``, as Python 3.13 has it, for ``-o FILE, --output FILE``."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, action.dest.upper())
+        return f"{', '.join(action.option_strings)} {value}"
+
+
 class Parser(ArgumentParser):
     """Says what is wrong in one line, without a screen of usage before it.
 
@@ -39,13 +55,21 @@ class Parser(ArgumentParser):
     owners : dict
         Of options that it lacks, what they belong to.
     output : tuple
-        What the command writes, as the help calls it, and where to by default; see `add_output`.
+        What the command writes, as the help calls it, and where to by default; see `declare`.
+    rules : str
+        Which options do not go together: lines of ``ONE needs OTHER``, ``ONE excludes OTHER``,
+        ``ONE needs OTHER value or value``, ``ONE needs OTHER or ANOTHER``; the reason or the remedy
+        stands behind a colon or a comma. A line is the message of the error.
+    assumed : dict
+        Values of options that are not given, where the help does not hold them.
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False)
+    def __init__(self, *, rules: str = "", **options: Any) -> None:
+        super().__init__(**options, formatter_class=Help, allow_abbrev=False)
         self.owners: dict[str, str] = {}
         self.output: tuple[str, str | None] | None = None
+        self.rules = rules
+        self.assumed: dict[str, Any] = {}
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Namespace:  # type: ignore[override]
         given = list(sys.argv[1:] if args is None else args)
@@ -64,6 +88,29 @@ class Parser(ArgumentParser):
         if self.output is not None:
             self._resolve_output(found, *self.output)
         return found
+
+    def check_rules(self, args: Namespace) -> None:
+        """Fail on options that do not go together."""
+        for rule in filter(None, self.rules.splitlines()):
+            what = re.split("[:,]", rule)[0]
+            one, verb, other, *words = what.replace(" or ", " ").split()
+            values = [word for word in words if word.islower() and not word.startswith("-")]
+            flags = [one, other, *(word for word in words if word.startswith("-"))]
+            name, *others = map(self._name_of_value, flags)
+            if not find_given(args, [name]):
+                continue
+            value = getattr(args, others[0], None)
+            value = self.assumed.get(others[0]) if value is None else value
+            has_other = any(getattr(args, name) != NONE for name in find_given(args, others))
+            has_other = value in values if values else has_other
+            if has_other == (verb == "excludes"):
+                found = f", not {value}" if values and verb == "needs" else ""
+                self.error(f"{what}{found}{rule.removeprefix(what)}")
+
+    def _name_of_value(self, option: str) -> str:
+        """The name of what was given for an option, or for a file in capitals."""
+        action = self._option_string_actions.get(option)
+        return action.dest if action is not None else option.lower()
 
     def _resolve_output(self, args: Namespace, metavar: str, default: str | None) -> None:
         """Let ``args.output`` be the file of ``-o``, or the last of those named without it."""
@@ -129,7 +176,7 @@ def integer(text: str) -> float:
         return int(value) if value.is_integer() else math.nan
 
 
-def whole(least: int, *words: str, hint: str = "") -> Callable[[str], Any]:
+def integer_from(least: int, *words: str, hint: str = "") -> Callable[[str], Any]:
     """The kind that takes integers from a least one on, and a few words."""
     what = " or ".join([f"an integer ≥ {least}", *words])
     return number(lambda value: value >= least, what, *words, of=integer, hint=hint)
@@ -143,7 +190,7 @@ def above_zero(*words: str) -> Callable[[str], Any]:
 
 nonnegative = number(lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
 share = number(lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
-n_folds = whole(2, hint="; for files, one per fold, say compare --fold-files")
+n_folds = integer_from(2, hint="; for files, one per fold, say compare --fold-files")
 n_jobs = number(
     lambda value: not math.isnan(value) and value != 0,
     "an integer ≥ 1, or -1 for all cores",
@@ -240,6 +287,14 @@ def features(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def metrics(text: str) -> list[str]:
+    """Names of metrics, separated by commas: not by those in parentheses, as in p(rel=2,...)@5."""
+    found = [name for name in re.split(r",(?![^(]*\))", text) if name.strip()]
+    if not found:
+        raise ArgumentTypeError("needs the name of a metric, as ndcg@10")
+    return found
+
+
 def one_of(values: Sequence[Any]) -> Callable[[str], str]:
     """The kind that takes a few names; - and _ are one."""
     names = [value for value in values if value is not None]
@@ -277,28 +332,43 @@ KINDS: dict[str, Callable[[str], Any]] = {
     "finite": number(math.isfinite, "a finite number"),
     **{"positive": above_zero(), "nonnegative": nonnegative, "share": share},
     **{"weight": above_zero("auto"), "width": above_zero("scale", "auto")},  # width: γ of a kernel
-    **{"count": whole(1), "natural": whole(0), "steps": whole(1), "size": whole(1, "auto")},
+    **{
+        "count": integer_from(1),
+        "natural": integer_from(0),
+        "steps": integer_from(1),
+        "size": integer_from(1, "auto"),
+    },
     **{"size_in_bytes": size_in_bytes, "margin": margin, "grid": grid, "algorithms": algorithms},
     **{"bounds": bounds, "weighting": pair_weighting, "features": features},
+}
+# Of options that are no parameters of a method.
+_KINDS: dict[str, Any] = {
+    **{"folds": n_folds, "jobs": n_jobs, "metrics": metrics, "formats": FORMATS},
+    **{"unjudged": UNJUDGED, "dtype": DTYPES, "base": INDEX_BASE},
 }
 
 # ---- tables of options --------------------------------------------------------------------------
 
 # An option as it is typed, what it takes, and behind two blanks or more what it is for.
 _ROW = re.compile(
-    r"(?:(-\w), )?([][.\w-]+)(?:@(\w+))?(?: ([^\s:]+)(?::(\w*)(?:=(\S+))?)?)?(?:  +(.+))?"
+    r"(?:(-\w), )?([][.\w-]+)(\*?)(?:@(\w+))?(?: ([^\s:]+)(?::(\w*)(?:=(\S*))?)?)?(?:  +(.+))?"
 )
 
 
-def declare(parser: argparse._ActionsContainer, table: str, **kinds: Any) -> None:
-    """Declare the options of a table.
+def declare(parser: Any, table: str, **kinds: Any) -> None:
+    """Declare the options of a table, which belong to a parser or to a group of one.
 
     ``  -n, --name METAVAR:kind=default  help``: a row begins with two blanks and goes on in lines
-    that are indented farther. Without a METAVAR it is a flag, without dashes a file that has to
-    be named, or may be if it is in brackets. ``METAVAR...`` takes several values, ``{a,b}`` one of
-    these. A ``kind`` is one of `KINDS` or of ``kinds``, where it may also be the values to choose
-    from. ``--name@value`` keeps what was given under another name. Without help an option is not
-    shown. A line that is not indented begins a group of that title.
+    that are indented farther. Without a METAVAR it is a flag, ``--[no-]name`` one that can be
+    denied; without dashes it is a file that has to be named, or may be if it is in brackets.
+    ``METAVAR...`` takes several values, ``{a,b}`` one of these; ``--name*`` may be repeated, and
+    its kind makes lists, which are joined. A ``kind`` is one of `KINDS` or of ``kinds``, where it
+    may also be the values to choose from. An empty default means that the option has to be given.
+    ``--name@value`` keeps what was given under another name. Without help an option is not shown.
+    A line that is not indented begins a group of that title.
+
+    The kinds of ``--output`` are "output" and "last": of these, it may also be the last of the
+    files that are named without an option.
     """
     group: Any = parser
     for line in re.sub(r"\n {3,}(?=\S)", " ", table).splitlines():
@@ -307,14 +377,19 @@ def declare(parser: argparse._ActionsContainer, table: str, **kinds: Any) -> Non
             continue
         row = _ROW.fullmatch(line.strip())
         assert row is not None, line
-        short, name, dest, metavar, kind, default, about = row.groups()
+        short, name, repeated, dest, metavar, kind, default, about = row.groups()
         how: dict[str, Any] = {"help": about or argparse.SUPPRESS}
+        if repeated:
+            how["action"] = "extend"
         if dest:
             how["dest"] = dest
         if not name.startswith("-"):
             metavar = name
             name = name.strip("[].").lower()
-        if metavar is None:
+        if "[" in name:
+            name = name.replace("[no-]", "")
+            how["action"] = argparse.BooleanOptionalAction
+        elif metavar is None:
             how["action"] = "store_true"
         elif metavar.startswith("{"):
             how["choices"] = tuple(metavar[1:-1].split(","))
@@ -325,10 +400,16 @@ def declare(parser: argparse._ActionsContainer, table: str, **kinds: Any) -> Non
                 how |= {"nargs": "*" if is_optional else "+", "default": []}
             elif is_optional:
                 how["nargs"] = "?"
-        of = {**KINDS, "folds": n_folds, **kinds}.get(kind)
+        of = {**KINDS, **_KINDS, **kinds}.get(kind)
         if of is not None:
             how["type" if callable(of) else "choices"] = of
-        if default is not None:
+        if kind in ("output", "last"):
+            parser.output = metavar, default
+            if kind == "last":
+                parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
+        elif default == NEEDED:
+            how["required"] = True
+        elif default is not None:
             how["default"] = of(default) if callable(of) else default
         group.add_argument(*([short] if short else []), name, **how)
 
@@ -341,34 +422,74 @@ def flags_in(table: str) -> list[str]:
 # ---- the options of a method --------------------------------------------------------------------
 
 
-def choose_method(
-    parser: Parser, arguments: Sequence[str], methods: Mapping[str, Method]
-) -> Method:
-    """The method of a command that the arguments name, or the first; declares DATA and --method.
+def add_method(
+    parser: Parser,
+    arguments: Sequence[str],
+    parameters: Mapping[str, type],
+    groups: Mapping[str, str],
+) -> None:
+    """Declare DATA, --method, and the options of the method that the arguments name, or the first.
 
-    What else there is in the arguments is not looked at. The description gets a list of methods.
+    Nothing else in the arguments is looked at. The description gets a list of the methods, and the
+    parser learns whose the options are that this method lacks.
+
+    Parameters
+    ----------
+    parameters : mapping of str to type
+        The dataclass of the parameters of each method that the command takes.
+    groups : mapping of str to str
+        Tables of what only some methods can do: learn from listed pairs ("preferences"), or from
+        other places than memory. All options but the first of a group need it.
     """
+    method, is_asked = _choose_method(parser, arguments, parameters)
+    default = next(iter(parameters))
+    rows = [f"`{parser.prog} --method NAME --help` has the options of each method:"]
+    for name in [method.name] if is_asked else parameters:
+        row = f"  {name:<12}{METHODS[name].summary}"
+        rows += textwrap.wrap(row, 80, subsequent_indent=" " * 14)
+    parser.description = (parser.description or "").format(methods="\n".join(rows))
+    declare(parser, f"  DATA\n  --method NAME:str={method.name}  (default: {default})")
+    add_parameters(parser, parameters[method.name], f"options of {method.name}")
+    owners: dict[str, list[str]] = {}
+    for name, own in parameters.items():
+        tables = [table for title, table in groups.items() if _offers(METHODS[name], title)]
+        flags = [flags_of(*option) for option in options_of(own).items()]
+        for spelling in chain(*flags, *map(flags_in, tables)):
+            owners.setdefault(spelling, []).append(name)
+    for title, table in groups.items():
+        if _offers(method, title):
+            declare(parser, title + table)
+            first = table.split("  ")[1]  # with what it takes
+            parser.rules += "".join(f"\n{name} needs {first}" for name in flags_in(table)[1:])
+    parser.owners = {
+        name: f"--method {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+        for name, names in owners.items()
+        if name not in parser._option_string_actions
+    }
+
+
+def _choose_method(
+    parser: Parser, arguments: Sequence[str], methods: Collection[str]
+) -> tuple[Method, bool]:
+    """The method that the arguments name, or the first; and whether they do."""
     first = Parser(prog=parser.prog, add_help=False)
     first.add_argument("--method", metavar="NAME")
     first.add_argument("--auto", dest="method", action="store_const", const="auto")
     name: str | None = first.parse_known_args(list(arguments))[0].method
     try:
-        asked = None if name is None else method_named(name)
+        method = method_named(next(iter(methods)) if name is None else name)
     except ValueError as error:
         parser.error(f"--method: {error}")
-    if asked is not None and asked.name not in methods:
-        parser.error(f"--method {asked.name} has no grid; tune takes {', '.join(methods)}")
-    default = next(iter(methods))
-    method = asked or methods[default]
-    rows = [f"`{parser.prog} --method NAME --help` has the options of each method:"]
-    for one in methods.values() if asked is None else [method]:
-        rows += textwrap.wrap(f"  {one.name:<12}{one.summary}", 80, subsequent_indent=" " * 14)
-    parser.description = (parser.description or "").format(methods="\n".join(rows))
-    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--method", metavar="NAME", default=method.name, help=f"(default: {default})"
-    )
-    return method
+    if method.name not in methods:
+        parser.error(f"--method {name} has no grid; tune takes {', '.join(methods)}")
+    return method, name is not None
+
+
+def _offers(method: Method, group: str) -> bool:
+    """Whether a method has a group of options; listed pairs need a loss of a pair."""
+    if group == "preferences":
+        return issubclass(method.parameters, PairLosses)
+    return group in method.places
 
 
 def load(function: Callable[..., Any]) -> None:
@@ -429,56 +550,26 @@ def add_parameters(parser: Parser, parameters: type, title: str) -> None:
         group.add_argument(
             *flags_of(name, option), **how, help=about + (f" (default: {told})" if told else "")
         )
+        spelling, parser.assumed = flags_of(name, option)[-1], defaults
+        others = [f"excludes {flags_of(other, options[other])[-1]}" for other in option.excludes]
+        if option.needs and option.needs[0] in options:
+            other, values = option.needs
+            others.append(f"needs {flags_of(other, options[other])[-1]} {' or '.join(values)}")
+        parser.rules += "".join(f"\n{spelling} {other}".rstrip() for other in others)
 
 
 def _list_choices(names: Sequence[str], default: str | None) -> str:
     return ", ".join(f"{name} (default)" if name == default else name for name in names)
 
 
-def belongs_to(methods: Sequence[str]) -> str:
-    """The methods that have an option, in words."""
-    *others, last = methods
-    return f"--method {', '.join(others)}{' or ' if others else ''}{last}"
-
-
-def add_owners(
-    parser: Parser, of: Callable[[Method], type | None], others: Mapping[str, str] | None = None
-) -> None:
-    """Tell the parser whose the options are that it lacks."""
-    found: dict[str, list[str]] = {}
-    for method in METHODS.values():
-        parameters = of(method)
-        for name, option in options_of(parameters).items() if parameters is not None else ():
-            for spelling in flags_of(name, option):
-                found.setdefault(spelling, []).append(method.name)
-    told = {spelling: belongs_to(names) for spelling, names in found.items()}
-    known = {**told, **(others or {})}
-    parser.owners = {
-        name: owner for name, owner in known.items() if name not in parser._option_string_actions
-    }
-
-
 def parameters_of(args: Namespace, parameters: type) -> Any:
-    """The parameters with the values that were given; those that do not go together are refused."""
+    """The parameters with the values that were given."""
     options = options_of(parameters)
     given = {name: getattr(args, name) for name in options if getattr(args, name) is not None}
     for name, value in given.items():
         choices = options[name].choices
         given[name] = None if value == NONE and choices and NONE not in choices else value
     made = parameters(**given)
-    for name in given:
-        spelling = flags_of(name, options[name])[-1]
-        for other in options[name].excludes:
-            if other in given:
-                rival = flags_of(other, options[other])[-1]
-                raise UsageError(f"{spelling} and {rival} exclude each other")
-        if options[name].needs and options[name].needs[0] in options:
-            other, values = options[name].needs
-            value = getattr(made, other)
-            if value not in values if values else value is None:
-                wanted = f"{flags_of(other, options[other])[-1]} {' or '.join(values)}".rstrip()
-                found = f", not {value}" if values else ""
-                raise UsageError(f"{spelling} needs {wanted}{found}")
     if "random_state" in options and "random_state" not in given:
         made.random_state = 0
     made.n_jobs = args.jobs
@@ -498,25 +589,6 @@ def find_given(args: Namespace, names: Sequence[str]) -> list[str]:
     return [name for name, value in values.items() if value is not None and value is not False]
 
 
-_LETTERS = {"-c": "C", "-e": "tol", "-m": "metrics"}
-
-
-def check_rules(args: Namespace, rules: str) -> None:
-    """Fail on options that do not go together.
-
-    Each line is ``ONE needs OTHER`` or ``ONE excludes OTHER``, with the reason or the remedy behind
-    it, and the message of the error; it goes on in lines that are indented.
-    """
-    for rule in re.sub(r"\n {3,}", " ", rules).strip().splitlines():
-        one, verb, other = rule.replace(":", "").split()[:3]
-        has_one, has_other = (
-            find_given(args, [_LETTERS.get(name, name.lstrip("-").replace("-", "_"))])
-            for name in (one, other.lower() if other.isupper() else other)
-        )
-        if has_one and bool(has_other) == (verb == "excludes"):
-            raise UsageError(rule)
-
-
 def fill_in(args: Namespace, defaults: Mapping[str, object]) -> None:
     """Give options that were not on the command line their values; a command may lack some."""
     for name, default in defaults.items():
@@ -524,7 +596,7 @@ def fill_in(args: Namespace, defaults: Mapping[str, object]) -> None:
             setattr(args, name, default)
 
 
-_FILES = f"""
+_READING = f"""
   --format NAME:formats     {", ".join(FORMATS)} (default: by content and name)
   --no-sidecars             ignore FILE.query, .group, .weight, .position"""
 _JUDGMENTS = """
@@ -536,7 +608,8 @@ _MISSING = f"""
 _VALUES = """
   --dtype TYPE:dtype        float32 (default of text) or float64 in memory; a table or store has its
                             own
-  --index-base N:base=auto  number of the first feature: 0, 1 or auto (default)"""
+  --index-base N:base=auto  number of the first feature: 0, 1 or auto (default)
+  -j, --jobs N:jobs         {jobs} (default: all cores available)"""
 
 
 def add_reading(
@@ -559,66 +632,31 @@ def add_reading(
         "                        roles of the columns of a table; 'none' for none\n"
         "                        (default: known by name, as label, qid, relevance)",
     )
-    for role in ROLES:
-        group.add_argument(f"--{role}", metavar="COLUMN", help=argparse.SUPPRESS)
+    tables = [f"\n  --{role} COLUMN" for role in ROLES]
     about = "as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)"
-    group.add_argument(features, metavar="COLUMNS", dest="features", help=about)
-    tables = [_FILES, _JUDGMENTS if judgments else "", _MISSING if missing else "", _VALUES]
-    kinds = {"formats": FORMATS, "unjudged": UNJUDGED, "dtype": DTYPES, "base": INDEX_BASE}
-    declare(group, "".join(tables), **kinds)
-    threads = f"{jobs} (default: all cores available)"
-    group.add_argument("-j", "--jobs", type=n_jobs, metavar="N", help=threads)
+    tables += [f"\n  {features}@features COLUMNS  {about}", _READING]
+    tables += [_JUDGMENTS] * judgments + [_MISSING] * missing + [_VALUES.format(jobs=jobs)]
+    declare(group, "".join(tables))
 
 
-def add_volume(parser: ArgumentParser) -> None:
-    """How much is said on standard error."""
+def add_reporting(parser: ArgumentParser, *, json: bool = True) -> None:
+    """How much is said on standard error, and whether a program reads standard output."""
+    if json:
+        declare(parser, "  --json  one JSON object on standard output")
     volume = parser.add_mutually_exclusive_group()
     declare(volume, "  -q, --quiet  only errors and warnings")
     declare(volume, "  -v, --verbose  every step; a traceback with an error")
 
 
-def add_reporting(parser: ArgumentParser) -> None:
-    """How much is said on standard error, and whether a program reads standard output."""
-    declare(parser, "  --json  one JSON object on standard output")
-    add_volume(parser)
-
-
-def add_output(
-    parser: Parser, metavar: str, about: str, *, default: str | None = NEEDED, last: bool = False
-) -> None:
-    """What is written: the file of ``-o``, or of ``last`` the last one named without an option.
-
-    Without a default it has to be said.
-    """
-    declare(parser, f"  -o, --output {metavar}  {about}")
-    parser.output = metavar, default
-    if last:
-        parser.add_argument("last", metavar=metavar, nargs="?", help=argparse.SUPPRESS)
-
-
-def metrics(text: str) -> list[str]:
-    """Names of metrics, separated by commas: not by those in parentheses, as in p(rel=2,...)@5."""
-    found = [name for name in re.split(r",(?![^(]*\))", text) if name.strip()]
-    if not found:
-        raise ArgumentTypeError("needs the name of a metric, as ndcg@10")
-    return found
-
-
-_CONVENTION = """
-  --convention NAME:str=linrank  rules for gains, ties: linrank (default), letor, mslr, trec_eval
-      (of runs), sklearn, lightgbm, xgboost"""
-
-
-def add_metrics(parser: ArgumentParser, *, default: str, selects: str | None = None) -> None:
-    """The metrics and their convention; ``selects`` says what the first of them does.
+def metric_options(default: str, selects: str | None = None) -> str:
+    """The table of the metrics and their convention; ``selects`` says what the first of them does.
 
     It is "alone" where there is one metric only.
     """
     several = "; several with commas or repeated" if selects != "alone" else ""
     several += f"; the first {selects}" if selects not in (None, "alone") else ""
-    about = f"e.g. ndcg@10, map, p@5, err@10{several} (default: {default})"
-    names = ("-m", "--metric")
-    parser.add_argument(
-        *names, action="extend", type=metrics, metavar="METRIC", dest="metrics", help=about
-    )
-    declare(parser, _CONVENTION)
+    return f"""
+  -m, --metric*@metrics METRIC:metrics  e.g. ndcg@10, map, p@5, err@10{several} (default: {default})
+  --convention NAME:str=linrank  rules for gains, ties: linrank (default), letor, mslr, trec_eval
+      (of runs), sklearn, lightgbm, xgboost
+"""

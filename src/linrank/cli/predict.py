@@ -12,7 +12,6 @@ the next one begins, and its rows must come together. --stream reads a file in t
 
 from __future__ import annotations
 
-import argparse
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -39,33 +38,29 @@ COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
 OPTIONS = """
   DATA        rows to score: a file, a store, or - for stdin
   MODEL       model file written by linrank train
+  -o, --output SCORES:last=-  file to write: .csv, .tsv, .parquet and .arrow are tables, others text
+      (default: -)
+  --[no-]stream  score text as it is read, in bounded memory (default: of standard input only);
+      --no-stream reads all of it first
 TREC run:
   --trec      write a run instead of bare scores
   --tag TAG:str=linrank  name of the run (default: linrank)
   --topk K:count  only the best K rows of each query
 """
+RULES = "--topk needs --trec: bare scores are one per row"
 
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
     options.declare(parser, OPTIONS)
-    about = "file to write: .csv, .tsv, .parquet and .arrow are tables, others text (default: -)"
-    options.add_output(parser, "SCORES", about, default=STANDARD, last=True)
-    parser.add_argument(
-        "--stream",
-        action=argparse.BooleanOptionalAction,
-        help="score text as it is read, in bounded memory (default: of standard input only); "
-        "--no-stream reads all of it first",
-    )
     options.add_reading(parser)
-    options.add_volume(parser)
+    options.add_reporting(parser, json=False)
 
 
 def run(args: Namespace, console: Console) -> Result:
     """Read the model and the data, write the scores."""
     from linrank.io.formats import table_format
 
-    options.check_rules(args, "--topk needs --trec: bare scores are one per row")
     if len(args.tag.split()) != 1:
         raise UsageError(f"--tag must be one word, got {args.tag!r}")
     table = table_format(args.output)
@@ -175,7 +170,7 @@ def _score_stream(model: Model, args: Namespace, console: Console) -> tuple[int,
     from linrank.io.svmlight import TextStream
 
     how = {"zero_based": INDEX_BASE[args.index_base], "dtype": args.dtype}
-    how |= files.counted_from(model.training.get("index_base"), args)
+    how |= files.index_options(model.training.get("index_base"), args)
     by_query = args.trec or model.scaling.needs_queries
     stream = TextStream(args.data, model.n_features, **how, grouped=by_query)
     with files.in_options(console):

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.reports import Report
 
+_METRICS = options.metric_options(
+    "ndcg, map, mrr and pairwise accuracy; ndcg@10 chooses", "chooses C and begins the page"
+)
 OPTIONS = f"""
   TEST               labeled rows to judge by: a file, a store, or - for stdin
+  -o, --output FILE:output=report.html  page to write, or - (default: report.html)
+{_METRICS}
 what is judged:
   --model FILE       this model, or these scores of TEST
   --train FILE       a model learned from these data
@@ -39,7 +44,7 @@ training, with --train and without --model:
   --save-model MODEL  write the model that is trained
 the page:
   --title TEXT       of the page
-  --names FILE       names of the features, one a line, the first one first
+  --names FILE       names of the features, one per line, the first one first
   --worst N:natural=5  queries to explain (default: 5)
   --seed N:natural=0  of the resampling (default: 0)
 """
@@ -55,14 +60,7 @@ RULES = """
 
 def configure(parser: options.Parser) -> None:
     """Declare the options."""
-    about = "page to write, or - (default: report.html)"
-    options.add_output(parser, "FILE", about, default="report.html")
     options.declare(parser, OPTIONS, scale=SCALES)
-    options.add_metrics(
-        parser,
-        default="ndcg, map, mrr and pairwise accuracy; ndcg@10 chooses",
-        selects="chooses C and begins the page",
-    )
     options.add_reading(parser)
     options.add_reporting(parser)
 
@@ -92,7 +90,6 @@ def _check(args: Namespace) -> None:
     """Fail on what can be known to be wrong now rather than after training."""
     if args.model is None and args.train is None:
         raise UsageError("give --model MODEL to judge, or --train DATA to learn one from")
-    options.check_rules(args, RULES)
     if args.save_model == args.output:
         raise UsageError(f"-o and --save-model both name {args.output}; name two files")
     if args.save_model == STANDARD and args.json:
@@ -116,14 +113,12 @@ def _report(args: Namespace, console: Console) -> Report:
         model_name=_short(args.model),
         against_name=_short(args.against),
         scoring=(args.metrics or [None])[0],
-        metrics=args.metrics,
-        convention=args.convention,
+        **{name: getattr(args, name) for name in ("metrics", "convention", "title")},
         Cs=args.Cs if args.Cs is not None else "auto",
         scale=args.scale or SCALES[0],
         n_folds=args.folds or N_FOLDS,
         feature_names=None if args.names is None else _names(args.names),
         n_worst=args.worst,
-        title=args.title,
         random_state=args.seed,
         n_jobs=args.jobs,
         progress=console.tell,
@@ -150,8 +145,7 @@ def _read_parts(
     for part in parts:
         files.check_qids(parts[0], part)
     for part in parts:
-        queries = f"{part.queries.n_queries:,} queries"
-        console.say("read", f"{part.source}: {part.n_rows:,} rows, {queries}")
+        console.say("read", files.describe_data(part))
     return train, valid, test
 
 
@@ -172,10 +166,8 @@ def _short(path: str | None) -> str | None:
 
 
 def _names(path: str) -> list[str]:
-    """One name a line; empty lines at the end do not count."""
-    lines = files.read_text(path).splitlines()
-    while lines and not lines[-1].strip():
-        lines.pop()
+    """One name per line; empty lines at the end do not count."""
+    lines = files.read_text(path).rstrip().splitlines()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             raise ValueError(f"{path}:{number}: a name is missing; give one for each feature")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from linrank.choices import ALGORITHMS, STREAM_SAMPLINGS
-from linrank.cli.console import SIGNALS, Clock, Console, Result
+from linrank.cli.console import Clock, Console, Result, hold_signals
 from linrank.cli.files import check_files, check_text
 from linrank.cli.main import UsageError
-from linrank.cli.options import STANDARD, check_rules, fill_in, flag
+from linrank.cli.options import STANDARD, fill_in, flag
 from linrank.cli.train import check_checkpoint, check_trained_files, finish
 from linrank.methods.parameters import SGDParameters, defaults_of
 from linrank.system.resources import bytes_text, count, seconds
@@ -33,20 +29,6 @@ _DEFAULTS: dict[str, Any] = {
     "steps_per_row": 4.0,
     "checkpoint": None,
     "checkpoint_every": 60,
-}
-RULES = """
---stream excludes -c: λ = 1/(C·pairs), and nobody knows the pairs of a stream; give --alpha
---stream excludes --n-steps: a stream ends with its data; give --steps-per-row
---stream excludes --record: the objective is over all pairs, which a stream does not have
---stream excludes -e: the objective is over all pairs, which a stream does not have
---stream excludes --missing: it is learned from all rows; a stream is text, which has none missing
---checkpoint-every needs --checkpoint FILE
-"""
-ALLOWED = {
-    "scale": (("auto", "none"), "it is known at the end of the data; scale where they are made"),
-    "dtype": (("float32",), "rows are kept as float32"),
-    "algorithm": (ALGORITHMS[:-1], "when to switch depends on all steps; give pegasos or pa"),
-    "sampling": (STREAM_SAMPLINGS, f"it needs all data; give {', '.join(STREAM_SAMPLINGS)}"),
 }
 # What a checkpoint must have in common with the run that goes on from it.
 _KEPT = (
@@ -72,10 +54,6 @@ def check_streaming(args: Namespace) -> None:
             f"--stream reads text, and {args.data} is a folder; leave it out, and --memory-limit "
             "SIZE goes through a store within that"
         )
-    check_rules(args, RULES)
-    for name, (allowed, why) in ALLOWED.items():
-        if getattr(args, name) not in (None, *allowed):
-            raise UsageError(f"--stream excludes --{name} {getattr(args, name)}: {why}")
     own = defaults_of(SGDParameters)
     descent = {name: own[name] for name in ("algorithm", "sampling", "aggressiveness")}
     fill_in(args, {**_DEFAULTS, **descent, "random_state": 0})
@@ -160,7 +138,7 @@ def _learn(stream: Stream, args: Namespace, console: Console) -> None:
     show, saved, has_doubted = _progress(stream, console), time.monotonic(), False
     try:
         for text, n_read in stream:
-            with _signals_wait():  # a batch that is half learned must not be saved
+            with hold_signals():  # a batch that is half learned must not be saved
                 stream.learn(text)
                 if args.checkpoint and time.monotonic() - saved >= args.checkpoint_every:
                     _save(stream, args)
@@ -179,27 +157,7 @@ def _learn(stream: Stream, args: Namespace, console: Console) -> None:
         _save(stream, args)
 
 
-@contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Let Ctrl-C, or being told to end, come behind the block."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # whoever called handles signals
-        return
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
-    handlers = {number: handler for number, handler in found.items() if callable(handler)}
-    came: list[int] = []
-    try:
-        for number in handlers:
-            signal.signal(number, lambda number, frame: came.append(number))
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number in came:
-            handlers[number](number, None)
-
-
-# ---- what is told -------------------------------------------------------------------------------
+# ---- progress and reports -----------------------------------------------------------------------
 
 
 def _progress(stream: Stream, console: Console) -> Callable[[int], None]:

@@ -15,17 +15,17 @@ import math
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.choices import SELECTED_PAIRS
+from linrank.choices import ALGORITHMS, SELECTED_PAIRS, STREAM_SAMPLINGS
 from linrank.cli import files, options
 from linrank.cli.console import Clock, Console, Result
 from linrank.cli.main import NOT_CONVERGED, OK, UsageError
 from linrank.cli.options import STANDARD
 from linrank.methods.base import METHODS, Method, Task, Trained
-from linrank.methods.parameters import PairLosses, options_of
+from linrank.methods.parameters import options_of
 from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from linrank.io.store.store import Store
     from linrank.models.linear import Model
 
+OUTPUT = "  -o, --output MODEL:{}  model file to write, or -"
 PATIENCE = "--patience SECONDS:positive  fail when there is no worker for so long (default: 60)"
 _LOCAL = "local:"
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
-
-
+MEASURES = f"""
+  --valid FILE  also measure the model on this data file{options.metric_options(", ".join(METRICS))}
+"""
 # Options of what only some methods can do: learn from listed pairs, or from other places than
-# memory.
+# memory. All but the first of a group need it.
 GROUPS = {
     "preferences": """
   --preferences FILE  also learn from pairs of rows from 0 on: 'winner loser [weight]' per line
@@ -54,48 +56,44 @@ GROUPS = {
   {PATIENCE}""",
     "stream": """
   --stream            read DATA batch by batch and never hold all of it; --passes times
-  --steps-per-row R:positive  --stream: pairs drawn a row (default: 4)
+  --steps-per-row R:positive  --stream: pairs drawn per row (default: 4)
   --checkpoint FILE   --stream: save the state there; if FILE exists, go on from it with the same
                       result
   --checkpoint-every SECONDS:natural  how often (default: 60; 0: behind every batch)""",
 }
 
 
-RULES = """
---no-labels needs --preferences FILE
---across-queries needs --preferences FILE
-"""
-CLUSTER_RULES = """
+CLUSTER_RULES = f"""
 --dask excludes --memory-limit: the workers have their own
 --dask excludes --missing: it is decided when a store is written
 --dask excludes --preferences: they compare any two rows
+--dask needs --solver auto or newton
+--dask excludes --pairs {" or ".join(SELECTED_PAIRS)}: they look at all rows at once
 --resume needs --checkpoint FILE, the weights to go on from
+"""
+RULES = f"""{CLUSTER_RULES}
+-m needs --valid FILE, the data to measure on
+--passes needs --memory-limit or --stream
+--stream excludes -c: λ = 1/(C·pairs), and nobody knows the pairs of a stream; give --alpha
+--stream excludes --n-steps: a stream ends with its data; give --steps-per-row
+--stream excludes --record: the objective is over all pairs, which a stream does not have
+--stream excludes -e: the objective is over all pairs, which a stream does not have
+--stream excludes --missing: it is learned from all rows; a stream is text, which has none missing
+--stream needs --scale auto or none: others are known at the end of the data; scale these beforehand
+--stream excludes --dtype float64: rows are kept as float32
+--stream needs --algorithm {" or ".join(ALGORITHMS[:-1])}: others depend on the number of steps
+--stream needs --sampling {" or ".join(STREAM_SAMPLINGS)}: others need all data
+--checkpoint-every needs --checkpoint FILE
 """
 
 
 def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
-    method = options.choose_method(parser, arguments, METHODS)
-    options.add_output(parser, "MODEL", "model file to write, or -", last=True)
-    options.add_parameters(parser, method.parameters, f"options of {method.name}")
-    owners: dict[str, str] = {}
-    for title, own in GROUPS.items():
-        names = [other.name for other in METHODS.values() if _offers(other, title)]
-        owners |= dict.fromkeys(options.flags_in(own), options.belongs_to(names))
-        if _offers(method, title):
-            options.declare(parser, title + own)
-    options.declare(parser, "  --valid FILE  also measure the model on this data file")
-    options.add_metrics(parser, default=", ".join(METRICS))
+    parameters = {name: method.parameters for name, method in METHODS.items()}
+    options.add_method(parser, arguments, parameters, GROUPS)
+    options.declare(parser, OUTPUT.format("last=") + MEASURES)
     options.add_reading(parser, missing=False)
     options.add_reporting(parser)
-    options.add_owners(parser, lambda other: other.parameters, owners)
-
-
-def _offers(method: Method, group: str) -> bool:
-    """Whether a method has a group of options; listed pairs need a loss of a pair."""
-    return group in method.places or (
-        group == "preferences" and issubclass(method.parameters, PairLosses)
-    )
 
 
 def run(args: Namespace, console: Console) -> Result:
@@ -107,20 +105,44 @@ def run(args: Namespace, console: Console) -> Result:
     method = METHODS[args.method]
     parameters = options.parameters_of(args, method.parameters)
     is_store = uses_store(method, args)
-    _check(args, is_store)
+    preferences = getattr(args, "preferences", None)
+    if preferences is not None and is_store:
+        raise UsageError("--preferences compare any two rows, which passes over a store cannot")
+    check_place(args, is_store)
+    check_trained_files(args, preferences)
     options.load(method.train)  # before the clock starts: the time of reading is not that of NumPy
     opened, clock = open_data(args, console, is_store)
-    data, preferences = _with_preferences(opened, args, console)
+    data, pairs = _with_preferences(opened, args, console)
+    result = learn(method, data, parameters, pairs, args, console, clock)
+    result.facts["data"]["preferences"] = pairs and len(pairs)
+    return result
+
+
+def learn(
+    method: Method,
+    data: Dataset | Store,
+    parameters: Any,
+    pairs: Preferences | None,
+    args: Namespace,
+    console: Console,
+    clock: Clock,
+) -> Result:
+    """Train, say what came of it, and `finish`."""
     parameters.callback = console.progress(state_line)
     files.resolve_bounds(parameters, data)
-    summary = {**files.data_summary(data, args), "preferences": preferences and len(preferences)}
+    summary = files.data_summary(data, args)
     if getattr(args, "dask", None) is not None:
         summary["dask"] = args.dask
-        trained = train_on_cluster(method, data, parameters, args, console)
+        trained = _train_on_cluster(method, data, parameters, args, console)
     else:
-        trained = method.train(Task(data, parameters, preferences=preferences))
-    training = {"method": method.name}
-    training |= describe_trained(trained, method, parameters, clock.end("train"), console)
+        trained = method.train(Task(data, parameters, preferences=pairs))
+    took = clock.end("train")
+    console.clear()
+    description = method.describe(trained, parameters)
+    for place, (label, text) in enumerate(description.lines):
+        console.say(label, text if place else f"{text} in {seconds(took)}")
+    warn_unless_done(trained, method, console)
+    training = {"method": method.name, **description.facts}
     if "coef_bounds" in options_of(method.parameters):
         training["bounds"] = args.coef_bounds and args.coef_bounds.text
     return finish(trained.model, trained.is_done, summary, training, args, console, clock)
@@ -129,19 +151,8 @@ def run(args: Namespace, console: Console) -> Result:
 # ---- before the training ------------------------------------------------------------------------
 
 
-def _check(args: Namespace, is_store: bool) -> None:
-    """Fail on what can be known to be wrong now rather than after training."""
-    preferences = getattr(args, "preferences", None)
-    options.check_rules(args, RULES)
-    if preferences is not None and is_store:
-        raise UsageError("--preferences compare any two rows, which passes over a store cannot")
-    check_place(args, is_store, GROUPS)
-    check_trained_files(args, preferences)
-
-
 def check_trained_files(args: Namespace, *others: str | None) -> None:
     """Fail on a misspelled file or metric; ``others`` are read beside data and validation data."""
-    options.check_rules(args, "-m needs --valid FILE, the data to measure on")
     if args.valid is not None:
         files.check_metrics(args.metrics, args.convention)
     files.check_files([*others, args.data, args.valid], args.output)
@@ -171,16 +182,10 @@ def uses_store(method: Method, args: Namespace) -> bool:
     return is_limited or getattr(args, "dask", None) is not None
 
 
-def check_place(args: Namespace, is_store: bool, groups: Mapping[str, str]) -> None:
-    """Fail on options that do not go with the place; ``groups`` has those that need a place."""
+def check_place(args: Namespace, is_store: bool) -> None:
+    """Fail on options that do not go with the place of the data."""
     if getattr(args, "dask", None) is not None:
         _check_cluster(args)
-    else:
-        for group in ("cluster", "stream"):
-            names = [name[2:].replace("-", "_") for name in options.flags_in(groups.get(group, ""))]
-            for name in options.find_given(args, names):
-                needed = "--dask" if hasattr(args, "dask") else "--stream"
-                raise UsageError(f"{options.flag(name)} needs {needed}")
     if is_store and not os.path.isdir(args.data):
         if args.data != STANDARD:
             os.stat(args.data)
@@ -195,17 +200,12 @@ def _check_cluster(args: Namespace) -> None:
     checkpoint = getattr(args, "checkpoint", None)
     if args.dask.startswith(_LOCAL) and not (n_workers.isdecimal() and int(n_workers) > 0):
         raise UsageError(f"--dask {args.dask}: give a number of workers, as in {_LOCAL}2")
-    if args.solver not in (None, "auto", "newton"):
-        raise UsageError(f"--dask needs --solver newton, not --solver {args.solver}")
-    if getattr(args, "pairs", None) in SELECTED_PAIRS:
-        raise UsageError(f"--dask excludes --pairs {args.pairs}, which looks at all rows at once")
-    options.check_rules(args, CLUSTER_RULES)
     if checkpoint is not None:
         check_checkpoint(checkpoint, args)
 
 
 def check_checkpoint(path: str, args: Namespace) -> None:
-    """Fail on a checkpoint that is no file of its own."""
+    """Fail on a checkpoint that is a standard stream or the file of the model."""
     if path == STANDARD:
         raise UsageError("--checkpoint needs a file, not a standard stream (-)")
     # Neither need be there yet; the last checkpoint and then the model would replace it.
@@ -213,12 +213,15 @@ def check_checkpoint(path: str, args: Namespace) -> None:
         raise UsageError(f"MODEL and --checkpoint are one file, {args.output}; name two")
 
 
-def open_data(args: Namespace, console: Console, is_store: bool) -> tuple[Dataset | Store, Clock]:
+def open_data(
+    args: Namespace, console: Console, is_store: bool, **options: Any
+) -> tuple[Any, Clock]:
     """The data, or their store, and the clock that started with reading; say what they are."""
     import linrank.io.svmlight  # noqa: F401  (the time of reading is not that of NumPy)
 
     clock = Clock()
-    data = _open_store(args) if is_store else files.read_data(args.data, args, console)
+    data: Any = _open_store(args) if is_store else None
+    data = files.read_data(args.data, args, console, **options) if data is None else data
     took = clock.end("read")
     label, since = ("opened", "") if is_store else ("read", f" in {seconds(took)}")
     console.say(label, f"{files.describe_data(data)}{since}")
@@ -244,23 +247,14 @@ def state_line(state: dict[str, Any]) -> str:
     """What is shown of an iteration, or of a milestone of a descent."""
     is_descent = "n_steps" in state
     line = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
-    if math.isfinite(state["objective"]):
-        line += f"  objective {state['objective']:.8g}"
-    if math.isfinite(state.get("gap", math.nan)):
-        line += f"  gap {state['gap']:.2e}"
-    return f"{line}  {state['seconds']:.2f} s"
+    return f"{line}{progress_text(state)}  {state['seconds']:.2f} s"
 
 
-def describe_trained(
-    trained: Trained, method: Method, parameters: Any, took: float, console: Console
-) -> dict[str, Any]:
-    """Say what is to be known of a training, and warn if it is not done; the facts of it."""
-    console.clear()
-    description = method.describe(trained, parameters)
-    for place, (label, text) in enumerate(description.lines):
-        console.say(label, text if place else f"{text} in {seconds(took)}")
-    warn_unless_done(trained, method, console)
-    return description.facts
+def progress_text(state: dict[str, Any]) -> str:
+    """Objective and gap, where they are known."""
+    shown = {"objective": ".8g", "gap": ".2e"}
+    known = {name: how for name, how in shown.items() if math.isfinite(state.get(name, math.nan))}
+    return "".join(f"  {name} {state[name]:{how}}" for name, how in known.items())
 
 
 def warn_unless_done(trained: Trained, method: Method, console: Console) -> None:
@@ -315,8 +309,8 @@ def _validate(model: Model, args: Namespace, console: Console) -> dict[str, Any]
 # ---- clusters -----------------------------------------------------------------------------------
 
 
-def train_on_cluster(
-    method: Method, store: Store, parameters: Any, args: Namespace, console: Console
+def _train_on_cluster(
+    method: Method, store: Any, parameters: Any, args: Namespace, console: Console
 ) -> Trained:
     """Train as the method does, the rows staying with the workers."""
     from linrank.dask.checkpoints import on_cluster

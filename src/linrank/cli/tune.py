@@ -33,8 +33,18 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.search.folds import Fold
 
+RULES = f"""{train.CLUSTER_RULES}
+--folds excludes --valid: models are measured on one of them
+--valid excludes --selection one_se: that needs the spread over folds
+"""
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
 
+OPTIONS = f"""
+{train.OUTPUT.format("output")}
+  --valid FILE  measure on this data file
+  --folds N:folds  or on each of N folds of the queries (default: 5)
+{options.metric_options(METRICS[0], "alone")}
+"""
 CLUSTER = f"""
   --dask ADDRESS  search a store by a Dask cluster: tcp://host:8786, or local:N processes
   {train.PATIENCE}"""
@@ -42,25 +52,14 @@ CLUSTER = f"""
 
 def configure(parser: options.Parser, arguments: Sequence[str]) -> None:
     """Declare the options of the method that the arguments name, and those of all."""
-    searched = {name: method for name, method in METHODS.items() if method.search is not None}
-    method = options.choose_method(parser, arguments, searched)
-    options.add_output(parser, "MODEL", "model file to write, or -", default=None)
+    searches = {name: method.search for name, method in METHODS.items() if method.search}
+    options.add_method(parser, arguments, searches, {"cluster": CLUSTER})
     parser.add_argument(
         "--auto", dest="method", action="store_const", const=AUTO.name, help="as --method auto"
     )
-    parts = parser.add_mutually_exclusive_group()
-    options.declare(parts, "  --valid FILE  measure on this data file")
-    options.declare(parts, "  --folds N:folds  or on each of N folds of the queries (default: 5)")
-    options.add_metrics(parser, default=METRICS[0], selects="alone")
-    assert method.search is not None
-    options.add_parameters(parser, method.search, f"options of {method.name}")
-    clustered = [other.name for other in searched.values() if "cluster" in other.places]
-    if method.name in clustered:
-        options.declare(parser, "cluster" + CLUSTER)
+    options.declare(parser, OPTIONS)
     options.add_reading(parser, missing=False)
     options.add_reporting(parser)
-    owners = dict.fromkeys(options.flags_in(CLUSTER), options.belongs_to(clustered))
-    options.add_owners(parser, lambda other: other.search, owners)
 
 
 def run(args: Namespace, console: Console) -> Result:
@@ -73,8 +72,7 @@ def run(args: Namespace, console: Console) -> Result:
     _check(args, is_store)
     options.load(method.path)  # before the clock starts: the time of reading is not that of NumPy
 
-    opened, clock = train.open_data(args, console, is_store)
-    data: Any = opened
+    data, clock = train.open_data(args, console, is_store)
     scoring = (args.metrics or METRICS)[0]
     if not is_store:
         scoring = files.metrics_for(data, args.metrics, METRICS, args.convention, console)[0]
@@ -88,7 +86,7 @@ def run(args: Namespace, console: Console) -> Result:
     n_on_all = 1 if found.path is None else len(found.mean_scores)
     n_models, took = count(found.scores.size + n_on_all, "model"), seconds(clock.end("tune"))
     console.say("trained", f"{n_models} by {args.method} in {took}")
-    chosen = method.describe(found.trained, _chosen_parameters(method, parameters, found))
+    chosen = method.describe(found.trained, _parameters_of_choice(method, parameters, found))
     _say(found, chosen.lines[1:], scoring, args, console)
     if args.output is not None:
         files.write_model(found.trained.model, args.output, console)
@@ -106,7 +104,7 @@ def run(args: Namespace, console: Console) -> Result:
         "at_edge": bool(found.edges),
         **chosen.facts,
         **dict.fromkeys(found.grid),
-        **_chosen_values(found),
+        **_values_of_choice(found),
         **_measures(found),
         "seconds": clock.seconds(),
         "model": args.output,
@@ -120,8 +118,6 @@ def run(args: Namespace, console: Console) -> Result:
 
 def _check(args: Namespace, is_store: bool) -> None:
     """Fail on what can be known to be wrong now rather than after the search."""
-    if args.selection == "one_se" and args.valid is not None:
-        raise UsageError("--selection one_se needs the spread over folds; leave out --valid")
     if is_store and args.valid is not None:
         raise UsageError("--memory-limit and --dask deal a store into --folds; leave out --valid")
     if args.metrics and len(args.metrics) > 1:
@@ -130,7 +126,7 @@ def _check(args: Namespace, is_store: bool) -> None:
             f"-m: tune chooses by one metric, {first}; measure the model by {','.join(rest)} "
             f"with linrank evaluate -m {','.join(rest)}"
         )
-    train.check_place(args, is_store, {"cluster": CLUSTER})
+    train.check_place(args, is_store)
     files.check_metrics(args.metrics, args.convention, selects=True)
     files.check_files([args.data, args.valid], args.output)
 
@@ -184,8 +180,7 @@ def _line(state: dict[str, Any], n_folds: int) -> str:
     for name, value in state.items():
         if name not in ("n_done", "n_total", "fold", "objective", "gap", "n_nonzero", "score"):
             line += f"  {name} {_value(value)}"
-    line += f"  objective {state['objective']:.8g}" if "objective" in state else ""
-    line += f"  gap {state['gap']:.2e}" if "gap" in state else ""
+    line += train.progress_text(state)
     return line + (f"  {count(state['n_nonzero'], 'weight')}" if "n_nonzero" in state else "")
 
 
@@ -193,7 +188,7 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
-def _chosen_parameters(method: Method, parameters: Any, found: Any) -> Any:
+def _parameters_of_choice(method: Method, parameters: Any, found: Any) -> Any:
     """The parameters of one model: those of the search, and the chosen ones.
 
     A kind of model is no parameter: the method that chooses among kinds describes it by itself.
@@ -208,7 +203,9 @@ def _say(
     found: Any, lines: Sequence[tuple[str, str]], scoring: str, args: Namespace, console: Console
 ) -> None:
     """The summary on standard error; ``lines`` are of the chosen model."""
-    chosen = ", ".join(f"{name} = {_value(value)}" for name, value in _chosen_values(found).items())
+    chosen = ", ".join(
+        f"{name} = {_value(value)}" for name, value in _values_of_choice(found).items()
+    )
     where = f"on {args.valid}" if args.valid is not None else f"over {len(found.scores)} folds"
     console.say("chosen", f"{chosen}: {scoring} {found.score:.4f} {where}")
     for label, text in lines:
@@ -221,7 +218,7 @@ def _say(
     train.warn_unless_done(found.trained, method, console)
 
 
-def _chosen_values(found: Any) -> dict[str, Any]:
+def _values_of_choice(found: Any) -> dict[str, Any]:
     """The chosen value of each axis; that of γ says nothing where the kernel has none."""
     kernel = getattr(found.trained.model, "kernel", None)
     has_gamma = kernel is not None and kernel.name in WITH_GAMMA
@@ -232,7 +229,7 @@ def _chosen_values(found: Any) -> dict[str, Any]:
 
 def _table(found: Any, scoring: str) -> str:
     """A line per model; the chosen one has a star."""
-    axes, path = _chosen_values(found), found.path
+    axes, path = _values_of_choice(found), found.path
     spread = found.scores.std(axis=0, ddof=1) if len(found.scores) > 1 else None
     chosen = found.chosen if isinstance(found.chosen, tuple) else (found.chosen,)
     rows = []
@@ -266,7 +263,7 @@ OF_GRID = {"iterations": "n_iter", "converged": "converged"}
 
 def _measures(found: Any) -> dict[str, Any]:
     """What the JSON report says of the models: a path, or a grid."""
-    axes: dict[str, Any] = {name: list(found.grid[name]) for name in _chosen_values(found)}
+    axes: dict[str, Any] = {name: list(found.grid[name]) for name in _values_of_choice(found)}
     scores = {"mean_scores": found.mean_scores.tolist(), "scores": found.scores.tolist()}
     if found.path is not None:
         facts = {name: getattr(found.path, key).tolist() for name, key in OF_PATH.items()}

@@ -462,7 +462,6 @@ class SGDParameters(DescentTraining, Watched):
         "count",
         metavar="N",
         told="--stream: 1",
-        needs=("memory_limit", ()),
     )
     memory_limit: float | str | None = memory(
         "descend over a store, or --stream, part by part, taking SIZE at most, as 2GB",
