@@ -81,6 +81,9 @@ inline F64x8 either(I64x8 mask, F64x8 x, F64x8 y) {
 }
 #endif
 
+/// For formulas that one number and eight at once go through.
+inline double either(bool mask, double x, double y) { return mask ? x : y; }
+
 /// Asks for the cache line of an address. GCC takes a function that does nothing but this for one without
 /// effect and drops the calls of it; the empty statement keeps them.
 [[gnu::always_inline]] inline void prefetch_line(const void *address) {
@@ -117,6 +120,7 @@ struct Memory<Twin<Half, Number>> {
 };
 #endif
 
+inline double widen(double v) { return v; }
 inline F64x8 widen(F64x8 v) { return v; }
 inline F64x8 widen(F32x8 v) {
 #ifdef __AVX512F__
